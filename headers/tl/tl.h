@@ -29,7 +29,6 @@
 #include "common/chunks.h"
 #include "common/copy.h"
 #include "common/copy_async.h"
-#include "common/pipeline.h"
 #include "common/gemm.h"
 #include "common/gemm_fma.h"
 #include "common/gemm_sparse.h"

@@ -177,38 +177,49 @@ __global__ void __launch_bounds__(threads)
   const int first = bx * block_M / block_N;
 
   // attention_backward.py:209  for k in T.Pipelined(first, T.ceildiv(seq_len, block_N), num_stages=num_stages):
-  auto load = [&](int k_turn) {
-    const int k = first + k_turn;
+  auto load = [&](int k_1) {
+    const int k = first + k_1;
     // attention_backward.py:210-213
-    tl::copy_async<threads>(Q(bz, tl::all, by, tl::all).tile(k * block_N, 0), Q_shared[k_turn % num_stages]);
-    tl::copy_async<threads>(dO(bz, tl::all, by, tl::all).tile(k * block_N, 0), dO_shared[k_turn % num_stages]);
-    tl::copy_async<threads>(Lse(bz, by, tl::all).tile(k * block_N), lse[k_turn % num_stages]);
-    tl::copy_async<threads>(Delta(bz, by, tl::all).tile(k * block_N), delta[k_turn % num_stages]);
+    tl::copy_async<threads>(Q(bz, tl::all, by, tl::all).tile(k * block_N, 0), Q_shared[k_1 % num_stages]);
+    tl::copy_async<threads>(dO(bz, tl::all, by, tl::all).tile(k * block_N, 0), dO_shared[k_1 % num_stages]);
+    tl::copy_async<threads>(Lse(bz, by, tl::all).tile(k * block_N), lse[k_1 % num_stages]);
+    tl::copy_async<threads>(Delta(bz, by, tl::all).tile(k * block_N), delta[k_1 % num_stages]);
   };
-  // In each turn a thread waits for its own copies of tile k_turn; a barrier then makes all of them visible and
-  // ends the reads of tile k_turn - 1, and in turn 0 publishes K_shared, V_shared; then tile k_turn + 1, if there
-  // is one, starts to load into the slot of tile k_turn - 1  [pipeline.loop.cp-async]
-  for (int k_turn : tl::cp_async_pipeline<num_stages>(tl::ceildiv(seq_len, block_N) - first, load)) {
-    const int k = first + k_turn;
+  // cp.async pipeline: while iteration k_1 computes on tile k_1, the next num_stages - 1 load; one commit group
+  // per tile, empty behind the last; in iteration 0 the barrier also publishes K_shared, V_shared
+  // [pipeline.loop.cp-async]
+  const int num_iterations = tl::ceildiv(seq_len, block_N) - first;
+  TL_NO_UNROLL
+  for (int k_1 = 0; k_1 < num_stages - 1; ++k_1) {
+    if (k_1 < num_iterations) load(k_1);
+    tl::cp_async_commit();
+  }
+  for (int k_1 = 0; k_1 < num_iterations; ++k_1) {
+    tl::cp_async_wait<num_stages - 2>();  // this thread's part of tile k_1 has arrived
+    tl::sync_threads();                   // all threads' parts are visible, and all have read tile k_1 - 1
+    if (k_1 + num_stages - 1 < num_iterations) load(k_1 + num_stages - 1);  // into the stage of tile k_1 - 1
+    tl::cp_async_commit();
+    const int k = first + k_1;
+
     // attention_backward.py:216-217  Queries past the end add nothing, as their Q and dO are zeros.
-    tl::gemm(K_shared, tl::transposed(Q_shared[k_turn % num_stages]), pT, tl::overwrite);
-    tl::gemm(V_shared, tl::transposed(dO_shared[k_turn % num_stages]), dsT, tl::overwrite);
+    tl::gemm(K_shared, tl::transposed(Q_shared[k_1 % num_stages]), pT, tl::overwrite);
+    tl::gemm(V_shared, tl::transposed(dO_shared[k_1 % num_stages]), dsT, tl::overwrite);
 
     // attention_backward.py:219  for i, j in T.Parallel(block_M, block_N):
     tl::parallel(pT_layout{}, [&](auto i, auto j) {
       const bool visible = bx * block_M + i <= k * block_N + j;
-      pT(i, j) = visible ? tl::exp2(pT(i, j) * scale - lse[k_turn % num_stages](j)) : 0.0f;
+      pT(i, j) = visible ? tl::exp2(pT(i, j) * scale - lse[k_1 % num_stages](j)) : 0.0f;
     });
 
     // attention_backward.py:226-227
     tl::copy(pT, pT_cast);
-    tl::gemm(pT_cast, dO_shared[k_turn % num_stages], dv);
+    tl::gemm(pT_cast, dO_shared[k_1 % num_stages], dv);
 
     // attention_backward.py:229-231
     tl::parallel(pT_layout{}, [&](auto i, auto j) {
-      dsT_cast(i, j) = tl::cast<tl::half>(pT(i, j) * (dsT(i, j) - delta[k_turn % num_stages](j)) * softmax_scale);
+      dsT_cast(i, j) = tl::cast<tl::half>(pT(i, j) * (dsT(i, j) - delta[k_1 % num_stages](j)) * softmax_scale);
     });
-    tl::gemm(dsT_cast, Q_shared[k_turn % num_stages], dk);
+    tl::gemm(dsT_cast, Q_shared[k_1 % num_stages], dk);
 
     // attention_backward.py:233  T.copy(dsT_cast, dsT_shared)
     tl::copy(dsT_cast, dsT_shared);

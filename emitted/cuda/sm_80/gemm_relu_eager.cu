@@ -65,10 +65,20 @@ __global__ void __launch_bounds__(threads)
     tl::copy_async<threads>(A.tile(by * block_M, ko * block_K), A_shared[ko % num_stages]);
     tl::copy_async<threads>(B.tile(ko * block_K, bx * block_N), B_shared[ko % num_stages]);
   };
-  // In each turn a thread waits for its own copies of tile ko; a barrier then makes all of them visible and ends
-  // the reads of tile ko - 1; then tile ko + 2, if there is one, starts to load into the slot of tile ko - 1
-  // [pipeline.loop.cp-async]
-  for (int ko : tl::cp_async_pipeline<num_stages>(tl::ceildiv(K, block_K), load)) {
+  // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per
+  // tile, empty behind the last  [pipeline.loop.cp-async]
+  const int num_iterations = tl::ceildiv(K, block_K);
+  TL_NO_UNROLL
+  for (int ko = 0; ko < num_stages - 1; ++ko) {
+    if (ko < num_iterations) load(ko);
+    tl::cp_async_commit();
+  }
+  for (int ko = 0; ko < num_iterations; ++ko) {
+    tl::cp_async_wait<num_stages - 2>();  // this thread's part of tile ko has arrived
+    tl::sync_threads();                   // all threads' parts are visible, and all have read tile ko - 1
+    if (ko + num_stages - 1 < num_iterations) load(ko + num_stages - 1);  // into the stage of tile ko - 1
+    tl::cp_async_commit();
+
     // gemm_relu_eager.py:25  T.gemm(A_shared, B_shared, C_local)
     tl::gemm(A_shared[ko % num_stages], B_shared[ko % num_stages], C_local);
   }

@@ -67,10 +67,19 @@ __global__ void __launch_bounds__(threads)
     tl::copy_async<threads>(A.tile(by * block_M, (first + ko) * block_K), A_shared[ko % num_stages]);
     tl::copy_async<threads>(B.tile((first + ko) * block_K, bx * block_N), B_shared[ko % num_stages]);
   };
-  // In each turn a thread waits for its own copies of tile ko; a barrier then makes all of them visible and ends
-  // the reads of tile ko - 1; then tile ko + 2, if there is one, starts to load into the slot of tile ko - 1
-  // [pipeline.loop.cp-async]
-  for (int ko : tl::cp_async_pipeline<num_stages>(part, load)) {
+  // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per
+  // tile, empty behind the last  [pipeline.loop.cp-async]
+  TL_NO_UNROLL
+  for (int ko = 0; ko < num_stages - 1; ++ko) {
+    if (ko < part) load(ko);
+    tl::cp_async_commit();
+  }
+  for (int ko = 0; ko < part; ++ko) {
+    tl::cp_async_wait<num_stages - 2>();  // this thread's part of tile ko has arrived
+    tl::sync_threads();                   // all threads' parts are visible, and all have read tile ko - 1
+    if (ko + num_stages - 1 < part) load(ko + num_stages - 1);  // into the stage of tile ko - 1
+    tl::cp_async_commit();
+
     // gemm_splitk.py:81  T.gemm(A_shared, B_shared, C_local)
     tl::gemm(A_shared[ko % num_stages], B_shared[ko % num_stages], C_local);
   }

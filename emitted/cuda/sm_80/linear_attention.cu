@@ -100,10 +100,20 @@ __global__ void __launch_bounds__(threads)
     tl::copy_async<threads>(K(b, tl::all, h, tl::all).tile(t, 0), K_shared[c % num_stages]);
     tl::copy_async<threads>(V(b, tl::all, h, tl::all).tile(t, bv * block_V), V_shared[c % num_stages]);
   };
-  // In each turn a thread waits for its own copies of tile c; a barrier then makes all of them visible and ends
-  // the reads of tile c - 1; then tile c + 1, if there is one, starts to load into the slot of tile c - 1
-  // [pipeline.loop.cp-async]
-  for (int c : tl::cp_async_pipeline<num_stages>(tl::ceildiv(seq_len, chunk), load)) {
+  // cp.async pipeline: while iteration c computes on tile c, the next num_stages - 1 load; one commit group per
+  // tile, empty behind the last  [pipeline.loop.cp-async]
+  const int num_iterations = tl::ceildiv(seq_len, chunk);
+  TL_NO_UNROLL
+  for (int c = 0; c < num_stages - 1; ++c) {
+    if (c < num_iterations) load(c);
+    tl::cp_async_commit();
+  }
+  for (int c = 0; c < num_iterations; ++c) {
+    tl::cp_async_wait<num_stages - 2>();  // this thread's part of tile c has arrived
+    tl::sync_threads();                   // all threads' parts are visible, and all have read tile c - 1
+    if (c + num_stages - 1 < num_iterations) load(c + num_stages - 1);  // into the stage of tile c - 1
+    tl::cp_async_commit();
+
     // linear_attention.py:48
     const int t = c * chunk;
 

@@ -78,10 +78,20 @@ __global__ void __launch_bounds__(threads)
     tl::copy_async<threads>(X.tile(by * block_M, ko * block_K), X_shared[ko % num_stages]);
     tl::copy_async<threads>(W.tile(bx * block_N, ko * (block_K / 2)), packed[ko % num_stages]);
   };
-  // In each turn a thread waits for its own copies of tile ko; a barrier then makes all of them visible and ends
-  // the reads of tile ko - 1; then tile ko + 1, if there is one, starts to load into the slot of tile ko - 1
-  // [pipeline.loop.cp-async]
-  for (int ko : tl::cp_async_pipeline<num_stages>(tl::ceildiv(K, block_K), load)) {
+  // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per
+  // tile, empty behind the last  [pipeline.loop.cp-async]
+  const int num_iterations = tl::ceildiv(K, block_K);
+  TL_NO_UNROLL
+  for (int ko = 0; ko < num_stages - 1; ++ko) {
+    if (ko < num_iterations) load(ko);
+    tl::cp_async_commit();
+  }
+  for (int ko = 0; ko < num_iterations; ++ko) {
+    tl::cp_async_wait<num_stages - 2>();  // this thread's part of tile ko has arrived
+    tl::sync_threads();                   // all threads' parts are visible, and all have read tile ko - 1
+    if (ko + num_stages - 1 < num_iterations) load(ko + num_stages - 1);  // into the stage of tile ko - 1
+    tl::cp_async_commit();
+
     // linear_int4.py:36  Weights become numbers on their way from shared memory to shared memory.
     // 8 elements at a time  [vector.loop.packets]
     // tl::quotient<n>(j): what lies at j / n, one element for n of a packet or for all of it

@@ -151,10 +151,20 @@ __global__ void __launch_bounds__(threads)
     tl::copy_async<threads>(KV(b, tl::all, tl::all).tile(start, 0), KV_shared[k % num_stages]);
     tl::copy_async<threads>(K_pe(b, tl::all, tl::all).tile(start, 0), K_pe_shared[k % num_stages]);
   };
-  // In each turn a thread waits for its own copies of tile k; a barrier then makes all of them visible and ends
-  // the reads of tile k - 1, and in turn 0 publishes Q_shared, Q_pe_shared; then tile k + 1, if there is one,
-  // starts to load into the slot of tile k - 1  [pipeline.loop.cp-async]
-  for (int k : tl::cp_async_pipeline<num_stages>(loop_range, load)) {
+  // cp.async pipeline: while iteration k computes on tile k, the next num_stages - 1 load; one commit group per
+  // tile, empty behind the last; in iteration 0 the barrier also publishes Q_shared, Q_pe_shared
+  // [pipeline.loop.cp-async]
+  TL_NO_UNROLL
+  for (int k = 0; k < num_stages - 1; ++k) {
+    if (k < loop_range) load(k);
+    tl::cp_async_commit();
+  }
+  for (int k = 0; k < loop_range; ++k) {
+    tl::cp_async_wait<num_stages - 2>();  // this thread's part of tile k has arrived
+    tl::sync_threads();                   // all threads' parts are visible, and all have read tile k - 1
+    if (k + num_stages - 1 < loop_range) load(k + num_stages - 1);  // into the stage of tile k - 1
+    tl::cp_async_commit();
+
     // mla_decode.py:65
     const int start = (first + k) * block_N;
 

@@ -77,10 +77,20 @@ __global__ void __launch_bounds__(threads) kernel(const int8_t* __restrict__ X_d
     // copy_async_once: where no other block reads it, L2 gives it up first  [select.copy.read-once]
     tl::copy_async_once<threads>(W.tile(bn * block_N, ko * (block_K / 4)), W_shared[ko % num_stages], M == 1);
   };
-  // In each turn a thread waits for its own copies of tile ko; a barrier then makes all of them visible and ends
-  // the reads of tile ko - 1; then tile ko + 3, if there is one, starts to load into the slot of tile ko - 1
-  // [pipeline.loop.cp-async]
-  for (int ko : tl::cp_async_pipeline<num_stages>(tl::ceildiv(K, block_K), load)) {
+  // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per
+  // tile, empty behind the last  [pipeline.loop.cp-async]
+  const int num_iterations = tl::ceildiv(K, block_K);
+  TL_NO_UNROLL
+  for (int ko = 0; ko < num_stages - 1; ++ko) {
+    if (ko < num_iterations) load(ko);
+    tl::cp_async_commit();
+  }
+  for (int ko = 0; ko < num_iterations; ++ko) {
+    tl::cp_async_wait<num_stages - 2>();  // this thread's part of tile ko has arrived
+    tl::sync_threads();                   // all threads' parts are visible, and all have read tile ko - 1
+    if (ko + num_stages - 1 < num_iterations) load(ko + num_stages - 1);  // into the stage of tile ko - 1
+    tl::cp_async_commit();
+
     // w2a8.py:82  T.copy(W_shared, packed)
     tl::copy(W_shared[ko % num_stages], packed);
 

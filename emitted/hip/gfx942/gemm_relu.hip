@@ -81,10 +81,19 @@ __global__ void __launch_bounds__(threads, waves_per_simd)
     tl::store(A_shared_next, A_shared[ko % num_slots]);
     tl::store(B_shared_next, B_shared[ko % num_slots]);
   };
-  // In each turn a barrier makes all parts of tile ko visible and ends the reads of tile ko - 1; each thread then
-  // moves its part of tile ko + 1, if there is one, from registers into the slot of tile ko - 1, and tile ko + 2
-  // starts to load into the registers  [pipeline.loop.registers]
-  for (int ko : tl::register_pipeline<num_slots>(tl::ceildiv(K, block_K), load, store)) {
+  // Register-staged pipeline: while iteration ko computes on tile ko, tile ko + 1 is stored to the other stage and
+  // tile ko + 2 loads into registers  [pipeline.loop.registers]
+  const int num_iterations = tl::ceildiv(K, block_K);
+  if (num_iterations > 0) {
+    TL_INLINED load(0);
+    TL_INLINED store(0);
+    if (num_iterations > 1) TL_INLINED load(1);
+  }
+  for (int ko = 0; ko < num_iterations; ++ko) {
+    tl::sync_threads();  // all threads' parts of tile ko are visible, and all have read tile ko - 1
+    if (ko + 1 < num_iterations) TL_INLINED store(ko + 1);
+    if (ko + 2 < num_iterations) TL_INLINED load(ko + 2);
+
     // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
     tl::gemm(A_shared[ko % num_slots], B_shared[ko % num_slots], C_local);
   }

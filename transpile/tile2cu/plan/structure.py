@@ -168,7 +168,8 @@ class PipelinedLoop(Op):
     Its iterations count from 0; `start` is added for the user's variable. With `stores` a tile waits in registers
     first, one iteration longer. `direct`: each iteration starts so many loads past the registers at least, which waits
     count; None where groups are counted. The barrier of the first iteration also publishes what `reads` names.
-    `number` tells the kernel's pipelined loops apart; `threads` share the loads.
+    `number` tells the kernel's pipelined loops apart; `threads` share the loads. With `may_leave` loads of later
+    iterations may be outstanding behind the loop.
     """
 
     var: Var
@@ -183,6 +184,7 @@ class PipelinedLoop(Op):
     reads: tuple[str, ...]
     number: int
     threads: int
+    may_leave: bool
     rule: str
 
 

@@ -110,19 +110,29 @@ __global__ void __launch_bounds__(threads)
   const int first = tl::max(0, bx * block_M - window + 1) / block_N;
 
   // attention.py:76  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
-  auto load = [&](int k_turn) {
-    const int k = first + k_turn;
+  auto load = [&](int k_1) {
+    const int k = first + k_1;
     // attention.py:77-78
-    tl::copy_async<threads>(K(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), K_shared[k_turn % num_stages]);
-    tl::copy_async<threads>(V(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), V_shared[k_turn % num_stages]);
+    tl::copy_async<threads>(K(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), K_shared[k_1 % num_stages]);
+    tl::copy_async<threads>(V(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), V_shared[k_1 % num_stages]);
   };
-  // In each turn a thread waits for its own copies of tile k_turn; a barrier then makes all of them visible and
-  // ends the reads of tile k_turn - 1, and in turn 0 publishes Q_shared; then tile k_turn + 1, if there is one,
-  // starts to load into the slot of tile k_turn - 1  [pipeline.loop.cp-async]
-  for (int k_turn : tl::cp_async_pipeline<num_stages>(loop_range - first, load)) {
-    const int k = first + k_turn;
+  // cp.async pipeline: while iteration k_1 computes on tile k_1, the next num_stages - 1 load; one commit group
+  // per tile, empty behind the last; in iteration 0 the barrier also publishes Q_shared  [pipeline.loop.cp-async]
+  const int num_iterations = loop_range - first;
+  TL_NO_UNROLL
+  for (int k_1 = 0; k_1 < num_stages - 1; ++k_1) {
+    if (k_1 < num_iterations) load(k_1);
+    tl::cp_async_commit();
+  }
+  for (int k_1 = 0; k_1 < num_iterations; ++k_1) {
+    tl::cp_async_wait<num_stages - 2>();  // this thread's part of tile k_1 has arrived
+    tl::sync_threads();                   // all threads' parts are visible, and all have read tile k_1 - 1
+    if (k_1 + num_stages - 1 < num_iterations) load(k_1 + num_stages - 1);  // into the stage of tile k_1 - 1
+    tl::cp_async_commit();
+    const int k = first + k_1;
+
     // attention.py:96  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-    tl::gemm(Q_shared, tl::transposed(K_shared[k_turn % num_stages]), acc_s, tl::overwrite);
+    tl::gemm(Q_shared, tl::transposed(K_shared[k_1 % num_stages]), acc_s, tl::overwrite);
 
     // Masked scores are minus infinity, whatever the product adds, as products of finite values are finite.
     // Without a window key 0 is masked for no query, so each row's maximum is finite from turn 0 on.
@@ -156,7 +166,7 @@ __global__ void __launch_bounds__(threads)
     // attention.py:114-117
     tl::copy(acc_s, acc_s_cast);
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
-    tl::gemm(acc_s_cast, V_shared[k_turn % num_stages], acc_o);
+    tl::gemm(acc_s_cast, V_shared[k_1 % num_stages], acc_o);
   }
 
   // attention.py:120-124  One division a row, not one an element.

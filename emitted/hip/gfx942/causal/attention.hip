@@ -120,14 +120,16 @@ __global__ void __launch_bounds__(threads, waves_per_simd)
     tl::load(K(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), K_shared_next);
     tl::load(V(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), V_shared_next);
   };
-  auto store = [&](int k) {
+  // Register-staged pipeline: tile k + 1 loads into registers while iteration k computes on tile k; in iteration 0
+  // the barrier also publishes Q_shared  [pipeline.loop.registers]
+  if (loop_range > 0) TL_INLINED load(0);
+  for (int k = 0; k < loop_range; ++k) {
+    if (k > 0) tl::sync_threads();  // all threads have read tile k - 1
     tl::store(K_shared_next, K_shared[k % num_slots]);
     tl::store(V_shared_next, V_shared[k % num_slots]);
-  };
-  // In each turn a barrier ends the reads of tile k - 1; each thread moves its part of tile k from registers to
-  // shared memory, and tile k + 1, if there is one, starts to load into the registers; a second barrier makes all
-  // parts of tile k visible, and in turn 0 publishes Q_shared  [pipeline.loop.registers]
-  for (int k : tl::register_pipeline<num_slots>(loop_range, load, store)) {
+    if (k + 1 < loop_range) TL_INLINED load(k + 1);
+    tl::sync_threads();  // all threads' parts of tile k are visible
+
     // attention.py:96  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
     tl::gemm(Q_shared, tl::transposed(K_shared[k % num_slots]), acc_s, tl::overwrite);
 

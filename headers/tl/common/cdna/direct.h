@@ -60,8 +60,15 @@ struct DirectCopy<threads, View, SharedTile<T, rows, cols, Swizzle>>
 template <int threads, class View, class T, int n>
 struct DirectCopy<threads, View, SharedTile1D<T, n>> : DirectTile<threads, SharedTile1D<T, n>> {};
 
-// Of a pipeline of loads past the registers: waits until only those of the latest `turns` tiles are in flight, each
+// Of a pipeline of loads past the registers: waits until only those of the latest `tiles` tiles are outstanding, each
 // thread having started `loads` for each at least. The others come back first.
-template <int turns, int loads> TL_DEVICE void wait_for_direct_loads() { wait_vector_memory<turns * loads>(); }
+template <int tiles, int loads> TL_DEVICE void wait_for_direct_loads() { wait_vector_memory<tiles * loads>(); }
+// The same in iteration k of a loop of `trips`, of which the last have no tiles behind theirs.
+template <int tiles, int loads> TL_DEVICE void wait_for_direct_loads(int k, int trips) {
+  if (k + tiles < trips)
+    wait_for_direct_loads<tiles, loads>();
+  else
+    wait_for_direct_loads<0, loads>();
+}
 
 }  // namespace tl

@@ -104,7 +104,16 @@ template <int stages> __global__ void __launch_bounds__(64) pipeline(const float
   tl::Fragment<float, Layout> sum, part;
   tl::clear(sum);
   auto load = [&](int k) { tl::copy_async<64>(X.tile(0, k * 32), tile[k % stages]); };
-  for (int k : tl::cp_async_pipeline<stages>(trips, load)) {
+  const int num_iterations = trips;
+  for (int k = 0; k < stages - 1; ++k) {
+    if (k < num_iterations) load(k);
+    tl::cp_async_commit();
+  }
+  for (int k = 0; k < num_iterations; ++k) {
+    tl::cp_async_wait<stages - 2>();
+    tl::sync_threads();
+    if (k + stages - 1 < num_iterations) load(k + stages - 1);
+    tl::cp_async_commit();
     tl::copy(tile[k % stages], part);
     tl::parallel(Layout{}, [&](auto i, auto j) { sum(i, j) += (k + 1) * part(i, j); });
   }

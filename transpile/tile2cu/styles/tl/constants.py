@@ -15,6 +15,7 @@ class Constants:
 
     depth: str
     depths: Depths
+    inlined: str  # in front of a call of a kernel's lambda, for compilers that need to be told
 
     @classmethod
     def of(cls, settled: Settled) -> "Constants":
@@ -22,7 +23,8 @@ class Constants:
         found = depths(settled)
         own = [each.value for each in settled.program.constants if each.name == "num_stages"]
         others = found.in_registers or any(value not in found.stages[:1] for value in own)
-        return cls("num_slots" if others else "num_stages", found)
+        inlined = "TL_INLINED " if settled.target.suffix == ".hip" else ""
+        return cls("num_slots" if others else "num_stages", found, inlined)
 
     def stages(self, count: int) -> str:
         """The constant that holds a pipeline's depth."""

@@ -31,26 +31,31 @@ def pipelined(op: PipelinedLoop, operations: Operations, constants: Constants, v
     with _iterations(op, operations.printer, constants) as parts:
         if op.stores:
             return _staged(op, parts, operations, views)
-        notes = _notes(op, parts["turn"], operations.printer)
         loads = views(op.loads)
-        return StatementView("pipeline", parts, body=views(op.body), orelse=loads, notes=notes)
+        notes = tuple(wrapped(_about(op, parts["k"], parts["stages"], operations.printer), BODY_WIDTH))
+        kind = "cp_async_pipeline" if op.stages > 1 else "cp_async_serial"
+        return StatementView(kind, parts, body=views(op.body), orelse=loads, notes=notes)
 
 
 @contextmanager
 def _iterations(op: PipelinedLoop, printer: Printer, constants: Constants) -> Iterator[dict[str, str]]:
     """The texts of the loop's iterations, which count from 0; inside, its tiles print with their iteration's stage."""
     name, from_zero = printer.names(op.var.name), static_value(op.start) == 0
-    turn, stages = name if from_zero else f"{name}_turn", constants.stages(op.stages)
+    k, stages = name if from_zero else printer.names.fresh("k"), constants.stages(op.stages)
     trips = printer.text(op.stop if from_zero else binary("-", op.stop, op.start))
+    count = trips if trips.isidentifier() or trips.isdigit() else printer.names.fresh("num_iterations")
     outside = dict(printer.slots)
-    printer.slots |= {tile.name: f"{turn} % {stages}" for tile in op.tiles}
+    printer.slots |= {tile.name: f"{k} % {stages}" for tile in op.tiles}
     yield {
-        "turn": turn,
+        "k": k,
         "load": part_name("load", op.number, printer),
+        "inlined": constants.inlined,
         "stages": stages,
-        "direct": "" if op.direct is None else f", {constants.loads(op.direct)}",
-        "trips": trips,
-        "variable": "" if from_zero else f"const int {name} = {printer.text(op.start)} + {turn};",
+        "direct": "" if op.direct is None else constants.loads(op.direct),
+        "trips": "" if trips == count else trips,
+        "count": count,
+        "variable": "" if from_zero else f"const int {name} = {printer.text(op.start)} + {k};",
+        "drain": "yes" if op.may_leave else "",
     }
     printer.slots = outside
 
@@ -86,32 +91,36 @@ def _staged(op: PipelinedLoop, parts: dict[str, str], operations: Operations, vi
     parts |= {"store": part_name("store", op.number, printer), "stores": "\n".join(stores)}
     body = views(op.body)
     return StatementView(
-        "staged",
+        "register_pipeline" if op.stages > 1 else "register_serial",
         parts,
         body=body,
         orelse=views(op.loads),
-        notes=_staged_notes(op, parts["turn"], printer),
+        notes=tuple(wrapped(_about(op, parts["k"], parts["stages"], printer), BODY_WIDTH)),
         declared=(*about, *(tile.declaration for tile in tiles)),
     )
 
 
-def _notes(op: PipelinedLoop, name: str, printer: Printer) -> tuple[str, ...]:
-    """What an iteration waits for, and what it starts."""
-    ahead = op.stages - 1
-    if ahead == 0:
-        text = f"Each turn loads tile {name}, waits for it, and meets a barrier before and after  [{op.rule}]"
-        return tuple(wrapped(text, BODY_WIDTH))
-    text = (
-        f"In each turn a thread waits for its own copies of tile {name}; a barrier then makes all of them visible and "
-        f"ends the reads of tile {name} - 1{_published(op, printer)}; then tile {name} + {ahead}, if there is one, "
-        f"starts to load into the slot of tile {name} - 1  [{op.rule}]"
-    )
-    return tuple(wrapped(text, BODY_WIDTH))
-
-
-def _published(op: PipelinedLoop, printer: Printer) -> str:
+def _about(op: PipelinedLoop, k: str, stages: str, printer: Printer) -> str:
+    """What overlaps with what."""
     names = ", ".join(map(printer.names, op.reads))
-    return f", and in turn 0 publishes {names}" if names else ""
+    published = f"; in iteration 0 the barrier also publishes {names}" if names else ""
+    if op.stores and op.stages == 1:
+        text = f"Register-staged pipeline: tile {k} + 1 loads into registers while iteration {k} computes on tile {k}"
+    elif op.stores:
+        text = (
+            f"Register-staged pipeline: while iteration {k} computes on tile {k}, tile {k} + 1 is stored to the other "
+            f"stage and tile {k} + 2 loads into registers"
+        )
+    elif op.stages == 1:
+        text = f"One stage: iteration {k} loads tile {k} and waits for it; nothing overlaps"
+    elif op.direct is None:
+        text = (
+            f"cp.async pipeline: while iteration {k} computes on tile {k}, the next {stages} - 1 load; one commit group "
+            "per tile, empty behind the last"
+        )
+    else:
+        text = f"Direct-to-LDS pipeline: while iteration {k} computes on tile {k}, the next {stages} - 1 load"
+    return f"{text}{published}  [{op.rule}]"
 
 
 def _staged_about(tiles: list[StagedTile], threads: int) -> tuple[str, ...]:
@@ -119,22 +128,4 @@ def _staged_about(tiles: list[StagedTile], threads: int) -> tuple[str, ...]:
     registers = sum(-(-tile.bytes // (4 * threads)) for tile in tiles)
     names = ", ".join(tile.name for tile in tiles)
     text = f"{names}: the next tile on its way from global to shared memory, in {registers} registers of each thread"
-    return tuple(wrapped(text, BODY_WIDTH))
-
-
-def _staged_notes(op: PipelinedLoop, name: str, printer: Printer) -> tuple[str, ...]:
-    """The same where tiles wait in registers."""
-    publishes = _published(op, printer)
-    if op.stages == 1:
-        text = (
-            f"In each turn a barrier ends the reads of tile {name} - 1; each thread moves its part of tile {name} from "
-            f"registers to shared memory, and tile {name} + 1, if there is one, starts to load into the registers; a "
-            f"second barrier makes all parts of tile {name} visible{publishes}  [{op.rule}]"
-        )
-    else:
-        text = (
-            f"In each turn a barrier makes all parts of tile {name} visible and ends the reads of tile {name} - 1"
-            f"{publishes}; each thread then moves its part of tile {name} + 1, if there is one, from registers into "
-            f"the slot of tile {name} - 1, and tile {name} + 2 starts to load into the registers  [{op.rule}]"
-        )
     return tuple(wrapped(text, BODY_WIDTH))
