@@ -127,8 +127,8 @@ struct Shared {
   tl::StagingTile<tl::half, block_M, dim, tl::Swizzle128B> dv_staging;
   // 32 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
-  // 8 bytes; completes when the tiles that are loaded before the first turn are there
-  tl::Barrier first_tiles_full;
+  // 8 bytes; completes when the prologue's tiles have arrived
+  tl::Barrier prologue_full;
 };
 static_assert(sizeof(Shared) == 92160, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
@@ -176,33 +176,39 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // attention_backward.py:207  A causal block starts with the first query that sees its first key.
   const int first = bx * block_M / block_N;
 
-  // K_shared and V_shared are loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The
-  // next constructor shows it to all  [pipeline.copy.first-tiles]
-  const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(K_shared, V_shared));
-  auto load_first = [&](tl::Barrier& full) {
-    // attention_backward.py:201-202
-    tl::tma_load(K_map, tl::at(bz, bx * block_M, by, 0), K_shared, full);
-    tl::tma_load(V_map, tl::at(bz, bx * block_M, by, 0), V_shared, full);
-  };
-
-  // attention_backward.py:209  for k in T.Pipelined(first, T.ceildiv(seq_len, block_N), num_stages=num_stages):
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
+  // when each of the 4 consumer warps has released it
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(Q_shared[0], dO_shared[0]));
-  const int turns = tl::ceildiv(seq_len, block_N) - first;
-  auto load = [&](int k_turn, tl::Barrier& full) {
-    const int k = first + k_turn;
-    // attention_backward.py:210-211
-    tl::tma_load(Q_map, tl::at(bz, k * block_N, by, 0), Q_shared[k_turn % num_stages], full);
-    tl::tma_load(dO_map, tl::at(bz, k * block_N, by, 0), dO_shared[k_turn % num_stages], full);
-  };
-  // One warp more than the 128 consumer threads only loads, first what is loaded once, then up to 2 tiles ahead,
-  // as slots are freed. It returns when it has asked for the last tile; no barrier of the whole block follows
-  // [pipeline.loop.tma]
+  tl::Barrier& prologue_full =
+      tl::shared<Shared>().prologue_full;  // completes when K_shared, V_shared has arrived  [pipeline.copy.first-tiles]
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init(prologue_full, 1);
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
+  const int num_iterations = tl::ceildiv(seq_len, block_N) - first;
+
+  // attention_backward.py:209  for k in T.Pipelined(first, T.ceildiv(seq_len, block_N), num_stages=num_stages):
+  // Warp-specialised: one thread of a producer warp, besides the 128 consumer threads, issues all loads, up to 2
+  // tiles ahead of the consumers  [pipeline.loop.tma]. It loads K_shared, V_shared first.
   if (tl::is_producer<threads>()) {
-    first_tiles.produce(load_first);
-    return pipeline.produce(turns, load);
+    if (tl::thread() == threads) {
+      tl::mbarrier_arrive_expect(prologue_full, tl::bytes(K_shared, V_shared));
+      // attention_backward.py:201-202
+      tl::tma_load(K_map, tl::at(bz, bx * block_M, by, 0), K_shared, prologue_full);
+      tl::tma_load(V_map, tl::at(bz, bx * block_M, by, 0), V_shared, prologue_full);
+      TL_NO_UNROLL
+      for (int k_turn = 0; k_turn < num_iterations; ++k_turn) {
+        const int k = first + k_turn;
+        tl::Barrier& full = pipeline.producer_acquire(k_turn);
+        // attention_backward.py:210-211
+        tl::tma_load(Q_map, tl::at(bz, k * block_N, by, 0), Q_shared[k_turn % num_stages], full);
+        tl::tma_load(dO_map, tl::at(bz, k * block_N, by, 0), dO_shared[k_turn % num_stages], full);
+      }
+    }
+    return;
   }
 
   tl::Fragment<float, pT_layout> pT, dsT;
@@ -214,7 +220,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::clear(dv);
   tl::clear(dk);
 
-  first_tiles.wait();  // until TMA has filled K_shared and V_shared
+  tl::mbarrier_wait(prologue_full, 0);  // until K_shared and V_shared has arrived
   // attention_backward.py:209  for k in T.Pipelined(first, T.ceildiv(seq_len, block_N), num_stages=num_stages):
   // lse_next, delta_next: the next turn's, loaded under this one's products  [pipeline.loop.lines-ahead]
   tl::LineAhead<float, block_N, threads> lse_next;
@@ -224,14 +230,14 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::load(Lse(bz, by, tl::all).tile(k * block_N), lse_next);
     tl::load(Delta(bz, by, tl::all).tile(k * block_N), delta_next);
   };
-  if (turns > 0) load_lines(0);
-  // Each turn waits until TMA has filled the slot of tile k_turn; at its end each warp frees it
-  for (int k_turn : pipeline.consume(turns)) {
+  if (num_iterations > 0) load_lines(0);
+  for (int k_turn = 0; k_turn < num_iterations; ++k_turn) {
     const int k = first + k_turn;
+    pipeline.consumer_wait(k_turn);
     // attention_backward.py:212-213
     tl::store(lse_next, lse);
     tl::store(delta_next, delta);
-    load_lines(tl::min(k_turn + 1, turns - 1));
+    load_lines(tl::min(k_turn + 1, num_iterations - 1));
 
     // attention_backward.py:216-217  Queries past the end add nothing, as their Q and dO are zeros.
     tl::gemm_start(K_shared, tl::transposed(Q_shared[k_turn % num_stages]), pT, tl::overwrite);
@@ -270,6 +276,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // Each warp writes its rows to the staging tile and fences them for TMA, which adds them to the tensor's while
     // the block goes on  [epilogue.copy.tma-store]
     tl::tma_add_start<tl::Dims<1, 3>>(dq, dq_staging, dQ_sum_map, tl::at(bz, k * block_N, by, 0));
+    pipeline.consumer_release(k_turn);
   }
 
   // attention_backward.py:237-238

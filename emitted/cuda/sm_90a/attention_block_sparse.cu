@@ -49,11 +49,11 @@ constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// Where a tile lies, and what follows from that for its turns: the producer computes it, and hands it on
+// A tile of work, and the values that follow from it: the producer computes and publishes them
 struct WorkTile {
   int bx, by, bz, loop_range;
 };
-// A turn that is not skipped: the producer finds those, and hands each on with its tile
+// An active iteration: the producer finds those, and publishes each with its tile
 struct Turn {
   int k;
 };
@@ -70,10 +70,10 @@ struct Shared {
   tl::StagingTile<tl::half, block_M, dim, tl::Swizzle128B> acc_o_staging;
   // 64 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> K_shared_barriers, V_shared_barriers;
-  // 16 bytes; the same of the tiles that are loaded once for all turns, in one slot
-  tl::TmaBarriers<1> first_tiles_barriers;
-  // 16 bytes; which turn the tile in a slot of K_shared_ring is of
-  tl::TakenTurns<num_stages, Turn> taken_turns;
+  // 16 bytes; the same of the prologue's tiles, in one stage
+  tl::TmaBarriers<1> prologue_barriers;
+  // 16 bytes; which turn the tile in a slot of K_shared_pipeline is of
+  tl::TakenTurns<num_stages, Turn> active_iterations;
   // 72 bytes; the work of tiles that the producer has drawn, and barriers
   tl::DrawnTiles<WorkTile> drawn_tiles;
 };
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     return WorkTile{bx, by, bz, loop_range};
   };
 
-  // The turns of a tile that are not skipped: who loads visits each, and hands it to the others.
+  // The active iterations of a tile of work: the producer visits each, and publishes it to the consumers.
   const auto each_turn = [&](const WorkTile& work, const auto& visit) {
     // Turns that do not take the branch are skipped, by those who load, too  [rewrite.turns.skipped]
     // attention_block_sparse.py:68  for k in T.Pipelined(loop_range, num_stages=num_stages):
@@ -137,41 +137,55 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         });
   };
 
+  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
+  // when each of the 8 consumer warps has released it
   const tl::TileQueue<threads, WorkTile> queue(tl::shared<Shared>().drawn_tiles, next_tile, tl::count(tiles));
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
-  const tl::TmaRing<1, threads> first_tiles_ring(tl::shared<Shared>().first_tiles_barriers, tl::bytes(Q_shared));
-  const tl::TakenTurnsRing<num_stages, threads, Turn> K_shared_ring(
-      tl::shared<Shared>().K_shared_barriers, tl::shared<Shared>().taken_turns, tl::bytes(K_shared[0]));
-  const tl::TmaRing<num_stages, threads> V_shared_ring(tl::shared<Shared>().V_shared_barriers, tl::bytes(V_shared[0]));
-  // Blocks stay, one a multiprocessor, and take tile after tile, drawn from a queue, so that blocks end together:
-  // a tile's first loads run under the end of the tile before  [schedule.grid.persistent]. One warpgroup more than
-  // the 256 consumer threads: one thread of it only loads, up to 2 turns ahead, as slots are freed
-  // [pipeline.loop.tma]. Most of its registers go to the consumers  [launch.hopper.register-shares]
+  const tl::TakenTurnsRing<num_stages, threads, Turn> K_shared_pipeline(
+      tl::shared<Shared>().K_shared_barriers, tl::shared<Shared>().active_iterations, tl::bytes(K_shared[0]));
+  const tl::TmaPipeline<num_stages, threads> V_shared_pipeline(tl::shared<Shared>().V_shared_barriers,
+                                                               tl::bytes(V_shared[0]));
+  const tl::TmaPipeline<1, threads> prologue_pipeline(tl::shared<Shared>().prologue_barriers, tl::bytes(Q_shared));
+  if (tl::thread() == 0) {
+    queue.init();
+    K_shared_pipeline.init();
+    V_shared_pipeline.init();
+    prologue_pipeline.init();
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
+
+  // Persistent kernel: one block per SM takes tiles of work from a dynamic scheduler; the producer prefetches the
+  // next tile's first stages during the epilogue  [schedule.grid.persistent]. Warp-specialised: one thread of a
+  // producer warpgroup, besides the 256 consumer threads, issues all loads, up to 2 iterations ahead of the
+  // consumers  [pipeline.loop.tma]. setmaxnreg moves most of its registers to the consumers
+  // [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
-    if (tl::warp() != threads / tl::warp_size) return;  // its first warp asks about turns, and one thread of it loads
-    // `round` counts the block's tiles, `before` the turns of those that are done: rings go on from tile to tile,
-    // K_shared_ring by one slot more, which ends a tile
+    if (tl::warp() != threads / tl::warp_size) return;  // one warp finds active iterations
+    // tile_iter counts this block's tiles of work, k_base the iterations of those that are done
+    // K_shared_pipeline has one stage more for each tile of work, which ends it
+
     WorkTile work;
-    for (int round = 0, before = 0; queue.draw_for_warp(round, work, work_tile); ++round) {
+    for (int tile_iter = 0, k_base = 0; queue.draw_for_warp(tile_iter, work, work_tile); ++tile_iter) {
       if (tl::thread() == threads) {
-        tl::Barrier& full = first_tiles_ring.acquire(round);
+        tl::Barrier& prologue_full = prologue_pipeline.producer_acquire(tile_iter);
         // attention_block_sparse.py:56  T.copy(Q[bz, by, bx * block_M : (bx + 1) * block_M, :], Q_shared)
-        tl::tma_load(Q_map, tl::at(work.bz, work.by, work.bx * block_M, 0), Q_shared, full);
+        tl::tma_load(Q_map, tl::at(work.bz, work.by, work.bx * block_M, 0), Q_shared, prologue_full);
       }
 
       each_turn(work, [&](const Turn& turn) {
-        if (tl::thread() == threads) {  // one thread loads, as slots are freed
+        if (tl::thread() == threads) {
           // attention_block_sparse.py:70-71
-          tl::tma_load(K_map, tl::at(work.bz, work.by, turn.k * block_N, 0), K_shared[(before + round) % num_stages],
-                       K_shared_ring.acquire(before + round, turn));
-          tl::tma_load(V_map, tl::at(work.bz, work.by, turn.k * block_N, 0), V_shared[before % num_stages],
-                       V_shared_ring.acquire(before));
+          tl::Barrier& K_shared_full = K_shared_pipeline.producer_acquire(k_base + tile_iter, turn);
+          tl::tma_load(K_map, tl::at(work.bz, work.by, turn.k * block_N, 0),
+                       K_shared[(k_base + tile_iter) % num_stages], K_shared_full);
+          tl::Barrier& V_shared_full = V_shared_pipeline.producer_acquire(k_base);
+          tl::tma_load(V_map, tl::at(work.bz, work.by, turn.k * block_N, 0), V_shared[k_base % num_stages],
+                       V_shared_full);
         }
-        ++before;
+        ++k_base;
       });
-      if (tl::thread() == threads) K_shared_ring.end(before + round);
+      if (tl::thread() == threads) K_shared_pipeline.end(k_base + tile_iter);
     }
     return;
   }
@@ -184,7 +198,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, row_sum;
 
   WorkTile work;
-  for (int round = 0, before = 0; queue.drawn(round, work); ++round) {
+  for (int tile_iter = 0, k_base = 0; queue.drawn(tile_iter, work); ++tile_iter) {
     // attention_block_sparse.py:57-58
     tl::fill(acc_o, 0.0f);
     tl::fill(row_sum, 0.0f);
@@ -193,16 +207,17 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // never inf - inf.
     tl::fill(scores_max, -1e+30f);
 
-    first_tiles_ring.wait(round);  // until TMA has filled Q_shared
+    prologue_pipeline.consumer_wait(tile_iter);  // until Q_shared of this tile has arrived
     // attention_block_sparse.py:56  Every turn multiplies the same Q_shared: read once, and kept in registers
     // [pipeline.gemm.held-operand]
     tl::copy(Q_shared, Q_local);
-    first_tiles_ring.release(round);  // this warp has read it; the next tile's comes when all have
+    prologue_pipeline.consumer_release(tile_iter);
 
     auto start_acc_s = [&](int k_turn) {
       // attention_block_sparse.py:83  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True,
       // policy=T.GemmWarpPolicy.FullRow)
-      tl::gemm_start(Q_local, tl::transposed(K_shared[(before + round + k_turn) % num_stages]), acc_s, tl::overwrite);
+      tl::gemm_start(Q_local, tl::transposed(K_shared[(k_base + tile_iter + k_turn) % num_stages]), acc_s,
+                     tl::overwrite);
     };
     auto between = [&](const Turn& turn) {
       // Masked scores are minus infinity, whatever the product adds, as products of finite values are
@@ -250,8 +265,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     };
     auto start_acc_o = [&](int k_turn) {
       // attention_block_sparse.py:104  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
-      V_shared_ring.wait(before + k_turn);  // until TMA has filled its slot
-      tl::gemm_start(acc_s_cast, V_shared[(before + k_turn) % num_stages], acc_o);
+      V_shared_pipeline.consumer_wait(k_base + k_turn);
+      tl::gemm_start(acc_s_cast, V_shared[(k_base + k_turn) % num_stages], acc_o);
     };
 
     // Turns overlap: acc_o of turn k_turn - 1 is in flight beside acc_s of turn k_turn, and under what lies between
@@ -260,11 +275,11 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     //   other units             between(0)            between(1)            between(2)  ...
     int k_turn = 0;  // of those that are not skipped: rings count them
     // Each turn waits until TMA has filled its slot; a slot without a tile ends them
-    for (Turn turn; K_shared_ring.next(before + round + k_turn, turn); ++k_turn) {
+    for (Turn turn; K_shared_pipeline.next(k_base + tile_iter + k_turn, turn); ++k_turn) {
       start_acc_s(k_turn);
       if (k_turn == 0) {
         tl::gemm_wait<0>(acc_s);
-        K_shared_ring.release(before + round);
+        K_shared_pipeline.consumer_release(k_base + tile_iter);
         prepare_acc_o(between(turn));
       } else {
         start_acc_o(k_turn - 1);
@@ -272,16 +287,16 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         const bool changed = between(turn);
         // This warp has read the tile, and says so when it knows what has changed: compilers move the wait below up to
         // the last arrival that depends on what was computed
-        K_shared_ring.release_knowing(changed, before + round + k_turn);
+        K_shared_pipeline.consumer_release_after(changed, k_base + tile_iter + k_turn);
         tl::gemm_wait<0>(acc_o);  // before what it reads and adds to is written
-        V_shared_ring.release(before + k_turn - 1);
+        V_shared_pipeline.consumer_release(k_base + k_turn - 1);
         prepare_acc_o(changed);
       }
     }
     if (k_turn > 0) {
       start_acc_o(k_turn - 1);
       tl::gemm_wait<0>(acc_o);
-      V_shared_ring.release(before + k_turn - 1);
+      V_shared_pipeline.consumer_release(k_base + k_turn - 1);
     }
     tl::sum_lanes<acc_s_layout, 1>(row_sum);  // until here each thread's own elements  [pipeline.loop.lanes-last]
 
@@ -292,7 +307,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; TMA reads them
     // while the block goes on  [epilogue.copy.tma-store]
     tl::tma_store_start(acc_o, acc_o_staging, Output_map, tl::at(work.bz, work.by, work.bx * block_M, 0));
-    before += k_turn;
+    k_base += k_turn;
   }
   tl::staging_is_free();  // before the block ends
 }

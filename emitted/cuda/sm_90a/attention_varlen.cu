@@ -49,7 +49,7 @@ constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
-// Where a tile lies, and what follows from that for its turns: the producer computes it, and hands it on
+// A tile of work, and the values that follow from it: the producer computes and publishes them
 struct WorkTile {
   int bx, by, start, length, start_k, length_k, diagonal, loop_range;
 };
@@ -66,8 +66,8 @@ struct Shared {
   tl::StagingTile<tl::half, block_M, dim, tl::Swizzle128B> acc_o_staging;
   // 64 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> K_shared_barriers, V_shared_barriers;
-  // 16 bytes; the same of the tiles that are loaded once for all turns, in one slot
-  tl::TmaBarriers<1> first_tiles_barriers;
+  // 16 bytes; the same of the prologue's tiles, in one stage
+  tl::TmaBarriers<1> prologue_barriers;
   // 120 bytes; the work of tiles that the producer has drawn, and barriers
   tl::DealtTiles<WorkTile> drawn_tiles;
 };
@@ -129,39 +129,54 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     return WorkTile{bx, by, start, length, start_k, length_k, diagonal, loop_range};
   };
 
-  // Tiles that write nothing: the producer passes over them  [schedule.grid.persistent]
+  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
+  // when each of the 8 consumer warps has released it
+  // Empty tiles write nothing: the producer skips them  [schedule.grid.persistent]
   const auto idle = [&](const WorkTile& work) { return work.bx * block_M >= work.length; };
   const tl::BusyTileQueue<threads, WorkTile> queue(tl::shared<Shared>().drawn_tiles, next_tile, tl::count(tiles));
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
-  const tl::TmaRing<1, threads> first_tiles_ring(tl::shared<Shared>().first_tiles_barriers, tl::bytes(Q_shared));
-  const tl::TmaRing<num_stages, threads> K_shared_ring(tl::shared<Shared>().K_shared_barriers, tl::bytes(K_shared[0]));
-  const tl::TmaRing<num_stages, threads> V_shared_ring(tl::shared<Shared>().V_shared_barriers, tl::bytes(V_shared[0]));
-  // Blocks stay, one a multiprocessor, and take tile after tile, drawn from a queue, so that blocks end together:
-  // a tile's first loads run under the end of the tile before  [schedule.grid.persistent]. One warpgroup more than
-  // the 256 consumer threads: one thread of it only loads, up to 2 turns ahead, as slots are freed
-  // [pipeline.loop.tma]. Most of its registers go to the consumers  [launch.hopper.register-shares]
+  const tl::TmaPipeline<num_stages, threads> K_shared_pipeline(tl::shared<Shared>().K_shared_barriers,
+                                                               tl::bytes(K_shared[0]));
+  const tl::TmaPipeline<num_stages, threads> V_shared_pipeline(tl::shared<Shared>().V_shared_barriers,
+                                                               tl::bytes(V_shared[0]));
+  const tl::TmaPipeline<1, threads> prologue_pipeline(tl::shared<Shared>().prologue_barriers, tl::bytes(Q_shared));
+  if (tl::thread() == 0) {
+    queue.init();
+    K_shared_pipeline.init();
+    V_shared_pipeline.init();
+    prologue_pipeline.init();
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
+
+  // Persistent kernel: one block per SM takes tiles of work from a dynamic scheduler; the producer prefetches the
+  // next tile's first stages during the epilogue  [schedule.grid.persistent]. Warp-specialised: one thread of a
+  // producer warpgroup, besides the 256 consumer threads, issues all loads, up to 2 iterations ahead of the
+  // consumers  [pipeline.loop.tma]. setmaxnreg moves most of its registers to the consumers
+  // [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
-    // Its second warp draws tiles for all; the last two note which have work, each block a part
+    // Its second warp fetches tiles for all; the last two record which are not empty, each block a part
     if (tl::warp() > threads / tl::warp_size) return queue.deal(work_tile, idle);
-    if (tl::thread() != threads) return;  // its first thread loads
-    // `round` counts the block's tiles, `before` the turns of those that are done: rings go on from tile to tile
+    if (tl::thread() != threads) return;  // one thread issues all loads
+    // tile_iter counts this block's tiles of work, k_base the iterations of those that are done
+
     WorkTile work;
-    for (int round = 0, before = 0; queue.draw(round, work); ++round) {
-      tl::Barrier& full = first_tiles_ring.acquire(round);
+    for (int tile_iter = 0, k_base = 0; queue.draw(tile_iter, work); ++tile_iter) {
+      tl::Barrier& prologue_full = prologue_pipeline.producer_acquire(tile_iter);
       // attention_varlen.py:67  Rows past the end of the sequence are the next one's: they are computed, and not
       // stored.
-      tl::tma_load(Q_map, tl::at(work.start, work.by, 0), Q_shared, full);
+      tl::tma_load(Q_map, tl::at(work.start, work.by, 0), Q_shared, prologue_full);
 
-      queue.load_turns(work.loop_range, [&](int k) {  // one at a time, as slots are freed
+      queue.load_turns(work.loop_range, [&](int k) {
         // attention_varlen.py:78-79
-        tl::tma_load(K_map, tl::at(work.start_k + k * block_N, work.by / group, 0), K_shared[(before + k) % num_stages],
-                     K_shared_ring.acquire(before + k));
-        tl::tma_load(V_map, tl::at(work.start_k + k * block_N, work.by / group, 0), V_shared[(before + k) % num_stages],
-                     V_shared_ring.acquire(before + k));
+        tl::Barrier& K_shared_full = K_shared_pipeline.producer_acquire(k_base + k);
+        tl::tma_load(K_map, tl::at(work.start_k + k * block_N, work.by / group, 0), K_shared[(k_base + k) % num_stages],
+                     K_shared_full);
+        tl::Barrier& V_shared_full = V_shared_pipeline.producer_acquire(k_base + k);
+        tl::tma_load(V_map, tl::at(work.start_k + k * block_N, work.by / group, 0), V_shared[(k_base + k) % num_stages],
+                     V_shared_full);
       });
-      before += work.loop_range;
+      k_base += work.loop_range;
     }
     return;
   }
@@ -174,7 +189,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
 
   WorkTile work;
-  for (int round = 0, before = 0; queue.drawn(round, work); ++round) {
+  for (int tile_iter = 0, k_base = 0; queue.drawn(tile_iter, work); ++tile_iter) {
     // attention_varlen.py:68-69
     tl::fill(acc_o, 0.0f);
     tl::fill(logsum, 0.0f);
@@ -183,17 +198,17 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // infinity.
     tl::fill(scores_max, -1e+30f);
 
-    first_tiles_ring.wait(round);  // until TMA has filled Q_shared
+    prologue_pipeline.consumer_wait(tile_iter);  // until Q_shared of this tile has arrived
     // attention_varlen.py:67  Every turn multiplies the same Q_shared: read once, and kept in registers
     // [pipeline.gemm.held-operand]
     tl::copy(Q_shared, Q_local);
-    first_tiles_ring.release(round);  // this warp has read it; the next tile's comes when all have
+    prologue_pipeline.consumer_release(tile_iter);
 
     // attention_varlen.py:77  for k in T.Pipelined(loop_range, num_stages=num_stages):
     auto start_acc_s = [&](int k) {
       // attention_varlen.py:91  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-      K_shared_ring.wait(before + k);  // until TMA has filled its slot
-      tl::gemm_start(Q_local, tl::transposed(K_shared[(before + k) % num_stages]), acc_s, tl::overwrite);
+      K_shared_pipeline.consumer_wait(k_base + k);
+      tl::gemm_start(Q_local, tl::transposed(K_shared[(k_base + k) % num_stages]), acc_s, tl::overwrite);
     };
     auto between = [&](int k) {
       // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
@@ -240,8 +255,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     };
     auto start_acc_o = [&](int k) {
       // attention_varlen.py:112  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
-      V_shared_ring.wait(before + k);  // until TMA has filled its slot
-      tl::gemm_start(acc_s_cast, V_shared[(before + k) % num_stages], acc_o);
+      V_shared_pipeline.consumer_wait(k_base + k);
+      tl::gemm_start(acc_s_cast, V_shared[(k_base + k) % num_stages], acc_o);
     };
 
     // Turns overlap: acc_o of turn k - 1 is in flight beside acc_s of turn k, and under what lies between the two in
@@ -251,7 +266,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     if (work.loop_range > 0) {
       start_acc_s(0);
       tl::gemm_wait<0>(acc_s);
-      K_shared_ring.release(before);
+      K_shared_pipeline.consumer_release(k_base);
       prepare_acc_o(between(0));
       for (int k = 1; k < work.loop_range; ++k) {
         start_acc_s(k);
@@ -260,14 +275,14 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         const bool changed = between(k);
         // This warp has read the tile, and says so when it knows what has changed: compilers move the wait below up to
         // the last arrival that depends on what was computed
-        K_shared_ring.release_knowing(changed, before + k);
+        K_shared_pipeline.consumer_release_after(changed, k_base + k);
         tl::gemm_wait<0>(acc_o);  // before what it reads and adds to is written
-        V_shared_ring.release(before + k - 1);
+        V_shared_pipeline.consumer_release(k_base + k - 1);
         prepare_acc_o(changed);
       }
       start_acc_o(work.loop_range - 1);
       tl::gemm_wait<0>(acc_o);
-      V_shared_ring.release(before + work.loop_range - 1);
+      V_shared_pipeline.consumer_release(k_base + work.loop_range - 1);
     }
     tl::sum_lanes<acc_s_layout, 1>(logsum);  // until here each thread's own elements  [pipeline.loop.lanes-last]
 
@@ -290,7 +305,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         }
       });
     }
-    before += work.loop_range;
+    k_base += work.loop_range;
   }
   tl::staging_is_free();  // before the block ends
 }

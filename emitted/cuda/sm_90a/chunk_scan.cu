@@ -72,8 +72,8 @@ struct Shared {
   tl::StagingTile<tl::half, block_M, block_N, tl::Swizzle128B> y_staging;
   // 32 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
-  // 8 bytes; completes when the tiles that are loaded before the first turn are there
-  tl::Barrier first_tiles_full;
+  // 8 bytes; completes when the prologue's tiles have arrived
+  tl::Barrier prologue_full;
 };
 static_assert(sizeof(Shared) == 76800, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
@@ -132,33 +132,40 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int n = (tile % tl::ceildiv(headdim, block_N)) * block_N;
   const int first = chunk * chunk_size;
 
-  // C_shared and State_shared are loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The
-  // next constructor shows it to all  [pipeline.copy.first-tiles]
-  const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(C_shared, State_shared));
-  auto load_first = [&](tl::Barrier& full) {
-    // chunk_scan.py:73-74
-    tl::tma_load(C_map, tl::at(b, first + m, group, 0), C_shared, full);
-    tl::tma_load(States_map, tl::at(b, chunk, head, n, 0), State_shared, full);
-  };
-
-  // chunk_scan.py:93  for k in T.Pipelined(T.ceildiv(m + block_M, block_K), num_stages=num_stages):
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
+  // when each of the 4 consumer warps has released it
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(CB_shared[0], x_shared[0]));
-  const int turns = tl::ceildiv(m + block_M, block_K);
-  auto load = [&](int k, tl::Barrier& full) {
-    // chunk_scan.py:94-96
-    const int t = first + k * block_K;
-    tl::tma_load(CB_map, tl::at(b, chunk, group, m, k * block_K), CB_shared[k % num_stages], full);
-    tl::tma_load(x_map, tl::at(b, t, head, n), x_shared[k % num_stages], full);
-  };
-  // One warp more than the 128 consumer threads only loads, first what is loaded once, then up to 2 tiles ahead,
-  // as slots are freed. It returns when it has asked for the last tile; no barrier of the whole block follows
-  // [pipeline.loop.tma]
+  tl::Barrier& prologue_full =
+      tl::shared<Shared>()
+          .prologue_full;  // completes when C_shared, State_shared has arrived  [pipeline.copy.first-tiles]
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init(prologue_full, 1);
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
+  const int num_iterations = tl::ceildiv(m + block_M, block_K);
+
+  // chunk_scan.py:93  for k in T.Pipelined(T.ceildiv(m + block_M, block_K), num_stages=num_stages):
+  // Warp-specialised: one thread of a producer warp, besides the 128 consumer threads, issues all loads, up to 2
+  // tiles ahead of the consumers  [pipeline.loop.tma]. It loads C_shared, State_shared first.
   if (tl::is_producer<threads>()) {
-    first_tiles.produce(load_first);
-    return pipeline.produce(turns, load);
+    if (tl::thread() == threads) {
+      tl::mbarrier_arrive_expect(prologue_full, tl::bytes(C_shared, State_shared));
+      // chunk_scan.py:73-74
+      tl::tma_load(C_map, tl::at(b, first + m, group, 0), C_shared, prologue_full);
+      tl::tma_load(States_map, tl::at(b, chunk, head, n, 0), State_shared, prologue_full);
+      TL_NO_UNROLL
+      for (int k = 0; k < num_iterations; ++k) {
+        tl::Barrier& full = pipeline.producer_acquire(k);
+        // chunk_scan.py:94-96
+        const int t = first + k * block_K;
+        tl::tma_load(CB_map, tl::at(b, chunk, group, m, k * block_K), CB_shared[k % num_stages], full);
+        tl::tma_load(x_map, tl::at(b, t, head, n), x_shared[k % num_stages], full);
+      }
+    }
+    return;
   }
 
   tl::Fragment<float, weights_layout> weights;
@@ -184,7 +191,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     decayed_shared(t) = tl::cast<tl::half>(tl::exp2(start - tl::cast<float>(dA_t) * log2e) * tl::cast<float>(dt_t));
   });
 
-  first_tiles.wait();  // until TMA has filled C_shared and State_shared
+  tl::mbarrier_wait(prologue_full, 0);  // until C_shared and State_shared has arrived
   // chunk_scan.py:88-90  What the state before the chunk gives.
   tl::gemm(C_shared, tl::transposed(State_shared), y, tl::overwrite);
   tl::parallel(y_layout{}, [&](auto i, auto j) { y(i, j) *= tl::exp2(start); });
@@ -194,8 +201,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::sync_consumers<threads>();
   // What the chunk's own tokens give, up to each token.
   // chunk_scan.py:93  for k in T.Pipelined(T.ceildiv(m + block_M, block_K), num_stages=num_stages):
-  // Each turn waits until TMA has filled the slot of tile k; at its end each warp frees it
-  for (int k : pipeline.consume(turns)) {
+  for (int k = 0; k < num_iterations; ++k) {
+    pipeline.consumer_wait(k);
     // chunk_scan.py:97  if (k + 1) * block_K <= m:
     if ((k + 1) * block_K <= m) {
       // chunk_scan.py:99-102  All tokens of this turn lie before the tile.
@@ -233,6 +240,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
     // chunk_scan.py:121  T.gemm(weights_cast, x_shared, y)
     tl::gemm(weights_cast, x_shared[k % num_stages], y);
+    pipeline.consumer_release(k);
   }
 
   // chunk_scan.py:123  T.copy(y, Y[b, first + m : first + m + block_M, head, n : n + block_N])

@@ -107,21 +107,33 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int m = (tile / tl::ceildiv(dstate, block_N)) * block_M;
   const int n = (tile % tl::ceildiv(dstate, block_N)) * block_N;
 
-  // chunk_state.py:72  for k in T.Pipelined(T.ceildiv(chunk_size, block_K), num_stages=num_stages):
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
+  // when each of the 4 consumer warps has released it
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(x_shared[0], B_shared[0]));
-  const int turns = tl::ceildiv(chunk_size, block_K);
-  auto load = [&](int k, tl::Barrier& full) {
-    // chunk_state.py:73-75
-    const int t = first + k * block_K;
-    tl::tma_load(x_map, tl::at(b, t, head, m), x_shared[k % num_stages], full);
-    tl::tma_load(B_map, tl::at(b, t, group, n), B_shared[k % num_stages], full);
-  };
-  // One warp more than the 128 consumer threads only loads, up to 6 tiles ahead, as slots are freed. It returns
-  // when it has asked for the last tile; no barrier of the whole block follows  [pipeline.loop.tma]
-  if (tl::is_producer<threads>()) return pipeline.produce(turns, load);
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
+  const int num_iterations = tl::ceildiv(chunk_size, block_K);
+
+  // chunk_state.py:72  for k in T.Pipelined(T.ceildiv(chunk_size, block_K), num_stages=num_stages):
+  // Warp-specialised: one thread of a producer warp, besides the 128 consumer threads, issues all loads, up to 6
+  // tiles ahead of the consumers  [pipeline.loop.tma].
+  if (tl::is_producer<threads>()) {
+    if (tl::thread() == threads) {
+      TL_NO_UNROLL
+      for (int k = 0; k < num_iterations; ++k) {
+        tl::Barrier& full = pipeline.producer_acquire(k);
+        // chunk_state.py:73-75
+        const int t = first + k * block_K;
+        tl::tma_load(x_map, tl::at(b, t, head, m), x_shared[k % num_stages], full);
+        tl::tma_load(B_map, tl::at(b, t, group, n), B_shared[k % num_stages], full);
+      }
+    }
+    return;
+  }
 
   tl::Fragment<tl::half, decayed_k_layout> decayed_k;
   tl::Fragment<tl::half, x_decayed_layout> x_decayed;
@@ -141,8 +153,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // decayed_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
   tl::sync_consumers<threads>();
   // chunk_state.py:72  for k in T.Pipelined(T.ceildiv(chunk_size, block_K), num_stages=num_stages):
-  // Each turn waits until TMA has filled the slot of tile k; at its end each warp frees it
-  for (int k : pipeline.consume(turns)) {
+  for (int k = 0; k < num_iterations; ++k) {
+    pipeline.consumer_wait(k);
     // chunk_state.py:76  T.copy(decayed_shared[k * block_K : (k + 1) * block_K], decayed_k)
     tl::copy(tl::rows<block_K>(decayed_shared, k * block_K), decayed_k);
 
@@ -152,6 +164,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::copy(tl::transposed(x_shared[k % num_stages]), x_decayed);
     tl::parallel(x_decayed_layout{}, [&](auto i, auto j) { x_decayed(i, j) *= decayed_k(j); });
     tl::gemm(x_decayed, B_shared[k % num_stages], state);
+    pipeline.consumer_release(k);
   }
 
   // chunk_state.py:83  T.copy(state, States[b, chunk, head, m : m + block_M, n : n + block_N])

@@ -62,8 +62,8 @@ struct Shared {
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> V_shared[num_stages];
   // 64 bytes; `full` and `empty` of each slot, 8 bytes each
   tl::TmaBarriers<num_stages> K_shared_barriers, V_shared_barriers;
-  // 8 bytes; completes when the tiles that are loaded before the first turn are there
-  tl::Barrier first_tiles_full;
+  // 8 bytes; completes when the prologue's tiles have arrived
+  tl::Barrier prologue_full;
 };
 static_assert(sizeof(Shared) == 82944, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
@@ -112,31 +112,41 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int first = part * part_turns;
   const int loop_range = tl::max(0, tl::min(part_turns, tl::ceildiv(length, block_N) - first));
 
-  // Q_shared is loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The next constructor
-  // shows it to all  [pipeline.copy.first-tiles]
-  const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(Q_shared));
-  auto load_first = [&](tl::Barrier& full) {
-    // flash_decoding.py:68  T.copy(Q[b, head, g : g + block_H, :], Q_shared)
-    tl::tma_load(Q_map, tl::at(b, head, g, 0), Q_shared, full);
-  };
+  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
+  // when each of the 4 consumer warps has released it
+  const tl::TmaPipeline<num_stages, threads> K_shared_pipeline(tl::shared<Shared>().K_shared_barriers,
+                                                               tl::bytes(K_shared[0]));
+  const tl::TmaPipeline<num_stages, threads> V_shared_pipeline(tl::shared<Shared>().V_shared_barriers,
+                                                               tl::bytes(V_shared[0]));
+  tl::Barrier& prologue_full =
+      tl::shared<Shared>().prologue_full;  // completes when Q_shared has arrived  [pipeline.copy.first-tiles]
+  if (tl::thread() == 0) {
+    K_shared_pipeline.init();
+    V_shared_pipeline.init();
+    tl::mbarrier_init(prologue_full, 1);
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
 
   // flash_decoding.py:73  for k in T.Pipelined(loop_range, num_stages=num_stages):
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
-  const tl::TmaRing<num_stages, threads> K_shared_ring(tl::shared<Shared>().K_shared_barriers, tl::bytes(K_shared[0]));
-  const tl::TmaRing<num_stages, threads> V_shared_ring(tl::shared<Shared>().V_shared_barriers, tl::bytes(V_shared[0]));
-  auto load = [&](int k) {
-    // flash_decoding.py:74-76
-    const int start = (first + k) * block_N;
-    tl::tma_load(K_map, tl::at(b, start, head, 0), K_shared[k % num_stages], K_shared_ring.acquire(k));
-    tl::tma_load(V_map, tl::at(b, start, head, 0), V_shared[k % num_stages], V_shared_ring.acquire(k));
-  };
-  // One warp more than the 128 consumer threads only loads, first what is loaded once, then up to 2 tiles ahead,
-  // as slots are freed. It returns when it has asked for the last tile; no barrier of the whole block follows
-  // [pipeline.loop.tma]
+  // Warp-specialised: one thread of a producer warp, besides the 128 consumer threads, issues all loads, up to 2
+  // tiles ahead of the consumers  [pipeline.loop.tma]. It loads Q_shared first.
   if (tl::is_producer<threads>()) {
-    first_tiles.produce(load_first);
-    return tl::produce<threads>(loop_range, load);
+    if (tl::thread() == threads) {
+      tl::mbarrier_arrive_expect(prologue_full, tl::bytes(Q_shared));
+      // flash_decoding.py:68  T.copy(Q[b, head, g : g + block_H, :], Q_shared)
+      tl::tma_load(Q_map, tl::at(b, head, g, 0), Q_shared, prologue_full);
+      TL_NO_UNROLL
+      for (int k = 0; k < loop_range; ++k) {
+        // flash_decoding.py:74-76
+        const int start = (first + k) * block_N;
+        tl::Barrier& K_shared_full = K_shared_pipeline.producer_acquire(k);
+        tl::tma_load(K_map, tl::at(b, start, head, 0), K_shared[k % num_stages], K_shared_full);
+        tl::Barrier& V_shared_full = V_shared_pipeline.producer_acquire(k);
+        tl::tma_load(V_map, tl::at(b, start, head, 0), V_shared[k % num_stages], V_shared_full);
+      }
+    }
+    return;
   }
 
   tl::Fragment<float, acc_s_layout> acc_s;
@@ -149,11 +159,11 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::fill(logsum, 0.0f);
   tl::fill(scores_max, -tl::infinity<float>);
 
-  first_tiles.wait();  // until TMA has filled Q_shared
+  tl::mbarrier_wait(prologue_full, 0);  // until Q_shared has arrived
   // flash_decoding.py:73  for k in T.Pipelined(loop_range, num_stages=num_stages):
   auto start_acc_s = [&](int k) {
     // flash_decoding.py:81  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-    K_shared_ring.wait(k);  // until TMA has filled its slot
+    K_shared_pipeline.consumer_wait(k);
     tl::gemm_start(Q_shared, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
   };
   auto between = [&](int k) {
@@ -185,7 +195,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   };
   auto start_acc_o = [&](int k) {
     // flash_decoding.py:97  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
-    V_shared_ring.wait(k);  // until TMA has filled its slot
+    V_shared_pipeline.consumer_wait(k);
     tl::gemm_start(acc_s_cast, V_shared[k % num_stages], acc_o);
   };
 
@@ -196,22 +206,22 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   if (loop_range > 0) {
     start_acc_s(0);
     tl::gemm_wait<0>(acc_s);
-    K_shared_ring.release(0);
+    K_shared_pipeline.consumer_release(0);
     between(0);
     prepare_acc_o();
     for (int k = 1; k < loop_range; ++k) {
       start_acc_s(k);
       start_acc_o(k - 1);
-      tl::gemm_wait<1>(acc_s);   // acc_o stays in flight
-      K_shared_ring.release(k);  // this warp has read the tile; its slot is loaded again when all have
+      tl::gemm_wait<1>(acc_s);                // acc_o stays in flight
+      K_shared_pipeline.consumer_release(k);  // this warp has read the tile; its slot is loaded again when all have
       between(k);
       tl::gemm_wait<0>(acc_o);  // before what it reads and adds to is written
-      V_shared_ring.release(k - 1);
+      V_shared_pipeline.consumer_release(k - 1);
       prepare_acc_o();
     }
     start_acc_o(loop_range - 1);
     tl::gemm_wait<0>(acc_o);
-    V_shared_ring.release(loop_range - 1);
+    V_shared_pipeline.consumer_release(loop_range - 1);
   }
 
   // flash_decoding.py:100-105  An empty part gives zeros, and minus infinity for its logarithm.

@@ -71,22 +71,34 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const auto block = tl::panel_order<12, tl::Panels::rows>();
   const int bx = block.x, by = block.y;
 
-  // gemm.py:41  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
+  // when each of the 8 consumer warps has released it
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(A_shared[0], B_shared[0]));
-  const int turns = tl::ceildiv(K, block_K);
-  auto load = [&](int ko, tl::Barrier& full) {
-    // gemm.py:45  T.copy(A[by * block_M, ko * block_K], A_shared)
-    tl::tma_load(A_map, tl::at(by * block_M, ko * block_K), A_shared[ko % num_stages], full);
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
+  const int num_iterations = tl::ceildiv(K, block_K);
 
-    // gemm.py:47  T.copy(B[bx * block_N, ko * block_K], B_shared)
-    tl::tma_load(B_map, tl::at(bx * block_N, ko * block_K), B_shared[ko % num_stages], full);
-  };
-  // One warp more than the 256 consumer threads only loads, up to 3 tiles ahead, as slots are freed. It returns
-  // when it has asked for the last tile; no barrier of the whole block follows  [pipeline.loop.tma]
-  if (tl::is_producer<threads>()) return pipeline.produce(turns, load);
+  // gemm.py:41  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+  // Warp-specialised: one thread of a producer warp, besides the 256 consumer threads, issues all loads, up to 3
+  // tiles ahead of the consumers  [pipeline.loop.tma].
+  if (tl::is_producer<threads>()) {
+    if (tl::thread() == threads) {
+      TL_NO_UNROLL
+      for (int ko = 0; ko < num_iterations; ++ko) {
+        tl::Barrier& full = pipeline.producer_acquire(ko);
+        // gemm.py:45  T.copy(A[by * block_M, ko * block_K], A_shared)
+        tl::tma_load(A_map, tl::at(by * block_M, ko * block_K), A_shared[ko % num_stages], full);
+
+        // gemm.py:47  T.copy(B[bx * block_N, ko * block_K], B_shared)
+        tl::tma_load(B_map, tl::at(bx * block_N, ko * block_K), B_shared[ko % num_stages], full);
+      }
+    }
+    return;
+  }
 
   tl::Fragment<float, C_local_layout> C_local;
 
@@ -94,10 +106,11 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::clear(C_local);
 
   // gemm.py:41  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // Each turn waits until TMA has filled the slot of tile ko; at its end each warp frees it
-  for (int ko : pipeline.consume(turns)) {
+  for (int ko = 0; ko < num_iterations; ++ko) {
+    pipeline.consumer_wait(ko);
     // gemm.py:50  T.gemm(A_shared, B_shared, C_local, transpose_A=transpose_A, transpose_B=transpose_B)
     tl::gemm(A_shared[ko % num_stages], tl::transposed(B_shared[ko % num_stages]), C_local);
+    pipeline.consumer_release(ko);
   }
 
   // gemm.py:54  The epilogue is fused: C never goes to memory without it.

@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int rows = tl::ceildiv(M, block_M);
   const int columns = tl::ceildiv(N, block_N);
 
-  // The work of this block, one tile after the other: who loads and who computes go the same way, and visit each.
+  // The tiles of work of this block, in order: producer and consumers visit the same.
   struct WorkTile {
     int b, by, bx;
   };
@@ -94,23 +94,33 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     }
   };
 
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
+  // when each of the 8 consumer warps has released it
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(A_shared[0], B_shared[0]));
-  tl::RingSlot<num_stages> slot;  // of the next turn: the ring goes on from loop to loop
-  // One warp more than the 256 consumer threads: one thread of it only loads, up to 3 turns ahead, as slots are
-  // freed. While they end what follows a tile's turns, the next tile's loads are under way. No barrier of the
-  // whole block follows  [pipeline.loop.tma]
+  tl::PipelineState<num_stages> stage;  // of the next iteration: the pipeline continues from loop to loop
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
+
+  // Warp-specialised: one thread of a producer warp, besides the 256 consumer threads, issues all loads, up to 3
+  // iterations ahead of the consumers  [pipeline.loop.tma]. It prefetches the next loop's tiles while they finish
+  // this one's.
   if (tl::is_producer<threads>()) {
     each_work_tile([&](const WorkTile& work) {
       // gemm_batched.py:48  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-      auto load = [&](int ko, tl::Barrier& full) {
-        // gemm_batched.py:49-50
-        tl::tma_load(A_map, tl::at(work.b, work.by * block_M, ko * block_K), A_shared[slot], full);
-        tl::tma_load(B_map, tl::at(work.b, ko * block_K, work.bx * block_N), B_shared[slot], full);
-      };
-      pipeline.produce(tl::ceildiv(K, block_K), load, slot);
+      if (tl::thread() == threads) {
+        TL_NO_UNROLL
+        for (int ko = 0; ko < tl::ceildiv(K, block_K); ++ko) {
+          tl::Barrier& full = pipeline.producer_acquire(stage);
+          // gemm_batched.py:49-50
+          tl::tma_load(A_map, tl::at(work.b, work.by * block_M, ko * block_K), A_shared[stage], full);
+          tl::tma_load(B_map, tl::at(work.b, ko * block_K, work.bx * block_N), B_shared[stage], full);
+          stage.advance();
+        }
+      }
     });
     return;
   }
@@ -122,10 +132,12 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
   each_work_tile([&](const WorkTile& work) {
     // gemm_batched.py:48  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-    // Each turn waits until TMA has filled the slot of tile ko; at its end each warp frees it
-    for (int ko : pipeline.consume(tl::ceildiv(K, block_K), slot)) {
+    for (int ko = 0; ko < tl::ceildiv(K, block_K); ++ko) {
+      pipeline.consumer_wait(stage);
       // gemm_batched.py:51  T.gemm(A_shared, B_shared, C_local, clear_accum=ko == 0)
-      tl::gemm(A_shared[slot], B_shared[slot], C_local, tl::overwrite_if(ko == 0));
+      tl::gemm(A_shared[stage], B_shared[stage], C_local, tl::overwrite_if(ko == 0));
+      pipeline.consumer_release(stage);
+      stage.advance();
     }
 
     // gemm_batched.py:52  T.copy(C_local, C[b, by * block_M, bx * block_N])

@@ -89,23 +89,32 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   const auto block = tl::panel_order<10, tl::Panels::rows>();
   const int bx = block.x, by = block.y;
 
-  // gemm_fp8_scaled.py:56  for k in T.Pipelined(groups, num_stages=num_stages):
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
+  // when each of the 8 consumer warps has released it
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(A_shared[0], B_shared[0]));
-  const int turns = groups;
-  auto load = [&](int k, tl::Barrier& full) {
-    // gemm_fp8_scaled.py:57-58
-    tl::tma_load(A_map, tl::at(by * block_M, k * group), A_shared[k % num_stages], full);
-    tl::tma_load(B_map, tl::at(bx * parts * group, k * group), B_shared[k % num_stages], full);
-  };
-  // One warpgroup more than the 256 consumer threads: one thread of it only loads, up to 4 tiles ahead, as slots
-  // are freed. It returns when it has asked for the last tile; no barrier of the whole block follows
-  // [pipeline.loop.tma]. Most of its registers go to the consumers  [launch.hopper.register-shares]
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
+
+  // gemm_fp8_scaled.py:56  for k in T.Pipelined(groups, num_stages=num_stages):
+  // Warp-specialised: one thread of a producer warpgroup, besides the 256 consumer threads, issues all loads, up
+  // to 4 tiles ahead of the consumers  [pipeline.loop.tma]. setmaxnreg moves most of its registers to the
+  // consumers  [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
-    return pipeline.produce(turns, load);
+    if (tl::thread() == threads) {
+      TL_NO_UNROLL
+      for (int k = 0; k < groups; ++k) {
+        tl::Barrier& full = pipeline.producer_acquire(k);
+        // gemm_fp8_scaled.py:57-58
+        tl::tma_load(A_map, tl::at(by * block_M, k * group), A_shared[k % num_stages], full);
+        tl::tma_load(B_map, tl::at(bx * parts * group, k * group), B_shared[k % num_stages], full);
+      }
+    }
+    return;
   }
   tl::take_registers<consumer_registers>();
 
@@ -124,8 +133,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::parallel(left_scale_layout{}, [&](auto i) { scales_A_ahead(i) = scales_A(by * block_M + i, 0); });
 
   // gemm_fp8_scaled.py:56  for k in T.Pipelined(groups, num_stages=num_stages):
-  // Each turn waits until TMA has filled the slot of tile k; at its end each warp frees it
-  for (int k : pipeline.consume(turns)) {
+  for (int k = 0; k < groups; ++k) {
+    pipeline.consumer_wait(k);
     // gemm_fp8_scaled.py:59  for i in T.Parallel(block_M):
     tl::parallel(left_scale_layout{}, [&](auto i) {
       left_scale(i) = scales_A_ahead(i) * scales_B_ahead;
@@ -144,6 +153,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::gemm(A_shared[k % num_stages], tl::transposed(tl::rows<group>(B_shared[k % num_stages], group)), product,
              tl::overwrite);
     tl::parallel(product_layout{}, [&](auto i, auto j) { right(i, j) += product(i, j) * right_scale(i); });
+    pipeline.consumer_release(k);
   }
 
   // gemm_fp8_scaled.py:67  T.copy(left, C[by * block_M, bx * parts * group])

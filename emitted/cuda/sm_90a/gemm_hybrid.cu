@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   const int takers = programs - number * cut;
   const int ends = cut > 0 ? tl::ceildiv(cut, takers) : 0;
 
-  // The work of this block, one tile after the other: who loads and who computes go the same way, and visit each.
+  // The tiles of work of this block, in order: producer and consumers visit the same.
   struct WorkTile {
     int wave;
     bool whole;
@@ -136,15 +136,20 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     }
   };
 
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
+  // when each of the 8 consumer warps has released it
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(A_shared[0], B_shared[0]));
-  tl::RingSlot<num_stages> slot;  // of the next turn: the ring goes on from loop to loop
-  // One warpgroup more than the 256 consumer threads: one thread of it only loads, up to 3 turns ahead, as slots
-  // are freed. While they end what follows a tile's turns, the next tile's loads are under way. No barrier of the
-  // whole block follows  [pipeline.loop.tma]. Most of its registers go to the consumers
-  // [launch.hopper.register-shares]
+  tl::PipelineState<num_stages> stage;  // of the next iteration: the pipeline continues from loop to loop
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
+
+  // Warp-specialised: one thread of a producer warpgroup, besides the 256 consumer threads, issues all loads, up
+  // to 3 iterations ahead of the consumers  [pipeline.loop.tma]. It prefetches the next loop's tiles while they
+  // finish this one's. setmaxnreg moves most of its registers to the consumers  [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
     each_work_tile([&](const WorkTile& work) {
@@ -152,15 +157,19 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       const bool back = work.whole && work.wave % 2 == 1;
 
       // gemm_hybrid.py:91  for ko in T.Pipelined(count, num_stages=num_stages):
-      auto load = [&](int ko, tl::Barrier& full) {
-        // gemm_hybrid.py:92-93
-        const int k = back ? work.count - 1 - ko : work.start + ko;
-        tl::tma_load(A_map, tl::at(work.by * block_M, k * block_K), A_shared[slot], full);
+      if (tl::thread() == threads) {
+        TL_NO_UNROLL
+        for (int ko = 0; ko < work.count; ++ko) {
+          tl::Barrier& full = pipeline.producer_acquire(stage);
+          // gemm_hybrid.py:92-93
+          const int k = back ? work.count - 1 - ko : work.start + ko;
+          tl::tma_load(A_map, tl::at(work.by * block_M, k * block_K), A_shared[stage], full);
 
-        // gemm_hybrid.py:97  T.copy(B[k * block_K, bx * block_N], B_shared)
-        tl::tma_load(B_map, tl::at(k * block_K, work.bx * block_N), B_shared[slot], full);
-      };
-      pipeline.produce(work.count, load, slot);
+          // gemm_hybrid.py:97  T.copy(B[k * block_K, bx * block_N], B_shared)
+          tl::tma_load(B_map, tl::at(k * block_K, work.bx * block_N), B_shared[stage], full);
+          stage.advance();
+        }
+      }
     });
     return;
   }
@@ -176,10 +185,12 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
   each_work_tile([&](const WorkTile& work) {
     // gemm_hybrid.py:91  for ko in T.Pipelined(count, num_stages=num_stages):
-    // Each turn waits until TMA has filled the slot of tile ko; at its end each warp frees it
-    for (int ko : pipeline.consume(work.count, slot)) {
+    for (int ko = 0; ko < work.count; ++ko) {
+      pipeline.consumer_wait(stage);
       // gemm_hybrid.py:98  T.gemm(A_shared, B_shared, C_local, transpose_B=transpose_B, clear_accum=ko == 0)
-      tl::gemm(A_shared[slot], B_shared[slot], C_local, tl::overwrite_if(ko == 0));
+      tl::gemm(A_shared[stage], B_shared[stage], C_local, tl::overwrite_if(ko == 0));
+      pipeline.consumer_release(stage);
+      stage.advance();
     }
 
     // gemm_hybrid.py:99  if not whole:

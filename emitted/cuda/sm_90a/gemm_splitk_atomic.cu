@@ -63,19 +63,31 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int part = tl::ceildiv(tl::ceildiv(K, block_K), splits);
   const int first = bz * part;
 
-  // gemm_splitk.py:78  for ko in T.Pipelined(part, num_stages=num_stages):
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
+  // when each of the 8 consumer warps has released it
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(A_shared[0], B_shared[0]));
-  auto load = [&](int ko, tl::Barrier& full) {
-    // gemm_splitk.py:79-80
-    tl::tma_load(A_map, tl::at(by * block_M, (first + ko) * block_K), A_shared[ko % num_stages], full);
-    tl::tma_load(B_map, tl::at((first + ko) * block_K, bx * block_N), B_shared[ko % num_stages], full);
-  };
-  // One warp more than the 256 consumer threads only loads, up to 3 tiles ahead, as slots are freed. It returns
-  // when it has asked for the last tile; no barrier of the whole block follows  [pipeline.loop.tma]
-  if (tl::is_producer<threads>()) return pipeline.produce(part, load);
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
+
+  // gemm_splitk.py:78  for ko in T.Pipelined(part, num_stages=num_stages):
+  // Warp-specialised: one thread of a producer warp, besides the 256 consumer threads, issues all loads, up to 3
+  // tiles ahead of the consumers  [pipeline.loop.tma].
+  if (tl::is_producer<threads>()) {
+    if (tl::thread() == threads) {
+      TL_NO_UNROLL
+      for (int ko = 0; ko < part; ++ko) {
+        tl::Barrier& full = pipeline.producer_acquire(ko);
+        // gemm_splitk.py:79-80
+        tl::tma_load(A_map, tl::at(by * block_M, (first + ko) * block_K), A_shared[ko % num_stages], full);
+        tl::tma_load(B_map, tl::at((first + ko) * block_K, bx * block_N), B_shared[ko % num_stages], full);
+      }
+    }
+    return;
+  }
 
   tl::Fragment<float, C_local_layout> C_local;
 
@@ -83,10 +95,11 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::clear(C_local);
 
   // gemm_splitk.py:78  for ko in T.Pipelined(part, num_stages=num_stages):
-  // Each turn waits until TMA has filled the slot of tile ko; at its end each warp frees it
-  for (int ko : pipeline.consume(part)) {
+  for (int ko = 0; ko < part; ++ko) {
+    pipeline.consumer_wait(ko);
     // gemm_splitk.py:81  T.gemm(A_shared, B_shared, C_local)
     tl::gemm(A_shared[ko % num_stages], B_shared[ko % num_stages], C_local);
+    pipeline.consumer_release(ko);
   }
 
   // gemm_splitk.py:82  T.atomic_add(C[by * block_M, bx * block_N], C_local)

@@ -86,22 +86,34 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   auto& state_shared = tl::shared<Shared>().state_shared;
   const int bv = blockIdx.x, h = blockIdx.y, b = blockIdx.z;
 
-  // linear_attention.py:47  for c in T.Pipelined(T.ceildiv(seq_len, chunk), num_stages=num_stages):
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
+  // when each of the 4 consumer warps has released it
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(Q_shared[0], K_shared[0], V_shared[0]));
-  const int turns = tl::ceildiv(seq_len, chunk);
-  auto load = [&](int c, tl::Barrier& full) {
-    // linear_attention.py:48-51
-    const int t = c * chunk;
-    tl::tma_load(Q_map, tl::at(b, t, h, 0), Q_shared[c % num_stages], full);
-    tl::tma_load(K_map, tl::at(b, t, h, 0), K_shared[c % num_stages], full);
-    tl::tma_load(V_map, tl::at(b, t, h, bv * block_V), V_shared[c % num_stages], full);
-  };
-  // One warp more than the 128 consumer threads only loads, up to 2 tiles ahead, as slots are freed. It returns
-  // when it has asked for the last tile; no barrier of the whole block follows  [pipeline.loop.tma]
-  if (tl::is_producer<threads>()) return pipeline.produce(turns, load);
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
+  const int num_iterations = tl::ceildiv(seq_len, chunk);
+
+  // linear_attention.py:47  for c in T.Pipelined(T.ceildiv(seq_len, chunk), num_stages=num_stages):
+  // Warp-specialised: one thread of a producer warp, besides the 128 consumer threads, issues all loads, up to 2
+  // tiles ahead of the consumers  [pipeline.loop.tma].
+  if (tl::is_producer<threads>()) {
+    if (tl::thread() == threads) {
+      TL_NO_UNROLL
+      for (int c = 0; c < num_iterations; ++c) {
+        tl::Barrier& full = pipeline.producer_acquire(c);
+        // linear_attention.py:48-51
+        const int t = c * chunk;
+        tl::tma_load(Q_map, tl::at(b, t, h, 0), Q_shared[c % num_stages], full);
+        tl::tma_load(K_map, tl::at(b, t, h, 0), K_shared[c % num_stages], full);
+        tl::tma_load(V_map, tl::at(b, t, h, bv * block_V), V_shared[c % num_stages], full);
+      }
+    }
+    return;
+  }
 
   tl::Fragment<float, state_layout> state;
   tl::Fragment<float, scores_layout> scores;
@@ -112,8 +124,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::clear(state);
 
   // linear_attention.py:47  for c in T.Pipelined(T.ceildiv(seq_len, chunk), num_stages=num_stages):
-  // Each turn waits until TMA has filled the slot of tile c; at its end each warp frees it
-  for (int c : pipeline.consume(turns)) {
+  for (int c = 0; c < num_iterations; ++c) {
+    pipeline.consumer_wait(c);
     // linear_attention.py:48
     const int t = c * chunk;
 
@@ -141,6 +153,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // linear_attention.py:66-68
     tl::parallel(o_layout{}, [&](auto i, auto j) { o(i, j) *= scale; });
     tl::copy(o, O(b, tl::all, h, tl::all).tile(t, bv * block_V));
+    pipeline.consumer_release(c);
   }
 
   // linear_attention.py:69  T.copy(state, State[b, h, :, bv * block_V : (bv + 1) * block_V])

@@ -84,22 +84,32 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   const auto block = tl::panel_order<12, tl::Panels::rows>();
   const int bx = block.x, by = block.y;
 
-  // linear_int4.py:32  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
+  // when each of the 8 consumer warps has released it
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers, tl::bytes(X_shared[0], packed[0]));
-  const int turns = tl::ceildiv(K, block_K);
-  auto load = [&](int ko, tl::Barrier& full) {
-    // linear_int4.py:33-34
-    tl::tma_load(X_map, tl::at(by * block_M, ko * block_K), X_shared[ko % num_stages], full);
-    tl::tma_load(W_map, tl::at(bx * block_N, ko * (block_K / 2)), packed[ko % num_stages], full);
-  };
-  // One warpgroup more than the 256 consumer threads: one thread of it only loads, up to 4 tiles ahead, as slots
-  // are freed. It returns when it has asked for the last tile; no barrier of the whole block follows
-  // [pipeline.loop.tma]. Most of its registers go to the consumers  [launch.hopper.register-shares]
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
+  const int num_iterations = tl::ceildiv(K, block_K);
+
+  // linear_int4.py:32  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+  // Warp-specialised: one thread of a producer warpgroup, besides the 256 consumer threads, issues all loads, up
+  // to 4 tiles ahead of the consumers  [pipeline.loop.tma]. setmaxnreg moves most of its registers to the
+  // consumers  [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
-    return pipeline.produce(turns, load);
+    if (tl::thread() == threads) {
+      TL_NO_UNROLL
+      for (int ko = 0; ko < num_iterations; ++ko) {
+        tl::Barrier& full = pipeline.producer_acquire(ko);
+        // linear_int4.py:33-34
+        tl::tma_load(X_map, tl::at(by * block_M, ko * block_K), X_shared[ko % num_stages], full);
+        tl::tma_load(W_map, tl::at(bx * block_N, ko * (block_K / 2)), packed[ko % num_stages], full);
+      }
+    }
+    return;
   }
   tl::take_registers<consumer_registers>();
 
@@ -112,8 +122,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // Turns overlap: the product of turn ko - 1 is in flight while turn ko writes W_shared, which has two slots. All
   // warps waited for the product of turn ko - 2, the last that read the slot  [pipeline.loop.product-in-flight]
   tl::settle(Y_local);  // its registers are written before products in flight take them
-  for (int ko = 0; ko < turns; ++ko) {
-    pipeline.wait(ko);  // until TMA has filled the slot of tile ko
+  for (int ko = 0; ko < num_iterations; ++ko) {
+    pipeline.consumer_wait(ko);  // until TMA has filled the slot of tile ko
     // W_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_readers<threads>();
     // linear_int4.py:36  Weights become numbers on their way from shared memory to shared memory.
@@ -133,8 +143,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::sync_consumers<threads>();
     // linear_int4.py:40  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % written_slots]), Y_local);
-    tl::gemm_wait<1>();                    // the product of the turn before is there, this one stays in flight
-    if (ko > 0) pipeline.release(ko - 1);  // this warp has read the tile; its slot is loaded again when all have
+    tl::gemm_wait<1>();  // the product of the turn before is there, this one stays in flight
+    if (ko > 0)
+      pipeline.consumer_release(ko - 1);  // this warp has read the tile; its slot is loaded again when all have
   }
   tl::gemm_wait<0>(Y_local);
 

@@ -83,22 +83,32 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   const auto block = tl::panel_order<12, tl::Panels::rows>();
   const int bx = block.x, by = block.y;
 
-  // linear_int4_prefill.py:55  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
+  // when each of the 8 consumer warps has released it
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers, tl::bytes(X_shared[0], packed[0]));
-  const int turns = tl::ceildiv(K, block_K);
-  auto load = [&](int ko, tl::Barrier& full) {
-    // linear_int4_prefill.py:56-57
-    tl::tma_load(X_map, tl::at(by * block_M, ko * block_K), X_shared[ko % num_stages], full);
-    tl::tma_load(W_map, tl::at(bx * block_N, ko * (block_K / 2)), packed[ko % num_stages], full);
-  };
-  // One warpgroup more than the 256 consumer threads: one thread of it only loads, up to 4 tiles ahead, as slots
-  // are freed. It returns when it has asked for the last tile; no barrier of the whole block follows
-  // [pipeline.loop.tma]. Most of its registers go to the consumers  [launch.hopper.register-shares]
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
+  const int num_iterations = tl::ceildiv(K, block_K);
+
+  // linear_int4_prefill.py:55  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+  // Warp-specialised: one thread of a producer warpgroup, besides the 256 consumer threads, issues all loads, up
+  // to 4 tiles ahead of the consumers  [pipeline.loop.tma]. setmaxnreg moves most of its registers to the
+  // consumers  [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
-    return pipeline.produce(turns, load);
+    if (tl::thread() == threads) {
+      TL_NO_UNROLL
+      for (int ko = 0; ko < num_iterations; ++ko) {
+        tl::Barrier& full = pipeline.producer_acquire(ko);
+        // linear_int4_prefill.py:56-57
+        tl::tma_load(X_map, tl::at(by * block_M, ko * block_K), X_shared[ko % num_stages], full);
+        tl::tma_load(W_map, tl::at(bx * block_N, ko * (block_K / 2)), packed[ko % num_stages], full);
+      }
+    }
+    return;
   }
   tl::take_registers<consumer_registers>();
 
@@ -137,21 +147,21 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // Turns overlap: the product of turn ko - 1, which reads a copy of W_local, stands behind what comes before that
   // of turn ko. Neither needs the other: the compiler loads what is prepared, starts the product, and prepares the
   // rest while it is in flight  [pipeline.loop.product-in-flight]
-  if (turns > 0) {
-    pipeline.wait(0);  // until TMA has filled the slot of tile 0
+  if (num_iterations > 0) {
+    pipeline.consumer_wait(0);  // until TMA has filled the slot of tile 0
     prepare_W_local(0);
-    for (int ko = 1; ko < turns; ++ko) {
-      pipeline.wait(ko);
+    for (int ko = 1; ko < num_iterations; ++ko) {
+      pipeline.consumer_wait(ko);
       tl::copy(W_local, W_local_in_flight);
       prepare_W_local(ko);
       start_Y_local(ko - 1);
       tl::gemm_wait<0>(Y_local);
-      pipeline.release(ko - 1);  // this warp has read the tile; its slot is loaded again when all have
+      pipeline.consumer_release(ko - 1);  // this warp has read the tile; its slot is loaded again when all have
     }
     tl::copy(W_local, W_local_in_flight);
-    start_Y_local(turns - 1);
+    start_Y_local(num_iterations - 1);
     tl::gemm_wait<0>(Y_local);
-    pipeline.release(turns - 1);
+    pipeline.consumer_release(num_iterations - 1);
   }
 
   // linear_int4_prefill.py:74  for i, j in T.Parallel(block_N, block_M):

@@ -77,8 +77,8 @@ struct Shared {
   tl::SharedTile1D<float, block_H> logsum_handed;
   // 176 bytes; `full` of each panel and two `empty` of each slot, 8 bytes each
   tl::TmaPanelBarriers<num_stages, 9> barriers;
-  // 8 bytes; completes when the tiles that are loaded before the first turn are there
-  tl::Barrier first_tiles_full;
+  // 8 bytes; completes when the prologue's tiles have arrived
+  tl::Barrier prologue_full;
 };
 static_assert(sizeof(Shared) == 230400, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
@@ -125,24 +125,27 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // mla_decode.py:51
   const int h = by * block_H;
 
-  // Q_shared and Q_pe_shared are loaded once, before the turns: TMA's bytes arrive at a barrier of their own. The
-  // next constructor shows it to all  [pipeline.copy.first-tiles]
-  const tl::FirstTiles<threads> first_tiles(tl::shared<Shared>().first_tiles_full, tl::bytes(Q_shared, Q_pe_shared));
-  auto load_first = [&](tl::Barrier& full) {
-    // mla_decode.py:58-59
-    tl::tma_load(Q_map, tl::at(b, h, 0), Q_shared, full);
-    tl::tma_load(Q_pe_map, tl::at(b, h, 0), Q_pe_shared, full);
-  };
-
-  // mla_decode.py:64  for k in T.Pipelined(loop_range, num_stages=num_stages):
-  // The panels of a slot are 8 of KV_shared and 1 of K_pe_shared, counted from 0. A panel's `full` completes when
-  // TMA's bytes have arrived (zeros from outside a tensor count). A slot has an `empty` for each warpgroup, which
-  // completes when its warps have freed its columns of KV_shared; the second's part starts with panel 4. One
-  // thread initialises them; a barrier of the whole block shows them to all.
+  // A stage consists of 9 panels: 8 of KV_shared and 1 of K_pe_shared. full[s][p] completes when the bytes of
+  // panel p have arrived by TMA (out-of-bounds elements as zeros), empty[s][g] when the 4 warps of warpgroup g
+  // have released their columns of KV_shared; warpgroup 1's start with panel 4
   const tl::TmaPanelPipeline<num_stages, 9, 4, threads> pipeline(tl::shared<Shared>().barriers);
-  // Before memory is read for the turns, so that both are under way at once
-  if (tl::is_producer<threads>()) first_tiles.produce(load_first);
+  tl::Barrier& prologue_full =
+      tl::shared<Shared>()
+          .prologue_full;  // completes when Q_shared, Q_pe_shared has arrived  [pipeline.copy.first-tiles]
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init(prologue_full, 1);
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
 
+  // Issued before values for the loop are read from memory, so that both are outstanding at once
+  if (tl::thread() == threads) {
+    tl::mbarrier_arrive_expect(prologue_full, tl::bytes(Q_shared, Q_pe_shared));
+    // mla_decode.py:58-59
+    tl::tma_load(Q_map, tl::at(b, h, 0), Q_shared, prologue_full);
+    tl::tma_load(Q_pe_map, tl::at(b, h, 0), Q_pe_shared, prologue_full);
+  }
   // mla_decode.py:53-56  Parts are whole turns, so that only the last one has masked tokens. Late parts may be
   // empty.
   const int length = lengths(b);
@@ -150,25 +153,29 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   const int first = part * part_turns;
   const int loop_range = tl::max(0, tl::min(part_turns, tl::ceildiv(length, block_N) - first));
 
-  auto load = [&](int k, tl::TmaPanelLoads full) {
-    // mla_decode.py:65
-    const int start = (first + k) * block_N;
-
-    // mla_decode.py:67
-    const int page = block_table(b, tl::floordiv(start, page_size));
-    const int row = tl::floormod(start, page_size);
-
-    // mla_decode.py:70-71
-    tl::tma_load(KV_map, tl::at(page, row, 0), KV_shared[k % num_stages], full);
-    tl::tma_load(K_pe_map, tl::at(page, row, 0), K_pe_shared[k % num_stages], full);
-  };
-  // One warpgroup more than the 256 consumer threads: one thread of it only loads, first what is loaded once, then
-  // up to 2 tiles ahead, as slots are freed. It returns when it has asked for the last tile; no barrier of the
-  // whole block follows  [pipeline.loop.tma]. Most of its registers go to the consumers
-  // [launch.hopper.register-shares]
+  // mla_decode.py:64  for k in T.Pipelined(loop_range, num_stages=num_stages):
+  // Warp-specialised: one thread of a producer warpgroup, besides the 256 consumer threads, issues all loads, up
+  // to 2 tiles ahead of the consumers  [pipeline.loop.tma]. It loads Q_shared, Q_pe_shared first. setmaxnreg moves
+  // most of its registers to the consumers  [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::give_registers<producer_registers>();
-    return pipeline.produce(loop_range, load);
+    if (tl::thread() == threads) {
+      TL_NO_UNROLL
+      for (int k = 0; k < loop_range; ++k) {
+        tl::TmaPanelLoads full = pipeline.producer_acquire(k);
+        // mla_decode.py:65
+        const int start = (first + k) * block_N;
+
+        // mla_decode.py:67
+        const int page = block_table(b, tl::floordiv(start, page_size));
+        const int row = tl::floormod(start, page_size);
+
+        // mla_decode.py:70-71
+        tl::tma_load(KV_map, tl::at(page, row, 0), KV_shared[k % num_stages], full);
+        tl::tma_load(K_pe_map, tl::at(page, row, 0), K_pe_shared[k % num_stages], full);
+      }
+    }
+    return;
   }
   tl::take_registers<consumer_registers>();
 
@@ -185,7 +192,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::fill(logsum, 0.0f);
   tl::fill(scores_max, -tl::infinity<float>);
 
-  first_tiles.wait();  // until TMA has filled Q_shared and Q_pe_shared
+  tl::mbarrier_wait(prologue_full, 0);  // until Q_shared and Q_pe_shared has arrived
   // mla_decode.py:59  Every turn multiplies the same Q_pe_shared: read once, and kept in registers
   // [pipeline.gemm.held-operand]
   tl::copy(Q_pe_shared, Q_pe_local);
@@ -274,7 +281,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       prepare_acc_o(scores_max, scores_max_prev, scores_sum);
       start_acc_o(k);
       tl::gemm_wait<0>(acc_o);
-      pipeline.release(k);
+      pipeline.consumer_release(k);
     }
   } else {
     // the values of a turn, before those of a later one are computed
@@ -303,7 +310,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       prepare_acc_o(scores_max_now, scores_max_prev_now, scores_sum_now);
       start_acc_o(k);
       tl::gemm_wait<0>(acc_o);
-      pipeline.release(k);
+      pipeline.consumer_release(k);
     }
   }
   // until here each thread has its own elements of logsum alone  [pipeline.loop.dealt-turns]

@@ -72,7 +72,16 @@ __global__ void kernel(const tl::half* A_data, const __grid_constant__ tl::Tenso
                         : fault == too_few_bytes_expected ? int(sizeof(HalfTile))
                                                           : int(sizeof(Tile));
   const tl::TmaPipeline<stages, threads> pipeline(s.barriers, bytes);
-  if (tl::is_producer<threads>()) return pipeline.produce(turns, load);  // @produce
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();
+  if (tl::is_producer<threads>()) {
+    if (tl::thread() == threads)
+      for (int turn = 0; turn < turns; ++turn) load(turn, pipeline.producer_acquire(turn));  // @produce
+    return;
+  }
 
   tl::Fragment<float, Layout> c;
   tl::clear(c);
@@ -90,7 +99,8 @@ __global__ void kernel(const tl::half* A_data, const __grid_constant__ tl::Tenso
       tl::gemm(s.A, s.B[slot], c);  // @early
     }
   } else {
-    for (int turn : pipeline.consume(turns)) {  // @turns
+    for (int turn = 0; turn < turns; ++turn) {
+      pipeline.consumer_wait(turn);  // @turns
       if (fault == operand_overwritten_in_flight) {
         tl::Fragment<tl::half, Layout> a;
         tl::copy(A.tile(0, 0), a);
@@ -98,6 +108,7 @@ __global__ void kernel(const tl::half* A_data, const __grid_constant__ tl::Tenso
       } else {
         tl::gemm(s.A, s.B[turn % stages], c);  // @gemm
       }
+      pipeline.consumer_release(turn);
     }
   }
   store<fault>(c, s, C_map);

@@ -64,20 +64,32 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const auto block = tl::panel_order<12, tl::Panels::rows>();
   const int bx = block.x, by = block.y;
 
-  // linear.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // A slot's `full` completes when TMA's bytes have arrived (zeros from outside a tensor count), its `empty` when every
-  // consumer warp has freed it. One thread initialises them; a barrier of the whole block shows them to all.
+  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
+  // when each of the 4 consumer warps has released it
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(X_shared[0], W_shared[0]));
-  const int turns = tl::ceildiv(K, block_K);
-  auto load = [&](int ko, tl::Barrier& full) {
-    // linear.py:22-23
-    tl::tma_load(X_map, tl::at(by * block_M, ko * block_K), X_shared[ko % num_stages], full);
-    tl::tma_load(W_map, tl::at(bx * block_N, ko * block_K), W_shared[ko % num_stages], full);
-  };
-  // One warp more than the 128 consumer threads only loads, up to 2 tiles ahead, as slots are freed. It returns
-  // when it has asked for the last tile; no barrier of the whole block follows  [pipeline.loop.tma]
-  if (tl::is_producer<threads>()) return pipeline.produce(turns, load);
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();  // all threads see the initialised barriers
+  const int num_iterations = tl::ceildiv(K, block_K);
+
+  // linear.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
+  // Warp-specialised: one thread of a producer warp, besides the 128 consumer threads, issues all loads, up to 2
+  // tiles ahead of the consumers  [pipeline.loop.tma].
+  if (tl::is_producer<threads>()) {
+    if (tl::thread() == threads) {
+      TL_NO_UNROLL
+      for (int ko = 0; ko < num_iterations; ++ko) {
+        tl::Barrier& full = pipeline.producer_acquire(ko);
+        // linear.py:22-23
+        tl::tma_load(X_map, tl::at(by * block_M, ko * block_K), X_shared[ko % num_stages], full);
+        tl::tma_load(W_map, tl::at(bx * block_N, ko * block_K), W_shared[ko % num_stages], full);
+      }
+    }
+    return;
+  }
 
   tl::Fragment<float, Y_local_layout> Y_local;
 
@@ -85,10 +97,11 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::clear(Y_local);
 
   // linear.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // Each turn waits until TMA has filled the slot of tile ko; at its end each warp frees it
-  for (int ko : pipeline.consume(turns)) {
+  for (int ko = 0; ko < num_iterations; ++ko) {
+    pipeline.consumer_wait(ko);
     // linear.py:24  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     tl::gemm(X_shared[ko % num_stages], tl::transposed(W_shared[ko % num_stages]), Y_local);
+    pipeline.consumer_release(ko);
   }
 
   // linear.py:25  T.copy(Y_local, Y[by * block_M, bx * block_N])

@@ -47,8 +47,17 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   };
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(K_shared[0], V_shared[0]));
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();
   const int loop_range = tl::ceildiv(seq_len, block_N);
-  if (tl::is_producer<threads>()) return pipeline.produce(loop_range, load);
+  if (tl::is_producer<threads>()) {
+    if (tl::thread() == threads)
+      for (int k = 0; k < loop_range; ++k) load(k, pipeline.producer_acquire(k));
+    return;
+  }
 
   tl::Fragment<float, acc_s_layout> acc_s;
   tl::Fragment<tl::half, acc_s_layout> acc_s_cast;
@@ -61,7 +70,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::fill(scores_max, -tl::infinity<float>);
   tl::sync_consumers<threads>();
 
-  for (int k : pipeline.consume(loop_range)) {
+  for (int k = 0; k < loop_range; ++k) {
+    pipeline.consumer_wait(k);
     tl::parallel(acc_s_layout{},
                  [&](auto i, auto j) { acc_s(i, j) = k * block_N + j < seq_len ? 0.0f : -tl::infinity<float>; });
     tl::gemm(Q_shared, tl::transposed(K_shared[k % num_stages]), acc_s);
@@ -78,6 +88,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::copy(acc_s, acc_s_cast);
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
     tl::gemm(acc_s_cast, V_shared[k % num_stages], acc_o);
+    pipeline.consumer_release(k);
   }
 
   tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) /= logsum(i); });

@@ -15,12 +15,18 @@ template <class Tile, int rank>
 __global__ void load(const __grid_constant__ tl::TensorMap map, tl::At<rank> from, typename Tile::type* out) {
   auto& shared = tl::shared<Shared<Tile>>();
   const tl::TmaPipeline<1, threads> pipeline(shared.barriers, tl::bytes(shared.tile[0]));
-  if (tl::is_producer<threads>())
-    return pipeline.produce(1, [&](int, tl::Barrier& full) { tl::tma_load(map, from, shared.tile[0], full); });
-  for (int turn : pipeline.consume(1)) {
-    for (int i = tl::thread() + turn; i < Tile::rows * Tile::cols; i += threads)
-      out[i] = shared.tile[0](i / Tile::cols, i % Tile::cols);
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init_fence();
   }
+  tl::sync_threads();
+  if (tl::is_producer<threads>()) {
+    if (tl::thread() == threads) tl::tma_load(map, from, shared.tile[0], pipeline.producer_acquire(0));
+    return;
+  }
+  pipeline.consumer_wait(0);
+  for (int i = tl::thread(); i < Tile::rows * Tile::cols; i += threads)
+    out[i] = shared.tile[0](i / Tile::cols, i % Tile::cols);
 }
 
 template <class Tile, class Along, int rank, class... Extents>

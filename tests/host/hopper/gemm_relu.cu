@@ -41,16 +41,27 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // initialises the barriers; one block barrier makes them visible to all threads
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(A_shared[0], B_shared[0]));
+  if (tl::thread() == 0) {
+    pipeline.init();
+    tl::mbarrier_init_fence();
+  }
+  tl::sync_threads();
   const int turns = tl::ceildiv(K, block_K);
   // One warp beyond the user's threads loads, up to num_stages tiles ahead of their use.
-  if (tl::is_producer<threads>()) return pipeline.produce(turns, load);
+  if (tl::is_producer<threads>()) {
+    if (tl::thread() == threads)
+      for (int ko = 0; ko < turns; ++ko) load(ko, pipeline.producer_acquire(ko));
+    return;
+  }
 
   tl::Fragment<float, C_local_layout> C_local;
   tl::clear(C_local);
 
   // Each turn waits until TMA has filled slot ko % num_stages, and releases it, warp by warp, at its end.
-  for (int ko : pipeline.consume(turns)) {
+  for (int ko = 0; ko < turns; ++ko) {
+    pipeline.consumer_wait(ko);
     tl::gemm(A_shared[ko % num_stages], B_shared[ko % num_stages], C_local);  // wgmma; returns when the product is done
+    pipeline.consumer_release(ko);
   }
 
   tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });

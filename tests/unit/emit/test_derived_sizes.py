@@ -37,15 +37,15 @@ def test_a_name_stands_for_what_the_kernel_computes_with(tmp_path: Path) -> None
 
 
 def test_a_name_that_texts_use_themselves_is_numbered(tmp_path: Path) -> None:
-    """Pipelines count their turns by that name."""
+    """Pipelines count their iterations by that name."""
     path = tmp_path / "small.py"
     path.write_text(
-        KERNEL.replace("parts", "turns")
+        KERNEL.replace("parts", "num_iterations")
         .replace(
             "for i in T.Parallel(block):",
             "S = T.alloc_shared((64, 64), 'float16')\n"
             "            C = T.alloc_fragment((64, 64), 'float32')\n"
-            "            for k in T.Pipelined(turns, num_stages=2):\n"
+            "            for k in T.Pipelined(num_iterations, num_stages=2):\n"
             "                T.copy(H[k * 64, 0], S)\n"
             "                T.gemm(S, S, C)\n"
             "            for i in T.Parallel(block):",
@@ -53,4 +53,5 @@ def test_a_name_that_texts_use_themselves_is_numbered(tmp_path: Path) -> None:
         .replace("def body(", "def body(H: T.Tensor((n, 64), 'float16'), ")
     )
     text = emit_text(path, kernel=None, target=SM90A, bindings={})[0].files["small.cu"]
-    assert "const int turns_1 = tl::ceildiv(n, block);" in text and "const int turns = turns_1;" in text
+    assert "const int num_iterations_1 = tl::ceildiv(n, block);" in text
+    assert "for (int k = 0; k < num_iterations_1; ++k) {" in text

@@ -473,6 +473,11 @@ def _compound(stmt: Loop | Parallel | While | If) -> Effects:
             raise no_case(stmt)
 
 
+def may_leave(body: tuple[Stmt, ...]) -> bool:
+    """Whether a statement of a body may leave the loop around it, or its iteration."""
+    return any(effects(stmt).may_leave for stmt in body)
+
+
 def _union(parts: Iterable[Effects]) -> Effects:
     found = list(parts)
     if len(found) == 1:

@@ -506,7 +506,7 @@ class Overlay:
 
 
 DRAWN = "drawn_tiles"  # the ledger's row for them
-TAKEN = "taken_turns"  # the same for the turns that a producer hands on
+TAKEN = "active_iterations"  # the same for the turns that a producer hands on
 BARRIERS = "barriers"  # the ledger's row for the barriers of a producer's pipeline
 
 

@@ -17,7 +17,7 @@ from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.sections import aligned_when, pasted
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
-from tile2cu.emitter.tma import asked_blocks, block_threads, map_notes, persistent_in, tensor_maps
+from tile2cu.emitter.tma import asked_blocks, block_threads, is_producer, map_notes, persistent_in, tensor_maps
 from tile2cu.emitter.view import KernelView, LaunchView, words
 from tile2cu.plan.grid import kernel_expressions
 from tile2cu.plan.kernel import Kernel, kernel
@@ -110,7 +110,7 @@ def _named(launches: tuple[Settled, ...], used: list[str]) -> tuple[Settled, ...
 
 
 def _written(settled: Settled, used: list[str]) -> Written:
-    reserved = _called(settled) | _of_groups(settled) | _of_tiles(settled) | _of_c_interface(settled.program)
+    reserved = _called(settled) | _of_groups(settled) | _of_producer(settled) | _of_c_interface(settled.program)
     names = Names(used, kept=_kept_names(settled), reserved=reserved)
     printer = Printer(names, settled.bounds, _first_slots(settled), groups=settled.launch.groups)
     for named in (*settled.program.params, *settled.program.workspaces, *settled.program.sizes):
@@ -156,10 +156,12 @@ def _of_groups(settled: Settled) -> set[str]:
     return {"groups", "block_threads"} if settled.launch.groups > 1 else set()
 
 
-def _of_tiles(settled: Settled) -> set[str]:
-    """The names that a kernel needs besides whose blocks take tile after tile."""
-    names = "tile tiles round before queue next_tile drawn_tiles first_tiles_barriers first_tiles_ring idle taken_turns"
-    return set(names.split()) if persistent_in(settled) is not None else set()
+def _of_producer(settled: Settled) -> set[str]:
+    """The names that a kernel with a producer needs besides, and a persistent one."""
+    names = "tile tiles tile_iter k_base queue next_tile drawn_tiles prologue_barriers prologue_pipeline idle"
+    names += " active_iterations"
+    counted = {"num_iterations"} if is_producer(settled) else set()
+    return set(names.split()) | counted if persistent_in(settled) is not None else counted
 
 
 def _of_c_interface(program: Program) -> set[str]:

@@ -54,12 +54,14 @@ from tile2cu.core.program import (
 )
 from tile2cu.plan import ops
 from tile2cu.plan.copies import load_registers, store_registers
+from tile2cu.plan.copy_ops import TmaLoad
 from tile2cu.plan.elementwise import elementwise
 from tile2cu.plan.lower import before, lower
 from tile2cu.plan.mma import clear_before, wait_after
 from tile2cu.plan.paragraphs import groups, is_of_rules
 from tile2cu.plan.pipelined import pipelined
 from tile2cu.plan.producer import Producing
+from tile2cu.plan.producer_ops import AcquireStage
 from tile2cu.plan.scalars import atomic_vector, invoke, let, locate
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.structure import (
@@ -121,14 +123,18 @@ class Lowering:
     def statement(self, stmt: Stmt, where: Where) -> Statement:
         """The operations of a statement."""
         op = self.operation(stmt, where)
+        acquired: tuple[ops.Op, ...] = ()
+        if isinstance(op, TmaLoad) and op.own_ring:
+            acquired = (AcquireStage(source=stmt, tile=op.dst, publishes=op.publishes),)
         if where.loading:
-            return Statement(source=stmt, op=op)
+            return Statement(source=stmt, op=op, first=acquired)
         mma = (stmt,) if isinstance(stmt, Gemm) else ()
+        cleared = (clear for each in mma for clear in clear_before(each, self.settled))
         return Statement(
             source=stmt,
             op=op,
             before=(*before(stmt, self.settled, where.group), *self._await_prologue(stmt)),
-            first=(*self._await_staging(stmt), *(clear for each in mma for clear in clear_before(each, self.settled))),
+            first=(*acquired, *self._await_staging(stmt), *cleared),
             after=(*self._release_prologue(stmt), *(wait for each in mma for wait in wait_after(each, self.settled))),
         )
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, shared, viewed
-from tile2cu.analysis.effects import effects
+from tile2cu.analysis.effects import may_leave
 from tile2cu.core.decisions import MMA_IN_FLIGHT, PIPELINE
 from tile2cu.core.program import Buffer, Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Pipeline
@@ -33,7 +33,7 @@ def pipelined(op: Loop, pipeline: Pipeline, settled: Settled, where: Where, lowe
         reads=_read_before(pipeline),
         number=number_of(op, settled),
         threads=settled.launch.threads,
-        may_leave=any(effects(stmt).may_leave for stmt in pipeline.body),
+        may_leave=may_leave(pipeline.body),
         rule=settled.facts.rule(op, PIPELINE),
     )
 

@@ -138,6 +138,17 @@ class InFlightFromRegisters(Op):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class AcquireStage(Op):
+    """Until all consumer warps have released the stage of an iteration in the ring of `tile`.
+
+    With `publishes` consumers are told the iteration with the tile.
+    """
+
+    tile: Buffer
+    publishes: bool
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class AwaitStage(Op):
     """Until TMA has filled the stage of an iteration in a ring."""
 

@@ -1,7 +1,6 @@
 // Tiles that go from global to shared memory past the registers: 16 bytes a lane, on machines that have such loads.
 #pragma once
 #include "../copy_async.h"
-#include "../pipeline.h"
 #include "staged.h"
 
 namespace tl {

@@ -27,14 +27,14 @@ template <class Work> struct DrawnTiles {
 // producer computes where a tile lies, and its turns, for all.
 template <int threads, class Work> class TileQueue {
  public:
-  // `next`: in global memory, from start_queue; for `count` tiles. Made before a ring, whose constructor shows the
-  // barriers to the block. Who: every thread of the block, the producer too.
-  TL_DEVICE TileQueue(DrawnTiles<Work>& drawn, int* next, int count) : drawn_(drawn), next_(next), count_(count) {
-    if (thread() != 0) return;
+  // `next`: in global memory, from start_queue; for `count` tiles.
+  TL_DEVICE TileQueue(DrawnTiles<Work>& drawn, int* next, int count) : drawn_(drawn), next_(next), count_(count) {}
+  // Initialises the barriers; then come mbarrier_init_fence and a barrier of the block. Called by: one thread.
+  TL_DEVICE void init() const {
     TL_UNROLL
     for (int slot = 0; slot < 2; ++slot) {
-      mbarrier_init(drawn.drawn[slot], 1);
-      mbarrier_init(drawn.read[slot], threads / warp_size);
+      mbarrier_init(drawn_.drawn[slot], 1);
+      mbarrier_init(drawn_.read[slot], threads / warp_size);
     }
   }
   // Whether there is a tile for the block in this round, from 0 on: its work, work_tile(number). Who: the producer's
@@ -104,10 +104,12 @@ template <int threads, class Work> class BusyTileQueue : public TileQueue<thread
   using Queue = TileQueue<threads, Work>;
 
  public:
-  TL_DEVICE BusyTileQueue(DealtTiles<Work>& dealt, int* next, int count) : Queue(dealt, next, count), dealt_(dealt) {
-    if (thread() != 0) return;
-    mbarrier_init(dealt.wanted, 1);
-    dealt.passed = 0;
+  TL_DEVICE BusyTileQueue(DealtTiles<Work>& dealt, int* next, int count) : Queue(dealt, next, count), dealt_(dealt) {}
+  // As of a TileQueue. Called by: one thread.
+  TL_DEVICE void init() const {
+    Queue::init();
+    mbarrier_init(dealt_.wanted, 1);
+    dealt_.passed = 0;
   }
   // Draws tiles until there is none, of those for which idle(work_tile(number)) does not hold. Who: the producer's
   // warps, but for the first. The second draws, the others note for all blocks which tiles have work.
@@ -216,33 +218,33 @@ template <int stages, class Turn> struct TakenTurns {
 
 // A ring for the tiles of a loop that skips turns: the producer finds those that are taken, and hands each on with its
 // tile; who computes asks memory nothing. Behind a loop's last turn comes a slot without a tile.
-template <int stages, int threads, class Turn> class TakenTurnsRing : public TmaRing<stages, threads> {
-  using Ring = TmaRing<stages, threads>;
+template <int stages, int threads, class Turn> class TakenTurnsRing : public TmaPipeline<stages, threads> {
+  using Ring = TmaPipeline<stages, threads>;
 
  public:
   TL_DEVICE TakenTurnsRing(TmaBarriers<stages>& barriers, TakenTurns<stages, Turn>& turns, int bytes)
       : Ring(barriers, bytes), turns_(turns) {}
   // As of a ring, for the tile of this turn. Who: the producer's one thread.
-  TL_DEVICE Barrier& acquire(int k, const Turn& turn) const {
-    Ring::wait_until_free(k);
+  TL_DEVICE Barrier& producer_acquire(int k, const Turn& turn) const {
+    Ring::wait_until_empty(k);
     turns_.turn[k % stages] = turn;
     turns_.taken[k % stages] = true;
     return Ring::expect(k);
   }
   // There are no more turns: slot k has no tile. Who: the producer's one thread.
   TL_DEVICE void end(int k) const {
-    Ring::wait_until_free(k);
+    Ring::wait_until_empty(k);
     turns_.taken[k % stages] = false;
-    Ring::show(k);
+    Ring::fill_without_tile(k);
   }
   // Waits for slot k. Whether it has the tile of a turn, and of which. Who: whole consumer warps.
   TL_DEVICE bool next(int k, Turn& turn) const {
-    Ring::wait(k);
+    Ring::consumer_wait(k);
     const bool taken = turns_.taken[k % stages];
     if (taken)
       turn = turns_.turn[k % stages];
     else
-      Ring::release(k);
+      Ring::consumer_release(k);
     return taken;
   }
 

@@ -48,34 +48,28 @@ template <int stages, int panels, int first_part, int threads> class TmaPanelPip
   static_assert(threads == 2 * warpgroup_warps * warp_size, "two warpgroups use the tiles");
   static_assert(0 < first_part && first_part < panels, "each of them has a part");
 
-  // Who: every thread of the block, the producer too.
-  TL_DEVICE explicit TmaPanelPipeline(TmaPanelBarriers<stages, panels>& barriers) : barriers_(barriers) {
-    if (thread() == 0) {
+  TL_DEVICE explicit TmaPanelPipeline(TmaPanelBarriers<stages, panels>& barriers) : barriers_(barriers) {}
+  // Initialises the barriers; then come mbarrier_init_fence and a barrier of the block. Called by: one thread.
+  TL_DEVICE void init() const {
+    TL_UNROLL
+    for (int stage = 0; stage < stages; ++stage) {
       TL_UNROLL
-      for (int slot = 0; slot < stages; ++slot) {
-        TL_UNROLL
-        for (int panel = 0; panel < panels; ++panel) mbarrier_init(barriers.full[slot][panel], 1);
-        for (Barrier& empty : barriers.empty[slot]) mbarrier_init(empty, warpgroup_warps);
-      }
-      mbarrier_init_fence();
+      for (int panel = 0; panel < panels; ++panel) mbarrier_init(barriers_.full[stage][panel], 1);
+      for (Barrier& empty : barriers_.empty[stage]) mbarrier_init(empty, warpgroup_warps);
     }
-    sync_threads();
   }
 
-  // load(k, full) for k = 0 .. turns - 1 starts the loads of tile k, each panel's as soon as its part of the slot is
-  // free; they arrive at `full` one by one. Who: the producer's threads, of which one does it.
-  template <class Load> TL_DEVICE void produce(int turns, const Load& load) const {
-    tl::produce<threads>(turns, [&](int k) {
-      const int slot = k % stages;
-      load(k, TmaPanelLoads(barriers_.full[slot], barriers_.empty[slot], first_part, k / stages & 1));
-    });
+  // What the loads of tile k arrive at, panel by panel, each as soon as its part of the stage is empty. Called by: the
+  // producer's one thread.
+  TL_DEVICE TmaPanelLoads producer_acquire(int k) const {
+    return {barriers_.full[k % stages], barriers_.empty[k % stages], first_part, k / stages & 1};
   }
   // The panels of tile k. Any thread.
   TL_DEVICE TmaArrivals arrivals(int k) const { return {barriers_.full[k % stages], k / stages & 1}; }
-  // This warp is done with its warpgroup's part of tile k, and nobody else reads that part any more: it may be loaded
-  // again when all warps of the warpgroup are done. Who: whole consumer warps.
-  TL_DEVICE void release(int k) const {
-    sync_warp();  // all lanes are done with the slot
+  // This warp has read its warpgroup's part of tile k, which nobody else reads: it may be loaded again when all warps
+  // of the warpgroup have. Called by: whole consumer warps.
+  TL_DEVICE void consumer_release(int k) const {
+    sync_warp();  // all lanes have read the stage
     if (lane() == 0) mbarrier_arrive(barriers_.empty[k % stages][warp() / warpgroup_warps]);
   }
 

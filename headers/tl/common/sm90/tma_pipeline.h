@@ -1,4 +1,4 @@
-// A ring of shared-memory slots that one warp fills by TMA while the others use them.
+// A pipeline of shared-memory stages that one thread fills by TMA while the other warps use them.
 #pragma once
 #include "../../sm90_primitives.h"
 #include "../base.h"
@@ -26,97 +26,95 @@ template <int threads> TL_DEVICE void sync_readers() { barrier_sync(1, threads);
 template <class... Tiles> TL_DEVICE constexpr int bytes(const Tiles&...) { return (int(sizeof(Tiles)) + ...); }
 
 template <int stages> struct TmaBarriers {
-  Barrier full[stages];   // a phase ends when TMA has filled the slot
-  Barrier empty[stages];  // a phase ends when all consumer warps have released the slot
+  Barrier full[stages];   // a phase ends when TMA has filled the stage
+  Barrier empty[stages];  // a phase ends when all consumer warps have released the stage
 };
 
-// A slot of a ring, and which round of the ring this is. Who loads and who computes have one each, and come to the same
-// slots in the same order.
-template <int stages> class RingSlot {
+// A stage of a pipeline and the parity of its phase. Producer and consumers have one each, and advance them alike.
+template <int stages> class PipelineState {
  public:
-  TL_DEVICE operator int() const { return slot_; }
-  TL_DEVICE int parity() const { return parity_; }
+  TL_DEVICE operator int() const { return index_; }
+  TL_DEVICE int phase() const { return phase_; }
   TL_DEVICE void advance() {
-    slot_ = slot_ + 1 == stages ? 0 : slot_ + 1;
-    parity_ ^= slot_ == 0;
+    index_ = index_ + 1 == stages ? 0 : index_ + 1;
+    phase_ ^= index_ == 0;
   }
 
  private:
-  int slot_ = 0, parity_ = 0;
+  int index_ = 0, phase_ = 0;
 };
 
-// One ring of slots: tile k lies in slot k % stages. `threads` threads use the tiles, the producer behind them loads.
-// With several blocks, those of a cluster, any may load for the others: a slot is free when all have released it.
-template <int stages, int threads, int blocks = 1> class TmaRing {
+// A pipeline of shared-memory stages: tile k resides in stage k % stages. `threads` consumer threads use the tiles, the
+// producer behind them loads. With several blocks, those of a cluster, any may load for the others: a stage is empty
+// when the consumers of all have released it.
+template <int stages, int threads, int blocks = 1> class TmaPipeline {
  public:
   static_assert(threads % warp_size == 0, "whole warps use the tiles");
 
-  // `bytes`: of all tiles of a slot. Who: every thread of the block, the producer too.
-  TL_DEVICE TmaRing(TmaBarriers<stages>& barriers, int bytes) : barriers_(barriers), bytes_(bytes) {
-    if (thread() == 0) {
-      TL_UNROLL
-      for (int slot = 0; slot < stages; ++slot) {
-        mbarrier_init(barriers.full[slot], 1);
-        mbarrier_init(barriers.empty[slot], threads / warp_size * blocks);
-      }
-      mbarrier_init_fence();
+  // `bytes`: of all tiles of a stage.
+  TL_DEVICE TmaPipeline(TmaBarriers<stages>& barriers, int bytes) : barriers_(barriers), bytes_(bytes) {}
+  // Initialises the barriers; then come mbarrier_init_fence and a barrier of the block. Called by: one thread.
+  TL_DEVICE void init() const {
+    TL_UNROLL
+    for (int stage = 0; stage < stages; ++stage) {
+      mbarrier_init(barriers_.full[stage], 1);
+      mbarrier_init(barriers_.empty[stage], threads / warp_size * blocks);
     }
-    if constexpr (blocks > 1)
-      show_barriers_to_cluster();
-    else
-      sync_threads();
   }
 
-  // Waits until every consumer warp has released the slot of tile k; the barrier then expects the bytes of the loads,
-  // which arrive at it. Who: the producer's one thread.
-  TL_DEVICE Barrier& acquire(int k) const { return acquire(k % stages, k / stages & 1); }
-  TL_DEVICE Barrier& acquire(const RingSlot<stages>& slot) const { return acquire(slot, slot.parity()); }
-  // Waits until tile k is there. Who: each consumer thread.
-  TL_DEVICE void wait(int k) const { mbarrier_wait(barriers_.full[k % stages], k / stages & 1); }
-  TL_DEVICE void wait(const RingSlot<stages>& slot) const { mbarrier_wait(barriers_.full[slot], slot.parity()); }
-  // Waits until every consumer warp, of all blocks, has released the slots of the last of `turns` tiles: a block must
-  // not end before arrivals of others. Who: the producer's threads, of which one does it.
-  TL_DEVICE void drain(int turns) const {
-    if (thread() != threads) return;
-    for (int k = turns < stages ? 0 : turns - stages; k < turns; ++k)
+  // Waits until every consumer warp has released the stage of tile k. The barrier then expects the bytes of the loads,
+  // which arrive at it. Called by: the producer's one thread.
+  TL_DEVICE Barrier& producer_acquire(int k) const { return acquire(k % stages, k / stages & 1); }
+  TL_DEVICE Barrier& producer_acquire(const PipelineState<stages>& stage) const {
+    return acquire(stage, stage.phase());
+  }
+  // Waits until every consumer warp, of all blocks, has released the last of `tiles` tiles: a block must not end before
+  // arrivals of others. Called by: the same thread.
+  TL_DEVICE void producer_tail(int tiles) const {
+    for (int k = tiles < stages ? 0 : tiles - stages; k < tiles; ++k)
       mbarrier_wait(barriers_.empty[k % stages], k / stages & 1);
   }
-  // This warp is done with tile k: its slot may be loaded again when all warps are. Who: whole consumer warps.
-  TL_DEVICE void release(int k) const { release_slot(k % stages); }
-  TL_DEVICE void release(const RingSlot<stages>& slot) const { release_slot(slot); }
+  // Waits until tile k has arrived. Called by: each consumer thread.
+  TL_DEVICE void consumer_wait(int k) const { mbarrier_wait(barriers_.full[k % stages], k / stages & 1); }
+  TL_DEVICE void consumer_wait(const PipelineState<stages>& stage) const {
+    mbarrier_wait(barriers_.full[stage], stage.phase());
+  }
+  // This warp has read tile k: its stage may be loaded again when all warps have. Called by: whole consumer warps.
+  TL_DEVICE void consumer_release(int k) const { release(k % stages); }
+  TL_DEVICE void consumer_release(const PipelineState<stages>& stage) const { release(stage); }
   // This warp does not use tile k. It waits for it all the same: an earlier arrival would count as one that releases
-  // the tile that was in the slot before. Who: whole consumer warps.
-  TL_DEVICE void skip(int k) const { wait(k), release(k); }
-  // The same as release, by an arrival that depends on what the warp knows by now: compilers move no wait for products
-  // up in front of it. Who: whole consumer warps, all lanes of which know the same.
-  TL_DEVICE void release_knowing(bool known, int k) const {
-    static_assert(blocks == 1, "the slots of a cluster are freed by release");
-    sync_warp();  // all lanes are done with the slot
+  // the tile that was in the stage before. Called by: whole consumer warps.
+  TL_DEVICE void consumer_skip(int k) const { consumer_wait(k), consumer_release(k); }
+  // As consumer_release, by an arrival that depends on `known`: compilers move no wait for MMAs up in front of it.
+  // Called by: whole consumer warps, all lanes of which have the same value.
+  TL_DEVICE void consumer_release_after(bool known, int k) const {
+    static_assert(blocks == 1, "the stages of a cluster are released by consumer_release");
+    sync_warp();  // all lanes have read the stage
     if (lane() == (known ? 1 : 0)) mbarrier_arrive(barriers_.empty[k % stages]);
   }
 
  protected:
-  // Waits until slot k is free; the barrier that then expects the bytes of the loads; the same of a slot without loads.
-  // Who: the producer's one thread.
-  TL_DEVICE void wait_until_free(int k) const { mbarrier_wait(barriers_.empty[k % stages], (k / stages & 1) ^ 1); }
+  // Waits until the stage of tile k is empty; the barrier that then expects the bytes of the loads; the arrival at a
+  // stage without loads. Called by: the producer's one thread.
+  TL_DEVICE void wait_until_empty(int k) const { mbarrier_wait(barriers_.empty[k % stages], (k / stages & 1) ^ 1); }
   TL_DEVICE Barrier& expect(int k) const {
     mbarrier_arrive_expect(barriers_.full[k % stages], bytes_);
     return barriers_.full[k % stages];
   }
-  TL_DEVICE void show(int k) const { mbarrier_arrive(barriers_.full[k % stages]); }
+  TL_DEVICE void fill_without_tile(int k) const { mbarrier_arrive(barriers_.full[k % stages]); }
 
  private:
-  TL_DEVICE Barrier& acquire(int slot, int parity) const {
-    mbarrier_wait(barriers_.empty[slot], parity ^ 1);
-    mbarrier_arrive_expect(barriers_.full[slot], bytes_);
-    return barriers_.full[slot];
+  TL_DEVICE Barrier& acquire(int stage, int phase) const {
+    mbarrier_wait(barriers_.empty[stage], phase ^ 1);
+    mbarrier_arrive_expect(barriers_.full[stage], bytes_);
+    return barriers_.full[stage];
   }
-  TL_DEVICE void release_slot(int slot) const {
-    sync_warp();  // all lanes are done with the slot
+  TL_DEVICE void release(int stage) const {
+    sync_warp();  // all lanes have read the stage
     if constexpr (blocks > 1) {
-      if (lane() < blocks) mbarrier_arrive_as_reader(barriers_.empty[slot], lane());
+      if (lane() < blocks) mbarrier_arrive_as_reader(barriers_.empty[stage], lane());
     } else {
-      if (lane() == 0) mbarrier_arrive(barriers_.empty[slot]);
+      if (lane() == 0) mbarrier_arrive(barriers_.empty[stage]);
     }
   }
 
@@ -134,98 +132,5 @@ TL_DEVICE void each_taken(int start, int stop, const Taken& taken, const Visit& 
     for (; bits != 0; bits &= bits - 1) visit(first + first_set(bits) - 1);
   }
 }
-
-// load(k) for k = 0 .. turns - 1, by one thread; it acquires the slots that it fills. Who: the producer's threads.
-template <int threads, class Load> TL_DEVICE void produce(int turns, const Load& load) {
-  if (thread() != threads) return;
-  TL_NO_UNROLL
-  for (int k = 0; k < turns; ++k) load(k);
-}
-
-// Tiles that TMA fills once, before the turns. Made before the ring, whose constructor shows the barrier to the block.
-template <int threads> class FirstTiles {
- public:
-  // `bytes`: of all of them. Who: every thread of the block, the producer too.
-  TL_DEVICE FirstTiles(Barrier& full, int bytes) : full_(full), bytes_(bytes) {
-    if (thread() == 0) mbarrier_init(full, 1);
-  }
-  // load(full) starts the loads, which arrive at `full`. Who: the producer's threads, of which one does it.
-  template <class Load> TL_DEVICE void produce(const Load& load) const {
-    if (thread() != threads) return;
-    mbarrier_arrive_expect(full_, bytes_);
-    load(full_);
-  }
-  // Waits until they are there. Who: each consumer thread.
-  TL_DEVICE void wait() const { mbarrier_wait(full_, 0); }
-
- private:
-  Barrier& full_;
-  int bytes_;
-};
-
-// A ring whose tiles all consumer warps use turn by turn.
-template <int stages, int threads, int blocks = 1> class TmaPipeline : TmaRing<stages, threads, blocks> {
-  using Ring = TmaRing<stages, threads, blocks>;
-
- public:
-  using Ring::release;
-  using Ring::Ring;
-  using Ring::wait;
-
-  // load(k, full) for k = 0 .. turns - 1, each as soon as its slot is free; it starts the loads of tile k, which arrive
-  // at `full`. With several blocks it returns when none uses this one's barriers any more. Who: the producer's threads,
-  // of which one does it.
-  template <class Load> TL_DEVICE void produce(int turns, const Load& load) const {
-    tl::produce<threads>(turns, [&](int k) { load(k, Ring::acquire(k)); });
-    if constexpr (blocks > 1) Ring::drain(turns);
-  }
-  // The same where a block has several loops of turns, one after the other: `slot` goes on from loop to loop.
-  template <class Load> TL_DEVICE void produce(int turns, const Load& load, RingSlot<stages>& slot) const {
-    static_assert(blocks == 1, "blocks of a cluster have one loop of turns");
-    tl::produce<threads>(turns, [&](int k) { load(k, Ring::acquire(slot)), slot.advance(); });
-  }
-
-  // One turn: load(full) starts the loads of the tile of `slot`. Consumers wait for the slot, release and advance it.
-  template <class Load> TL_DEVICE void produce_turn(const Load& load, RingSlot<stages>& slot) const {
-    static_assert(blocks == 1, "blocks of a cluster have one loop of turns");
-    if (thread() == threads) load(Ring::acquire(slot));
-    slot.advance();
-  }
-
-  struct Iterator {
-    int k;
-    const Ring& ring;
-    TL_DEVICE bool operator!=(const Iterator& end) const { return k != end.k; }
-    TL_DEVICE int operator*() const { return ring.wait(k), k; }
-    TL_DEVICE void operator++() { ring.release(k++); }
-  };
-  struct Turns {
-    int count;
-    const Ring& ring;
-    TL_DEVICE Iterator begin() const { return {0, ring}; }
-    TL_DEVICE Iterator end() const { return {count > 0 ? count : 0, ring}; }
-  };
-  // for (int k : pipeline.consume(turns)): in turn k tile k is there; at its end the slot is free for this warp. Who:
-  // the first `threads` threads. No turns are legal; there is no break.
-  TL_DEVICE Turns consume(int turns) const { return {turns, *this}; }
-
-  struct SlotIterator {
-    int k;
-    RingSlot<stages>& slot;
-    const Ring& ring;
-    TL_DEVICE bool operator!=(const SlotIterator& end) const { return k != end.k; }
-    TL_DEVICE int operator*() const { return ring.wait(slot), k; }
-    TL_DEVICE void operator++() { ring.release(slot), slot.advance(), ++k; }
-  };
-  struct SlotTurns {
-    int count;
-    RingSlot<stages>& slot;
-    const Ring& ring;
-    TL_DEVICE SlotIterator begin() const { return {0, slot, ring}; }
-    TL_DEVICE SlotIterator end() const { return {count > 0 ? count : 0, slot, ring}; }
-  };
-  // The same where a block has several loops of turns: in turn k the tile in `slot` is there.
-  TL_DEVICE SlotTurns consume(int turns, RingSlot<stages>& slot) const { return {turns, slot, *this}; }
-};
 
 }  // namespace tl

@@ -171,7 +171,6 @@ extern "C" tl_status line(const void* X, void* Y, int N, int at) {
   return tl::launch<copies::Line>(copies::line, dim3(1), 64, nullptr, static_cast<const tl::half*>(X),
                                   static_cast<tl::half*>(Y), N, at);
 }
-extern "C" tl_status pipeline_1(const void* X, void* Y, int trips) { return copies::run_pipeline<1>(X, Y, trips); }
 extern "C" tl_status pipeline_2(const void* X, void* Y, int trips) { return copies::run_pipeline<2>(X, Y, trips); }
 extern "C" tl_status pipeline_3(const void* X, void* Y, int trips) { return copies::run_pipeline<3>(X, Y, trips); }
 extern "C" tl_status pipeline_4(const void* X, void* Y, int trips) { return copies::run_pipeline<4>(X, Y, trips); }

@@ -12,8 +12,8 @@ while xor xor_eq
 """
 _KEYWORDS = frozenset(_CPP_KEYWORDS.split())
 _OUR_NAMES = (
-    "tl std main half kernel load store Shared shared RowStart chosen grid stream threads pipeline full turns barriers "
-    "load_first first_tiles first_tiles_full "
+    "tl std main half kernel load store Shared shared RowStart chosen grid stream threads pipeline full barriers "
+    "prologue_full "
     "workspace workspace_bytes tensors device status random waves_per_simd least_blocks loads_a_turn written_slots"
 )
 _OURS = frozenset(_OUR_NAMES.split())

@@ -9,7 +9,7 @@ from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer
 from tile2cu.plan import ops, structure
 from tile2cu.plan.claims import StoredLast
-from tile2cu.plan.producer_ops import AwaitStage, Iterations, PrefetchNext, Visit, Visits
+from tile2cu.plan.producer_ops import AcquireStage, AwaitStage, Iterations, PrefetchNext, Visit, Visits
 from tile2cu.plan.scalar_ops import Atomic, AtomicVector, Store
 from tile2cu.plan.structure import Block, Elementwise, Paragraph, Purpose, Statement, Writers
 from tile2cu.styles.base.comments import BODY_WIDTH, file_of, heading, listed, wrapped
@@ -20,7 +20,7 @@ from tile2cu.styles.tl.constants import Constants
 from tile2cu.styles.tl.consumers import OfProducer, of_producer
 from tile2cu.styles.tl.elementwise import dots_of_four, let, packets
 from tile2cu.styles.tl.expressions import Printer
-from tile2cu.styles.tl.iterations import Texts, iterations, ring_name
+from tile2cu.styles.tl.iterations import Texts, iterations, pipeline_name
 from tile2cu.styles.tl.operations import Operations
 from tile2cu.styles.tl.pipelined import pipelined
 from tile2cu.styles.tl.tensors import located
@@ -37,6 +37,7 @@ _Line = (
     structure.Let
     | structure.Locate
     | PrefetchNext
+    | ops.Leave
     | structure.DotsOfFour
     | structure.AwaitPrologue
     | structure.ReleasePrologue
@@ -64,6 +65,7 @@ class Body:
         self.layout_of_tile = layout_of_tile
         self.prefetches: dict[int, str] = {}  # the calls that load the next iteration's vectors
         self._texts: Texts | None = None  # of the producer's loop that is printed
+        self._at_continue = ""  # what a `continue` must do first
         self._holder = ""  # the condition under which a thread is the first that holds an element
 
     def views(self, block: Block) -> tuple[StatementView, ...]:
@@ -122,6 +124,8 @@ class Body:
                 return self._invoke(op)
             case AwaitStage():
                 return self._await_stage(op)
+            case AcquireStage():
+                return self._acquire_stage(op)
             case op if isinstance(op, _Line):
                 return _line(self._text(op))
             case _:
@@ -136,6 +140,13 @@ class Body:
             yield texts
         self._texts = outside
 
+    @contextmanager
+    def continuing(self, first: str) -> Iterator[None]:
+        """Prints a loop in which a `continue` does something `first`."""
+        outside, self._at_continue = self._at_continue, first
+        yield
+        self._at_continue = outside
+
     def _by_one_holder(self, op: structure.ByOneHolder, above: list[str]) -> StatementView:
         first, *others = op.body
         views = (self.statement(first, above), *(self.statement(s, list(s.source.comments)) for s in others))
@@ -147,7 +158,8 @@ class Body:
                 return StatementView("branch", {"condition": f"{tl.GROUP}() == {op.group}"}, body=self.views(op.body))
             case structure.While():
                 condition = {"condition": self.printer.condition(op.condition)}
-                return StatementView("while", condition, body=self.views(op.body))
+                with self.continuing(""):
+                    return StatementView("while", condition, body=self.views(op.body))
             case structure.If():
                 condition = {"condition": self.printer.condition(op.condition)}
                 return StatementView("branch", condition, body=self.views(op.then), orelse=self.views(op.orelse))
@@ -165,7 +177,8 @@ class Body:
             "move": {1: f"++{name}", -1: f"--{name}"}.get(step, f"{name} += {self.printer.text(op.step)}"),
             "unroll": "yes" if op.unrolled else "",
         }
-        return StatementView("loop", parts, body=self.views(op.body))
+        with self.continuing(""):
+            return StatementView("loop", parts, body=self.views(op.body))
 
     def _invoke(self, op: structure.Invoke) -> StatementView:
         """A call; where it is given addresses of a tensor's elements that may lie outside, only if they lie inside."""
@@ -182,12 +195,23 @@ class Body:
             return call
         return StatementView("branch", {"condition": condition}, 0, (), (call,))
 
+    def _acquire_stage(self, op: AcquireStage) -> StatementView:
+        names = self.printer.names
+        published = f", {names('__turn')}" if op.publishes else ""
+        acquired = f"{pipeline_name(op.tile, names)}.producer_acquire({self.printer.counts[op.tile.name]}{published});"
+        text = f"{tl.BARRIER}& {names(f'__{op.tile.name}_full')} = {acquired}"
+        return _line(text, op.source.span.line)
+
     def _await_stage(self, op: AwaitStage) -> StatementView:
         assert self._texts is not None, "rings belong to a producer's loop"
-        ring, texts = ring_name(op.ring.tile, self.printer.names), self._texts
-        text = f"{ring}.wait({texts.before}{texts.turn});  // until TMA has filled its slot"
+        ring, texts = pipeline_name(op.ring.tile, self.printer.names), self._texts
+        text = f"{ring}.consumer_wait({texts.before}{texts.turn});"
         about = tuple(comment(claim, self.printer.names) for claim in op.claims)
         return replace(_line(text, op.source.span.line), comments=about)
+
+    def _leave(self, op: ops.Leave) -> str:
+        first = f"{self._at_continue}\n" if op.continues and self._at_continue else ""
+        return first + ("continue;" if op.continues else "break;")
 
     def _text(self, op: "_Line") -> str:
         match op:
@@ -197,13 +221,22 @@ class Body:
                 return located(op, self.printer)
             case structure.DotsOfFour():
                 return dots_of_four(op, self.printer)
+            case ops.Leave():
+                return self._leave(op)
             case PrefetchNext():
                 return self.prefetches[id(op.prefetch)]
+            case structure.AwaitPrologue() | structure.ReleasePrologue() | structure.AwaitStaging():
+                return self._awaited(op)
+
+    def _awaited(self, op: structure.AwaitPrologue | structure.ReleasePrologue | structure.AwaitStaging) -> str:
+        match op:
             case structure.AwaitPrologue():
-                wait = "first_tiles_ring.wait(round);" if op.persistent else "first_tiles.wait();"
-                return f"{wait}  // until TMA has filled {listed([self.printer.names(tile.name) for tile in op.tiles])}"
+                tiles = listed([self.printer.names(tile.name) for tile in op.tiles])
+                if op.persistent:
+                    return f"prologue_pipeline.consumer_wait(tile_iter);  // until {tiles} of this tile has arrived"
+                return f"{tl.MBARRIER_WAIT}(prologue_full, 0);  // until {tiles} has arrived"
             case structure.ReleasePrologue():
-                return "first_tiles_ring.release(round);  // this warp has read it; the next tile's comes when all have"
+                return "prologue_pipeline.consumer_release(tile_iter);"
             case structure.AwaitStaging():
                 until = "before it is written again" if op.again else "before the block ends"
                 return f"{tl.STAGING_IS_FREE}();  // {until}"

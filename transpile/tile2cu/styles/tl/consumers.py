@@ -66,19 +66,16 @@ def _loop(
 
 
 def _consume(op: Consume, texts: Texts, body: "Body") -> StatementView:
+    stage = texts.slot
+    release = f"pipeline.consumer_release({stage or texts.turn});" + f"\n{stage}.advance();" * bool(stage)
+    unused = stage and not op.reads_var  # the pipeline's state names the tiles' stage
+    parts = {**texts.parts, "release": release, "variable": "" if unused else texts.variable}
     if op.once:
-        note = "The turn waits until TMA has filled the slot; at its end each warp frees it"
-        return StatementView("consume_turn", texts.parts, comments=(note,), body=body.views(op.body))
-    note = f"Each turn waits until TMA has filled the slot of tile {texts.turn}; at its end each warp frees it"
-    unused = texts.slot and not op.reads_var  # without a slot the tiles' places do
-    kind = "[[maybe_unused]] int" if unused else "int"
-    parts = {**texts.parts, "kind": kind, "variable": "" if unused else texts.variable}
-    if op.prefetch is None:
-        return StatementView("consume", parts, body=body.views(op.body), comments=(note,))
-    ahead = _prefetched(op.prefetch, texts, body)
-    return StatementView(
-        "consume", parts, body=body.views(op.body), orelse=ahead, notes=tuple(wrapped(note, BODY_WIDTH))
-    )
+        return StatementView("consume_turn", parts, body=body.views(op.body))
+    ahead = _prefetched(op.prefetch, texts, body) if op.prefetch is not None else ()
+    with body.continuing(release):
+        views = body.views(op.body)
+    return StatementView("consume", parts, body=views, orelse=ahead)
 
 
 def _prefetched(op: Prefetch, texts: Texts, body: "Body") -> tuple[StatementView, ...]:

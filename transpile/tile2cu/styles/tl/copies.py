@@ -108,10 +108,8 @@ class Copies:
     def _arrival(self, op: copy_ops.TmaLoad) -> str:
         """The barrier at which a load arrives."""
         if not op.own_ring:
-            return "full"
-        names = self.printer.names
-        published = f", {names('__turn')}" if op.publishes else ""
-        return f"{names(f'{op.dst.name}_ring')}.acquire({self.printer.counts[op.dst.name]}{published})"
+            return self.printer.full
+        return self.printer.names(f"__{op.dst.name}_full")
 
 
 def _call(name: str, *arguments: str, template: str = "") -> Mapping[str, str]:

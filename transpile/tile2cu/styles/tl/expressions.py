@@ -84,6 +84,7 @@ class Printer:
     bounds: Bounds
     slots: dict[str, str] = field(default_factory=dict)
     counts: dict[str, str] = field(default_factory=dict)  # how many iterations a tile's ring has counted
+    full: str = "full"  # the barrier at which a producer's loads arrive
     groups: int = 1  # of threads that work by themselves
     packet: Var | None = None
     vector: int = 1  # the elements of a packet, where they are neighbours

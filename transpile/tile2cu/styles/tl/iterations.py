@@ -55,14 +55,15 @@ def iterations(of: Iterations, printer: Printer, constants: Constants) -> Iterat
     """The texts of a loop's iterations; inside, its tiles print with their iteration's stage."""
     name, from_zero = printer.names(of.var.name), static_value(of.start) == 0
     turn, stages = name if from_zero else f"{name}_turn", constants.stages(of.stages)
-    slot = printer.names("__slot") if of.continues else ""
+    slot = printer.names("__stage") if of.continues else ""
     trips = printer.text(of.stop if from_zero else binary("-", of.stop, of.start))
-    named = from_zero and isinstance(of.stop, Var) and of.stop.role is not Role.MUTABLE
+    changes = isinstance(of.stop, Var) and of.stop.role is Role.MUTABLE
+    named = not changes and (trips.isdigit() or trips.isidentifier() or (from_zero and isinstance(of.stop, Var)))
     outside, told = dict(printer.slots), bool(of.published)
-    before = "before + " if of.persistent else ""  # a ring counts the iterations of all tiles of work
-    first_before = f"{before}round + " if told else before  # and a stage that ends a tile of work
+    before = "k_base + " if of.persistent else ""  # a ring counts the iterations of all tiles of work
+    first_before = f"{before}tile_iter + " if told else before  # and a stage that ends a tile of work
     if told and of.loading:  # who finds the iterations counts them there
-        turn, counted, first_counted = "before", "before", "before + round"
+        turn, counted, first_counted = "k_base", "k_base", "k_base + tile_iter"
     else:
         counted, first_counted = f"{before}{turn}", f"{first_before}{turn}"
     printer.counts = {tile.name: first_counted if tile in of.published else counted for tile in of.tiles}
@@ -77,15 +78,15 @@ def iterations(of: Iterations, printer: Printer, constants: Constants) -> Iterat
         load=part_name("load", of.number, printer),
         stages=stages,
         trips=trips,
-        turns=trips if named else "turns",
+        turns=trips if named else "num_iterations",
         variable="" if from_zero else f"const int {name} = {printer.text(of.start)} + {turn};",
     )
     printer.slots = outside
 
 
-def ring_name(tile: Buffer, names: Names) -> str:
-    """The ring of a tile that is loaded by itself."""
-    return names(f"{tile.name}_ring")
+def pipeline_name(tile: Buffer, names: Names) -> str:
+    """The pipeline of a tile that is loaded by itself."""
+    return names(f"{tile.name}_pipeline")
 
 
 def barriers_name(ring: Ring, names: Names) -> str:

@@ -177,8 +177,6 @@ class Operations:
             case ops.FillLocal():
                 value = self.printer.text(op.value, op.buffer.dtype)
                 return f"for (auto& element : {self.printer.tile(op.buffer)}) element = {value};"
-            case ops.Leave():
-                return "continue;" if op.continues else "break;"
             case ops.Assert():
                 condition = self.printer.text(op.condition)
                 return f"{tl.DEVICE_ASSERT}({condition}, {_message(op, op.message or condition)});"

@@ -8,7 +8,7 @@ from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.view import StatementView
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.expressions import Printer, literal
-from tile2cu.styles.tl.iterations import Texts, called, ring_name
+from tile2cu.styles.tl.iterations import Texts, called, pipeline_name
 
 if TYPE_CHECKING:
     from tile2cu.styles.tl.body import Body
@@ -36,7 +36,7 @@ def overlapped(op: Overlapped, texts: Texts, body: "Body") -> StatementView:
         _starts(printed, f"start_{second}", op.second),
     )
     masks = ("masked", "mask") if op.mask is not None else ()
-    rings = [ring_name(ring.tile, names) for ring in op.rings]
+    rings = [pipeline_name(ring.tile, names) for ring in op.rings]
     named = {"first": first, "second": second, "first_ring": rings[0], "second_ring": rings[1]}
     named |= {"mask": "", "late_sum": _late_sum(op, body), "changed": changed, "given": given}
     for role, part in zip(("start_first", *masks, "between", "prepare", "start_second"), parts, strict=True):

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tile2cu.core.expr import binary, static_value
+from tile2cu.core.expr import Role, Var, binary, static_value
 from tile2cu.core.program import Copy
 from tile2cu.plan.structure import Block, PipelinedLoop
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
@@ -43,7 +43,9 @@ def _iterations(op: PipelinedLoop, printer: Printer, constants: Constants) -> It
     name, from_zero = printer.names(op.var.name), static_value(op.start) == 0
     k, stages = name if from_zero else printer.names.fresh("k"), constants.stages(op.stages)
     trips = printer.text(op.stop if from_zero else binary("-", op.stop, op.start))
-    count = trips if trips.isidentifier() or trips.isdigit() else printer.names.fresh("num_iterations")
+    changes = isinstance(op.stop, Var) and op.stop.role is Role.MUTABLE
+    known = not changes and (trips.isidentifier() or trips.isdigit())
+    count = trips if known else printer.names.fresh("num_iterations")
     outside = dict(printer.slots)
     printer.slots |= {tile.name: f"{k} % {stages}" for tile in op.tiles}
     yield {
@@ -115,8 +117,8 @@ def _about(op: PipelinedLoop, k: str, stages: str, printer: Printer) -> str:
         text = f"One stage: iteration {k} loads tile {k} and waits for it; nothing overlaps"
     elif op.direct is None:
         text = (
-            f"cp.async pipeline: while iteration {k} computes on tile {k}, the next {stages} - 1 load; one commit group "
-            "per tile, empty behind the last"
+            f"cp.async pipeline: while iteration {k} computes on tile {k}, the next {stages} - 1 load; one commit "
+            "group per tile, empty behind the last"
         )
     else:
         text = f"Direct-to-LDS pipeline: while iteration {k} computes on tile {k}, the next {stages} - 1 load"

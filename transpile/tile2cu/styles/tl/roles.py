@@ -4,21 +4,21 @@ from dataclasses import replace
 from itertools import groupby
 
 from tile2cu.core.expr import Var
-from tile2cu.core.schedule import Persistent
+from tile2cu.core.schedule import TAKEN, Persistent
 from tile2cu.plan.producer_ops import Ring
-from tile2cu.plan.roles import Panels, Producer, Prologue, Way
+from tile2cu.plan.roles import Producer, Prologue, Way
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.view import Declaration, StatementView
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.body import Body
 from tile2cu.styles.tl.expressions import Printer
-from tile2cu.styles.tl.iterations import barriers_name, called, ring_name
+from tile2cu.styles.tl.iterations import Texts, barriers_name, called, pipeline_name
 
-_BETWEEN_TILES = "While they end what follows a tile's turns, the next tile's loads are under way. "
-_TILES = "The work of this block, one tile after the other: who loads and who computes go the same way, and visit each."
-_TURNS = "The turns that are not skipped: who loads and who computes go the same way, and visit each."
-_TAKEN = "The turns of a tile that are not skipped: who loads visits each, and hands it to the others."
+_TILES = "The tiles of work of this block, in order: producer and consumers visit the same."
+_TURNS = "The active iterations: producer and consumers visit the same."
+_TAKEN = "The active iterations of a tile of work: the producer visits each, and publishes it to the consumers."
+_SOONER = "Issued before values for the loop are read from memory, so that both are outstanding at once"
 
 
 class Roles:
@@ -36,23 +36,18 @@ class Roles:
         if producer.persistent is not None:
             return self._persistent(producer.persistent)
         if producer.nested:
-            return self._over_tiles()
+            return self._nested()
         shared, meanwhile = self.body.views(producer.hoisted), self.body.views(producer.meanwhile)
         with self.body.iterations(producer.iterations) as texts:
-            loads = self.body.views(producer.loads)
-        rings = self._rings()
-        parts = {**texts.parts, "tiles": self._first_stages(), "shares": "yes" if producer.shares_rule else ""}
-        parts |= {"rings": "yes" if rings else "", "first": "yes" if producer.prologue is not None else ""}
-        parts |= {"early": "yes" if meanwhile else "", "panels": ""}
-        if producer.panels is not None:
-            parts |= self._panels(producer.panels)
-        if producer.multicast:
-            parts |= {"blocks": str(producer.multicast), "multicast": f"[{producer.multicast_rule}]"}
+            loads = self._each_stage(texts, self.body.views(producer.loads))
+        counted = [_line(f"const int num_iterations = {texts.trips};")] * (texts.turns == "num_iterations")
+        prologue = self._prologue()
+        tail = [_line(f"pipeline.producer_tail({texts.turns});  // until all blocks have read what this one loads")]
+        sooner = (replace(self._by_one(prologue, _SOONER), gap=True), *_apart((), meanwhile)) if meanwhile else ()
+        issued = self._by_one((*(() if meanwhile else prologue), loads, *tail * bool(producer.multicast)))
         place = heading((producer.loop,))[-1]  # the user's words stand above the loop itself
-        above, note = tuple(wrapped(place, BODY_WIDTH)), tuple(wrapped(self._note(), BODY_WIDTH))
-        line = producer.loop.span.line
-        view = StatementView("producer", parts, line, above, rings or meanwhile, loads, note)
-        return _apart(shared, (*self._prologue(producer.prologue), view))
+        role = self._role((replace(issued, gap=False),), (place, self._note()))
+        return _apart(shared, (*self._barriers(), *sooner, *counted, role))
 
     def each_tile(self) -> tuple[StatementView, ...]:
         """What a tile of work begins with in a persistent kernel; empty in others."""
@@ -60,9 +55,9 @@ class Roles:
         if persistent is None or self.producer.way is not None:
             return ()
         with self.body.iterations(self.producer.iterations) as texts:
-            counted = StatementView("line", {"text": f"const int turns = {texts.trips};"})
-        at = [] if persistent.queue else [self._tile_in_turn()]
-        return (*at, *[counted] * (texts.turns == "turns"))
+            counted = _line(f"const int num_iterations = {texts.trips};")
+        at = [] if persistent.queue else [self._static_tile()]
+        return (*at, *[counted] * (texts.turns == "num_iterations"))
 
     def counted(self) -> str:
         """What the iterations of a tile of work are counted by in a persistent kernel; empty in others."""
@@ -74,66 +69,140 @@ class Roles:
     def drawn(self) -> str:
         """How the others see what has been drawn; empty where nothing is."""
         persistent = self.producer.persistent
-        return f"queue.drawn(round, {self.printer.names('__work')})" if persistent and persistent.queue else ""
+        return f"queue.drawn(tile_iter, {self.printer.names('__work')})" if persistent and persistent.queue else ""
 
-    def _over_tiles(self) -> tuple[StatementView, ...]:
+    def _nested(self) -> tuple[StatementView, ...]:
         """The producer's part where its loop stands in others: it goes through them, too."""
         producer, names = self.producer, self.printer.names
         shared = self.body.views(producer.hoisted)
         way = () if producer.way is None else (self._way(producer.way),)
-        body, rings = self.body.views(producer.nested), self._rings()
-        parts = {
-            "stages": self.body.constants.stages(producer.iterations.stages),
-            "tiles": self._first_stages(),
-            "shares": "yes" if producer.shares_rule else "",
-            "first": "yes" if producer.prologue is not None else "",
-            "slot": names("__slot"),
-            "counted": names(producer.iterations.var.name) if rings else "",
-        }
-        above = tuple(wrapped(self._note_over_tiles(), BODY_WIDTH))
-        view = StatementView("producer_over_tiles", parts, producer.loop.span.line, (), body, rings, above)
-        return _apart(shared, (*way, *self._prologue(producer.prologue), view))
+        nested = self.body.views(producer.nested)
+        prologue = (self._by_one(self._prologue()),) if producer.prologue is not None else ()
+        counter = _line(
+            f"int {names(producer.iterations.var.name)} = 0;  // active iterations: the pipelines count them"
+        )
+        counted = (counter,) if producer.rings else ()
+        role = self._role((*prologue, *counted, *nested), (self._nested_note(),))
+        first, *others = self._barriers()
+        return _apart(shared, (*way, replace(first, gap=bool(way)), *others, role))
 
     def _persistent(self, persistent: Persistent) -> tuple[StatementView, ...]:
         """The producer of a persistent kernel: the same for one tile of work after the other."""
         producer, names = self.producer, self.printer.names
         tile = self._tile_of_work(persistent)
-        full = StatementView("line", {"text": f"{tl.BARRIER}& full = first_tiles_ring.acquire(round);"})
         assert producer.prologue is not None, "a persistent kernel has a prologue"
-        begin: tuple[StatementView, ...] = (full, *self.body.views(producer.prologue.loads))
+        full = f"{tl.BARRIER}& prologue_full = prologue_pipeline.producer_acquire(tile_iter);"
+        begin: tuple[StatementView, ...] = (_line(full), *self._prologue_loads(producer.prologue))
         if producer.way is None:
             loads = self._loads_of_tile(persistent)
         else:
-            begin = (StatementView("branch", {"condition": f"{tl.THREAD}() == threads"}, body=begin),)
+            begin = (self._by_one(begin),)
             loads = self._loads_of_active()
-        tiles = ", ".join(names(load.dst.buffer.name) for load in producer.prologue.copies)
-        parts = {"tiles": tiles, "type": names("__WorkTile"), "work": names("__work"), "place": names("__work_tile")}
+        parts = {"type": names("__WorkTile"), "work": names("__work"), "place": names("__work_tile")}
         parts |= self._drawing(persistent)
-        parts["told"] = ring_name(producer.rings[0].tile, names) if producer.way is not None else ""
+        parts["told"] = pipeline_name(producer.rings[0].tile, names) if producer.way is not None else ""
         body = (*self.each_tile(), *begin, *loads)
         notes = tuple(wrapped(self._persistent_note(persistent), BODY_WIDTH))
-        rings = self._rings()
         way = () if producer.way is None else (replace(self._way(producer.way), gap=True),)
         line = producer.loop.span.line
-        return (tile, *way, StatementView("staying", parts, line, body=rings, orelse=body, notes=notes, gap=True))
+        first, *others = self._barriers()
+        role = StatementView("persistent_role", parts, line, body=body, notes=notes, gap=True)
+        return (tile, *way, replace(first, gap=True), *others, role)
 
-    def _first_stages(self) -> str:
-        return ", ".join(f"{self.printer.names(tile.name)}[0]" for tile in self.producer.tiles)
+    def _role(self, body: tuple[StatementView, ...], notes: tuple[str, ...]) -> StatementView:
+        """The branch of the producer's warps."""
+        parts = {"shares": "yes" if self.producer.shares_rule else ""}
+        about = tuple(line for note in notes for line in wrapped(note, BODY_WIDTH))
+        return StatementView("role", parts, self.producer.loop.span.line, body=body, notes=about, gap=True)
 
-    def _rings(self) -> tuple[StatementView, ...]:
-        """The declarations of the rings; none where a loop has one, in a pipeline."""
-        return tuple(map(self._ring, self.producer.rings))
+    def _by_one(self, body: tuple[StatementView, ...], about: str = "") -> StatementView:
+        """What one thread of the producer does."""
+        above = tuple(wrapped(about, BODY_WIDTH)) if about else ()
+        return StatementView("branch", {"condition": f"{tl.THREAD}() == threads"}, 0, above, body)
 
-    def _ring(self, ring: Ring) -> StatementView:
+    def _each_stage(self, texts: Texts, loads: tuple[StatementView, ...]) -> StatementView:
+        """The loop over the iterations' loads."""
+        acquired = [] if self.producer.rings else [self._acquired(texts)]
+        given = [_line(texts.variable)] * bool(texts.variable)
+        each = {"unroll": "no", "variable": texts.turn, "start": "0", "stop": texts.turns}
+        each |= {"end": "", "compare": "<", "move": f"++{texts.turn}"}
+        return StatementView("loop", each, self.producer.loop.span.line, body=(*given, *acquired, *loads))
+
+    def _acquired(self, texts: Texts) -> StatementView:
+        """The wait for an empty stage."""
+        kind = tl.TMA_PANEL_LOADS if self.producer.panels is not None else f"{tl.BARRIER}&"
+        return _line(f"{kind} full = pipeline.producer_acquire({texts.turn});")
+
+    def _barriers(self) -> tuple[StatementView, ...]:
+        """The pipelines of stages, and the initialisation of their barriers."""
+        producer = self.producer
+        declared, started = self._pipelines()
+        persistent = producer.persistent
+        if persistent is not None and persistent.queue:
+            declared, started = [*self._queue(persistent), *declared], ["queue.init();", *started]
+        if producer.prologue is not None:
+            tiles = self._tiles_of(producer.prologue)
+            place = f"{tl.SHARED}<Shared>()"
+            if persistent is not None:
+                kind = f"{tl.TMA_PIPELINE}<1, threads>"
+                text = f"const {kind} prologue_pipeline({place}.prologue_barriers, {tl.BYTES}({tiles}));"
+                declared, started = [*declared, text], [*started, "prologue_pipeline.init();"]
+            else:
+                about = f"  // completes when {tiles} has arrived  [{producer.prologue.rule}]"
+                declared = [*declared, f"{tl.BARRIER}& prologue_full = {place}.prologue_full;{about}"]
+                started = [*started, f"{tl.MBARRIER_INIT}(prologue_full, 1);"]
+        init = tuple(map(_line, (*started, f"{tl.MBARRIER_INIT_FENCE}();")))
+        shown = f"{tl.SYNC_THREADS}();  // all threads see the initialised barriers"
+        if producer.multicast:
+            shown = f"{tl.SHOW_BARRIERS_TO_CLUSTER}();  // all threads of the cluster see the initialised barriers"
+        above = tuple(wrapped(self._about_barriers(), BODY_WIDTH))
+        return (
+            replace(_line("\n".join(declared)), comments=above),
+            StatementView("branch", {"condition": f"{tl.THREAD}() == 0"}, body=init),
+            _line(shown),
+        )
+
+    def _pipelines(self) -> tuple[list[str], list[str]]:
+        """The declarations of the pipelines of stages, and what initialises their barriers."""
+        producer, names = self.producer, self.printer.names
+        stages, place = self.body.constants.stages(producer.iterations.stages), f"{tl.SHARED}<Shared>()"
+        if producer.rings:
+            declared = list(map(self._ring, producer.rings))
+            return declared, [f"{pipeline_name(ring.tile, names)}.init();" for ring in producer.rings]
+        if producer.panels is not None:
+            kind = f"{tl.TMA_PANEL_PIPELINE}<{stages}, {producer.panels.total}, {producer.panels.first_part}, threads>"
+            return [f"const {kind} pipeline({place}.barriers);"], ["pipeline.init();"]
+        tiles = ", ".join(f"{names(tile.name)}[0]" for tile in producer.tiles)
+        kind = f"{tl.TMA_PIPELINE}<{stages}, threads{f', {producer.multicast}' if producer.multicast else ''}>"
+        declared = [f"const {kind} pipeline({place}.barriers, {tl.BYTES}({tiles}));"]
+        if producer.nested:
+            state = f"{tl.PIPELINE_STATE}<{stages}> {names('__stage')};"
+            declared.append(f"{state}  // of the next iteration: the pipeline continues from loop to loop")
+        return declared, ["pipeline.init();"]
+
+    def _ring(self, ring: Ring) -> str:
+        """The declaration of the pipeline of one tile."""
+        names, stages = self.printer.names, self.body.constants.stages(ring.stages)
+        name, place = pipeline_name(ring.tile, names), f"{tl.SHARED}<Shared>()"
+        kind, published = f"{tl.TMA_PIPELINE}<{stages}, threads>", ""
+        if ring.publishes:
+            kind = f"{tl.TAKEN_TURNS_RING}<{stages}, threads, {names('__Turn')}>"
+            published = f"{place}.{TAKEN}, "
+        bytes_ = f"{tl.BYTES}({names(ring.tile.name)}[0])"
+        return f"const {kind} {name}({place}.{barriers_name(ring, names)}, {published}{bytes_});"
+
+    def _queue(self, persistent: Persistent) -> list[str]:
+        """The declaration of the dynamic tile scheduler, and of which tiles it skips."""
         names = self.printer.names
-        parts = {
-            "stages": self.body.constants.stages(ring.stages),
-            "name": ring_name(ring.tile, names),
-            "barriers": barriers_name(ring, names),
-            "tile": names(ring.tile.name),
-            "turn": names("__Turn") if ring.publishes else "",
-        }
-        return StatementView("ring", parts)
+        work, place = names("__WorkTile"), f"{tl.SHARED}<Shared>().drawn_tiles, next_tile, {tl.COUNT}(tiles)"
+        if persistent.idle is None:
+            return [f"const {tl.TILE_QUEUE}<threads, {work}> queue({place});"]
+        idle = self.printer.text(persistent.idle)
+        return [
+            f"// Empty tiles write nothing: the producer skips them  [{self.producer.persistent_rule}]",
+            f"const auto idle = [&](const {work}& {names('__work')}) {{ return {idle}; }};",
+            f"const {tl.BUSY_TILE_QUEUE}<threads, {work}> queue({place});",
+        ]
 
     def _way(self, way: Way) -> StatementView:
         """What is visited, and the way there."""
@@ -144,137 +213,136 @@ class Roles:
         return StatementView("walk", parts, body=self.body.views(way.body), notes=tuple(wrapped(about, BODY_WIDTH)))
 
     def _tile_of_work(self, persistent: Persistent) -> StatementView:
-        """Where a tile of work lies, and the values that follow: a function for who loads and who computes.
+        """Where a tile of work lies, and the values that follow: a function for producer and consumers.
 
         What is printed behind it reads them as parts of the tile.
         """
         names, values = self.printer.names, persistent.work
         text = f"return {names('__WorkTile')}{{{', '.join(names(var.name) for var in values)}}};"
         indices = (StatementView("line", {"text": each.text}, 0, each.comments) for each in self.indices)
-        body = (*indices, *self.body.views(self.producer.hoisted), StatementView("line", {"text": text}))
+        body = (*indices, *self.body.views(self.producer.hoisted), _line(text))
         parts = {"type": names("__WorkTile"), "each": names("__work_tile")}
         self.printer.fields = {var: f"{names('__work')}.{names(var.name)}" for var in values}
         fields = "" if persistent.queue else members(values, names)
         return StatementView("work_tile", {**parts, "fields": fields}, body=body)
 
-    def _tile_in_turn(self) -> StatementView:
-        """The tile of work that a block is at, where each takes its own in turns."""
+    def _static_tile(self) -> StatementView:
+        """The tile of work that a block is at, where tiles are assigned statically."""
         names = self.printer.names
-        text = f"const {names('__WorkTile')} {names('__work')} = {names('__work_tile')}(tile);"
-        return StatementView("line", {"text": text})
+        return _line(f"const {names('__WorkTile')} {names('__work')} = {names('__work_tile')}(tile);")
 
     def _loads_of_tile(self, persistent: Persistent) -> tuple[StatementView, ...]:
         """What the producer of a persistent kernel loads for a tile of work."""
-        line = self.producer.loop.span.line
         with self.body.iterations(self.producer.iterations) as texts:
             loads = self.body.views(self.producer.loads)
-        done = StatementView("line", {"text": f"before += {texts.turns};"})
+        done = _line(f"k_base += {texts.turns};")
         if persistent.idle is not None:
+            line = self.producer.loop.span.line
             return (StatementView("load_turns", texts.parts, line, body=loads, gap=True), done)
-        given = [StatementView("line", {"text": texts.variable})] * bool(texts.variable)
-        each = {"unroll": "no", "variable": texts.turn, "start": "0", "stop": texts.turns}
-        each |= {"end": "", "compare": "<", "move": f"++{texts.turn}"}
-        return (StatementView("loop", each, line, body=(*given, *loads), gap=True), done)
+        return (replace(self._each_stage(texts, loads), gap=True), done)
 
     def _loads_of_active(self) -> tuple[StatementView, ...]:
         """The same where iterations are skipped; the others are told which are active, and when that was the last."""
-        ring = ring_name(self.producer.rings[0].tile, self.printer.names)
-        end = StatementView("line", {"text": f"if ({tl.THREAD}() == threads) {ring}.end(before + round);"})
+        ring = pipeline_name(self.producer.rings[0].tile, self.printer.names)
+        end = _line(f"if ({tl.THREAD}() == threads) {ring}.end(k_base + tile_iter);")
         (visits,) = self.body.views(self.producer.nested)
         return (replace(visits, gap=True), end)
 
     def _drawing(self, persistent: Persistent) -> dict[str, str]:
-        """How a producer draws tiles of work, and which it skips; empty where each block takes its own in turns."""
+        """How a producer draws tiles of work, and which it skips; empty where each block has its own."""
         if not persistent.queue:
-            return {"queue": "", "idle": "", "rule": ""}
-        names = self.printer.names
-        idle = self.printer.text(persistent.idle) if persistent.idle is not None else ""
-        given = f"round, {names('__work')}" + f", {names('__work_tile')}" * (not idle)
+            return {"queue": "", "idle": ""}
+        names, idle = self.printer.names, persistent.idle is not None
+        given = f"tile_iter, {names('__work')}" + f", {names('__work_tile')}" * (not idle)
         draw = "draw" if self.producer.way is None else "draw_for_warp"
-        return {"queue": f"queue.{draw}({given})", "idle": idle, "rule": self.producer.persistent_rule}
+        return {"queue": f"queue.{draw}({given})", "idle": "yes" if idle else ""}
 
-    def _panels(self, panels: Panels) -> dict[str, str]:
-        """How many panels a stage has, how many of them the first warpgroup releases, and who releases which."""
-        names = self.printer.names
-        parts = [f"{count} of {names(tile.name)}" for tile, count in panels.counts]
-        about = (
-            f"The panels of a slot are {listed(parts)}, counted from 0. A panel's `full` completes when TMA's "
-            f"bytes have arrived (zeros from outside a tensor count). A slot has an "
-            f"`empty` for each warpgroup, which completes when its warps have freed its columns of "
-            f"{names(panels.tile.name)}; the second's part starts with panel {panels.first_part}. One thread "
-            "initialises them; a barrier of the whole block shows them to all."
-        )
-        return {
-            "panels": str(panels.total),
-            "first_part": str(panels.first_part),
-            "about": "\n".join(wrapped(about, BODY_WIDTH)),
-        }
-
-    def _prologue(self, prologue: Prologue | None) -> tuple[StatementView, ...]:
-        """The barrier of what is loaded once, and the loads."""
+    def _prologue(self) -> tuple[StatementView, ...]:
+        """The loads of what is loaded once, behind what their barrier expects."""
+        prologue = self.producer.prologue
         if prologue is None:
             return ()
-        tiles = [self.printer.names(load.dst.buffer.name) for load in prologue.copies]
-        about = (
-            f"{listed(tiles)} {'is' if len(tiles) == 1 else 'are'} loaded once, before the turns: TMA's bytes arrive "
-            f"at a barrier of their own. The next constructor shows it to all  [{prologue.rule}]"
-        )
-        above = tuple(wrapped(about, BODY_WIDTH))
-        body = self.body.views(prologue.loads)
-        return (StatementView("first_tiles", {"tiles": ", ".join(tiles)}, prologue.copies[0].span.line, above, body),)
+        expected = f"{tl.MBARRIER_ARRIVE_EXPECT}(prologue_full, {tl.BYTES}({self._tiles_of(prologue)}));"
+        return (_line(expected), *self._prologue_loads(prologue))
+
+    def _prologue_loads(self, prologue: Prologue) -> tuple[StatementView, ...]:
+        self.printer.full = "prologue_full"
+        views = self.body.views(prologue.loads)
+        self.printer.full = "full"
+        return views
+
+    def _tiles_of(self, prologue: Prologue) -> str:
+        return ", ".join(self.printer.names(load.dst.buffer.name) for load in prologue.copies)
+
+    def _about_barriers(self) -> str:
+        """When the barriers of a stage complete."""
+        producer, names, warps = self.producer, self.printer.names, self.producer.threads // 32
+        full = "full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros)"
+        if producer.panels is not None:
+            parts = [f"{count} of {names(tile.name)}" for tile, count in producer.panels.counts]
+            return (
+                f"A stage consists of {producer.panels.total} panels: {listed(parts)}. full[s][p] completes when the "
+                f"bytes of panel p have arrived by TMA (out-of-bounds elements as zeros), empty[s][g] when the 4 warps "
+                f"of warpgroup g have released their columns of {names(producer.panels.tile.name)}; warpgroup 1's "
+                f"start with panel {producer.panels.first_part}"
+            )
+        if producer.multicast:
+            return (
+                f"{full}, empty[s] when each of the {warps} consumer warps of each of the cluster's "
+                f"{producer.multicast} blocks has released it; tiles that they share are multicast by the first "
+                f"[{producer.multicast_rule}]"
+            )
+        return f"{full}, empty[s] when each of the {warps} consumer warps has released it"
 
     def _note(self) -> str:
-        """Who loads, how far ahead, and what becomes of the registers."""
-        producer = self.producer
-        ahead = f"up to {producer.iterations.stages} tiles ahead, as slots are freed. It returns when it has asked for "
-        ahead += "the last tile" + (", and all blocks of the cluster have freed it" if producer.multicast else "")
-        if producer.prologue is not None:
-            ahead = f"first what is loaded once, then {ahead}"
-        rule = f"[{producer.rule}]"
-        if not producer.shares_rule:
-            text = f"One warp more than the {producer.threads} consumer threads only loads, {ahead}"
-            return f"{text}; no barrier of the whole block follows  {rule}"
-        text = f"One warpgroup more than the {producer.threads} consumer threads: one thread of it only loads, {ahead}"
-        share = f"Most of its registers go to the consumers  [{producer.shares_rule}]"
-        return f"{text}; no barrier of the whole block follows  {rule}. {share}"
-
-    def _note_over_tiles(self) -> str:
+        """The roles, and how far the producer prefetches."""
         producer = self.producer
         stages = producer.iterations.stages
-        ahead = "1 turn" if stages == 1 else f"{stages} turns"
-        who = "One warpgroup more" if producer.shares_rule else "One warp more"
-        what = "first what is loaded once, then " if producer.prologue is not None else ""
-        note = (
-            f"{who} than the {producer.threads} consumer threads: one thread of it only loads, {what}up to {ahead} "
-            f"ahead, as slots are freed. {'' if producer.once else _BETWEEN_TILES}No barrier of the whole block follows"
-            f"  [{producer.rule}]"
-        )
-        if producer.shares_rule:
-            note += f". Most of its registers go to the consumers  [{producer.shares_rule}]"
-        return note
+        first = f" It loads {self._tiles_of(producer.prologue)} first." if producer.prologue is not None else ""
+        ahead = f"up to {stages} tile{'s' * (stages > 1)} ahead of the consumers  [{producer.rule}]."
+        return f"Warp-specialised: {self._who()} issues all loads, {ahead}{first}{self._shares()}"
+
+    def _nested_note(self) -> str:
+        producer = self.producer
+        stages = producer.iterations.stages
+        first = f" It loads {self._tiles_of(producer.prologue)} first." if producer.prologue is not None else ""
+        ahead = f"up to {stages} iteration{'s' * (stages > 1)} ahead of the consumers  [{producer.rule}]."
+        across = "" if producer.once else " It prefetches the next loop's tiles while they finish this one's."
+        return f"Warp-specialised: {self._who()} issues all loads, {ahead}{first}{across}{self._shares()}"
 
     def _persistent_note(self, persistent: Persistent) -> str:
-        """Who loads, and when."""
+        """How tiles are scheduled, and who loads."""
         producer = self.producer
-        how = "drawn from a queue, so that blocks end together" if persistent.queue else "in turns"
+        how = "from a dynamic scheduler" if persistent.queue else "by a static schedule"
         return (
-            f"Blocks stay, one a multiprocessor, and take tile after tile, {how}: a tile's first loads run under the "
-            f"end of the tile before  [{producer.persistent_rule}]. One warpgroup more than the {producer.threads} "
-            f"consumer threads: one thread of it only loads, up to {producer.iterations.stages} turns ahead, as slots "
-            f"are freed  [{producer.rule}]. Most of its registers go to the consumers  [{producer.shares_rule}]"
+            f"Persistent kernel: one block per SM takes tiles of work {how}; the producer prefetches the next tile's "
+            f"first stages during the epilogue  [{producer.persistent_rule}]. Warp-specialised: {self._who()} issues "
+            f"all loads, up to {producer.iterations.stages} iterations ahead of the consumers  [{producer.rule}]."
+            f"{self._shares()}"
         )
+
+    def _who(self) -> str:
+        beside = f"besides the {self.producer.threads} consumer threads"
+        if self.producer.shares_rule:
+            return f"one thread of a producer warpgroup, {beside},"
+        return f"one thread of a producer warp, {beside},"
+
+    def _shares(self) -> str:
+        if not self.producer.shares_rule:
+            return ""
+        return f" setmaxnreg moves most of its registers to the consumers  [{self.producer.shares_rule}]"
 
 
 def work_types(persistent: Persistent | None, printer: Printer) -> tuple[Declaration, ...]:
     """The structs of what a producer hands to the others with a tile of work that it has drawn."""
     if persistent is None or not persistent.queue:
         return ()
-    about = "Where a tile lies, and what follows from that for its turns: the producer computes it, and hands it on"
+    about = "A tile of work, and the values that follow from it: the producer computes and publishes them"
     text = f"struct {printer.names('__WorkTile')} {{ {members(persistent.work, printer.names)} }};"
     tile = Declaration(text, (about,))
     if not persistent.turn:
         return (tile,)
-    about = "A turn that is not skipped: the producer finds those, and hands each on with its tile"
+    about = "An active iteration: the producer finds those, and publishes each with its tile"
     text = f"struct {printer.names('__Turn')} {{ {members(persistent.turn, printer.names)} }};"
     return (tile, Declaration(text, (about,)))
 
@@ -285,6 +353,11 @@ def members(values: tuple[Var, ...], names: Names) -> str:
     return " ".join(f"{cpp} {', '.join(names(var.name) for var in each)};" for cpp, each in groups)
 
 
+def _line(text: str) -> StatementView:
+    return StatementView("line", {"text": text})
+
+
 def _apart(shared: tuple[StatementView, ...], views: tuple[StatementView, ...]) -> tuple[StatementView, ...]:
-    """The views behind those of shared values, with empty lines between."""
-    return (*shared, *(replace(each, gap=bool(shared) or number > 0) for number, each in enumerate(views)))
+    """The views behind those of shared values, with an empty line between."""
+    first, *others = views
+    return (*shared, replace(first, gap=bool(shared)), *others)

@@ -14,7 +14,7 @@ from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.constants import Constants
 from tile2cu.styles.tl.expressions import Printer
-from tile2cu.styles.tl.iterations import barriers_name, ring_name
+from tile2cu.styles.tl.iterations import barriers_name, pipeline_name
 
 
 class Shared:
@@ -66,15 +66,13 @@ class Shared:
             case plan.PipelineBarriers():
                 return self._pipeline_barriers(member)
             case plan.PrologueBarriers(persistent=True):
-                about = f"{member.bytes} bytes; the same of the tiles that are loaded once for all turns, in one slot"
-                return Declaration(f"{tl.TMA_BARRIERS}<1> first_tiles_barriers;", tuple(wrapped(about)))
+                about = f"{member.bytes} bytes; the same of the prologue's tiles, in one stage"
+                return Declaration(f"{tl.TMA_BARRIERS}<1> prologue_barriers;", tuple(wrapped(about)))
             case plan.PrologueBarriers():
-                about = (
-                    f"{member.bytes} bytes; completes when the tiles that are loaded before the first turn are there"
-                )
-                return Declaration(f"{tl.BARRIER} first_tiles_full;", tuple(wrapped(about)))
+                about = f"{member.bytes} bytes; completes when the prologue's tiles have arrived"
+                return Declaration(f"{tl.BARRIER} prologue_full;", tuple(wrapped(about)))
             case plan.PublishedIterations():
-                ring, stages = ring_name(member.ring.tile, names), self.constants.stages(member.ring.stages)
+                ring, stages = pipeline_name(member.ring.tile, names), self.constants.stages(member.ring.stages)
                 about = f"{member.bytes} bytes; which turn the tile in a slot of {ring} is of"
                 return Declaration(f"{tl.TAKEN_TURNS}<{stages}, {names('__Turn')}> {TAKEN};", (about,))
             case plan.DrawnWork():
