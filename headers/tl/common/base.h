@@ -18,6 +18,9 @@
 #ifndef TL_INLINED
 #define TL_INLINED
 #endif
+#ifndef TL_CHECK_INDEX
+#define TL_CHECK_INDEX(index, extent)  // 0 <= index < extent
+#endif
 
 namespace tl {
 

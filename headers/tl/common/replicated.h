@@ -16,7 +16,10 @@ template <class Extents> struct Replicated {
     static_assert(sizeof...(I) == rank, "as many indices as the fragment has dimensions");
     const int at[] = {static_cast<int>(i)...};
     int reg = 0;
-    for (int d = 0; d < rank; ++d) reg = reg * Extents::extent(d) + at[d];
+    for (int d = 0; d < rank; ++d) {
+      TL_CHECK_INDEX(at[d], Extents::extent(d));
+      reg = reg * Extents::extent(d) + at[d];
+    }
     return reg;
   }
   static TL_DEVICE constexpr bool valid(int) { return true; }

@@ -29,8 +29,16 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
   }
 
   // The element at (row, col); chunks of chunk_cols elements that start at a multiple of it lie in one piece.
-  TL_DEVICE Pointer<T> at(int row, int col) { return InMemory<T>::at(data, offset(row, col)); }
-  TL_DEVICE Pointer<const T> at(int row, int col) const { return InMemory<const T>::at(data, offset(row, col)); }
+  TL_DEVICE Pointer<T> at(int row, int col) {
+    TL_CHECK_INDEX(row, rows);
+    TL_CHECK_INDEX(col, cols);
+    return InMemory<T>::at(data, offset(row, col));
+  }
+  TL_DEVICE Pointer<const T> at(int row, int col) const {
+    TL_CHECK_INDEX(row, rows);
+    TL_CHECK_INDEX(col, cols);
+    return InMemory<const T>::at(data, offset(row, col));
+  }
 
   TL_DEVICE Reference<T> operator()(int row, int col) { return InMemory<T>::element(at(row, col)); }
   TL_DEVICE Reference<const T> operator()(int row, int col) const { return *at(row, col); }
@@ -101,8 +109,14 @@ template <class T, int n_, class Swizzle = NoSwizzle> struct alignas(Swizzle::al
       return row * in_row + Swizzle::chunk(row, i % in_row / in_chunk) * in_chunk + i % in_chunk;
     }
   }
-  TL_DEVICE Pointer<T> at(int i) { return InMemory<T>::at(data, offset(i)); }
-  TL_DEVICE Pointer<const T> at(int i) const { return InMemory<const T>::at(data, offset(i)); }
+  TL_DEVICE Pointer<T> at(int i) {
+    TL_CHECK_INDEX(i, cols);
+    return InMemory<T>::at(data, offset(i));
+  }
+  TL_DEVICE Pointer<const T> at(int i) const {
+    TL_CHECK_INDEX(i, cols);
+    return InMemory<const T>::at(data, offset(i));
+  }
   TL_DEVICE Reference<T> operator()(int i) { return InMemory<T>::element(at(i)); }
   TL_DEVICE Reference<const T> operator()(int i) const { return *at(i); }
   template <int n> TL_DEVICE auto operator()(const Ramp<n>& i) { return packet<n>(i.first); }
@@ -173,23 +187,27 @@ template <class Tile, int n_, class Start = void> struct SubTile1D {
 template <int n, class Tile>
 TL_DEVICE auto rows(Tile& tile, int first)
     -> std::enable_if_t<std::remove_const_t<Tile>::rank == 2, const SubTile<Tile, n, std::remove_const_t<Tile>::cols>> {
+  TL_CHECK_INDEX(first, std::remove_const_t<Tile>::rows - n + 1);
   return {&tile, first, 0};
 }
 template <int n, class Tile>
 TL_DEVICE auto rows(Tile& tile, int first)
     -> std::enable_if_t<std::remove_const_t<Tile>::rank == 1, const SubTile1D<Tile, n>> {
+  TL_CHECK_INDEX(first, std::remove_const_t<Tile>::cols - n + 1);
   return {&tile, first};
 }
 // Of a tile with one dimension, from a multiple of Start::alignment bytes on (tl::RowStart).
 template <int n, class Start, class Tile>
 TL_DEVICE auto rows(Tile& tile, int first)
     -> std::enable_if_t<std::remove_const_t<Tile>::rank == 1, const SubTile1D<Tile, n, Start>> {
+  TL_CHECK_INDEX(first, std::remove_const_t<Tile>::cols - n + 1);
   return {&tile, first};
 }
 // Columns first .. first + n - 1. Where more than single elements are accessed, as copies and tl::gemm do, `first` is a
 // multiple of 16 bytes and of n elements' greatest power of two.
 template <int n, class Tile>
 TL_DEVICE auto cols(Tile& tile, int first) -> const SubTile<Tile, std::remove_const_t<Tile>::rows, n> {
+  TL_CHECK_INDEX(first, std::remove_const_t<Tile>::cols - n + 1);
   return {&tile, 0, first};
 }
 
@@ -197,15 +215,18 @@ TL_DEVICE auto cols(Tile& tile, int first) -> const SubTile<Tile, std::remove_co
 template <int n, class Tile, int m, int k>
 TL_DEVICE const SubTile<Tile, n, k> rows(const SubTile<Tile, m, k>& part, int first) {
   static_assert(n <= m, "a part of the tile");
+  TL_CHECK_INDEX(first, m - n + 1);
   return {part.tile, part.first_row + first, part.first_col};
 }
 template <int n, class Tile, int m> TL_DEVICE const SubTile1D<Tile, n> rows(const SubTile1D<Tile, m>& part, int first) {
   static_assert(n <= m, "a part of the tile");
+  TL_CHECK_INDEX(first, m - n + 1);
   return {part.tile, part.first + first};
 }
 template <int n, class Tile, int m, int k>
 TL_DEVICE const SubTile<Tile, m, n> cols(const SubTile<Tile, m, k>& part, int first) {
   static_assert(n <= k, "a part of the tile");
+  TL_CHECK_INDEX(first, k - n + 1);
   return {part.tile, part.first_row, part.first_col + first};
 }
 

@@ -97,6 +97,8 @@ uint16_t tl_engine_atomic_add_16bit(void* to, uint16_t bits, int type); /* TL_EN
 
 /* Reports that a condition of the kernel does not hold, and abandons the launch; it does not return. */
 void tl_engine_assertion_failed(const char* message);
+/* Reports that an index of a tile, or of an array in registers, is not in 0 .. extent - 1, and abandons the launch. */
+void tl_engine_index_outside(int index, int extent) __attribute__((cold));
 
 /* ---- kernel: barriers -------------------------------------------------------------------------------------- */
 

@@ -12,6 +12,12 @@ TL_DEVICE uint32_t shared_address(const void* p) { return tl_engine_shared_addre
 
 namespace host {
 #if defined(TL_ENGINE_INSTRUMENTED)
+// An index that leaves its tile may still be an address in shared memory, of the neighbouring tile.
+#define TL_CHECK_INDEX(index, extent) ::tl::host::check_index(index, extent)
+TL_DEVICE constexpr void check_index(int index, int extent) {
+  if (__builtin_expect(unsigned(index) >= unsigned(extent), 0)) tl_engine_index_outside(index, extent);
+}
+
 // Registers that nothing has written hold these bits, signalling NaNs of float and half: the engine reports an MMA that
 // adds to them.
 template <class T, int n> TL_DEVICE void mark_unwritten(T (&registers)[n]) {

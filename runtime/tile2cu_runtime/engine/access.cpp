@@ -100,4 +100,14 @@ void tl_engine_assertion_failed(const char* message) {
   worker.abandon();
 }
 
+void tl_engine_index_outside(int index, int extent) {
+  Worker& worker = current_worker();
+  if (!worker.options.check) return;
+  worker.report("index outside of its tile", {TILE2CU_CALL_SITE}, [&] {
+    return text("%s of block %u uses at {0} the index %d of a dimension that has %d elements",
+                worker.describe_current().c_str(), worker.block().number, index, extent);
+  });
+  worker.abandon();
+}
+
 }  // extern "C"
