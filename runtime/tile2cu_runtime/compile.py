@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tile2cu_runtime import cache, paths
-from tile2cu_runtime.compilers import cudart_dir, find_gxx, find_nvcc
+from tile2cu_runtime.compilers import cudart_dir, cutlass_include, find_gxx, find_nvcc
 from tile2cu_runtime.errors import CompileError
 
 OBJECT = "kernel.o"
@@ -78,26 +78,40 @@ def precompiled_headers(build: Build) -> tuple[str, ...]:
     return ("-include", str(cache.get_or_build("headers", key, make).folder / _PRECOMPILED))
 
 
-def cuda_build(text_file: str, *, architecture: str, device: int | None) -> Build:
-    """Compiles an emitted text with nvcc. `architecture` is sm_80, sm_90a, ...; `device` the GPU's, 90 for 9.0."""
+def cuda_build(text_file: str, *, architecture: str, device: int | None, needs: tuple[str, ...] = ()) -> Build:
+    """Compiles an emitted text with nvcc. `architecture` is sm_80, sm_90a, ...; `device` the GPU's, 90 for 9.0.
+
+    `needs` names the libraries whose headers it includes.
+    """
     nvcc = find_nvcc()
-    command = (nvcc.path, *gencode(architecture, device), *_DEVICE_FLAGS, *_common(text_file))
+    libraries, versions = _libraries(needs)
+    command = (nvcc.path, *gencode(architecture, device), *_DEVICE_FLAGS, *libraries, *_common(text_file))
     link = (f"-L{cudart_dir(nvcc)}", "-lcudart_static", "-ldl", "-lrt", "-lpthread")
-    return Build(compile=command, link=link, identity=f"{nvcc.version}\n{find_gxx().version}")
+    return Build(compile=command, link=link, identity=f"{nvcc.version}\n{find_gxx().version}{versions}")
 
 
-def ptx_build(text_file: str, *, architecture: str) -> Build:
+def ptx_build(text_file: str, *, architecture: str, needs: tuple[str, ...] = ()) -> Build:
     """Compiles an emitted text for the PTX machine: the launcher into the binding, and the PTX, which nvcc keeps beside
-    the text, in the same run."""
+    the text, in the same run. `needs` as in cuda_build."""
     nvcc = find_nvcc()
+    libraries, versions = _libraries(needs)
     number = architecture.removeprefix("sm_")
     code = ("-gencode", f"arch=compute_{number},code=compute_{number}")
     flags = ("-std=c++17", "-O3", "-lineinfo", "-Xcompiler", "-O1,-fPIC,-fvisibility=hidden")
     return Build(
-        compile=(nvcc.path, *code, *flags, "--keep", *_common(text_file)),
+        compile=(nvcc.path, *code, *flags, *libraries, "--keep", *_common(text_file)),
         link=(),
-        identity=f"{nvcc.version}\n{find_gxx().version}",
+        identity=f"{nvcc.version}\n{find_gxx().version}{versions}",
     )
+
+
+def _libraries(needs: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
+    """nvcc's flags for the headers of these libraries, and their versions. Errors: T2C-R010 for one that is missing."""
+    if "cutlass" not in needs:
+        return (), ""
+    folder = cutlass_include()
+    flags = ("-isystem", str(folder), "--expt-relaxed-constexpr")
+    return flags, (folder / "cutlass" / "version.h").read_text()
 
 
 def gencode(architecture: str, device: int | None = None) -> tuple[str, ...]:

@@ -49,6 +49,25 @@ def find_nvcc() -> Compiler:
     return _identified(path, os.stat(path).st_mtime_ns)
 
 
+def cutlass_include() -> Path:
+    """The folder of CUTLASS's headers: in TILE2CU_CUTLASS or CUTLASS_PATH, else in the package nvidia-cutlass.
+
+    Errors: T2C-R010 when there is none.
+    """
+    folders = [Path(root) for name in ("TILE2CU_CUTLASS", "CUTLASS_PATH") if (root := os.environ.get(name))]
+    spec = importlib.util.find_spec("cutlass_library")  # finds it without importing it
+    folders += [Path(folder, "source") for folder in (spec.submodule_search_locations or ())] if spec else []
+    for folder in (each for root in folders for each in (root / "include", root)):
+        if (folder / "cute" / "tensor.hpp").is_file():
+            return folder
+    raise CompileError(
+        "T2C-R010",
+        "there are no headers of CUTLASS, which this kernel includes",
+        command="echo $CUTLASS_PATH",
+        help="pip install 'tile2cu[cutlass]', or set CUTLASS_PATH to a checkout",
+    )
+
+
 def cudart_dir(nvcc: Compiler) -> Path:
     """The folder with libcudart_static.a. Asks nvcc for its root: the one on PATH may be a wrapper or a link."""
     answer = subprocess.run([nvcc.path, "--dryrun", "-x", "cu", "-c", os.devnull], capture_output=True, text=True)

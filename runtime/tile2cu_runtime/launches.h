@@ -160,6 +160,8 @@ void __cudaRegisterFunction(void**, const char* host, char*, const char* symbol,
                             int*) {
   tile2cu::register_kernel(host, symbol);
 }
+// CuTe has __device__ constants at namespace scope, which no launcher writes.
+void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int) {}
 int __cudaPopCallConfiguration(tile2cu::Extent*, tile2cu::Extent*, size_t*, void*) { return 1; }  // kernel<<<>>> only
 int __cudaGetKernel(void**, const void*) { return tile2cu::no_such_kernel; }
 int __cudaLaunchKernel(void*, tile2cu::Extent, tile2cu::Extent, void**, size_t, void*) {

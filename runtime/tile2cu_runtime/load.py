@@ -126,12 +126,21 @@ def _gpu(manifest: Manifest) -> Literal["cuda", "hip"] | None:
 def _build(manifest: Manifest, run: Run) -> Build:
     """How the text is compiled. Errors: T2C-R020 without a GPU, T2C-R021 and T2C-R022 when it cannot run the text."""
     match run.device:
+        case "cpu" if manifest.needs:
+            libraries = " and ".join(manifest.needs)
+            raise DeviceError(
+                "T2C-R022",
+                f"{manifest.kernel} includes {libraries}, which g++ cannot compile",
+                help='device="ptx" simulates it; `--style tl` writes a kernel that also runs on the CPU',
+            )
         case "cpu":
             return host_build(manifest.text_file, check=run.is_checked, warp_size=manifest.warp_size)
         case "sim":
             return hip.simulator_build(manifest.text_file, architecture=_architecture(manifest, "hip", "sim"))
         case "ptx":
-            return ptx_build(manifest.text_file, architecture=_architecture(manifest, "cuda", "ptx"))
+            return ptx_build(
+                manifest.text_file, architecture=_architecture(manifest, "cuda", "ptx"), needs=manifest.needs
+            )
         case "hip":
             return _hip_build(manifest)
     architecture = _architecture(manifest, "cuda", "cuda")
@@ -144,7 +153,12 @@ def _build(manifest: Manifest, run: Run) -> Build:
             f"{manifest.kernel} is for {manifest.target}, the GPU here is sm_{capability[0]}{capability[1]}",
             help=f"emit it for {devices.auto_target()}",
         )
-    return cuda_build(manifest.text_file, architecture=architecture, device=capability[0] * 10 + capability[1])
+    return cuda_build(
+        manifest.text_file,
+        architecture=architecture,
+        device=capability[0] * 10 + capability[1],
+        needs=manifest.needs,
+    )
 
 
 def _hip_build(manifest: Manifest) -> Build:

@@ -108,7 +108,8 @@ class Manifest:
     """What is known of an emitted kernel.
 
     `arguments` are in the order of the C launcher: tensors and scalars as they are called, then sizes; a
-    workspace, its bytes and the stream follow. `outputs` are indices into it. `workspace` names the tensors that are
+    workspace, its bytes and the stream follow. `outputs` are indices into it. `needs` names the libraries whose
+    headers the text includes beside `tl`: "cutlass". `workspace` names the tensors that are
     kept in the workspace. `lines` are pairs (.cu line, Python line), ascending; a .cu line belongs to
     the last pair at or above it, and Python line 0 means that there is none.
     """
@@ -122,6 +123,7 @@ class Manifest:
     source_sha256: str
     files: tuple[tuple[str, str], ...]
     arguments: tuple[Argument, ...]
+    needs: tuple[str, ...] = ()
     outputs: tuple[int, ...] = ()
     workspace: tuple[str, ...] = ()
     bindings: tuple[tuple[str, object], ...] = ()
@@ -211,6 +213,7 @@ def parse_manifest(data: object, *, where: str = "manifest") -> Manifest:
         arguments=tuple(
             _argument(item, f"{where}: arguments[{i}]") for i, item in enumerate(fields.take("arguments", list))
         ),
+        needs=tuple(fields.take("needs", list, [])),
         outputs=tuple(fields.take("outputs", list, [])),
         workspace=tuple(
             _Fields(item, f"{where}: workspace[{i}]").take("name", str)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tile2cu.api import emit_text
-from tile2cu.core.origin import Tool
+from tile2cu.core.origin import Look, Tool
 from tile2cu.targets import find
 from tile2cu.version import VERSION
 
@@ -21,17 +21,22 @@ class Golden:
     example: str
     target: str = "cuda:sm_80"
     bindings: dict[str, object] = field(default_factory=dict)
+    style: str = "tl"
 
     def files(self) -> dict[str, str]:
         """The files as they are emitted now, by their path below emitted/."""
         path = ROOT / "examples" / self.example
-        emitted = emit_text(path, kernel=None, target=find(self.target), bindings=self.bindings, tool=TOOL)
+        look = Look(style=self.style)
+        emitted = emit_text(path, kernel=None, target=find(self.target), bindings=self.bindings, tool=TOOL, look=look)
         return {f"{self.folder}/{name}": text for one in emitted for name, text in one.files.items()}
 
 
 HOPPER_ATTENTION = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256}
+TRANSPOSED = {"dtype": "bfloat16", "out_dtype": "float32", "transpose_A": True, "transpose_B": True, "bias": True}
 EPILOGUE = {"transpose_B": True, "bias": True, "activation": "gelu"}
 GOLDEN = (
+    Golden("cute/sm_80", "gemm_relu.py", style="cute"),
+    Golden("cute/sm_80", "gemm.py", bindings=TRANSPOSED, style="cute"),
     Golden("cuda/sm_80", "vector_add.py"),
     Golden("cuda/sm_80", "row_softmax.py"),
     Golden("cuda/sm_80", "gemm_relu.py"),

@@ -10,7 +10,7 @@ from tile2cu import fit
 from tile2cu.core.decisions import SHARED_BUDGET
 from tile2cu.core.dispatch import Dispatch
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.origin import Look, Tool
+from tile2cu.core.origin import STYLES, Look, Tool
 from tile2cu.core.program import Launch, Program
 from tile2cu.emitter import Emitted, Settled, emit_kernel
 from tile2cu.files import read
@@ -21,14 +21,23 @@ from tile2cu.tool import this_tool
 
 
 def emit(
-    path: str | Path, kernel: str | None = None, *, target: str = "cuda:sm_80", **bindings: object
+    path: str | Path, kernel: str | None = None, *, target: str = "cuda:sm_80", style: str = "tl", **bindings: object
 ) -> dict[str, Emitted]:
     """Transpiles a file and returns its kernels' files as text, by kernel name; writes nothing.
 
-    `kernel` picks one; `bindings` are values for the arguments of its factory.
+    `kernel` picks one; `bindings` are values for the arguments of its factory; `style` is one of STYLES.
     Raises Tile2CuError.
     """
-    return {one.kernel: one for one in emit_text(Path(path), kernel=kernel, target=find(target), bindings=bindings)}
+    look = Look(style=checked_style(style))
+    found = emit_text(Path(path), kernel=kernel, target=find(target), bindings=bindings, look=look)
+    return {one.kernel: one for one in found}
+
+
+def checked_style(style: str) -> str:
+    """The name of a style. Errors: T2C-C012 where there is none of that name."""
+    if style not in STYLES:
+        raise Tile2CuError("T2C-C012", f"there is no style `{style}`", help=f"there are {', '.join(STYLES)}")
+    return style
 
 
 def emit_text(

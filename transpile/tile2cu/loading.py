@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tile2cu.api import emit_text
+from tile2cu.api import checked_style, emit_text
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.origin import Look
 from tile2cu.files import read, write_files
 from tile2cu.project.on_disk import manifests, read_manifest, source_sha256
 from tile2cu.targets import Target, find
@@ -20,6 +21,7 @@ def load(
     kernel: str | None = None,
     *,
     target: str = "cuda:sm_80",
+    style: str = "tl",
     device: str | None = None,
     check: bool = False,
     options: Mapping[str, Any] | None = None,
@@ -27,26 +29,26 @@ def load(
 ) -> Kernel:
     """Transpiles a file, builds the text and returns its kernel as a callable.
 
-    `kernel` picks one of several; `bindings` are values for the arguments of its factory. `target` is a chip or
-    "auto"; `device` is "cpu" (the engine), "cuda", "hip", "sim" (AMD's code object, simulated), "ptx" (nvcc's PTX,
-    simulated), or None for what this machine has. `check` runs on the engine or the simulator with every check on.
-    `options` go to tile2cu_runtime.load_kernel: schedules, statistics and the like. The emitted files are kept in the
-    build cache: `.folder` says where.
+    `kernel` picks one of several; `bindings` are values for the arguments of its factory. `target` is a chip or "auto";
+    `style` what it is written in, "tl" or "cute". `device` is "cpu" (the engine), "cuda", "hip", "sim" (AMD's code
+    object, simulated), "ptx" (nvcc's PTX, simulated), or None for what this machine has. `check` runs on the engine or
+    the simulator with every check on. `options` go to tile2cu_runtime.load_kernel: schedules, statistics and the like.
+    The emitted files are kept in the build cache: `.folder` says where.
     Raises Tile2CuError, and the errors of load_kernel.
     """
     chip = find(auto_target() if target == "auto" else target)
-    folder = _emitted_folder(Path(path), kernel, chip, bindings)
+    folder = _emitted_folder(Path(path), kernel, chip, Look(style=checked_style(style)), bindings)
     (text,) = folder.glob(f"*{chip.suffix}")
     return load_kernel(text, device=device, check=check, source=path, **(options or {}))  # type: ignore[arg-type]
 
 
-def _emitted_folder(path: Path, kernel: str | None, target: Target, bindings: Mapping[str, Any]) -> Path:
+def _emitted_folder(path: Path, kernel: str | None, target: Target, look: Look, bindings: Mapping[str, Any]) -> Path:
     """The folder of the kernel's files: from the cache when the same sources were emitted the same way before."""
     text = read(path)
-    wanted = repr((path.name, kernel, target.name, sorted(bindings.items())))
+    wanted = repr((path.name, kernel, target.name, look.style, sorted(bindings.items())))
 
     def build(temporary: Path, _place: Path) -> None:
-        emitted = emit_text(path, kernel=kernel, target=target, bindings=bindings, text=text)
+        emitted = emit_text(path, kernel=kernel, target=target, bindings=bindings, text=text, look=look)
         if len(emitted) > 1:
             names = ", ".join(one.kernel for one in emitted)
             raise Tile2CuError(

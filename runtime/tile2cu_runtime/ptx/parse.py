@@ -131,8 +131,9 @@ class _Body:
         self._ends = {"shared": 0, "local": 0}
         self._parameters = tuple(self._parameter_list(parameters))
         self._outside = outside
-        # Registers of a block in braces are its own: inline assembly repeats their names.
+        # Registers and labels of a block in braces are its own: inline assembly repeats their names.
         self._scopes: list[dict[str, str]] = []
+        self._scope_starts: list[int] = []  # the first instruction of each
         self._scope_count = 0
 
     def read(self, text: str, line: int) -> Kernel:
@@ -175,16 +176,30 @@ class _Body:
     def _statement(self, text: str, line: int) -> None:
         if text == "{":
             self._scopes.append({})
+            self._scope_starts.append(len(self._instructions))
         elif text == "}":
             self._scopes.pop()
+            self._scope_starts.pop()
         elif text.endswith(":"):
-            self._labels[text[:-1]] = len(self._instructions)
+            self._labels[self._label(text[:-1])] = len(self._instructions)
         elif found := _REGISTERS.match(text):
             self._declare(BYTES[found[1]], found[2])
         elif text.startswith(".") and _VARIABLE.search(text):
             self._place(_variables(text))
         elif not text.startswith("."):  # .loc, .pragma and the like say nothing to a machine
             self._instructions.append(self._instruction(text, line))
+
+    def _label(self, name: str) -> str:
+        """The label's name in the kernel; branches in its block that stand before it now have that name as well."""
+        if not self._scopes:
+            return name
+        self._scope_count += 1
+        own = self._scopes[-1][name] = f"{name}@{self._scope_count}"
+        for at, each in enumerate(self._instructions[self._scope_starts[-1] :], self._scope_starts[-1]):
+            if each.operation == "bra":
+                operands = tuple(own if part == name else part for part in each.operands)
+                self._instructions[at] = replace(each, operands=operands)
+        return own
 
     def _declare(self, size: int, names: str) -> None:
         for name in (part.strip() for part in names.split(",")):

@@ -46,8 +46,8 @@ class TensorMap:
 
 
 def is_encoded(raw: bytes) -> bool:
-    """Whether these bytes are a map that launches.h made."""
-    return len(raw) == BYTES and struct.unpack_from("<I", raw)[0] == MAGIC
+    """Whether these bytes begin with a map that launches.h made, as a TiledCopy of CuTe's does."""
+    return len(raw) >= BYTES and struct.unpack_from("<I", raw)[0] == MAGIC
 
 
 def read(raw: bytes) -> TensorMap | None:

@@ -160,7 +160,7 @@ def test_git_ignores_what_is_remembered(project: Path) -> None:
         ("small = { N = 1024 }", "small = 3", "C012", "17:21", "`small` is not a table"),
         ('targets = ["cuda:sm_80"]', 'targets = ["cuda:sm_81"]', "C003", "14:1", "unknown target"),
         ("[tool.tile2cu]\n", '[tool.tile2cu]\nline = "on"\n', "C012", "5:1", '"off" or "python"'),
-        ("[tool.tile2cu]\n", '[tool.tile2cu]\nstyle = "k&r"\n', "C012", "5:1", "there are cuda"),
+        ("[tool.tile2cu]\n", '[tool.tile2cu]\nstyle = "k&r"\n', "C012", "5:1", "there are tl, cute"),
         ('file = "scale.py"\nkernel', "kernel", "C012", "11:1", "no `file`"),
         ("[project]", "[project", "C012", "", "is not TOML"),
     ],

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.origin import SHIMS, Look
+from tile2cu.core.origin import SHIMS, STYLES, Look
 
 DEFAULT_TARGET = "cuda:sm_80"
 
@@ -33,6 +33,12 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
         choices=SHIMS,
         help="write NAME_SHIM.cpp too: the kernel as that library calls it; may be given several times",
     )
+    parser.add_argument(
+        "--style",
+        choices=STYLES,
+        default=Look().style,
+        help="what kernels are written in: tl, the library of headers that comes along (default), or CUTLASS's cute",
+    )
     parser.add_argument("--clang-format", metavar="FILE", type=Path, help="a .clang-format file to format the text by")
     parser.add_argument(
         "--line",
@@ -48,6 +54,7 @@ def look(options: argparse.Namespace) -> Look:
 
     clang_format = read(options.clang_format) if options.clang_format else ""
     return Look(
+        style=options.style,
         clang_format=clang_format,
         name=options.name,
         line=options.line,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile2cu.cli.request import DEFAULT_TARGET, bindings, number_or_text
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.origin import STYLES, Look
 
 if TYPE_CHECKING:
     from tile2cu_runtime.kernel import Kernel
@@ -20,6 +21,7 @@ _EMITTED = (".json", ".cu", ".hip")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="the Python file, or a kernel that was emitted: its .json, .cu or .hip")
     parser.add_argument("--target", help=f"the chip; by default {DEFAULT_TARGET}, and {_AMD_TARGET} for sim and hip")
+    parser.add_argument("--style", choices=STYLES, default=Look().style, help="what the kernel is written in")
     parser.add_argument("--kernel", help="the kernel, by its outermost function, if the file has several")
     parser.add_argument(
         "--device",
@@ -93,6 +95,7 @@ def _load(options: argparse.Namespace) -> "Kernel":
         options.file,
         options.kernel,
         target=options.target or (_AMD_TARGET if options.device in ("sim", "hip") else DEFAULT_TARGET),
+        style=options.style,
         device=options.device,
         check=check,
         options=how,

@@ -221,6 +221,11 @@ _EMISSION: Mapping[str, Explanation] = {
         "The launcher is called from C and has the kernel's name: the outermost Python function's (the file's, for "
         "one called main). C++ keywords and the names that the emitted file itself stands on are taken.",
     ),
+    "T2C-E034": Explanation(
+        "a style cannot write an operation, or for a target",
+        "`--style` chooses the vocabulary that a kernel is written in. `tl` writes every kernel for every target; "
+        "`cute` has CuTe's words for a part of the operations, and the message names the one that it lacks.",
+    ),
     "T2C-E010": Explanation(
         "clang-format failed",
         "The text is formatted by the pinned clang-format, so that it has the same bytes everywhere. Its message "

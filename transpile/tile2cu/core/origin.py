@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 SHIMS = ("dlpack", "pybind11", "torch", "tvm-ffi")
+STYLES = ("tl", "cute")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,13 +19,13 @@ class Tool:
 class Look:
     """How the text is written.
 
-    `style` is a folder of templates; `clang_format` the content of a .clang-format file, empty for tile2cu's own;
-    `name` the C function's, empty for that of the kernel's outermost function; `line` "python" gives the text #line
-    directives, so that compilers and profilers name the Python file; `with_test` adds NAME_test.cpp,
-    `shims` NAME_torch.cpp and the like, by their names.
+    `style`, of STYLES, is the vocabulary that kernels are written in: headers/tl, or CUTLASS's CuTe; `clang_format`
+    the content of a .clang-format file, empty for tile2cu's own; `name` the C function's, empty for that of the
+    kernel's outermost function; `line` "python" gives the text #line directives, so that compilers and profilers name
+    the Python file; `with_test` adds NAME_test.cpp, `shims` NAME_torch.cpp and the like, by their names.
     """
 
-    style: str = "cuda"
+    style: str = "tl"
     clang_format: str = ""
     name: str = ""
     with_test: bool = False

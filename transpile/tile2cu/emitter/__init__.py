@@ -27,6 +27,9 @@ from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import kernel_line, wrapped
 from tile2cu.styles.base.names import Names, can_be_c_function
 from tile2cu.styles.base.view import NO_SECTION, StatementView
+from tile2cu.styles.cute import support as cute_support
+from tile2cu.styles.cute.kernel import Cute, in_cute
+from tile2cu.styles.cute.vocabulary import RESERVED
 from tile2cu.styles.tl.body import Body
 from tile2cu.styles.tl.constants import Constants
 from tile2cu.styles.tl.expressions import Printer
@@ -74,13 +77,17 @@ class Emitted:
 
 def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emitted:
     """The text, header and manifest of a kernel's settled launches. The same input gives the same bytes."""
+    if look.style == "cute":
+        cute_support.check(launches)
     name, suffix = launches[0].program.name, launches[0].target.suffix
     used = [used for settled in launches for used in _all_names(settled)]
     used += [each.name for settled in launches for each in derived_sizes(settled, used)]
     launches = _named(launches, used)
-    written = tuple(_written(settled, used) for settled in launches)
+    also = RESERVED if look.style == "cute" else frozenset()
+    written = tuple(_written(settled, used, also) for settled in launches)
     origin = provenance(launches[0].program, launches[0].target.name, tool, look)
-    text, header, lines = render(_view(written, origin), look, launches[0].program.source.name, suffix)
+    view = _view(written, origin) if look.style == "tl" else _cute_view(written[0], origin)
+    text, header, lines = render(view, look, launches[0].program.source.name, suffix)
     files = {f"{name}{suffix}": text, f"{name}.h": header}
     if look.with_test:
         from tile2cu.emitter.selftest import selftest
@@ -109,9 +116,9 @@ def _named(launches: tuple[Settled, ...], used: list[str]) -> tuple[Settled, ...
     return tuple(replace(each, namespace=names.fresh(word)) for each, word in zip(launches, words, strict=True))
 
 
-def _written(settled: Settled, used: list[str]) -> Written:
+def _written(settled: Settled, used: list[str], also: frozenset[str]) -> Written:
     reserved = _called(settled) | _of_groups(settled) | _of_producer(settled) | _of_c_interface(settled.program)
-    names = Names(used, kept=_kept_names(settled), reserved=reserved)
+    names = Names(used, kept=_kept_names(settled), reserved=reserved | also)
     printer = Printer(names, settled.bounds, _first_slots(settled), groups=settled.launch.groups)
     for named in (*settled.program.params, *settled.program.workspaces, *settled.program.sizes):
         printer.names(named.name)  # the same in all kernels and in the launcher
@@ -204,6 +211,46 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
     parts = zip(written, view.launches, strict=True)
     named = tuple(replace(part, sizes=sizes(each.settled, each.printer, said)) for each, part in parts)
     return replace(view, sizes=common_sizes(first, printer, said), launches=named)
+
+
+def _cute_view(written: Written, origin: tuple[str, ...]) -> KernelView:
+    """The source in CuTe's style: one kernel, with tl's launcher."""
+    settled, printer = written.settled, written.printer
+    if settled.program.pasted:
+        raise cute_support.unsupported("inline user code", settled.launch.span)
+    plan, constants = kernel(settled), Constants.of(settled)
+    derived = derived_sizes(settled, _all_names(settled))
+    printer = replace(printer, derived={each.value: printer.names(each.name) for each in derived})
+    cute = Cute(plan, printer, constants, settled.program.source.name, bool(aligned_when(settled)))
+    body = cute.views(plan.body)
+    launch = LaunchView(
+        namespace="",
+        title="",
+        sizes=NO_SECTION,
+        shared=cute.struct(),
+        shared_bytes=plan.memory.total,
+        layouts=cute.registers(),
+        comments=_above(settled, written.maps),
+        template="class RowStart" if cute.by_instance else "",
+        bounds=_bounds(settled, leading=False),
+        cluster="",
+        params=tuple(map(in_cute, kernel_params(settled, printer, written.maps))),
+        setup=(*cute.used_copies(), *cute.setup()),
+        producer=(),
+        fragments=cute.fragments(),
+        body=body,
+    )
+    launch = replace(launch, setup=(*sizes_with_names(derived, printer, words(launch)), *launch.setup))
+    described = host((written,))
+    starts = tuple(replace(each, call=in_cute(each.call)) for each in described.launches)
+    view = replace(
+        _view((written,), origin),
+        headers=("cute.h",),
+        uses="using namespace cute;",
+        launches=(launch,),
+        host=replace(described, launches=starts),
+    )
+    return replace(view, sizes=NO_SECTION, launches=(replace(launch, sizes=sizes(settled, printer, words(view))),))
 
 
 def _headers(launches: tuple[Settled, ...]) -> tuple[str, ...]:

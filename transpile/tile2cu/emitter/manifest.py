@@ -21,6 +21,8 @@ from tile2cu.plan.settled import Settled
 from tile2cu.styles.tl.expressions import Printer
 
 FORMAT = 1
+# The libraries whose headers a style includes beside tl's.
+NEEDS = {"tl": (), "cute": ("cutlass",)}
 _TILES_A_WORD = 31  # tl::tiles_a_word of headers/tl/common/sm90/persistent.h
 
 
@@ -52,6 +54,7 @@ def manifest(
         "bindings": {c.name: c.value for c in program.constants if c.origin} | dict(program.bindings),
         "entry": program.name,
         "files": files,
+        **({"needs": list(needs)} if (needs := NEEDS[look.style]) else {}),
         "arguments": _arguments(launches),
         "outputs": list(program.outputs),
         "workspace": [*(_workspace(tensor) for tensor in program.workspaces), *_counters(launches)],

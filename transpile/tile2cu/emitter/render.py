@@ -11,7 +11,7 @@ from tile2cu.emitter.restyle import LineMap, Rendered, restyled
 from tile2cu.emitter.view import DispatchView, KernelView, ShimView, TestView
 from tile2cu.styles.base.comments import wrapped
 
-_STYLES = Path(__file__).parent / "styles"
+_TEMPLATES = Path(__file__).parent / "templates"
 _MARKER = re.compile(r"^\s*//@(\d+)\s*$")
 
 
@@ -48,18 +48,18 @@ def render_dispatch(view: DispatchView, look: Look) -> dict[str, str]:
 
 def _rendered(look: Look, names: dict[str, str], **views: object) -> dict[str, Rendered]:
     """Templates printed and formatted, in their order, each under its file's name in `names`, with its line map."""
-    environment = _environment(look.style)
+    environment = _environment()
     printed = {name: environment.get_template(f"{template}.jinja").render(**views) for template, name in names.items()}
     rendered = {name: _take_markers(text) for name, text in formatted(printed).items()}
     return restyled(rendered, look.clang_format) if look.clang_format else rendered
 
 
 @functools.cache
-def _environment(style: str):  # type: ignore[no-untyped-def]  # jinja2 is imported when first needed
+def _environment():  # type: ignore[no-untyped-def]  # jinja2 is imported when first needed
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_STYLES / style),
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -68,11 +68,6 @@ def _environment(style: str):  # type: ignore[no-untyped-def]  # jinja2 is impor
     )
     environment.filters["comment"] = lambda text: "\n".join(f"// {line}" for line in wrapped(text))
     return environment
-
-
-def styles() -> tuple[str, ...]:
-    """The names of the folders of templates."""
-    return tuple(sorted(path.name for path in _STYLES.iterdir() if path.is_dir()))
 
 
 def _take_markers(text: str) -> tuple[str, LineMap]:

@@ -86,6 +86,7 @@ class KernelView:
     arch: str
     launches: tuple["LaunchView", ...]
     host: HostView
+    uses: str = ""  # a using-directive of the kernel's namespace, or empty
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from tile2cu.core.dispatch import dispatch_of
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.origin import SHIMS, Look
+from tile2cu.core.origin import SHIMS, STYLES, Look
 from tile2cu.files import read
 from tile2cu.project.job import Job, Selection
 from tile2cu.project.toml_place import place
@@ -180,11 +180,9 @@ class _Reader:
     def _style(self, table: Mapping[str, Any], at: tuple[str | int, ...]) -> str:
         if "style" not in table:
             return Look().style
-        from tile2cu.emitter.render import styles
-
         style = str(table["style"])
-        if style not in styles():
-            self._fail("T2C-C012", f"there is no style `{style}`", (*at, "style"), f"there are {', '.join(styles())}")
+        if style not in STYLES:
+            self._fail("T2C-C012", f"there is no style `{style}`", (*at, "style"), f"there are {', '.join(STYLES)}")
         return style
 
     def _clang_format(self, table: Mapping[str, Any]) -> str:

@@ -1,0 +1,146 @@
+"""The style's layouts, as CuTe itself evaluates them, against what the decided layouts mean: element by element."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.cpu.test_cute import cuda_headers
+from tile2cu.core.layout import MmaAccumulator, SharedLayout, Warps
+from tile2cu.styles.cute.layouts import atom, copy_threads, tiled_mma
+from tile2cu_runtime.compilers import cutlass_include
+
+pytestmark = pytest.mark.needs("cutlass", "nvcc")
+
+TILES = [
+    SharedLayout((rows, cols), bits, swizzle)
+    for rows, cols, bits in ((128, 32, 16), (32, 128, 16), (16, 64, 16), (64, 64, 8), (8, 64, 32))
+    for swizzle in (0, 32, 64, 128)
+    if not swizzle or cols * bits // 8 % swizzle == 0
+]
+ACCUMULATORS = [
+    MmaAccumulator(128, 128, Warps(2, 2)),
+    MmaAccumulator(64, 32, Warps(4, 1)),
+    MmaAccumulator(32, 96, Warps(1, 3)),
+    MmaAccumulator(128, 64, Warps(4, 2)),
+]
+COPIES = [(128, 32, 8, 128), (32, 128, 8, 128), (32, 128, 1, 128), (64, 96, 8, 256)]
+
+PROGRAM = """
+#include <cstdio>
+#include <cute/tensor.hpp>
+#include <cute/atom/copy_atom.hpp>
+#include <cute/atom/mma_atom.hpp>
+using namespace cute;
+template <class Layout> void print_offsets(Layout layout, int rows, int cols) {
+  for (int r = 0; r < rows; ++r)
+    for (int c = 0; c < cols; ++c) printf("%d ", int(layout(r, c)));
+  printf("\\n");
+}
+template <class Tensor> void print_places(const Tensor& part) {
+  for (int i = 0; i < size(part); ++i) printf("%d %d ", int(get<0>(part(i))), int(get<1>(part(i))));
+}
+int main() {
+BODY
+}
+"""
+
+
+def offset(layout: SharedLayout, row: int, col: int) -> int:
+    """Of an element, in elements: headers/tl's swizzle.h in its own words."""
+    rows, cols = layout.extents
+    bytes_ = layout.element_bits // 8
+    if not layout.swizzle:
+        return row * cols + col
+    width, each = layout.swizzle // bytes_, 16 // bytes_
+    panel, inside = divmod(col, width)
+    chunk = inside // each ^ (row // (128 // layout.swizzle) % (layout.swizzle // 16))
+    return panel * rows * width + row * width + chunk * each + inside % each
+
+
+def held(layout: MmaAccumulator, thread: int) -> set[tuple[int, int]]:
+    """What a thread holds: PTX ISA, "Matrix Fragments for mma.m16n8k16"; a warp's part is contiguous."""
+    warp, lane = divmod(thread, 32)
+    rows, cols = layout.rows // layout.warps.m, layout.cols // layout.warps.n
+    top, left = warp // layout.warps.n * rows, warp % layout.warps.n * cols
+    parts = itertools.product(range(0, rows, 8), range(0, cols, 8), range(2))
+    return {(top + row + lane // 4, left + col + lane % 4 * 2 + pair) for row, col, pair in parts}
+
+
+@pytest.fixture
+def lines(gxx: str, nvcc: str) -> list[list[int]]:
+    return printed_by_cute(gxx, cuda_headers(nvcc))
+
+
+@functools.cache
+def printed_by_cute(gxx: str, cuda: Path) -> list[list[int]]:
+    """What CuTe prints: a line for each tile, each thread of each accumulator, each thread of each copy."""
+    body = [
+        f"print_offsets(tile_to_shape({atom(tile)}, Shape<Int<{tile.extents[0]}>, Int<{tile.extents[1]}>>{{}}), "
+        f"{tile.extents[0]}, {tile.extents[1]});"
+        for tile in TILES
+    ]
+    for mma in ACCUMULATORS:
+        body.append(
+            f"for (int t = 0; t < {mma.threads_of_block}; ++t) {{ "
+            f"auto mma = {tiled_mma(mma, 'SM80_16x8x16_F32F16F16F32_TN', 16)}; "
+            f"print_places(mma.get_slice(t).partition_C(make_identity_tensor(make_shape(Int<{mma.rows}>{{}}, "
+            f'Int<{mma.cols}>{{}})))); printf("\\n"); }}'
+        )
+    for rows, cols, vector, threads in COPIES:
+        body.append(
+            f"for (int t = 0; t < {threads}; ++t) {{ auto copy = make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, "
+            f"half_t>{{}}, {copy_threads(rows, cols, vector, threads)}); "
+            f"print_places(copy.get_slice(t).partition_S(make_identity_tensor(make_shape(Int<{rows}>{{}}, "
+            f'Int<{cols}>{{}})))); printf("\\n"); }}'
+        )
+    include = [flag for path in (cutlass_include(), cuda, cuda / "cccl") for flag in ("-I", str(path))]
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "layouts.cpp").write_text(PROGRAM.replace("BODY", "\n".join(body)))
+        command = [gxx, "-std=c++17", "-w", "-O0", *include, "layouts.cpp", "-o", "layouts"]
+        subprocess.run(command, cwd=folder, check=True)
+        printed = subprocess.run([Path(folder, "layouts")], capture_output=True, check=True, text=True).stdout
+    return [[int(word) for word in line.split()] for line in printed.splitlines()]
+
+
+def test_shared_tiles(lines: list[list[int]]) -> None:
+    for tile, found in zip(TILES, lines, strict=False):
+        rows, cols = tile.extents
+        assert found == [offset(tile, r, c) for r in range(rows) for c in range(cols)], tile
+
+
+def test_accumulators(lines: list[list[int]]) -> None:
+    start = len(TILES)
+    for mma in ACCUMULATORS:
+        for thread in range(mma.threads_of_block):
+            found = lines[start + thread]
+            places = list(zip(found[::2], found[1::2], strict=True))
+            assert len(places) == mma.registers and set(places) == held(mma, thread), (mma, thread)
+        start += mma.threads_of_block
+
+
+def test_copies_move_each_element_once(lines: list[list[int]]) -> None:
+    start = len(TILES) + sum(mma.threads_of_block for mma in ACCUMULATORS)
+    for rows, cols, vector, threads in COPIES:
+        places: list[tuple[int, int]] = []
+        for found in lines[start : start + threads]:
+            own = list(zip(found[::2], found[1::2], strict=True))
+            places += own
+            for first in range(0, len(own), vector):
+                row, col = own[first]
+                assert col % vector == 0 and own[first : first + vector] == [(row, col + n) for n in range(vector)]
+        assert sorted(places) == list(itertools.product(range(rows), range(cols)))
+        start += threads
+
+
+def test_what_has_no_atom() -> None:
+    assert atom(SharedLayout((16, 64), 16, padding=16)) is None
+    assert atom(SharedLayout((64,), 16)) is None
+    assert atom(SharedLayout((4, 64), 16, 128)) is None
+    assert atom(SharedLayout((16, 64), 4)) is None
+    assert copy_threads(4, 32, 8, 128) is None

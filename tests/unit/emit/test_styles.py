@@ -1,0 +1,59 @@
+"""The styles that a kernel can be written in."""
+
+from pathlib import Path
+
+import pytest
+
+import tile2cu
+from tile2cu.core.errors import Tile2CuError
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+
+
+def test_a_style_that_is_none_is_named() -> None:
+    with pytest.raises(Tile2CuError, match="there is no style `k&r`") as raised:
+        tile2cu.emit(EXAMPLES / "vector_add.py", style="k&r")
+    assert raised.value.code == "T2C-C012"
+
+
+def test_what_a_style_does_not_support_is_a_diagnostic_that_names_the_one_that_does() -> None:
+    with pytest.raises(Tile2CuError, match="the style `cute` does not support cuda:sm_90a") as raised:
+        tile2cu.emit(EXAMPLES / "gemm_relu.py", style="cute", target="cuda:sm_90a")
+    assert raised.value.code == "T2C-E034" and "--style tl" in raised.value.render()
+
+
+NAMED = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit
+def named(M, N, K, group=32):
+    @T.prim_func
+    def main(size: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(N, 64), T.ceildiv(M, 64), threads=128) as (bx, by):
+            A_shared = T.alloc_shared((64, group), "float16")
+            B_shared = T.alloc_shared((group, 64), "float16")
+            get = T.alloc_fragment((64, 64), "float32")
+            T.clear(get)
+            for ko in T.Pipelined(T.ceildiv(K, group), num_stages=2):
+                T.copy(size[by * 64 - SHIFT, ko * group], A_shared)
+                T.copy(B[ko * group, bx * 64], B_shared)
+                T.gemm(A_shared, B_shared, get)
+            T.copy(get, C[by * 64, bx * 64])
+
+    return main
+"""
+
+
+def test_names_that_cute_has_are_renamed(tmp_path: Path) -> None:
+    (tmp_path / "named.py").write_text(NAMED.replace(" - SHIFT", ""))
+    text = tile2cu.emit(tmp_path / "named.py", style="cute")["named"].source
+    assert "constexpr int group_1 = 32;" in text and "clear(get_1);" in text and "Tensor size_1 =" in text
+
+
+def test_a_box_that_may_begin_outside_of_its_tensor_is_not_supported(tmp_path: Path) -> None:
+    """Predicates ask the upper ends of coordinates only."""
+    (tmp_path / "named.py").write_text(NAMED.replace("SHIFT", "1"))
+    with pytest.raises(Tile2CuError, match="a box of size that may begin outside of it") as raised:
+        tile2cu.emit(tmp_path / "named.py", style="cute")
+    assert raised.value.code == "T2C-E034"

@@ -1,0 +1,1 @@
+"""The style of CUTLASS's CuTe: layouts, tiled copies and tiled MMAs."""

@@ -1,0 +1,88 @@
+"""Layouts of shared tiles and accumulators as CuTe's types."""
+
+from dataclasses import dataclass
+from math import gcd
+
+from tile2cu.core.layout import MmaAccumulator, SharedLayout
+
+_CHUNK = 16  # bytes: what a swizzle permutes
+_ATOM_ROWS = 8
+# MMA_Atom by the name of the instruction.
+ATOMS = {
+    "mma.m16n8k16.float32.float16": "SM80_16x8x16_F32F16F16F32_TN",
+    "mma.m16n8k16.float32.bfloat16": "SM80_16x8x16_F32BF16BF16F32_TN",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SwizzledAtom:
+    """composition(Swizzle<bits, base, 3>, Layout<Shape<rows, cols>, Stride<cols, 1>>), in elements."""
+
+    bits: int
+    base: int
+    rows: int
+    cols: int
+
+    def __str__(self) -> str:
+        layout = f"Layout<Shape<{static(self.rows)}, {static(self.cols)}>, Stride<{static(self.cols)}, _1>>{{}}"
+        return f"composition(Swizzle<{self.bits}, {self.base}, 3>{{}}, {layout})" if self.bits else layout
+
+
+def atom(layout: SharedLayout) -> SwizzledAtom | None:
+    """The atom that `tile_to_shape` repeats, down the rows first: panels as wide as the swizzle.
+
+    None where the layout is no such tile: padded rows, or elements that share bytes.
+    """
+    if len(layout.extents) != 2 or layout.padding or layout.element_bits < 8:
+        return None
+    rows, cols = layout.extents
+    bytes_ = layout.element_bits // 8
+    if not layout.swizzle:
+        return SwizzledAtom(bits=0, base=0, rows=1, cols=cols)
+    if rows % _ATOM_ROWS or layout.row_bytes % layout.swizzle:
+        return None
+    bits = {32: 1, 64: 2, 128: 3}[layout.swizzle]
+    base = (_CHUNK // bytes_).bit_length() - 1
+    return SwizzledAtom(bits=bits, base=base, rows=_ATOM_ROWS, cols=layout.swizzle // bytes_)
+
+
+def tiled_mma(layout: MmaAccumulator, atom_name: str, k: int) -> str:
+    """The TiledMMA whose C is the accumulator: a warp holds contiguous rows and columns of the tile."""
+    warps, rows, cols = layout.warps, layout.rows // layout.warps.m, layout.cols // layout.warps.n
+    along_m = _permutation(16, warps.m, rows)
+    along_n = _permutation(8, warps.n, cols)
+    atom_layout = f"Layout<Shape<{static(warps.m)}, {static(warps.n)}>, Stride<{static(warps.n)}, _1>>{{}}"
+    return f"make_tiled_mma(MMA_Atom<{atom_name}>{{}}, {atom_layout}, Tile<{along_m}, {along_n}, {static(k)}>{{}})"
+
+
+def _permutation(instruction: int, warps: int, extent: int) -> str:
+    """Along M or N: the instruction's own, then warps at the distance of what one holds, then its instructions."""
+    shape = f"Shape<{static(instruction)}, {static(warps)}, {static(extent // instruction)}>"
+    return f"Layout<{shape}, Stride<_1, {static(extent)}, {static(instruction)}>>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyThreads:
+    """`rows` x `cols` threads, of which each moves `vector` elements of a row at once."""
+
+    rows: int
+    cols: int
+    vector: int
+
+    def __str__(self) -> str:
+        threads = f"Layout<Shape<{static(self.rows)}, {static(self.cols)}>, Stride<{static(self.cols)}, _1>>{{}}"
+        return f"{threads}, Layout<Shape<_1, {static(self.vector)}>>{{}}"
+
+
+def copy_threads(rows: int, cols: int, vector: int, threads: int) -> CopyThreads | None:
+    """How threads share the copy of a tile; None where they do not divide it."""
+    along = gcd(cols // vector, threads) if cols % vector == 0 else 0
+    if not along or rows % (threads // along):
+        return None
+    return CopyThreads(rows=threads // along, cols=along, vector=vector)
+
+
+def static(value: int) -> str:
+    """A static integer: CuTe has short names for the common ones."""
+    common = value <= 8 or value in (10, 12, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+    return f"_{value}" if common else f"Int<{value}>"
