@@ -101,7 +101,7 @@ def test_what_does_not_go_past_the_registers(tile: str, tensor: str, tmp_path: P
     """
     params = f'X: T.Tensor((M, {tensor}), "float16"), Y: T.Tensor((M, {cols}), "float16")'
     kernel = load_body(tmp_path, body, params, target="hip:gfx950", device="cpu", arguments="M")
-    assert "tl::register_pipeline<" in kernel.source
+    assert "Register-staged pipeline" in kernel.source
     x = np.random.default_rng(0).standard_normal((2 * int(rows) - 3, int(tensor))).astype(np.float16)
     np.testing.assert_array_equal(kernel(x), x[:, : int(cols)])
 

@@ -236,5 +236,7 @@ def test_mla_decode(splits: int, page_size: int, target: str) -> None:
         assert_close(run(kernel, data, types)[0], references.mla_decode(data, {}), 2e-3)
         assert kernel.report is not None and not kernel.report.findings
     if target == "cuda:sm_90a":
-        first, length = (kernel.source.index(text) for text in ("first_tiles.produce(", "= lengths(b);"))
-        assert first < length, "what is loaded once does not wait for the number of turns"
+        first, length = (
+            kernel.source.index(text) for text in ("tl::mbarrier_arrive_expect(prologue_full", "= lengths(b);")
+        )
+        assert first < length, "the prologue's loads do not wait for the trip count"

@@ -134,7 +134,7 @@ HOPPER = {"target": "cuda:sm_90a", "threads": 256}
 def test_gemm_relu_on_hopper(block: tuple[int, int, int]) -> None:
     m, n, k = block
     kernel = load("gemm_relu.py", check=True, block_M=m, block_N=n, block_K=k, **HOPPER)
-    assert "pipeline.produce(turns, load)" in kernel.source
+    assert "pipeline.producer_acquire(ko)" in kernel.source
     sizes = ((256, 256, 128), (200, 136, 104), (1, 8, 8), (130, 264, 1000), (64, 64, 0), (0, 8, 8))
     check_calls(kernel, *(calls.gemm_relu(*size) for size in sizes))
 

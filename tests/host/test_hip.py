@@ -85,6 +85,6 @@ def test_product_of_8_bit_floats(tmp_path: Path) -> None:
 @pytest.mark.parametrize("stages", [2, 3])
 def test_pipelined_gemm(stages: int) -> None:
     kernel = load("gemm_relu.py", block_M=64, block_N=64, num_stages=stages)
-    assert kernel.source.count("tl::register_pipeline<num_slots>") == 1
+    assert ("load(ko + 2);" if stages == 3 else "load(ko + 1);") in kernel.source and "Register-staged" in kernel.source
     for sizes in ((64, 64, 0), (100, 72, 40), (5, 3, 7), (64, 64, 200)):
         gemm_relu(*sizes).check(kernel)

@@ -399,7 +399,10 @@ def test_two_warpgroups_take_turns(rows: int, length: int, tmp_path: Path) -> No
     ("line", "instead"),
     [
         ("    tl::await<threads>(tl::turn_handed_over, k);", ""),
-        ("tl::gemm_wait<0>(O);\n      pipeline.release(k);", "pipeline.release(k);\n      tl::gemm_wait<0>(O);"),
+        (
+            "tl::gemm_wait<0>(O);\n      pipeline.consumer_release(k);",
+            "pipeline.consumer_release(k);\n      tl::gemm_wait<0>(O);",
+        ),
     ],
     ids=["not awaited", "released early"],
 )

@@ -194,7 +194,7 @@ def test_scales_of_rows_are_in_registers_a_turn_ahead(tmp_path: Path) -> None:
         arguments="M, N, K",
         target="cuda:sm_90a",
     )
-    _, _, turn = kernel.source.partition("pipeline.consume(turns)")
+    _, _, turn = kernel.source.partition("pipeline.consumer_wait(")
     turn = turn[: turn.index("\n  }\n")]
     assert all(rule in turn for rule in ("line.own-rows", "line.turn-ahead", "gemm.overwrites"))
     assert "tl::overwrite" in turn and "tl::clear" not in turn and "tl::sync_" not in turn

@@ -76,15 +76,15 @@ def test_turns_are_skipped_by_all(form: str, tmp_path: Path) -> None:
     kernel = kernel_of(form, tmp_path)
     arrays, expected = problem(form)
     np.testing.assert_array_equal(kernel(*arrays), expected)
-    assert "pipeline.produce_turn(load, slot);" in kernel.source and "rewrite.turns.skipped" in kernel.source
+    assert "pipeline.producer_acquire(stage);" in kernel.source and "rewrite.turns.skipped" in kernel.source
 
 
 def test_a_producer_that_skips_other_turns_is_reported(tmp_path: Path) -> None:
-    loads = "pipeline.produce_turn(load, slot);"
+    loads = "tl::Barrier& full = pipeline.producer_acquire(stage);"
     assert kernel_of("an element of a tensor", tmp_path).source.count(loads) == 1
     (emitted,) = tile2cu.emit(tmp_path / "small.py", target="cuda:sm_90a").values()
     for name, text in emitted.files.items():
-        (tmp_path / name).write_text(text.replace(loads, f"if (turn.k > 0) {loads}"))
+        (tmp_path / name).write_text(text.replace(loads, f"if (turn.k == 0) return;\n{loads}"))
     arrays, _ = problem("")
     with pytest.raises(CheckError):
         load_kernel(tmp_path / "small.cu", device="cpu", check=True)(*arrays)

@@ -67,4 +67,4 @@ def test_who_loads_and_who_computes_share_the_arithmetic_of_tiles() -> None:
     sizes = {"block_M": 128, "block_N": 128, "num_stages": 2, "threads": 256, "dim": 128, "is_causal": True}
     text = emit(EXAMPLES / "attention.py", target="cuda:sm_90a", **sizes)["attention"].files["attention.cu"]
     assert text.count("tl::longest_first<") == 1 and text.count("WorkTile work;") == 2
-    assert "const int turns = loop_range;" not in text
+    assert "const int num_iterations" not in text
