@@ -32,8 +32,8 @@ def test_a_product_is_awaited_behind_the_vote_on_what_it_is_scaled_by(
 ) -> None:
     """Of two products in flight the older one's scores give the maxima and the vote, under the younger one.
 
-    ptxas moves a wait up to the last arrival that depends on what was computed (`TmaPipeline::consumer_release_after`); a wait in
-    front of the maxima costs 2 to 5 % on an H200.
+    ptxas moves a wait up to the last arrival that depends on what was computed
+    (`TmaPipeline::consumer_release_after`); a wait in front of the maxima costs 2 to 5 % on an H200.
     """
     _, sass = compiled(nvcc, nvdisasm, EMITTED / text, tmp_path)
     order = re.findall(r"HGMMA|WARPGROUP.DEPBAR|FMNMX|VOTE\.ANY|MUFU.EX2", sass)
