@@ -23,9 +23,9 @@
 // holds Delta (float32) and dQ_sum (float32) between them.
 // batch, seq_len and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
-// Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: pT_cast (float16,
-// line 226), dsT_cast (float16, line 230), dK (float16, line 237), dV (float16, line 238) and dQ (float16, line 245).
-// tl::exp2 is the hardware's approximation.
+// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: pT_cast (float16, line 226),
+// dsT_cast (float16, line 230), dK (float16, line 237), dV (float16, line 238) and dQ (float16, line 245). tl::exp2 is
+// the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -99,7 +99,7 @@ namespace gradients {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.full-row]
+// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.full-row]
 constexpr int threads = 128;
 
 // ---- shared memory: 58,368 of 166,912 bytes a block may use ---------------------------------------------------------
@@ -108,15 +108,15 @@ struct Shared {
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> K_shared;
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> V_shared;
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> Q_shared[num_stages];
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> dO_shared[num_stages];
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_N, tl::Swizzle128B> dsT_shared;
-  // 512 bytes in 2 slots
+  // 512 bytes in 2 stages
   tl::SharedTile1D<float, block_N> lse[num_stages];
-  // 512 bytes in 2 slots
+  // 512 bytes in 2 stages
   tl::SharedTile1D<float, block_N> delta[num_stages];
 };
 static_assert(sizeof(Shared) == 58368, "the sizes above have changed: emit again");

@@ -22,8 +22,8 @@
 //
 // batch, heads and seq_len may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
-// Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16,
-// line 101) and Output (float16, line 111). tl::exp2 is the hardware's approximation.
+// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16, line 101)
+// and Output (float16, line 111). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -41,7 +41,7 @@ constexpr int block_N = 64;
 // log2(e) / sqrt(dim): exp2 replaces exp
 // attention_block_sparse.py:30  (1.0 / dim) ** 0.5 * 1.44269504
 constexpr float scale = 0.12751743f;
-// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.full-row]
+// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.full-row]
 constexpr int threads = 128;
 
 // ---- shared memory: 49,152 of 166,912 bytes a block may use ---------------------------------------------------------
@@ -84,8 +84,8 @@ __global__ void __launch_bounds__(threads)
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;
-  // blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ in
-  // other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
+  // LPT order: blocks with the most iterations start first, so that short ones fill the tail; of those that differ
+  // in other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
   // [schedule.grid.longest-first]
   const auto block = tl::longest_first<4>();
   const int bx = block.x, by = block.y, bz = block.z;
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(threads)
 
       // Masked scores are minus infinity, whatever the product adds, as products of finite values are
       // finite. Keys past the end of the sequence come after every query of a causal block.
-      // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
+      // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-product]
       if (bx * block_M < k * block_N + block_N - 1) {
         // attention_block_sparse.py:76  for i, j in T.Parallel(block_M, block_N):
         tl::parallel(acc_s_layout{}, [&](auto i, auto j) {

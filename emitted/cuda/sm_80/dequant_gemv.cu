@@ -47,13 +47,13 @@ constexpr int threads = 128;
 
 // ---- shared memory: 41,984 of 166,912 bytes a block may use (448 are padding) ---------------------------------------
 struct Shared {
-  // 12,288 bytes in 3 slots; stored as rows of 128 bytes, 128-byte swizzle  [layout.shared.line-swizzle]
+  // 12,288 bytes in 3 stages; stored as rows of 128 bytes, 128-byte swizzle  [layout.shared.line-swizzle]
   tl::SharedTile1D<tl::half, block_K, tl::Swizzle128B> x[num_stages];
-  // 24,576 bytes in 3 slots; rows of 1024 bytes, no swizzle  [layout.shared.plain]
+  // 24,576 bytes in 3 stages; rows of 1024 bytes, no swizzle  [layout.shared.plain]
   tl::SharedTile<uint8_t, block_N, block_K / 2, tl::NoSwizzle> packed[num_stages];
-  // 3,072 bytes in 3 slots; rows of 128 bytes, no swizzle  [layout.shared.plain]
+  // 3,072 bytes in 3 stages; rows of 128 bytes, no swizzle  [layout.shared.plain]
   tl::SharedTile<tl::half, block_N, block_K / group, tl::NoSwizzle> scales[num_stages];
-  // 1,536 bytes in 3 slots; rows of 64 bytes, no swizzle  [layout.shared.plain]
+  // 1,536 bytes in 3 stages; rows of 64 bytes, no swizzle  [layout.shared.plain]
   tl::SharedTile<uint8_t, block_N, block_K / group, tl::NoSwizzle> zeros[num_stages];
   // 64 bytes; the parts of 2 warps  [storage.shared.ledger]
   tl::ReduceWorkspace<float, block_N, 2> total_workspace;

@@ -23,8 +23,8 @@
 // partial_lse (float32) between them.
 // batch, kv_heads and max_len may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
-// Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16,
-// line 94) and Output (float16, line 128). tl::exp2 is the hardware's approximation.
+// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16, line 94)
+// and Output (float16, line 128). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -49,16 +49,16 @@ namespace split {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-// 1 warps: 1 along M by 1 along N of a product  [warps.gemm.full-row]
+// 1 warps: 1 along M by 1 along N of an MMA  [warps.gemm.full-row]
 constexpr int threads = 32;
 
 // ---- shared memory: 69,632 of 166,912 bytes a block may use ---------------------------------------------------------
 struct Shared {
   // 4,096 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, dim, tl::Swizzle128B> Q_shared;
-  // 32,768 bytes in 2 slots; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 32,768 bytes in 2 stages; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[num_stages];
-  // 32,768 bytes in 2 slots; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 32,768 bytes in 2 stages; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> V_shared[num_stages];
 };
 static_assert(sizeof(Shared) == 69632, "the sizes above have changed: emit again");
@@ -144,7 +144,7 @@ __global__ void __launch_bounds__(threads)
     tl::gemm(Q_shared, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
 
     // The first key of a turn is never masked, so a row's maximum is finite from turn 0 on.
-    // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
+    // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-product]
     if (start + block_N - 1 >= length) {
       // flash_decoding.py:79  for i, j in T.Parallel(block_H, block_N):
       tl::parallel(acc_s_layout{},

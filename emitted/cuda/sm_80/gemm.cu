@@ -14,7 +14,7 @@
 //   C     out  float16  (M, N)  row-major
 //
 // M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: C (float16, line 62).
+// MMAs accumulate in float32. Rounded to nearest even: C (float16, line 62).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -25,14 +25,14 @@ namespace gemm_kernel {
 constexpr int block_M = 128, block_N = 128, block_K = 64;
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
-// 8 warps: 4 along M by 2 along N of a product  [warps.gemm.square]
+// 8 warps: 4 along M by 2 along N of an MMA  [warps.gemm.square]
 constexpr int threads = 256;
 
 // ---- shared memory: 98,304 of 166,912 bytes a block may use ---------------------------------------------------------
 struct Shared {
-  // 49,152 bytes in 3 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 49,152 bytes in 3 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> A_shared[num_stages];
-  // 49,152 bytes in 3 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 49,152 bytes in 3 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B> B_shared[num_stages];
 };
 static_assert(sizeof(Shared) == 98304, "the sizes above have changed: emit again");

@@ -19,7 +19,7 @@ extern "C" {
 //   C        out  float16  (tokens, N)     row-major
 //
 // tokens, K, groups and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: C (float16, lines 100 and 104).
+// MMAs accumulate in float32. Rounded to nearest even: C (float16, lines 100 and 104).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

@@ -9,8 +9,7 @@
 //   C  out  float16  (M, N)  row-major
 //
 // M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: C (float16, line 31). tl::max of NaN and a number is the
-// number.
+// MMAs accumulate in float32. Rounded to nearest even: C (float16, line 31). tl::max of NaN and a number is the number.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -21,14 +20,14 @@ namespace gemm_relu_eager_kernel {
 constexpr int block_M = 128, block_N = 128, block_K = 32;
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
-// 4 warps: 2 along M by 2 along N of a product  [warps.gemm.square]
+// 4 warps: 2 along M by 2 along N of an MMA  [warps.gemm.square]
 constexpr int threads = 128;
 
 // ---- shared memory: 49,152 of 166,912 bytes a block may use ---------------------------------------------------------
 struct Shared {
-  // 24,576 bytes in 3 slots; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
+  // 24,576 bytes in 3 stages; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B> A_shared[num_stages];
-  // 24,576 bytes in 3 slots; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 24,576 bytes in 3 stages; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[num_stages];
 };
 static_assert(sizeof(Shared) == 49152, "the sizes above have changed: emit again");

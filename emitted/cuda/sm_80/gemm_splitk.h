@@ -17,7 +17,7 @@ extern "C" {
 // 2 kernels run one after the other: multiply (line 31) and add (line 47). The workspace holds parts (float32) between
 // them.
 // M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: C (float16, line 53).
+// MMAs accumulate in float32. Rounded to nearest even: C (float16, line 53).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

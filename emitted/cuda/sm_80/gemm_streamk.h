@@ -17,7 +17,7 @@ extern "C" {
 //   C  in/out  float32  (M, N)  row-major
 //
 // M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32.
+// MMAs accumulate in float32.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

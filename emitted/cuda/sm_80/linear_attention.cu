@@ -16,8 +16,8 @@
 //
 // batch, seq_len, heads and dim_v may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
-// Products accumulate in float32. Rounded to nearest even: scores_cast (float16, line 57), state_shared (float16,
-// line 62) and O (float16, line 68).
+// MMAs accumulate in float32. Rounded to nearest even: scores_cast (float16, line 57), state_shared (float16, line 62)
+// and O (float16, line 68).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -35,16 +35,16 @@ constexpr int block_V = 64;
 constexpr float scale = 0.125f;
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.full-row]
+// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.full-row]
 constexpr int threads = 128;
 
 // ---- shared memory: 57,344 of 166,912 bytes a block may use ---------------------------------------------------------
 struct Shared {
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, chunk, dim, tl::Swizzle128B> Q_shared[num_stages];
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, chunk, dim, tl::Swizzle128B> K_shared[num_stages];
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, chunk, block_V, tl::Swizzle128B> V_shared[num_stages];
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, dim, block_V, tl::Swizzle128B> state_shared;

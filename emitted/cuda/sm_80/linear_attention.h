@@ -22,8 +22,8 @@ extern "C" {
 //
 // batch, seq_len, heads and dim_v may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
-// Products accumulate in float32. Rounded to nearest even: scores_cast (float16, line 57), state_shared (float16,
-// line 62) and O (float16, line 68).
+// MMAs accumulate in float32. Rounded to nearest even: scores_cast (float16, line 57), state_shared (float16, line 62)
+// and O (float16, line 68).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

@@ -22,8 +22,8 @@
 // partial_lse (float32) between them.
 // batch, heads and max_len may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
-// Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: S_shared (float16,
-// line 95) and Output (float16, line 136). tl::exp2 is the hardware's approximation.
+// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: S_shared (float16, line 95)
+// and Output (float16, line 136). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -53,7 +53,7 @@ namespace attend {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-// 8 warps: 2 along M by 4 along N of a product  [warps.gemm.full-col]
+// 8 warps: 2 along M by 4 along N of an MMA  [warps.gemm.full-col]
 constexpr int threads = 256;
 
 // ---- shared memory: 154,624 of 166,912 bytes a block may use (512 are padding) --------------------------------------
@@ -62,9 +62,9 @@ struct Shared {
   tl::SharedTile<tl::half, block_H, dim, tl::Swizzle128B> Q_shared;
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, pe_dim, tl::Swizzle128B> Q_pe_shared;
-  // 65,536 bytes in 2 slots; 8 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 65,536 bytes in 2 stages; 8 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> KV_shared[num_stages];
-  // 8,192 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 8,192 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, pe_dim, tl::Swizzle128B> K_pe_shared[num_stages];
   // 4,096 bytes; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, block_N, tl::Swizzle64B> S_shared;
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(threads)
     tl::gemm(Q_pe_shared, tl::transposed(K_pe_shared[k % num_stages]), acc_s);
 
     // The first token of a turn is never masked, so a row's maximum is finite from turn 0 on.
-    // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
+    // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-product]
     if (start + block_N - 1 >= length) {
       // mla_decode.py:74  for i, j in T.Parallel(block_H, block_N):
       tl::parallel(acc_s_layout{},

@@ -28,8 +28,8 @@ extern "C" {
 // partial_lse (float32) between them.
 // batch, heads and max_len may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
-// Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: S_shared (float16,
-// line 95) and Output (float16, line 136). tl::exp2 is the hardware's approximation.
+// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: S_shared (float16, line 95)
+// and Output (float16, line 136). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

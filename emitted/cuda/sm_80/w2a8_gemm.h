@@ -18,7 +18,7 @@ extern "C" {
 //   Y  out  int32  (M, N)      row-major
 //
 // M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in int32.
+// MMAs accumulate in int32.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

@@ -23,9 +23,9 @@
 // holds Delta (float32) and dQ_sum (float32) between them.
 // batch, seq_len and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
-// Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: pT_cast (float16,
-// line 226), dsT_cast (float16, line 230), dK (float16, line 237), dV (float16, line 238) and dQ (float16, line 245).
-// tl::exp2 is the hardware's approximation.
+// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: pT_cast (float16, line 226),
+// dsT_cast (float16, line 230), dK (float16, line 237), dV (float16, line 238) and dQ (float16, line 245). tl::exp2 is
+// the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -98,9 +98,9 @@ __global__ void __launch_bounds__(threads)
 namespace gradients {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-// up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
+// up to 2 tiles are loaded before iteration 0, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroups]
+// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 92,160 of 232,448 bytes a block may use (1,496 are padding) -------------------------------------
@@ -109,9 +109,9 @@ struct Shared {
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> K_shared;
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> V_shared;
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> Q_shared[num_stages];
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> dO_shared[num_stages];
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_N, tl::Swizzle128B> dsT_shared;
@@ -125,7 +125,7 @@ struct Shared {
   tl::StagingTile<tl::half, block_M, dim, tl::Swizzle128B> dk_staging;
   // 8,192 bytes; dv on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::StagingTile<tl::half, block_M, dim, tl::Swizzle128B> dv_staging;
-  // 32 bytes; `full` and `empty` of each slot, 8 bytes each
+  // 32 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
   // 8 bytes; completes when the prologue's tiles have arrived
   tl::Barrier prologue_full;
@@ -222,7 +222,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
   tl::mbarrier_wait(prologue_full, 0);  // until K_shared and V_shared has arrived
   // attention_backward.py:209  for k in T.Pipelined(first, T.ceildiv(seq_len, block_N), num_stages=num_stages):
-  // lse_next, delta_next: the next turn's, loaded under this one's products  [pipeline.loop.lines-ahead]
+  // lse_next, delta_next: the next iteration's vectors, prefetched during this one's MMAs
+  // [pipeline.loop.lines-ahead]
   tl::LineAhead<float, block_N, threads> lse_next;
   tl::LineAhead<float, block_N, threads> delta_next;
   auto load_lines = [&](int k_turn) {
@@ -270,7 +271,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::sync_consumers<threads>();
     // attention_backward.py:234-235
     tl::gemm_start(tl::transposed(dsT_shared), K_shared, dq, tl::overwrite);
-    // until this product and those begun before it are done
+    // until this MMA and those issued before it are done
     tl::gemm_wait<0>(dq, dv, dk);
     tl::staging_is_free();  // before it is written again
     // Each warp writes its rows to the staging tile and fences them for TMA, which adds them to the tensor's while

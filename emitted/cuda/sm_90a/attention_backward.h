@@ -29,9 +29,9 @@ extern "C" {
 // holds Delta (float32) and dQ_sum (float32) between them.
 // batch, seq_len and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
-// Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: pT_cast (float16,
-// line 226), dsT_cast (float16, line 230), dK (float16, line 237), dV (float16, line 238) and dQ (float16, line 245).
-// tl::exp2 is the hardware's approximation.
+// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: pT_cast (float16, line 226),
+// dsT_cast (float16, line 230), dK (float16, line 237), dV (float16, line 238) and dQ (float16, line 245). tl::exp2 is
+// the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

@@ -20,8 +20,8 @@
 //
 // batch, seq_len and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
-// Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16,
-// line 108) and Output (float16, line 119). tl::exp2 is the hardware's approximation.
+// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16, line 108)
+// and Output (float16, line 119). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -38,9 +38,9 @@ constexpr int block_N = 128;
 // log2(e) / sqrt(dim): exp2 replaces exp
 // attention_backward.py:45  (1.0 / dim) ** 0.5 * 1.44269504
 constexpr float scale = 0.18033688f;
-// up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
+// up to 2 tiles are loaded before iteration 0, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 8 warps: 8 along M by 1 along N of a product  [warps.gemm.warpgroups]
+// 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
@@ -54,13 +54,13 @@ struct WorkTile {
 struct Shared {
   // 16,384 bytes; rows of 128 bytes, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
-  // 32,768 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 32,768 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[num_stages];
-  // 32,768 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 32,768 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> V_shared[num_stages];
   // 16,384 bytes; acc_o on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::StagingTile<tl::half, block_M, dim, tl::Swizzle128B> acc_o_staging;
-  // 64 bytes; `full` and `empty` of each slot, 8 bytes each
+  // 64 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> K_shared_barriers, V_shared_barriers;
   // 16 bytes; the same of the prologue's tiles, in one stage
   tl::TmaBarriers<1> prologue_barriers;
@@ -103,8 +103,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto& acc_o_staging = tl::shared<Shared>().acc_o_staging;
 
   const auto work_tile = [&](int tile) {
-    // blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ in
-    // other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
+    // LPT order: blocks with the most iterations start first, so that short ones fill the tail; of those that differ
+    // in other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
     // [schedule.grid.longest-first]
     const auto block = tl::longest_first<4>(tile, tiles);
     const int bx = block.x, by = block.y, bz = block.z;
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::fill(scores_max, -tl::infinity<float>);
 
     prologue_pipeline.consumer_wait(tile_iter);  // until Q_shared of this tile has arrived
-    // attention_backward.py:71  Every turn multiplies the same Q_shared: read once, and kept in registers
+    // attention_backward.py:71  Every iteration's MMA reads the same Q_shared: read once, and kept in registers
     // [pipeline.gemm.held-operand]
     tl::copy(Q_shared, Q_local);
     prologue_pipeline.consumer_release(tile_iter);
@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     };
     auto between = [&](int k) {
       // Key 0 is masked for no query, so each row's maximum is finite from turn 0 on.
-      // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
+      // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-product]
       if (work.bx * block_M < k * block_N + block_N - 1) {
         // attention_backward.py:85  for i, j in T.Parallel(block_M, block_N):
         tl::parallel(acc_s_layout{}, [&](auto i, auto j) {
@@ -210,7 +210,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         scores_max(i) = grown ? scores_max(i) : scores_max_prev(i);
       });
       const bool changed = tl::differ(scores_max_prev, scores_max);
-      // most turns leave scores_max as it was: they multiply nothing by 1  [pipeline.loop.overlap]
+      // where no row's scores_max changes the factor is 1 in the whole warp: the rescale is skipped
+      // [pipeline.loop.overlap]
       tl::fill(scores_scale, 1.0f);
       if (changed) {
         // attention_backward.py:100  for i in T.Parallel(block_M):
@@ -239,8 +240,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       tl::gemm_start(acc_s_cast, V_shared[(k_base + k) % num_stages], acc_o);
     };
 
-    // Turns overlap: acc_o of turn k - 1 is in flight beside acc_s of turn k, and under what lies between the two in
-    // turn k  [pipeline.loop.overlap]
+    // Software pipelining of the two MMAs: acc_o of iteration k - 1 is in flight concurrently with acc_s of
+    // iteration k and with what comes between the two in iteration k  [pipeline.loop.overlap]
     //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
     //   other units             between(0)            between(1)            between(2)  ...
     if (num_iterations > 0) {
@@ -253,8 +254,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         start_acc_o(k - 1);
         tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
         const bool changed = between(k);
-        // This warp has read the tile, and says so when it knows what has changed: compilers move the wait below up to
-        // the last arrival that depends on what was computed
+        // Released by an arrival that depends on the vote: else the compiler moves the wait below in front of the
+        // computation
         K_shared_pipeline.consumer_release_after(changed, k_base + k);
         tl::gemm_wait<0>(acc_o);  // before what it reads and adds to is written
         V_shared_pipeline.consumer_release(k_base + k - 1);

@@ -28,8 +28,8 @@ extern "C" {
 //
 // tokens, heads, tokens_k, batch and max_seqlen may be any size from 0. No tensor's shape gives batch and max_seqlen:
 // callers pass them by name. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16,
-// line 109) and Output (float16, lines 119 and 121). tl::exp2 is the hardware's approximation.
+// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16, line 109)
+// and Output (float16, lines 119 and 121). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

@@ -21,7 +21,7 @@
 //   Y          out  float16  (batch, seqlen, heads, headdim)                                       row-major
 //
 // batch, seqlen and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: decayed_shared (float16, line 85), weights_cast (float16,
+// MMAs accumulate in float32. Rounded to nearest even: decayed_shared (float16, line 85), weights_cast (float16,
 // line 120) and Y (float16, line 123). Computed in 16 bits or fewer, not in float32: weights_cast (float16, line 102).
 // tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
@@ -46,16 +46,16 @@ constexpr float log2e = 1.44269504f;
 constexpr int tiles = 4;
 // chunk_scan.py:67  0 if groups == 1 else head // (heads // groups)
 constexpr int group = 0;
-// up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
+// up to 2 tiles are loaded before iteration 0, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroups]
+// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 76,800 of 232,448 bytes a block may use (1,496 are padding) -------------------------------------
 struct Shared {
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.copy.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> CB_shared[num_stages];
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> x_shared[num_stages];
   // 16,384 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dstate, tl::Swizzle128B> C_shared;
@@ -70,7 +70,7 @@ struct Shared {
   tl::SharedTile1D<tl::half, chunk_size> decayed_shared;
   // 8,192 bytes; y on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::StagingTile<tl::half, block_M, block_N, tl::Swizzle128B> y_staging;
-  // 32 bytes; `full` and `empty` of each slot, 8 bytes each
+  // 32 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
   // 8 bytes; completes when the prologue's tiles have arrived
   tl::Barrier prologue_full;

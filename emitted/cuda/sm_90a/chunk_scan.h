@@ -27,7 +27,7 @@ extern "C" {
 //   Y          out  float16  (batch, seqlen, heads, headdim)                                       row-major
 //
 // batch, seqlen and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: decayed_shared (float16, line 85), weights_cast (float16,
+// MMAs accumulate in float32. Rounded to nearest even: decayed_shared (float16, line 85), weights_cast (float16,
 // line 120) and Y (float16, line 123). Computed in 16 bits or fewer, not in float32: weights_cast (float16, line 102).
 // tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor

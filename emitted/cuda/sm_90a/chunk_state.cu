@@ -15,9 +15,8 @@
 //   States     out  float16  (batch, ceildiv(seqlen, chunk_size), heads, headdim, dstate)  row-major
 //
 // batch, seqlen and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: decayed_shared (float16, line 69) and States (float16,
-// line 83). Computed in 16 bits or fewer, not in float32: x_decayed (float16, line 81). tl::exp2 is the hardware's
-// approximation.
+// MMAs accumulate in float32. Rounded to nearest even: decayed_shared (float16, line 69) and States (float16, line 83).
+// Computed in 16 bits or fewer, not in float32: x_decayed (float16, line 81). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -41,23 +40,23 @@ constexpr int tiles = 1;
 constexpr int block_K = 16;
 // chunk_state.py:61  0 if groups == 1 else head // (heads // groups)
 constexpr int group = 0;
-// up to 6 tiles ahead of the first turn, 5 tiles in flight while one is used  [pipeline.loop.tma]
+// up to 6 tiles are loaded before iteration 0, 5 tiles in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 6;
-// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroups]
+// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 55,296 of 232,448 bytes a block may use (1,440 are padding) -------------------------------------
 struct Shared {
-  // 12,288 bytes in 6 slots; rows of 128 bytes, 128-byte swizzle  [layout.copy.widest-swizzle]
+  // 12,288 bytes in 6 stages; rows of 128 bytes, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_K, block_M, tl::Swizzle128B> x_shared[num_stages];
-  // 24,576 bytes in 6 slots; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 24,576 bytes in 6 stages; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[num_stages];
   // dt, decayed from its token to the chunk's end
   // 512 bytes
   tl::SharedTile1D<tl::half, chunk_size> decayed_shared;
   // 16,384 bytes; state on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::StagingTile<tl::half, block_M, block_N, tl::Swizzle128B> state_staging;
-  // 96 bytes; `full` and `empty` of each slot, 8 bytes each
+  // 96 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
 };
 static_assert(sizeof(Shared) == 55296, "the sizes above have changed: emit again");

@@ -22,8 +22,8 @@
 // partial_lse (float32) between them.
 // batch, kv_heads and max_len may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
-// Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16,
-// line 94) and Output (float16, line 128). tl::exp2 is the hardware's approximation.
+// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16, line 94)
+// and Output (float16, line 128). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -47,20 +47,20 @@ constexpr float scale = 0.12751743f;
 namespace split {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-// up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
+// up to 2 tiles are loaded before iteration 0, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroups]
+// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 82,944 of 232,448 bytes a block may use (952 are padding) ---------------------------------------
 struct Shared {
   // 16,384 bytes; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, dim, tl::Swizzle128B> Q_shared;
-  // 32,768 bytes in 2 slots; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 32,768 bytes in 2 stages; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[num_stages];
-  // 32,768 bytes in 2 slots; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 32,768 bytes in 2 stages; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> V_shared[num_stages];
-  // 64 bytes; `full` and `empty` of each slot, 8 bytes each
+  // 64 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> K_shared_barriers, V_shared_barriers;
   // 8 bytes; completes when the prologue's tiles have arrived
   tl::Barrier prologue_full;
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     const int start = (first + k) * block_N;
 
     // The first key of a turn is never masked, so a row's maximum is finite from turn 0 on.
-    // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
+    // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-product]
     if (start + block_N - 1 >= length) {
       // flash_decoding.py:79  for i, j in T.Parallel(block_H, block_N):
       tl::parallel(acc_s_layout{},
@@ -199,8 +199,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::gemm_start(acc_s_cast, V_shared[k % num_stages], acc_o);
   };
 
-  // Turns overlap: acc_o of turn k - 1 is in flight beside acc_s of turn k, and under what lies between the two in
-  // turn k  [pipeline.loop.overlap]
+  // Software pipelining of the two MMAs: acc_o of iteration k - 1 is in flight concurrently with acc_s of
+  // iteration k and with what comes between the two in iteration k  [pipeline.loop.overlap]
   //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
   //   other units             between(0)            between(1)            between(2)  ...
   if (loop_range > 0) {
@@ -212,8 +212,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     for (int k = 1; k < loop_range; ++k) {
       start_acc_s(k);
       start_acc_o(k - 1);
-      tl::gemm_wait<1>(acc_s);                // acc_o stays in flight
-      K_shared_pipeline.consumer_release(k);  // this warp has read the tile; its slot is loaded again when all have
+      tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
+      K_shared_pipeline.consumer_release(k);
       between(k);
       tl::gemm_wait<0>(acc_o);  // before what it reads and adds to is written
       V_shared_pipeline.consumer_release(k - 1);

@@ -16,7 +16,7 @@
 //
 // M and N may be any size from 0. K must be a multiple of 16, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
 // outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: C (bfloat16, lines 67 and 69).
+// MMAs accumulate in float32. Rounded to nearest even: C (bfloat16, lines 67 and 69).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -31,26 +31,26 @@ constexpr int parts = 2;
 // elements of K, and rows of B, that have one scale
 // gemm_fp8_scaled.py:25
 constexpr int group = 128;
-// up to 4 tiles ahead of the first turn, 3 tiles in flight while one is used  [pipeline.loop.tma]
+// up to 4 tiles are loaded before iteration 0, 3 tiles in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 4;
-// 8 warps: 8 along M by 1 along N of a product  [warps.gemm.warpgroups]
+// 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
 // ---- shared memory: 230,400 of 232,448 bytes a block may use (960 are padding) --------------------------------------
 struct Shared {
-  // 65,536 bytes in 4 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 65,536 bytes in 4 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   union {
     tl::SharedTile<tl::float8_e4m3, block_M, group, tl::Swizzle128B> A_shared[num_stages];
     // in the same memory afterwards; right on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
     tl::StagingTile<tl::bfloat16, block_M, group, tl::Swizzle128B> right_staging;
   };
-  // 131,072 bytes in 4 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 131,072 bytes in 4 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::float8_e4m3, parts * group, group, tl::Swizzle128B> B_shared[num_stages];
   // 32,768 bytes; left on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::StagingTile<tl::bfloat16, block_M, group, tl::Swizzle128B> left_staging;
-  // 64 bytes; `full` and `empty` of each slot, 8 bytes each
+  // 64 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
 };
 static_assert(sizeof(Shared) == 230400, "the sizes above have changed: emit again");
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       right_scale(i) = scales_A_ahead(i) * scales_B_ahead_2;
     });
 
-    // gemm_fp8_scaled.py:59  For the next turn, under this one's products  [rewrite.line.turn-ahead]
+    // gemm_fp8_scaled.py:59  For the next iteration, during this one's MMAs  [rewrite.line.turn-ahead]
     scales_B_ahead = scales_B(bx * parts, k + 1);
     scales_B_ahead_2 = scales_B(bx * parts + 1, k + 1);
     tl::parallel(left_scale_layout{}, [&](auto i) { scales_A_ahead(i) = scales_A(by * block_M + i, k + 1); });

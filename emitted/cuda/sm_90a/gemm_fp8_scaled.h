@@ -22,7 +22,7 @@ extern "C" {
 //
 // M and N may be any size from 0. K must be a multiple of 16, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
 // outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: C (bfloat16, lines 67 and 69).
+// MMAs accumulate in float32. Rounded to nearest even: C (bfloat16, lines 67 and 69).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

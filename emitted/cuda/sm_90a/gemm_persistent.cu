@@ -10,8 +10,7 @@
 //
 // M may be any size from 0. K and N must be multiples of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
 // outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: C (float16, line 43). tl::max of NaN and a number is the
-// number.
+// MMAs accumulate in float32. Rounded to nearest even: C (float16, line 43). tl::max of NaN and a number is the number.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -25,20 +24,20 @@ constexpr int block_M = 128, block_N = 256, block_K = 64;
 constexpr int programs = 132;
 // rows of tiles that are filled column by column
 constexpr int panel = 12;
-// up to 3 tiles ahead of the first turn, 2 tiles in flight while one is used  [pipeline.loop.tma]
+// up to 3 tiles are loaded before iteration 0, 2 tiles in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 3;
-// 8 warps: 8 along M by 1 along N of a product  [warps.gemm.warpgroups]
+// 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 
 // ---- shared memory: 214,016 of 232,448 bytes a block may use (976 are padding) --------------------------------------
 struct Shared {
-  // 49,152 bytes in 3 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 49,152 bytes in 3 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> A_shared[num_stages];
-  // 98,304 bytes in 3 slots; 4 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 98,304 bytes in 3 stages; 4 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[num_stages];
   // 65,536 bytes; C_local on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::StagingTile<tl::half, block_M, block_N, tl::Swizzle128B> C_local_staging;
-  // 48 bytes; `full` and `empty` of each slot, 8 bytes each
+  // 48 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
 };
 static_assert(sizeof(Shared) == 214016, "the sizes above have changed: emit again");

@@ -16,8 +16,8 @@
 //
 // batch, seq_len and heads may be any size from 0. dim_v must be a multiple of 8, since TMA moves rows; else
 // TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: scores_cast (float16, line 57), state_shared (float16,
-// line 62) and O (float16, line 68).
+// MMAs accumulate in float32. Rounded to nearest even: scores_cast (float16, line 57), state_shared (float16, line 62)
+// and O (float16, line 68).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -34,22 +34,22 @@ constexpr int chunk = 64;
 constexpr int block_V = 64;
 // linear_attention.py:25  (1.0 / dim) ** 0.5
 constexpr float scale = 0.125f;
-// up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
+// up to 2 tiles are loaded before iteration 0, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroups]
+// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 58,368 of 232,448 bytes a block may use (992 are padding) ---------------------------------------
 struct Shared {
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, chunk, dim, tl::Swizzle128B> Q_shared[num_stages];
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, chunk, dim, tl::Swizzle128B> K_shared[num_stages];
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, chunk, block_V, tl::Swizzle128B> V_shared[num_stages];
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, dim, block_V, tl::Swizzle128B> state_shared;
-  // 32 bytes; `full` and `empty` of each slot, 8 bytes each
+  // 32 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
 };
 static_assert(sizeof(Shared) == 58368, "the sizes above have changed: emit again");
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::sync_consumers<threads>();
     // linear_attention.py:63-64
     tl::gemm_start(Q_shared[c % num_stages], state_shared, o);
-    // until this product and those begun before it are done
+    // until this MMA and those issued before it are done
     tl::gemm_wait<0>(o);
     tl::gemm(tl::transposed(K_shared[c % num_stages]), V_shared[c % num_stages], state);
 

@@ -16,7 +16,7 @@
 //
 // M and N may be any size from 0. K must be a multiple of 32, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
 // outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: Y (float16, line 45). Computed in 16 bits or fewer, not in
+// MMAs accumulate in float32. Rounded to nearest even: Y (float16, line 45). Computed in 16 bits or fewer, not in
 // float32: W_shared (float16, line 39).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
@@ -27,28 +27,28 @@ namespace linear_int4_kernel {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int group = 32, block_M = 256, block_N = 128, block_K = 64;
-// up to 4 tiles ahead of the first turn, 3 tiles in flight while one is used  [pipeline.loop.tma]
+// up to 4 tiles are loaded before iteration 0, 3 tiles in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 4;
-// one slot that the product in flight reads, one that is written  [pipeline.loop.product-in-flight]
+// one stage that the MMA in flight reads, one that is written  [pipeline.loop.product-in-flight]
 constexpr int written_slots = 2;
-// 8 warps: 8 along M by 1 along N of a product  [warps.gemm.warpgroups]
+// 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
 // ---- shared memory: 181,248 of 232,448 bytes a block may use (960 are padding) --------------------------------------
 struct Shared {
-  // 131,072 bytes in 4 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 131,072 bytes in 4 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   union {
     tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> X_shared[num_stages];
     // in the same memory afterwards; Y_local on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
     tl::StagingTile<tl::half, block_M, block_N, tl::Swizzle128B> Y_local_staging;
   };
-  // 16,384 bytes in 4 slots; rows of 32 bytes, 32-byte swizzle  [layout.copy.widest-swizzle]
+  // 16,384 bytes in 4 stages; rows of 32 bytes, 32-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<uint8_t, block_N, block_K / 2, tl::Swizzle32B> packed[num_stages];
-  // 32,768 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 32,768 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B> W_shared[written_slots];
-  // 64 bytes; `full` and `empty` of each slot, 8 bytes each
+  // 64 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
 };
 static_assert(sizeof(Shared) == 181248, "the sizes above have changed: emit again");
@@ -119,11 +119,12 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::clear(Y_local);
 
   // linear_int4.py:32  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // Turns overlap: the product of turn ko - 1 is in flight while turn ko writes W_shared, which has two slots. All
-  // warps waited for the product of turn ko - 2, the last that read the slot  [pipeline.loop.product-in-flight]
-  tl::settle(Y_local);  // its registers are written before products in flight take them
+  // Software pipelining: the MMA of iteration ko - 1 is in flight while iteration ko writes W_shared, which has
+  // two stages. All warps have waited for the MMA of iteration ko - 2, the last to read the stage
+  // [pipeline.loop.product-in-flight]
+  tl::settle(Y_local);  // its registers are written before the MMA reads them
   for (int ko = 0; ko < num_iterations; ++ko) {
-    pipeline.consumer_wait(ko);  // until TMA has filled the slot of tile ko
+    pipeline.consumer_wait(ko);
     // W_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_readers<threads>();
     // linear_int4.py:36  Weights become numbers on their way from shared memory to shared memory.
@@ -143,9 +144,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::sync_consumers<threads>();
     // linear_int4.py:40  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % written_slots]), Y_local);
-    tl::gemm_wait<1>();  // the product of the turn before is there, this one stays in flight
-    if (ko > 0)
-      pipeline.consumer_release(ko - 1);  // this warp has read the tile; its slot is loaded again when all have
+    tl::gemm_wait<1>();  // the MMA of the iteration before is done, this one stays in flight
+    if (ko > 0) pipeline.consumer_release(ko - 1);
   }
   tl::gemm_wait<0>(Y_local);
 

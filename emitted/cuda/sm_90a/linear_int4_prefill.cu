@@ -18,7 +18,7 @@
 //
 // M and N may be any size from 0. K must be a multiple of 32, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
 // outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: Y (float16, line 74). Computed in 16 bits or fewer, not in
+// MMAs accumulate in float32. Rounded to nearest even: Y (float16, line 74). Computed in 16 bits or fewer, not in
 // float32: W_local (float16, line 71).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
@@ -29,22 +29,22 @@ namespace linear_int4_prefill_kernel {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int group = 32, block_M = 256, block_N = 128, block_K = 64;
-// up to 4 tiles ahead of the first turn, 3 tiles in flight while one is used  [pipeline.loop.tma]
+// up to 4 tiles are loaded before iteration 0, 3 tiles in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 4;
-// 8 warps: 8 along M by 1 along N of a product  [warps.gemm.warpgroups]
+// 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
 
 // ---- shared memory: 214,016 of 232,448 bytes a block may use (960 are padding) --------------------------------------
 struct Shared {
-  // 131,072 bytes in 4 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 131,072 bytes in 4 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> X_shared[num_stages];
-  // 16,384 bytes in 4 slots; rows of 32 bytes, 32-byte swizzle  [layout.copy.widest-swizzle]
+  // 16,384 bytes in 4 stages; rows of 32 bytes, 32-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<uint8_t, block_N, block_K / 2, tl::Swizzle32B> packed[num_stages];
   // 65,536 bytes; Y_local, transposed, on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::SharedTile<tl::half, block_M, block_N, tl::Swizzle128B> Y_local_staging;
-  // 64 bytes; `full` and `empty` of each slot, 8 bytes each
+  // 64 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
 };
 static_assert(sizeof(Shared) == 214016, "the sizes above have changed: emit again");
@@ -144,11 +144,11 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::gemm_start(W_local_in_flight, tl::transposed(X_shared[ko % num_stages]), Y_local);
   };
 
-  // Turns overlap: the product of turn ko - 1, which reads a copy of W_local, stands behind what comes before that
-  // of turn ko. Neither needs the other: the compiler loads what is prepared, starts the product, and prepares the
-  // rest while it is in flight  [pipeline.loop.product-in-flight]
+  // Software pipelining: the MMA of iteration ko - 1, which reads a copy of W_local, is issued behind the
+  // preparation of iteration ko. Neither depends on the other, so the compiler overlaps them
+  // [pipeline.loop.product-in-flight]
   if (num_iterations > 0) {
-    pipeline.consumer_wait(0);  // until TMA has filled the slot of tile 0
+    pipeline.consumer_wait(0);
     prepare_W_local(0);
     for (int ko = 1; ko < num_iterations; ++ko) {
       pipeline.consumer_wait(ko);
@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       prepare_W_local(ko);
       start_Y_local(ko - 1);
       tl::gemm_wait<0>(Y_local);
-      pipeline.consumer_release(ko - 1);  // this warp has read the tile; its slot is loaded again when all have
+      pipeline.consumer_release(ko - 1);
     }
     tl::copy(W_local, W_local_in_flight);
     start_Y_local(num_iterations - 1);

@@ -24,7 +24,7 @@ extern "C" {
 //
 // M and N may be any size from 0. K must be a multiple of 32, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
 // outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: Y (float16, line 74). Computed in 16 bits or fewer, not in
+// MMAs accumulate in float32. Rounded to nearest even: Y (float16, line 74). Computed in 16 bits or fewer, not in
 // float32: W_local (float16, line 71).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.

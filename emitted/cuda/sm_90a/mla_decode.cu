@@ -21,8 +21,8 @@
 //
 // batch, heads, pages and max_pages may be any size from 0. Reads from outside a tensor give zero, writes to outside
 // are dropped.
-// Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: S_shared (float16,
-// line 95) and Output (float16, line 106). tl::exp2 is the hardware's approximation.
+// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: S_shared (float16, line 95)
+// and Output (float16, line 106). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -48,9 +48,9 @@ constexpr int slack = 8;
 // log2(e) / sqrt(dim + pe_dim): exp2 replaces exp
 // mla_decode.py:28  (1.0 / (dim + pe_dim)) ** 0.5 * 1.44269504
 constexpr float scale = 0.060112293f;
-// up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
+// up to 2 tiles are loaded before iteration 0, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 8 warps, in 2 warpgroups that take turns  [pipeline.loop.dealt-turns]
+// 8 warps, in 2 warpgroups that alternate  [pipeline.loop.dealt-turns]
 constexpr int threads = 256;
 // of a thread: the producer's warpgroup hands most of its share to those that compute  [launch.hopper.register-shares]
 constexpr int producer_registers = 24, consumer_registers = 240;
@@ -65,9 +65,9 @@ struct Shared {
   };
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_H, pe_dim, tl::Swizzle128B> Q_pe_shared;
-  // 131,072 bytes in 2 slots; 8 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 131,072 bytes in 2 stages; 8 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> KV_shared[num_stages];
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, pe_dim, tl::Swizzle128B> K_pe_shared[num_stages];
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, block_N, tl::Swizzle128B> S_shared;
@@ -75,7 +75,7 @@ struct Shared {
   tl::SharedTile1D<float, block_H> scores_max_handed;
   // 256 bytes; logsum on its way to the other warpgroup  [storage.shared.ledger]
   tl::SharedTile1D<float, block_H> logsum_handed;
-  // 176 bytes; `full` of each panel and two `empty` of each slot, 8 bytes each
+  // 176 bytes; full of each panel and two empty of each stage, 8 bytes each
   tl::TmaPanelBarriers<num_stages, 9> barriers;
   // 8 bytes; completes when the prologue's tiles have arrived
   tl::Barrier prologue_full;
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   }
   tl::take_registers<consumer_registers>();
 
-  // what ends with _now is of the turn whose product comes next, whichever warpgroup computed it
+  // names that end with _now belong to the iteration whose MMA is next, whichever warpgroup computed them
   tl::Fragment<float, acc_s_layout> acc_s;
   tl::Fragment<float, acc_o_layout> acc_o;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_now, scores_max_prev, scores_max_prev_now, scores_scale,
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::fill(scores_max, -tl::infinity<float>);
 
   tl::mbarrier_wait(prologue_full, 0);  // until Q_shared and Q_pe_shared has arrived
-  // mla_decode.py:59  Every turn multiplies the same Q_pe_shared: read once, and kept in registers
+  // mla_decode.py:59  Every iteration's MMA reads the same Q_pe_shared: read once, and kept in registers
   // [pipeline.gemm.held-operand]
   tl::copy(Q_pe_shared, Q_pe_local);
 
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     const int start = (first + k) * block_N;
 
     // The first token of a turn is never masked, so a row's maximum is finite from turn 0 on.
-    // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
+    // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-product]
     if (start + block_N - 1 >= length) {
       // mla_decode.py:74  for i, j in T.Parallel(block_H, block_N):
       tl::parallel(acc_s_layout{},
@@ -243,10 +243,11 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::copy(scores_max, scores_max_prev);
     tl::take_over(scores_max_handed, scores_max);
     tl::take_over(S_shared, S_now);
-    tl::clear(scores_sum);  // the other warpgroup has this turn's
+    tl::clear(scores_sum);  // the other warpgroup has this iteration's
   };
   auto prepare_acc_o = [&](auto& scores_max, auto& scores_max_prev, auto& scores_sum) {
-    // most turns leave scores_max as it was: they multiply nothing by 1  [pipeline.loop.dealt-turns]
+    // where no row's scores_max changes the factor is 1 in the whole warp: the rescale is skipped
+    // [pipeline.loop.dealt-turns]
     tl::fill(scores_scale, 1.0f);
     if (tl::differ(scores_max_prev, scores_max)) {
       // mla_decode.py:86  for i in T.Parallel(block_H):
@@ -264,14 +265,15 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::gemm_start(S_now, KV_shared[k % num_stages], acc_o);
   };
 
-  // The two warpgroups take turns: one computes all of acc_s, and hands S_shared and scores_max over; both add the
-  // turn's product to their columns of acc_o. One multiplies while the other is between its products. Who reads
-  // S_shared is the next to write it: no barrier is needed for that  [pipeline.loop.dealt-turns]
+  // Ping-pong: the two warpgroups alternate. The owner of an iteration computes all of acc_s, and passes S_shared
+  // and scores_max to the other through shared memory; both add the iteration's MMA to their columns of acc_o. One
+  // runs MMAs while the other is between its own. The reader of S_shared is the next to write it, so that no
+  // barrier is needed for that  [pipeline.loop.dealt-turns]
   if (tl::warpgroup() == 0) {
     for (int k = 0; k < loop_range; ++k) {
-      if (k % 2 == 0) {  // its own turn
+      if (k % 2 == 0) {  // its own iteration
         start_acc_s(k);
-        tl::announce<threads>(tl::turn_started, k);  // the other warpgroup's products come after these
+        tl::announce<threads>(tl::turn_started, k);  // the other warpgroup's MMAs come after these
         tl::gemm_wait<0>(acc_s);
         hand_over_S(k);
         tl::copy(S_own, S_now);
@@ -284,19 +286,19 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       pipeline.consumer_release(k);
     }
   } else {
-    // the values of a turn, before those of a later one are computed
+    // keeps the values of an iteration before those of a later one are computed
     auto set_aside = [&] {
       tl::copy(scores_max, scores_max_now);
       tl::copy(scores_max_prev, scores_max_prev_now);
       tl::copy(scores_sum, scores_sum_now);
     };
     for (int k = 0; k < loop_range; ++k) {
-      if (k % 2 == 1) {  // its own turn, computed before the last product
+      if (k % 2 == 1) {  // its own iteration, computed before the last MMA
         tl::copy(S_own, S_now);
         set_aside();
       } else {
         tl::await<threads>(tl::turn_started, k);
-        if (k + 1 < loop_range) {  // its own next turn
+        if (k + 1 < loop_range) {  // its own next iteration
           start_acc_s(k + 1);
           tl::gemm_wait<0>(acc_s);
           take_over_S(k);

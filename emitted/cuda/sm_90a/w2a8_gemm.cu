@@ -13,7 +13,7 @@
 //
 // M and N may be any size from 0. K must be a multiple of 64, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
 // outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in int32.
+// MMAs accumulate in int32.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -23,22 +23,22 @@ namespace w2a8_gemm_kernel {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 64, block_N = 64, block_K = 128;
-// up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
+// up to 2 tiles are loaded before iteration 0, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// one slot that the product in flight reads, one that is written  [pipeline.loop.product-in-flight]
+// one stage that the MMA in flight reads, one that is written  [pipeline.loop.product-in-flight]
 constexpr int written_slots = 2;
-// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroups]
+// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 37,888 of 232,448 bytes a block may use (992 are padding) ---------------------------------------
 struct Shared {
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<int8_t, block_M, block_K, tl::Swizzle128B> X_shared[num_stages];
-  // 4,096 bytes in 2 slots; rows of 32 bytes, 32-byte swizzle  [layout.copy.widest-swizzle]
+  // 4,096 bytes in 2 stages; rows of 32 bytes, 32-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<uint8_t, block_N, block_K / 4, tl::Swizzle32B> packed[num_stages];
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<int8_t, block_N, block_K, tl::Swizzle128B> W_shared[written_slots];
-  // 32 bytes; `full` and `empty` of each slot, 8 bytes each
+  // 32 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
 };
 static_assert(sizeof(Shared) == 37888, "the sizes above have changed: emit again");
@@ -102,11 +102,12 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::clear(Y_local);
 
   // w2a8.py:29  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // Turns overlap: the product of turn ko - 1 is in flight while turn ko writes W_shared, which has two slots. All
-  // warps waited for the product of turn ko - 2, the last that read the slot  [pipeline.loop.product-in-flight]
-  tl::settle(Y_local);  // its registers are written before products in flight take them
+  // Software pipelining: the MMA of iteration ko - 1 is in flight while iteration ko writes W_shared, which has
+  // two stages. All warps have waited for the MMA of iteration ko - 2, the last to read the stage
+  // [pipeline.loop.product-in-flight]
+  tl::settle(Y_local);  // its registers are written before the MMA reads them
   for (int ko = 0; ko < num_iterations; ++ko) {
-    pipeline.consumer_wait(ko);  // until TMA has filled the slot of tile ko
+    pipeline.consumer_wait(ko);
     // W_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_readers<threads>();
     // w2a8.py:33  Weights past the end are -1, and meet zeros of X.
@@ -122,9 +123,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::sync_consumers<threads>();
     // w2a8.py:35  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % written_slots]), Y_local);
-    tl::gemm_wait<1>();  // the product of the turn before is there, this one stays in flight
-    if (ko > 0)
-      pipeline.consumer_release(ko - 1);  // this warp has read the tile; its slot is loaded again when all have
+    tl::gemm_wait<1>();  // the MMA of the iteration before is done, this one stays in flight
+    if (ko > 0) pipeline.consumer_release(ko - 1);
   }
   tl::gemm_wait<0>(Y_local);
 

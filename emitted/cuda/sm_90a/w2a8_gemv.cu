@@ -33,9 +33,9 @@ constexpr int threads = 64;
 
 // ---- shared memory: 20,480 of 232,448 bytes a block may use ---------------------------------------------------------
 struct Shared {
-  // 4,096 bytes in 4 slots; stored as rows of 128 bytes, 128-byte swizzle  [layout.shared.line-swizzle]
+  // 4,096 bytes in 4 stages; stored as rows of 128 bytes, 128-byte swizzle  [layout.shared.line-swizzle]
   tl::SharedTile1D<int8_t, block_K, tl::Swizzle128B> x[num_stages];
-  // 16,384 bytes in 4 slots; rows of 256 bytes, no swizzle  [layout.shared.plain]
+  // 16,384 bytes in 4 stages; rows of 256 bytes, no swizzle  [layout.shared.plain]
   tl::SharedTile<uint8_t, block_N, block_K / 4, tl::NoSwizzle> W_shared[num_stages];
 };
 static_assert(sizeof(Shared) == 20480, "the sizes above have changed: emit again");

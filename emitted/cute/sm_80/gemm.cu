@@ -15,7 +15,7 @@
 //   C     out  float32   (M, N)  row-major
 //
 // K, M and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32.
+// MMAs accumulate in float32.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/cute.h>
@@ -28,7 +28,7 @@ using namespace cute;
 constexpr int block_M = 128, block_N = 128, block_K = 64;
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
-// 8 warps: 4 along M by 2 along N of a product  [warps.gemm.square]
+// 8 warps: 4 along M by 2 along N of an MMA  [warps.gemm.square]
 constexpr int threads = 256;
 
 // ---- shared memory: 98,304 of 166,912 bytes a block may use ---------------------------------------------------------

@@ -15,8 +15,7 @@ extern "C" {
 //   C  out  float16  (M, N)  row-major
 //
 // M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: C (float16, line 30). tl::max of NaN and a number is the
-// number.
+// MMAs accumulate in float32. Rounded to nearest even: C (float16, line 30). tl::max of NaN and a number is the number.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

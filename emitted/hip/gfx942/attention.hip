@@ -19,8 +19,8 @@
 //
 // batch, seq_len and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
-// Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16,
-// line 114) and Output (float16, line 124). tl::exp2 is the hardware's approximation.
+// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16, line 114)
+// and Output (float16, line 124). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -43,7 +43,7 @@ constexpr int block_N = 64;
 constexpr float scale = 0.12751743f;
 // one tile in use; the one after waits in registers  [pipeline.loop.registers]
 constexpr int num_slots = 1;
-// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.full-row]
+// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.full-row]
 constexpr int threads = 256;
 // a wave has half of a SIMD's registers, and all of them take part in all instructions: no moves between two kinds
 // [launch.cdna.two-waves]
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd)
     // Masked scores are minus infinity, whatever the product adds, as products of finite values are finite.
     // Without a window key 0 is masked for no query, so each row's maximum is finite from turn 0 on.
     // Keys past the end of the sequence are masked: in a causal block they come after every query.
-    // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
+    // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-product]
     if (k * block_N + block_N - 1 >= seq_len) {
       // attention.py:94  for i, j in T.Parallel(block_M, block_N):
       tl::parallel(acc_s_layout{}, [&](auto i, auto j) {

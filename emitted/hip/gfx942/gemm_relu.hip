@@ -11,8 +11,7 @@
 //   C  out  float16  (M, N)  row-major
 //
 // M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: C (float16, line 30). tl::max of NaN and a number is the
-// number.
+// MMAs accumulate in float32. Rounded to nearest even: C (float16, line 30). tl::max of NaN and a number is the number.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -21,9 +20,10 @@ namespace gemm_relu_kernel {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 128, block_N = 128, block_K = 32;
-// one tile in use, one that is stored for the next turn; the one after waits in registers  [pipeline.loop.registers]
+// one tile in use, one that is stored for the next iteration; the one after waits in registers
+// [pipeline.loop.registers]
 constexpr int num_slots = 2;
-// 4 warps: 2 along M by 2 along N of a product  [warps.gemm.square]
+// 4 warps: 2 along M by 2 along N of an MMA  [warps.gemm.square]
 constexpr int threads = 256;
 // a wave has half of a SIMD's registers, and all of them take part in all instructions: no moves between two kinds
 // [launch.cdna.two-waves]
@@ -31,9 +31,9 @@ constexpr int waves_per_simd = 2;
 
 // ---- shared memory: 32,768 of 65,536 bytes a block may use ----------------------------------------------------------
 struct Shared {
-  // 16,384 bytes in 2 slots; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B> A_shared[num_slots];
-  // 16,384 bytes in 2 slots; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; 2 panels of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[num_slots];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above have changed: emit again");

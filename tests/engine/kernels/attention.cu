@@ -19,8 +19,8 @@
 //
 // batch, seq_len and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are
 // dropped.
-// Products accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16,
-// line 114) and Output (float16, line 124). tl::exp2 is the hardware's approximation.
+// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16, line 114)
+// and Output (float16, line 124). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -42,16 +42,16 @@ constexpr int block_N = 64;
 constexpr float scale = 0.18033688f;
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.full-row]
+// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.full-row]
 constexpr int threads = 128;
 
 // ---- shared memory: 40,960 of 166,912 bytes a block may use ---------------------------------------------------------
 struct Shared {
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[num_stages];
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> V_shared[num_stages];
 };
 static_assert(sizeof(Shared) == 40960, "the sizes above have changed: emit again");
@@ -82,8 +82,8 @@ __global__ void __launch_bounds__(threads)
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;
-  // blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ in
-  // other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
+  // LPT order: blocks with the most iterations start first, so that short ones fill the tail; of those that differ
+  // in other indices, 4 at a time, or as many as make 128 blocks, so that their tensors meet in L2
   // [schedule.grid.longest-first]
   const auto block = tl::longest_first<4>();
   const int bx = block.x, by = block.y, bz = block.z;
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(threads)
     // Masked scores are minus infinity, whatever the product adds, as products of finite values are finite.
     // Without a window key 0 is masked for no query, so each row's maximum is finite from turn 0 on.
     // Keys past the end of the sequence are masked: in a causal block they come after every query.
-    // After the product, and in tiles with a masked element only  [rewrite.mask.after-product]
+    // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-product]
     if (bx * block_M < k * block_N + block_N - 1) {
       // attention.py:91  for i, j in T.Parallel(block_M, block_N):
       tl::parallel(acc_s_layout{}, [&](auto i, auto j) {

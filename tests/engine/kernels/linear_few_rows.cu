@@ -11,7 +11,7 @@
 //   Y  out  float16  (M, N)  row-major
 //
 // M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: Y (float16, line 25).
+// MMAs accumulate in float32. Rounded to nearest even: Y (float16, line 25).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -22,14 +22,14 @@ namespace linear_few_rows_kernel {
 constexpr int block_M = 16, block_N = 64, block_K = 64;
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-// 4 warps: 1 along M by 4 along N of a product  [warps.gemm.square]
+// 4 warps: 1 along M by 4 along N of an MMA  [warps.gemm.square]
 constexpr int threads = 128;
 
 // ---- shared memory: 20,480 of 166,912 bytes a block may use ---------------------------------------------------------
 struct Shared {
-  // 4,096 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 4,096 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> X_shared[num_stages];
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B> W_shared[num_stages];
 };
 static_assert(sizeof(Shared) == 20480, "the sizes above have changed: emit again");

@@ -12,7 +12,7 @@
 //
 // M and N may be any size from 0. K must be a multiple of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
 // outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: Y (float16, line 25).
+// MMAs accumulate in float32. Rounded to nearest even: Y (float16, line 25).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 #include <tl/tl.h>
@@ -22,20 +22,20 @@ namespace linear_hopper_kernel {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 64, block_N = 128, block_K = 64;
-// up to 2 tiles ahead of the first turn, one tile in flight while one is used  [pipeline.loop.tma]
+// up to 2 tiles are loaded before iteration 0, one tile in flight while one is used  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of a product  [warps.gemm.warpgroups]
+// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 66,560 of 232,448 bytes a block may use (992 are padding) ---------------------------------------
 struct Shared {
-  // 16,384 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> X_shared[num_stages];
-  // 32,768 bytes in 2 slots; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 32,768 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B> W_shared[num_stages];
   // 16,384 bytes; Y_local on its way out, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::StagingTile<tl::half, block_M, block_N, tl::Swizzle128B> Y_local_staging;
-  // 32 bytes; `full` and `empty` of each slot, 8 bytes each
+  // 32 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
 };
 static_assert(sizeof(Shared) == 66560, "the sizes above have changed: emit again");

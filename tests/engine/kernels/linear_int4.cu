@@ -14,7 +14,7 @@
 //   Y  out  float16  (M, N)          row-major
 //
 // M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
-// Products accumulate in float32. Rounded to nearest even: Y (float16, line 45). Computed in 16 bits or fewer, not in
+// MMAs accumulate in float32. Rounded to nearest even: Y (float16, line 45). Computed in 16 bits or fewer, not in
 // float32: W_shared (float16, line 39).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
@@ -26,14 +26,14 @@ namespace linear_int4_kernel {
 constexpr int group = 32, block_M = 64, block_N = 64, block_K = 32;
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-// 4 warps: 2 along M by 2 along N of a product  [warps.gemm.square]
+// 4 warps: 2 along M by 2 along N of an MMA  [warps.gemm.square]
 constexpr int threads = 128;
 
 // ---- shared memory: 14,336 of 166,912 bytes a block may use ---------------------------------------------------------
 struct Shared {
-  // 8,192 bytes in 2 slots; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
+  // 8,192 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B> X_shared[num_stages];
-  // 2,048 bytes in 2 slots; rows of 16 bytes, no swizzle  [layout.shared.plain]
+  // 2,048 bytes in 2 stages; rows of 16 bytes, no swizzle  [layout.shared.plain]
   tl::SharedTile<uint8_t, block_N, block_K / 2, tl::NoSwizzle> packed[num_stages];
   // 4,096 bytes; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle64B> W_shared;

@@ -50,7 +50,7 @@ def test_the_order_of_sums_is_said(tmp_path: Path) -> None:
     """Of each kind of sum that a kernel has; a maximum has no order to speak of."""
     attention = emit(Path(__file__).parents[3] / "examples" / "attention.py")["attention"].files["attention.json"]
     assert json.loads(attention)["numerics"]["order"] == [
-        "products: along k upwards, one mma.m16n8k16.float32.float16 after the other, which adds its own k as it does",
+        "MMAs: along k upwards, one mma.m16n8k16.float32.float16 after the other, which adds its own k as it does",
         "reductions: a thread's own elements upwards, then lanes pair by pair",
     ]
     (tmp_path / "small.py").write_text(KERNEL.replace("B[bx, i, 0] = A[bx, i]", "T.atomic_add(B[bx, i, 0], A[bx, i])"))

@@ -213,7 +213,7 @@ def _numerics(launches: tuple[Settled, ...]) -> str:
     found = numerics(launches)
     parts: list[str] = []
     if found.products:
-        parts.append(f"Products accumulate in {listed(list(found.products))}.")
+        parts.append(f"MMAs accumulate in {listed(list(found.products))}.")
     if found.reductions:
         parts.append(f"Reductions accumulate in {listed(list(found.reductions))}.")
     if found.rounded:

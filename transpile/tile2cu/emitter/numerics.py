@@ -116,9 +116,9 @@ def _order(settled: Settled) -> Iterator[str]:
         if isinstance(op, Gemm) and op.c.buffer.dtype.is_float:
             instruction = settled.facts[op, INSTRUCTION]
             if instruction.unit is MmaUnit.FMA:
-                yield "products: along k upwards, one at a time"
+                yield "MMAs: along k upwards, one product at a time"
             else:
-                yield f"products: along k upwards, one {instruction} after the other, which adds its own k as it does"
+                yield f"MMAs: along k upwards, one {instruction} after the other, which adds its own k as it does"
         elif isinstance(op, Scan) and op.kind in _SUMS and op.dst.dtype.is_float:
             yield "running sums: a thread's own elements upwards; a warp's line in steps of 1, 2, 4, ... elements"
         elif isinstance(op, Reduce) and op.kind in _SUMS and op.dst.dtype.is_float:

@@ -134,7 +134,7 @@ def _loads(settled: Settled) -> Iterator[Declaration]:
     found = {stmt: settled.facts.get(stmt, PIPELINE) for stmt in walk_stmts(settled.launch.body)}
     counts = {each.direct: stmt for stmt, each in found.items() if each is not None and each.direct is not None}
     for count, stmt in counts.items():
-        about = "of 16 bytes, past the registers, that a thread starts for a turn; waits count them"
+        about = "of 16 bytes, past the registers, that a thread starts per iteration; waits count them"
         text = f"constexpr int {Constants.of(settled).loads(count)} = {count};"
         yield Declaration(text, tuple(wrapped(f"{about}  [{settled.facts.rule(stmt, PIPELINE)}]")))
 
@@ -145,7 +145,7 @@ def _written_slots(settled: Settled) -> Iterator[Declaration]:
         found = settled.facts.get(loop, MMA_IN_FLIGHT) if isinstance(loop, Loop) else None
         if found is not None and found.written:
             rule, slots = settled.facts.rule(loop, MMA_IN_FLIGHT), settled.facts[found.written[0], STAGES]
-            about = f"one slot that the product in flight reads, one that is written  [{rule}]"
+            about = f"one stage that the MMA in flight reads, one that is written  [{rule}]"
             yield Declaration(f"constexpr int {WRITTEN_SLOTS} = {slots};", (about,))
             return
 
@@ -158,11 +158,11 @@ def _depth_about(loop: Loop, pipeline: Pipeline) -> str:
 
 def _ahead_about(pipeline: Pipeline) -> str:
     if pipeline.staged:
-        stored = ", one that is stored for the next turn" if pipeline.stages > 1 else ""
+        stored = ", one that is stored for the next iteration" if pipeline.stages > 1 else ""
         return f"one tile in use{stored}; the one after waits in registers"
     ahead = pipeline.stages - 1
     tiles = {0: "no tile", 1: "one tile"}.get(ahead, f"{ahead} tiles")
-    first = f"up to {pipeline.stages} tiles ahead of the first turn, " if pipeline.producer else ""
+    first = f"up to {pipeline.stages} tiles are loaded before iteration 0, " if pipeline.producer else ""
     return f"{first}{tiles} in flight while one is used"
 
 
@@ -173,12 +173,12 @@ def _threads_about(settled: Settled) -> tuple[str, ...]:
         return ("which work each by itself: no whole warps",)
     found = producer_loop(settled)
     if found is not None and ping_pong_of(settled) is not None:
-        return (f"{count} warps, in 2 warpgroups that take turns  [{settled.facts.rule(found[0], PING_PONG)}]",)
+        return (f"{count} warps, in 2 warpgroups that alternate  [{settled.facts.rule(found[0], PING_PONG)}]",)
     for op in walk_stmts(settled.launch.body):
         if isinstance(op, Gemm) and settled.facts.get(op, WARPS) is not None:
             warps = settled.facts[op, WARPS]
             rule = settled.facts.rule(op, WARPS)
-            return (f"{count} warps: {warps.m} along M by {warps.n} along N of a product  [{rule}]",)
+            return (f"{count} warps: {warps.m} along M by {warps.n} along N of an MMA  [{rule}]",)
     return (f"{count} warp{'s' * (count > 1)}",)
 
 

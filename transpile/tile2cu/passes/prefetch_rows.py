@@ -27,7 +27,7 @@ from tile2cu.passes.thread_local_rows import reads_by_row
 from tile2cu.passes.tiles import fresh
 
 ROWS_AHEAD = "rewrite.line.turn-ahead"
-_ABOUT = f"For the next turn, under this one's products  [{ROWS_AHEAD}]"
+_ABOUT = f"For the next iteration, during this one's MMAs  [{ROWS_AHEAD}]"
 _FIRST = "For the first turn"
 
 

@@ -15,7 +15,7 @@ def in_registers(launch: Launch, product: Gemm, tile: Buffer) -> Launch:
     name = fresh(launch, f"{tile.name.removesuffix('_shared')}_local")
     held = replace(tile, name=name, scope=Scope.FRAGMENT, comment="")
     load = next(stmt for stmt in launch.body if isinstance(stmt, Copy) and tile in buffers_written(stmt))
-    about = f"Every turn multiplies the same {tile.name}: read once, and kept in registers  [{HELD}]"
+    about = f"Every iteration's MMA reads the same {tile.name}: read once, and kept in registers  [{HELD}]"
     copied = Copy(src=whole(tile, load), dst=whole(held, load), span=load.span, comments=(about,))
     multiplied = replace(product, a=replace(product.a, buffer=held))
     loop = next(stmt for stmt in launch.body if isinstance(stmt, Loop) and product in walk_stmts((stmt,)))

@@ -44,7 +44,7 @@ def with_skipped_turns(launch: Launch) -> Launch | None:
     turn = replace(loop, var=one, start=int_const(0), stop=int_const(1), body=branch.then, span=branch.then[0].span)
     turn = replace(turn, comments=(), trailing="")
     decided = with_expressions(replace(branch, then=()), from_tensor)
-    about = f"Turns that do not take the branch are skipped, by those who load, too  [{SKIPPED}]"
+    about = f"Iterations that do not take the branch are skipped by producer and consumers  [{SKIPPED}]"
     outer = replace(
         loop,
         kind=LoopKind.SERIAL,

@@ -17,8 +17,7 @@ extern "C" {
 //   C  out  float16  (M, N)  row-major
 //
 // All accesses stay inside the tensors; there are no guards.
-// Products accumulate in float32. Rounded to nearest even: C (float16, line 30). tl::max of NaN and a number is the
-// number.
+// MMAs accumulate in float32. Rounded to nearest even: C (float16, line 30). tl::max of NaN and a number is the number.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.
 //

@@ -21,7 +21,7 @@ def described(layout: FragmentLayout) -> str:
             text += f"; {_warp_part(layout)}"
         case MmaOperandB():
             cols = layout.n // layout.warps.n
-            text += f"; warp w holds columns {cols} (w % {layout.warps.n}) and the {cols - 1} after of the product's B"
+            text += f"; warp w holds columns {cols} (w % {layout.warps.n}) and the {cols - 1} after of the MMA's B"
         case MfmaAccumulator() | MfmaOperandA():
             run = layout.run * layout.interleave
             text += f"; {_warp_part(layout)}, a lane {run} neighbouring columns of a row at a time"

@@ -123,7 +123,7 @@ def _of_copy(claim: Claim) -> str:
 def _of_mma(claim: Claim) -> str:
     match claim:
         case Prioritised():
-            return "waves at this product go before the others of their SIMD, as asked for"
+            return "waves at this MMA have priority on their SIMD, as asked for"
         case AwaitedAtOnce():
             return "waited for at once" + (f": {claim.because}" if claim.because else "")
         case NoTensorCore():

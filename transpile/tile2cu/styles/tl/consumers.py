@@ -83,7 +83,8 @@ def _prefetched(op: Prefetch, texts: Texts, body: "Body") -> tuple[StatementView
     names, turn, trips = body.printer.names, texts.turn, texts.trips if texts.slot else texts.turns
     tiles = {id(copy): staged_tile(copy, body.printer, tl.LINE_AHEAD) for copy in op.copies}
     load = names.fresh("load_lines")
-    about = f"{', '.join(tile.name for tile in tiles.values())}: the next turn's, loaded under this one's products"
+    listed_tiles = ", ".join(tile.name for tile in tiles.values())
+    about = f"{listed_tiles}: the next iteration's vectors, prefetched during this one's MMAs"
     body.operations.copies.registers.update({key: tile.name for key, tile in tiles.items()})
     loads = tuple(body.statement(each, []) for each in op.loads)
     body.prefetches[id(op)] = f"{load}({tl.MIN}({turn} + 1, {trips} - 1));"
@@ -102,21 +103,21 @@ def _in_flight(op: InFlight, texts: Texts, body: "Body") -> StatementView:
     """A loop whose MMA is in flight while the next iteration writes its operand."""
     turn, printer = texts.turn, body.printer
     tiles, sums = ([printer.names(each.name) for each in of] for of in (op.written, op.accumulators))
-    slots = "has" if len(tiles) == 1 else "have"
+    has = "has" if len(tiles) == 1 else "have"
     what, are, these, their = (
-        ("product", "is", "this one stays", "its") if len(sums) == 1 else ("products", "are", "these stay", "their")
+        ("MMA", "is", "this one stays", "its") if len(sums) == 1 else ("MMAs", "are", "these stay", "their")
     )
     printer.slots |= {tile.name: f"{turn} % {WRITTEN_SLOTS}" for tile in op.written}
     note = (
-        f"Turns overlap: the {what} of turn {turn} - 1 {are} in flight while turn {turn} writes {listed(tiles)}, which "
-        f"{slots} two slots. All warps waited for the {what} of turn {turn} - 2, the last that read the slot  "
-        f"[{op.rule}]"
+        f"Software pipelining: the {what} of iteration {turn} - 1 {are} in flight while iteration {turn} writes "
+        f"{listed(tiles)}, which {has} two stages. All warps have waited for the {what} of iteration {turn} - 2, the "
+        f"last to read the stage  [{op.rule}]"
     )
     settled = [f"{tl.SETTLE}({name});" for name in sums]
     parts = {
         **texts.parts,
-        "settle": "\n".join(settled) + f"  // {their} registers are written before products in flight take them",
-        "wait": f"{tl.GEMM_WAIT}<{len(sums)}>();  // the {what} of the turn before {are} there, {these} in flight",
+        "settle": "\n".join(settled) + f"  // {their} registers are written before the MMA reads them",
+        "wait": f"{tl.GEMM_WAIT}<{len(sums)}>();  // the {what} of the iteration before {are} done, {these} in flight",
         "end": "\n".join(f"{tl.GEMM_WAIT}<0>({name});" for name in sums),
     }
     return StatementView("in_flight", parts, comments=(note,), body=body.views(op.body))
@@ -134,9 +135,8 @@ def _in_flight_from_registers(op: InFlightFromRegisters, texts: Texts, body: "Bo
         for name, views in bodies.items()
     )
     about = (
-        f"Turns overlap: the product of turn {turn} - 1, which reads a copy of {tile}, stands behind what comes before "
-        f"that of turn {turn}. Neither needs the other: the compiler loads what is prepared, starts the product, and "
-        f"prepares the rest while it is in flight  [{op.rule}]"
+        f"Software pipelining: the MMA of iteration {turn} - 1, which reads a copy of {tile}, is issued behind the "
+        f"preparation of iteration {turn}. Neither depends on the other, so the compiler overlaps them  [{op.rule}]"
     )
     return StatementView(
         "in_flight_from_registers",
@@ -175,5 +175,5 @@ def _each_active(op: EachActive, body: "Body") -> StatementView:
         parts,
         body=(*body.views(op.asked), decided),
         orelse=(*body.views(op.visited), replace(_visit(op.visit.visiting, body), gap=False)),
-        comments=("Each lane of a warp asks about one turn: what decides about 32 of them arrives at once",),
+        comments=("Each lane of a warp tests one iteration: what 32 of them depend on is loaded at once",),
     )

@@ -155,7 +155,7 @@ class Operations:
     def _mma_wait(self, op: ops.MmaWait) -> StatementView:
         call = f"{tl.GEMM_WAIT}<{op.pending}>({', '.join(map(self.printer.tile, op.results))});"
         if op.point is ops.WaitPoint.ISSUED:
-            about = "until this product and those begun before it are done"
+            about = "until this MMA and those issued before it are done"
             return replace(self._line(call, op.source.span.line), comments=(about,))
         flying = [self.printer.tile(tile) for tile in op.in_flight]
         about = f"  // {listed(flying)} {'stays' if len(flying) == 1 else 'stay'} in flight" if flying else ""

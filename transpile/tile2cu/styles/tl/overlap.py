@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from tile2cu.styles.tl.body import Body
 
 _PLAIN = (
-    "Turns that mask nothing have a loop of their own, without a branch for the mask: over one the compiler moves no "
-    "instruction"
+    "Unmasked iterations have a loop of their own, without a branch for the mask: compilers move no instruction across "
+    "one"
 )
 
 
@@ -58,7 +58,8 @@ def overlapped(op: Overlapped, texts: Texts, body: "Body") -> StatementView:
 def rescaled(op: Rescale, printer: Printer) -> tuple[StatementView, str]:
     """The factor where it is 1, and the condition under which a row of the warp has another."""
     factor, names = op.factor, printer.names
-    about = f"most turns leave {names(factor.after.name)} as it was: they multiply nothing by 1  [{op.rule}]"
+    changed = names(factor.after.name)
+    about = f"where no row's {changed} changes the factor is 1 in the whole warp: the rescale is skipped  [{op.rule}]"
     fill = {"text": f"{tl.FILL}({names(factor.tile.name)}, {literal(1, factor.tile.dtype)});"}
     ones = StatementView("line", fill, comments=tuple(wrapped(about, BODY_WIDTH)))
     return ones, f"{tl.DIFFER}({names(factor.before.name)}, {names(factor.after.name)})"
@@ -124,8 +125,8 @@ def _prepare(printed: _Parts, name: str, op: Overlapped, changed: str) -> Statem
 def _timeline(first: str, second: str, turn: str, rule: str) -> tuple[str, ...]:
     """What runs beside what."""
     about = (
-        f"Turns overlap: {second} of turn {turn} - 1 is in flight beside {first} of turn {turn}, and under what lies "
-        f"between the two in turn {turn}  [{rule}]"
+        f"Software pipelining of the two MMAs: {second} of iteration {turn} - 1 is in flight concurrently with {first} "
+        f"of iteration {turn} and with what comes between the two in iteration {turn}  [{rule}]"
     )
     units = (
         ("tensor cores", f"{first}(0)", "", f"{first}(1)", f"{second}(0)", f"{first}(2)", f"{second}(1)", "..."),
@@ -144,8 +145,8 @@ def _own_trips(op: Overlapped, tile: str, turns: str, printer: Printer) -> dict[
     text, fresh = printer.text, printer.names.fresh
     row, name = fresh("first_row"), fresh("own_turns")
     about = (
-        f"A warpgroup's turns end with its own 64 rows: there all later columns of {tile} are masked, and change "
-        f"nothing. Rows from {text(own.end)} on are not stored, and need no turn  [{op.trips_rule}]"
+        f"Per-warpgroup trip count: behind the last column that its own 64 rows see, all of {tile} is masked and "
+        f"changes nothing. Rows from {text(own.end)} on are not stored and need no iteration  [{op.trips_rule}]"
     )
     lines = [*_comment(about), f"const int {row} = {text(own.start)} + 64 * {tl.WARPGROUP}();"]
     seen = f"{row} + 64"
@@ -155,7 +156,7 @@ def _own_trips(op: Overlapped, tile: str, turns: str, printer: Printer) -> dict[
         lines.append(f"const int {seen} = {text(own.last)} + 64 * ({tl.WARPGROUP}() + 1);")
     stop = f"{tl.MIN}({turns}, {tl.CEILDIV}({seen}, {text(own.columns)}))"
     if own.may_see_none:
-        lines += _comment("With a row that sees no column it has all turns: they change what has no maximum yet")
+        lines += _comment("With a row that sees no column it runs all iterations: they change what has no maximum yet")
         stop = f"({seen} < 64 ? {turns} : {stop})"
     lines.append(f"const int {name} = {row} < {text(own.end)} ? {stop} : 0;")
     return {"own_turns": "\n".join(lines), "turns": name, "all_turns": turns}

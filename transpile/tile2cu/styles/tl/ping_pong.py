@@ -111,7 +111,7 @@ def _take_over(op: PingPong, parts: dict[str, str], body: "Body") -> StatementVi
             lines += [replace(view, comments=()) for view in body.views(each)]
     lines.append(_line(f"{tl.TAKE_OVER}({names(op.tile.name)}, {parts['now']});", line))
     if op.sums is not None:
-        lines.append(_line(f"{tl.CLEAR}({names(op.sums.name)});  // the other warpgroup has this turn's", line))
+        lines.append(_line(f"{tl.CLEAR}({names(op.sums.name)});  // the other warpgroup has this iteration's", line))
     return _part(parts["take_over"], parts["turn"], (event, *lines))
 
 
@@ -121,8 +121,9 @@ def _notes(op: PingPong, parts: dict[str, str], body: "Body") -> tuple[str, ...]
     tile = names(op.tile.name)
     handed = [tile, *(names(each.name) for each in op.handed)]
     about = (
-        f"The two warpgroups take turns: one computes all of {parts['first']}, and hands {listed(handed)} over; both "
-        f"add the turn's product to their columns of {parts['second']}. One multiplies while the other is between its "
-        f"products. Who reads {tile} is the next to write it: no barrier is needed for that  [{op.rule}]"
+        f"Ping-pong: the two warpgroups alternate. The owner of an iteration computes all of {parts['first']}, and "
+        f"passes {listed(handed)} to the other through shared memory; both add the iteration's MMA to their columns of "
+        f"{parts['second']}. One runs MMAs while the other is between its own. The reader of {tile} is the next to "
+        f"write it, so that no barrier is needed for that  [{op.rule}]"
     )
     return tuple(wrapped(about, BODY_WIDTH))

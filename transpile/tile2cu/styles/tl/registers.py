@@ -28,7 +28,9 @@ def declarations(registers: Registers, printer: Printer, layouts: Layouts) -> tu
         same.setdefault((tile.dtype, layout), []).append(kind)
     about: tuple[str, ...] = ()
     if alternation is not None:
-        about = ("what ends with _now is of the turn whose product comes next, whichever warpgroup computed it",)
+        about = (
+            "names that end with _now belong to the iteration whose MMA is next, whichever warpgroup computed them",
+        )
         kind = f"{tl.FRAGMENT}<{alternation.operands[0].dtype.cpp}, {layouts.of_tile(alternation.computed)}>"
         groups.setdefault(kind, []).extend(names(operand.name) for operand in alternation.operands)
     kinds = dict.fromkeys((*(kind for each in same.values() for kind in each), *groups))

@@ -93,8 +93,9 @@ def _call(order: TileOrder) -> tuple[str, str]:
     """(call, what it does) of the order in which blocks take their tiles."""
     if isinstance(order, LongestFirst):
         return f"longest_first<{order.least}>", (
-            "blocks with the most turns start first, so that short ones fill the gaps at the end; of those that differ "
-            f"in other indices, {order.least} at a time, or as many as make 128 blocks, so that their tensors meet in "
+            "LPT order: blocks with the most iterations start first, so that short ones fill the tail; of those that "
+            f"differ in other indices, {order.least} at a time, or as many as make 128 blocks, so that their tensors "
+            "meet in "
             f"L2  [{order.rule}]"
         )
     kind, reason = _PANELS[order.across], f"  [{order.rule}]" if order.rule else ""

@@ -73,7 +73,7 @@ class Shared:
                 return Declaration(f"{tl.BARRIER} prologue_full;", tuple(wrapped(about)))
             case plan.PublishedIterations():
                 ring, stages = pipeline_name(member.ring.tile, names), self.constants.stages(member.ring.stages)
-                about = f"{member.bytes} bytes; which turn the tile in a slot of {ring} is of"
+                about = f"{member.bytes} bytes; the iteration of the tile in each stage of {ring}"
                 return Declaration(f"{tl.TAKEN_TURNS}<{stages}, {names('__Turn')}> {TAKEN};", (about,))
             case plan.DrawnWork():
                 about = f"{member.bytes} bytes; the work of tiles that the producer has drawn, and barriers"
@@ -85,7 +85,7 @@ class Shared:
     def _pipeline_barriers(self, member: plan.PipelineBarriers) -> Declaration:
         stages = self.constants.stages(member.stages)
         panels = f", {member.panels}" if member.panels else ""
-        of = "`full` of each panel and two `empty` of each slot" if panels else "`full` and `empty` of each slot"
+        of = "full of each panel and two empty of each stage" if panels else "full and empty of each stage"
         about = f"{member.bytes} bytes; {of}, 8 bytes each"
         names = ", ".join(barriers_name(ring, self.printer.names) for ring in member.rings) or "barriers"
         kind = tl.TMA_PANEL_BARRIERS if panels else tl.TMA_BARRIERS
@@ -138,7 +138,7 @@ class Shared:
 
     def _tile(self, shared: plan.SharedTile) -> Declaration:
         tile, layout = shared.tile, shared.layout
-        about = f"{shared.bytes:,} bytes" + (f" in {shared.stages} slots" if shared.stages > 1 else "")
+        about = f"{shared.bytes:,} bytes" + (f" in {shared.stages} stages" if shared.stages > 1 else "")
         about += f"; {_rows_about(layout)}  [{shared.rule}]" if tile.rank > 1 or layout.swizzle else ""
         comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
         kind, array = self._tile_type(shared)
