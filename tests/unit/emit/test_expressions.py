@@ -145,7 +145,7 @@ def test_parentheses_keep_the_meaning(expr: Expr, bx: int) -> None:
 
 def test_a_slot_is_named_where_a_pipeline_gives_a_tile_several() -> None:
     inside = printer()
-    inside.slots["acc"] = "k % 3"
+    inside.stages["acc"] = "k % 3"
     assert inside.tile(TILE) == "acc[k % 3]"
 
 

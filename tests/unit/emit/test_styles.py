@@ -57,3 +57,11 @@ def test_a_box_that_may_begin_outside_of_its_tensor_is_not_supported(tmp_path: P
     with pytest.raises(Tile2CuError, match="a box of size that may begin outside of it") as raised:
         tile2cu.emit(tmp_path / "named.py", style="cute")
     assert raised.value.code == "T2C-E034"
+
+
+@pytest.mark.parametrize("style", ["tl", "cute"])
+def test_a_comment_at_the_end_of_a_line_is_kept(style: str, tmp_path: Path) -> None:
+    """Of the second statement of a paragraph: the first's stands in the paragraph's own comment."""
+    source = NAMED.replace(" - SHIFT", "").replace("bx * 64], B_shared)", "bx * 64], B_shared)  # the weights")
+    (tmp_path / "named.py").write_text(source)
+    assert tile2cu.emit(tmp_path / "named.py", style=style)["named"].source.count("// the weights") == 1

@@ -61,9 +61,7 @@ def _lowered(context: Context) -> Lowered:
 
 def _ops(stmt: Stmt, settled: Settled) -> Iterator[ops.Op]:
     yield from before(stmt, settled, None)
-    if isinstance(stmt, Gemm):
-        yield from mma.clear_before(stmt, settled)
+    yield from mma.clear_before(stmt, settled)
     if isinstance(stmt, Assign | Atomic | Declare | Store | AtomicTile | Copy | Fill | Gemm | Reduce | Sync | Await):
         yield lower(stmt, settled, None)
-    if isinstance(stmt, Gemm):
-        yield from mma.wait_after(stmt, settled)
+    yield from mma.wait_after(stmt, settled)

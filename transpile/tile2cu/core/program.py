@@ -10,7 +10,7 @@ from enum import Enum
 from math import inf
 
 from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Binary, Call, Expr, Load, Number, Var, negated, static_value
+from tile2cu.core.expr import Binary, Call, Expr, Load, Number, Var, int_const, negated, static_value
 from tile2cu.core.span import Span
 
 
@@ -90,6 +90,12 @@ class Region:
     kept: tuple[int, ...]
     whole: bool
     span: Span
+
+    @classmethod
+    def all_of(cls, buffer: "Buffer", span: Span) -> "Region":
+        """All of a buffer."""
+        ranges = tuple(Range(start=int_const(0), extent=extent) for extent in buffer.shape)
+        return cls(buffer=buffer, ranges=ranges, kept=tuple(range(buffer.rank)), whole=True, span=span)
 
     @property
     def extents(self) -> tuple[Expr, ...]:

@@ -10,7 +10,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Call, negated, walk
 from tile2cu.core.instruction import MmaInstruction, MmaUnit
 from tile2cu.core.origin import Look, Tool
-from tile2cu.core.program import AtomicTile, Copy, Gemm, Launch, Program, Reduce, Scan, Sync, walk_stmts
+from tile2cu.core.program import AtomicTile, Copy, Derived, Gemm, Launch, Program, Reduce, Scan, Sync, walk_stmts
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.host import Written, host, kernel_params
 from tile2cu.emitter.manifest import manifest
@@ -18,7 +18,7 @@ from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.sections import aligned_when, pasted
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
 from tile2cu.emitter.tma import asked_blocks, block_threads, is_producer, map_notes, persistent_in, tensor_maps
-from tile2cu.emitter.view import KernelView, LaunchView, words
+from tile2cu.emitter.view import HostView, KernelView, LaunchView, words
 from tile2cu.plan.grid import kernel_expressions
 from tile2cu.plan.kernel import Kernel, kernel
 from tile2cu.plan.mma import unit_of
@@ -26,7 +26,7 @@ from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import kernel_line, wrapped
 from tile2cu.styles.base.names import Names, can_be_c_function
-from tile2cu.styles.base.view import NO_SECTION, StatementView
+from tile2cu.styles.base.view import NO_SECTION, StatementView, text_line
 from tile2cu.styles.cute import support as cute_support
 from tile2cu.styles.cute.kernel import Cute, in_cute
 from tile2cu.styles.cute.vocabulary import RESERVED
@@ -86,7 +86,7 @@ def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emi
     also = RESERVED if look.style == "cute" else frozenset()
     written = tuple(_written(settled, used, also) for settled in launches)
     origin = provenance(launches[0].program, launches[0].target.name, tool, look)
-    view = _view(written, origin) if look.style == "tl" else _cute_view(written[0], origin)
+    view = _view(written, origin, look.style)
     text, header, lines = render(view, look, launches[0].program.source.name, suffix)
     files = {f"{name}{suffix}": text, f"{name}.h": header}
     if look.with_test:
@@ -189,14 +189,16 @@ def _called(settled: Settled) -> set[str]:
     return {call.function.removeprefix("::") for call in calls if call.function[0] == ":"}
 
 
-def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
+def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: str) -> KernelView:
+    """The file in a style; the host side is tl's."""
     first, printer = written[0].settled, written[0].printer
     launches = tuple(each.settled for each in written)
+    is_cute = style == "cute"
     view = KernelView(
         name=first.program.name,
         namespace=f"{first.program.name}_kernel",
         group=_group(launches),
-        headers=_headers(launches),
+        headers=("cute.h",) if is_cute else _headers(launches),
         cuda_half=bool(first.program.pasted) and first.target.suffix == ".cu",
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.pasted),
         provenance=origin,
@@ -204,8 +206,9 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
         sizes=NO_SECTION,
         shared_limit=first.facts[first.launch, SHARED_BUDGET].limit,
         arch=first.target.arch,
-        launches=tuple(_launch_view(each) for each in written),
-        host=host(written),
+        uses="using namespace cute;" if is_cute else "",
+        launches=tuple(map(_cute_launch_view if is_cute else _launch_view, written)),
+        host=_host_of_cute(written) if is_cute else host(written),
     )
     said = words(view)
     parts = zip(written, view.launches, strict=True)
@@ -213,17 +216,21 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...]) -> KernelView:
     return replace(view, sizes=common_sizes(first, printer, said), launches=named)
 
 
-def _cute_view(written: Written, origin: tuple[str, ...]) -> KernelView:
-    """The source in CuTe's style: one kernel, with tl's launcher."""
-    settled, printer = written.settled, written.printer
+def _host_of_cute(written: tuple[Written, ...]) -> HostView:
+    """The host side, with CuTe's names of element types where it calls kernels."""
+    found = host(written)
+    return replace(found, launches=tuple(replace(each, call=in_cute(each.call)) for each in found.launches))
+
+
+def _cute_launch_view(written: Written) -> LaunchView:
+    settled = written.settled
     if settled.program.pasted:
         raise cute_support.unsupported("inline user code", settled.launch.span)
     plan, constants = kernel(settled), Constants.of(settled)
-    derived = derived_sizes(settled, _all_names(settled))
-    printer = replace(printer, derived={each.value: printer.names(each.name) for each in derived})
+    derived, printer = _with_derived(written)
     cute = Cute(plan, printer, constants, settled.program.source.name, bool(aligned_when(settled)))
     body = cute.views(plan.body)
-    launch = LaunchView(
+    view = LaunchView(
         namespace="",
         title="",
         sizes=NO_SECTION,
@@ -240,17 +247,13 @@ def _cute_view(written: Written, origin: tuple[str, ...]) -> KernelView:
         fragments=cute.fragments(),
         body=body,
     )
-    launch = replace(launch, setup=(*sizes_with_names(derived, printer, words(launch)), *launch.setup))
-    described = host((written,))
-    starts = tuple(replace(each, call=in_cute(each.call)) for each in described.launches)
-    view = replace(
-        _view((written,), origin),
-        headers=("cute.h",),
-        uses="using namespace cute;",
-        launches=(launch,),
-        host=replace(described, launches=starts),
-    )
-    return replace(view, sizes=NO_SECTION, launches=(replace(launch, sizes=sizes(settled, printer, words(view))),))
+    return replace(view, setup=(*sizes_with_names(derived, printer, words(view)), *view.setup))
+
+
+def _with_derived(written: Written) -> tuple[tuple[Derived, ...], Printer]:
+    """The sizes that the kernel computes from others, and a printer that names them."""
+    derived, printer = derived_sizes(written.settled, _all_names(written.settled)), written.printer
+    return derived, replace(printer, derived={each.value: printer.names(each.name) for each in derived})
 
 
 def _headers(launches: tuple[Settled, ...]) -> tuple[str, ...]:
@@ -272,8 +275,7 @@ def _types_of(instruction: MmaInstruction) -> str:
 
 def _launch_view(written: Written) -> LaunchView:
     settled, maps = written.settled, written.maps
-    derived = derived_sizes(settled, _all_names(settled))
-    printer = replace(written.printer, derived={each.value: written.printer.names(each.name) for each in derived})
+    derived, printer = _with_derived(written)
     plan, constants = kernel(settled), Constants.of(settled)
     held, memory = plan.registers, Shared(printer, constants)
     layouts = Layouts(held, printer, 0 if settled.launch.shares else settled.launch.threads)
@@ -307,7 +309,7 @@ def _launch_view(written: Written) -> LaunchView:
         fragments=declarations(held, printer, layouts),
         body=done if plan.persistent is not None else (*done, *end),
         each_tile=roles.each_tile() if roles is not None else (),
-        turns=roles.counted() if roles is not None else "",
+        counted=roles.counted() if roles is not None else "",
         work=work_types(plan.persistent, printer),
         work_type=f"{printer.names('__WorkTile')} {printer.names('__work')}" if plan.persistent is not None else "",
         drawn=roles.drawn() if roles is not None else "",
@@ -326,7 +328,7 @@ def _start(plan: Kernel, body: Body) -> tuple[StatementView, ...]:
     text = f"if ({body.printer.text(early.condition)}) return;  // {about}"
     first = body.views(early.before)
     body.printer.holds = negated(early.condition)  # the others have left
-    return (*first, StatementView("line", {"text": text}))
+    return (*first, text_line(text))
 
 
 def _above(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:

@@ -112,7 +112,7 @@ class LaunchView:
     fragments: tuple[Declaration, ...]
     body: tuple[StatementView, ...]
     each_tile: tuple[StatementView, ...] = ()  # what a tile begins with, where blocks stay; around the body then
-    turns: str = ""  # and what its turns are counted by
+    counted: str = ""  # and what its iterations are counted by
     work: tuple[Declaration, ...] = ()  # the struct of what is drawn from a queue
     work_type: str = ""  # and a variable of it
     drawn: str = ""  # the call that gives the block's next tile, where it comes from a queue

@@ -1,14 +1,15 @@
 """Small facts about tiles that several rewrites need."""
 
-from tile2cu.core.expr import int_const, static_value
-from tile2cu.core.program import Buffer, Launch, Range, Region, Stmt
+from dataclasses import replace
+
+from tile2cu.core.expr import static_value
+from tile2cu.core.program import Buffer, Launch, Region, Stmt
 
 
 def whole(tile: Buffer, op: Stmt) -> Region:
     """All of a tile."""
-    ranges = tuple(Range(start=int_const(0), extent=extent) for extent in tile.shape)
     kept = tuple(dim for dim, extent in enumerate(tile.shape) if static_value(extent) != 1 or tile.rank == 1)
-    return Region(buffer=tile, ranges=ranges, kept=kept or (tile.rank - 1,), whole=True, span=op.span)
+    return replace(Region.all_of(tile, op.span), kept=kept or (tile.rank - 1,))
 
 
 def fresh(launch: Launch, wish: str) -> str:

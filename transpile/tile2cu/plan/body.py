@@ -10,6 +10,7 @@ from tile2cu.core.decisions import (
     ATOMIC_VECTOR,
     BARRIER,
     EARLY_EXIT,
+    LAYOUT,
     PERSISTENT,
     PIPELINE,
     PROLOGUE_LOADS,
@@ -128,20 +129,20 @@ class Lowering:
             acquired = (AcquireStage(source=stmt, tile=op.dst, publishes=op.publishes),)
         if where.loading:
             return Statement(source=stmt, op=op, first=acquired)
-        mma = (stmt,) if isinstance(stmt, Gemm) else ()
-        cleared = (clear for each in mma for clear in clear_before(each, self.settled))
         return Statement(
             source=stmt,
             op=op,
             before=(*before(stmt, self.settled, where.group), *self._await_prologue(stmt)),
-            first=(*acquired, *self._await_staging(stmt), *cleared),
-            after=(*self._release_prologue(stmt), *(wait for each in mma for wait in wait_after(each, self.settled))),
+            first=(*acquired, *self._await_staging(stmt), *clear_before(stmt, self.settled)),
+            after=(*self._release_prologue(stmt), *wait_after(stmt, self.settled)),
         )
 
     def operation(self, stmt: Stmt, where: Where) -> ops.Op:
         """The operation of a statement itself."""
-        if where.elect and (_writes_memory_alone(stmt) or self.facts.get(stmt, ATOMIC_VECTOR) is not None):
-            return ByOneHolder(source=stmt, body=(self._element(stmt, replace(where, elect=False)),))
+        loop = where.elect
+        if loop is not None and (_writes_memory_alone(stmt) or self.facts.get(stmt, ATOMIC_VECTOR) is not None):
+            body = (self._element(stmt, replace(where, elect=None)),)
+            return ByOneHolder(source=stmt, layout=self.facts[loop, LAYOUT], extents=loop.extents, body=body)
         if self.walk is not None and stmt is self.walk.outer:
             return self.producing.visits(stmt, where)
         if where.walking and self.facts.get(stmt, PIPELINE) is not None:
@@ -152,7 +153,7 @@ class Lowering:
         """The operation of a statement that holds others, or of one that does not; `inside` is where those stand."""
         match stmt:
             case Parallel():
-                return elementwise(stmt, self.settled, lambda s, elect: self._element(s, replace(inside, elect=elect)))
+                return self._elementwise(stmt, inside)
             case Loop():
                 return self._loop(stmt, inside)
             case While():
@@ -161,6 +162,12 @@ class Lowering:
                 return self._branch(stmt, inside)
             case _:
                 return self._single(stmt, inside)
+
+    def _elementwise(self, loop: Parallel, inside: Where) -> ops.Op:
+        def element(stmt: Stmt, elect: bool) -> Statement:
+            return self._element(stmt, replace(inside, elect=loop if elect else None))
+
+        return elementwise(loop, self.settled, element)
 
     def _single(self, stmt: Stmt, where: Where) -> ops.Op:
         match stmt:

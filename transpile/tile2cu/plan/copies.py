@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tile2cu.core.decisions import (
     CALL,
     MULTICAST_MASK,
+    PROLOGUE_LOADS,
     SLICE_ALIGNMENT,
     STAGED_BECAUSE,
     STAGING_TILE,
@@ -119,7 +120,7 @@ def _by_tma(op: Copy, settled: Settled, claims: tuple[Claim, ...]) -> ops.Op:
             blocks=op.blocks,
             awaited=op.awaited,
         )
-    tile = op.dst.buffer
+    tile, first = op.dst.buffer, facts.get(settled.launch, PROLOGUE_LOADS)
     own = any(tile is each for each in ring_tiles(settled))
     return copy_ops.TmaLoad(
         source=op,
@@ -127,6 +128,7 @@ def _by_tma(op: Copy, settled: Settled, claims: tuple[Claim, ...]) -> ops.Op:
         src=op.src,
         dst=tile,
         own_ring=own,
+        prologue=first is not None and any(op is load for load in first.loads),
         publishes=own and publishes_iteration(tile, settled),
         multicast=facts.get(op, MULTICAST_MASK) or 0,
     )

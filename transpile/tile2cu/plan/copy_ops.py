@@ -73,13 +73,15 @@ class StoreRegisters(Op):
 class TmaLoad(Op):
     """TMA loads a box of a tensor into a pipeline's stage of `dst`, at whose barrier its bytes arrive.
 
-    With `own_ring` the tile has barriers of its own; with `publishes` its arrival tells consumers which iteration it is
-    of. `multicast` is the mask of the cluster's blocks that receive it; 0 where only this one does.
+    With `own_ring` the tile has barriers of its own, and so have the tiles of the `prologue`; with `publishes` its
+    arrival tells consumers which iteration it is of. `multicast` is the mask of the cluster's blocks that receive it; 0
+    where only this one does.
     """
 
     src: Region
     dst: Buffer
     own_ring: bool
+    prologue: bool
     publishes: bool
     multicast: int
 

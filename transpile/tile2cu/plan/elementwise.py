@@ -1,6 +1,7 @@
 """T.Parallel loops: who runs which iterations, and in packets of how many."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from tile2cu.analysis.accesses import expressions, variables
 from tile2cu.core.decisions import (
@@ -16,10 +17,10 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.expr import Load
 from tile2cu.core.layout import Blocked
-from tile2cu.core.program import Buffer, Parallel, Stmt, Store, walk_stmts
+from tile2cu.core.program import Buffer, Parallel, Region, Stmt, Store, walk_stmts
 from tile2cu.plan.claims import ByLdmatrix, Claim, HalfBytes, IdleLanesCompute, Packets, StoredLast, TotalsOnly
 from tile2cu.plan.copy_ops import Copy, CopyMechanism
-from tile2cu.plan.operands import Tile, whole
+from tile2cu.plan.operands import Tile
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.structure import ByOneHolder, DotsOfFour, Elementwise, Statement, Writers
 
@@ -60,7 +61,7 @@ def _joined(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
     for each in body:
         before = found[-1].op if found else None
         if isinstance(before, ByOneHolder) and isinstance(each.op, ByOneHolder):
-            op = ByOneHolder(source=before.source, body=(*before.body, *each.op.body))
+            op = replace(before, body=(*before.body, *each.op.body))
             found[-1] = Statement(source=before.source, op=op)
         else:
             found.append(each)
@@ -74,8 +75,8 @@ def _transposed(op: Parallel, settled: Settled) -> Copy:
     return Copy(
         source=store,
         claims=(ByLdmatrix(rule=settled.facts.rule(op, TRANSPOSED)),),
-        src=Tile(region=whole(store.value.buffer, store.span), transposed=True),
-        dst=Tile(region=whole(store.buffer, store.span)),
+        src=Tile(region=Region.all_of(store.value.buffer, store.span), transposed=True),
+        dst=Tile(region=Region.all_of(store.buffer, store.span)),
         mechanism=CopyMechanism.THREADS,
         threads=None,
     )

@@ -41,18 +41,20 @@ def mma(op: Gemm, settled: Settled) -> Mma:
     )
 
 
-def clear_before(op: Gemm, settled: Settled) -> Iterator[ClearIf]:
+def clear_before(stmt: Stmt, settled: Settled) -> Iterator[ClearIf]:
     """What clears the accumulator of an MMA whose instruction cannot."""
-    if op.clear_if is not None and unit_of(op, settled.facts) is not MmaUnit.WARPGROUP:
-        yield ClearIf(source=op, tile=_operand(op.c), condition=op.clear_if)
+    if not isinstance(stmt, Gemm) or stmt.clear_if is None:
+        return
+    if unit_of(stmt, settled.facts) is not MmaUnit.WARPGROUP:
+        yield ClearIf(source=stmt, tile=_operand(stmt.c), condition=stmt.clear_if)
 
 
-def wait_after(op: Gemm, settled: Settled) -> Iterator[MmaWait]:
+def wait_after(stmt: Stmt, settled: Settled) -> Iterator[MmaWait]:
     """The wait of an MMA that is awaited at once while others are in flight, which retire with it."""
-    landing = settled.facts.get(op, RETIRED)
-    if landing is not None:
-        results = {id(tile): tile for tile in (op.c.buffer, *landing.results)}
-        yield MmaWait(source=op, pending=0, results=tuple(results.values()), in_flight=(), point=WaitPoint.ISSUED)
+    landing = settled.facts.get(stmt, RETIRED)
+    if isinstance(stmt, Gemm) and landing is not None:
+        results = {id(tile): tile for tile in (stmt.c.buffer, *landing.results)}
+        yield MmaWait(source=stmt, pending=0, results=tuple(results.values()), in_flight=(), point=WaitPoint.ISSUED)
 
 
 def wait_before(stmt: Stmt, settled: Settled) -> Iterator[MmaWait]:

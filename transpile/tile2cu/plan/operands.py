@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-from tile2cu.core.expr import Expr, int_const
-from tile2cu.core.program import Buffer, Range, Region
-from tile2cu.core.span import Span
+from tile2cu.core.expr import Expr
+from tile2cu.core.program import Buffer, Region
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +48,3 @@ class Threads:
     """The threads that share an operation: group `group`'s, or the block's (any group's, where all have one size)."""
 
     group: int | None = None
-
-
-def whole(buffer: Buffer, span: Span) -> Region:
-    """All of a buffer."""
-    ranges = tuple(Range(start=int_const(0), extent=extent) for extent in buffer.shape)
-    return Region(buffer=buffer, ranges=ranges, kept=tuple(range(buffer.rank)), whole=True, span=span)

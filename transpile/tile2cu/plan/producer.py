@@ -27,10 +27,10 @@ from tile2cu.core.decisions import (
     WARPGROUP_TRIP_COUNT,
 )
 from tile2cu.core.expr import Var
-from tile2cu.core.program import Buffer, Copy, If, Let, Loop, Stmt, walk_stmts
+from tile2cu.core.program import Buffer, Copy, If, Let, Loop, Region, Stmt, walk_stmts
 from tile2cu.plan import ops
 from tile2cu.plan.copy_ops import Copy as CopyOp
-from tile2cu.plan.operands import Tile, whole
+from tile2cu.plan.operands import Tile
 from tile2cu.plan.pipelined import number_of
 from tile2cu.plan.producer_ops import (
     AwaitStage,
@@ -367,7 +367,7 @@ def _to_registers(block: Block, store: Copy, fragment: Buffer) -> Block:
         if each.source is not store:
             return each
         assert isinstance(each.op, CopyOp)
-        return replace(each, op=replace(each.op, dst=Tile(region=whole(fragment, store.span)), threads=None))
+        return replace(each, op=replace(each.op, dst=Tile(region=Region.all_of(fragment, store.span)), threads=None))
 
     return _mapped(block, change)
 
@@ -377,7 +377,7 @@ def _from_registers(block: Block, fragment: Buffer) -> Block:
 
     def change(each: Statement) -> Statement:
         assert isinstance(each.op, ops.Mma)
-        return replace(each, op=replace(each.op, a=Tile(region=whole(fragment, each.source.span)), starts=True))
+        return replace(each, op=replace(each.op, a=Tile(region=Region.all_of(fragment, each.source.span)), starts=True))
 
     return _mapped(block, change)
 

@@ -71,15 +71,6 @@ class Produce(Op):
     how: Loads
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Prologue:
-    """What a producer loads once, before its loop."""
-
-    copies: tuple[Copy, ...]
-    loads: Block
-    rule: str
-
-
 # -- loops that consume
 
 

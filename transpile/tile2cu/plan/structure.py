@@ -5,7 +5,7 @@ from enum import Enum
 
 from tile2cu.core.expr import Address, Call, Expr, Var
 from tile2cu.core.layout import FragmentLayout
-from tile2cu.core.program import Buffer, Stmt
+from tile2cu.core.program import Buffer, Parallel, Stmt
 from tile2cu.core.schedule import DotOfFour
 from tile2cu.core.span import Span
 from tile2cu.plan.copy_ops import StoreRegisters
@@ -149,8 +149,10 @@ class Elementwise(Op):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ByOneHolder(Op):
-    """Statements that one of the threads runs which hold the same element of the loop around."""
+    """Statements that one of the threads runs which hold the same element of a loop of that layout and extents."""
 
+    layout: FragmentLayout
+    extents: tuple[Expr, ...]
     body: tuple[Statement, ...]
 
 
@@ -212,15 +214,15 @@ class AwaitStaging(Op):
 class Where:
     """Where a statement stands: in the part of a `group` of threads, or of the producer, which is `loading`.
 
-    `walking`: on the way to a producer's loop. `around`: the place of the statement that it is a part of. `elect`: in a
-    loop whose elements several threads hold, of which one is to write memory. Copies to a tile go `to_registers` or
-    `from_registers`, by their ids, where that tile waits in some.
+    `walking`: on the way to a producer's loop. `around`: the place of the statement that it is a part of. `elect`: the
+    loop around whose elements several threads hold, of which one is to write memory. Copies to a tile go
+    `to_registers` or `from_registers`, by their ids, where that tile waits in some.
     """
 
     group: int | None = None
     loading: bool = False
     walking: bool = False
     around: Span | None = None
-    elect: bool = False
+    elect: Parallel | None = None
     to_registers: frozenset[int] = field(default=frozenset())
     from_registers: frozenset[int] = field(default=frozenset())

@@ -116,7 +116,7 @@ def as_buffer(cx: Context, value: object, what: str) -> Buffer:
 def as_region(cx: Context, value: object, what: str) -> Region:
     """A whole buffer or a slice of one; indices fix their dimensions, slices keep theirs."""
     if not isinstance(value, View):
-        return whole(as_buffer(cx, value, what), place(cx))
+        return Region.all_of(as_buffer(cx, value, what), place(cx))
     return region_of(cx, value, place(cx))
 
 
@@ -126,7 +126,7 @@ def region_of(cx: Context, value: Buffer | View, span: Span) -> Region:
     if not cx.recorder.owns(buffer):
         raise Fault("T2C-F025", f"`{buffer.name}` belongs to a `with T.Kernel(...)` that has ended")
     if isinstance(value, Buffer):
-        return whole(value, span)
+        return Region.all_of(value, span)
     ranges = tuple(_settled(cx, slice_range(buffer, dim, item)) for dim, item in enumerate(value.items))
     kept = tuple(dim for dim, item in enumerate(value.items) if isinstance(item, Interval))
     return Region(buffer=buffer, ranges=ranges, kept=kept, whole=_covers(buffer, ranges), span=span)
@@ -148,12 +148,6 @@ def _settled(cx: Context, found: Range) -> Range:
 def _never_changes(value: Expr) -> bool:
     """Whether an expression has the same value wherever it is written in the kernel."""
     return not any(isinstance(part, Load | Call) or getattr(part, "role", None) is Role.MUTABLE for part in walk(value))
-
-
-def whole(buffer: Buffer, span: Span) -> Region:
-    """All of a buffer."""
-    ranges = tuple(Range(start=int_const(0), extent=extent) for extent in buffer.shape)
-    return Region(buffer=buffer, ranges=ranges, kept=tuple(range(buffer.rank)), whole=True, span=span)
 
 
 def slice_range(buffer: Buffer, dim: int, item: object) -> Range:

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from tile2cu.core.expr import Const, Load
-from tile2cu.core.program import Atomic, Buffer, Copy, Fill, Reduction, Scope
+from tile2cu.core.program import Atomic, Buffer, Copy, Fill, Reduction, Region, Scope
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.lower.operand import as_buffer, as_dtype, as_number, as_static_shape, place, whole
+from tile2cu.frontend.lower.operand import as_buffer, as_dtype, as_number, as_static_shape, place
 from tile2cu.frontend.values import Allocation, describe
 
 _KINDS = {
@@ -37,7 +37,7 @@ def reducer_init(cx: Context, reducer: object, init: object = None) -> object:
     number = Const(acc.dtype, kind.identity(acc.dtype), weak=False)
     value = number if init is None else as_number(init, "the value of T.reducer_init")
     at = cx.recorder.take()
-    cx.recorder.emit(Fill(dst=whole(acc, place(cx)), value=value, **at.fields))
+    cx.recorder.emit(Fill(dst=Region.all_of(acc, place(cx)), value=value, **at.fields))
     return None
 
 
@@ -68,8 +68,8 @@ def finalize_reducer(cx: Context, reducer: object, dst: object = None, batch: ob
     at = cx.recorder.take()
     cx.recorder.emit(
         Copy(
-            src=whole(acc, place(cx)),
-            dst=whole(target, place(cx)),
+            src=Region.all_of(acc, place(cx)),
+            dst=Region.all_of(target, place(cx)),
             **at.fields,
         )
     )

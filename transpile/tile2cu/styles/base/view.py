@@ -23,6 +23,11 @@ class StatementView:
     gap: bool = False
 
 
+def text_line(text: str, place: int = 0, comments: tuple[str, ...] = ()) -> StatementView:
+    """A line of text; `place` is the Python line that it comes from."""
+    return StatementView("line", {"text": text}, place, comments)
+
+
 @dataclass(frozen=True)
 class Declaration:
     """A line of text with the comments above it."""

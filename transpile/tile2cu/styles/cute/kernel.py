@@ -1,10 +1,10 @@
 """A kernel's plan as CuTe: layouts, tiled copies and MMAs, and the statements over them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tile2cu.core.dtype import BFLOAT16, FLOAT16
-from tile2cu.core.expr import Binary, Const, Expr, Load, Var, static_value, walk
+from tile2cu.core.expr import Expr, Load, Var, static_value, walk
 from tile2cu.core.layout import MmaAccumulator
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.span import Span
@@ -13,15 +13,17 @@ from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.operands import TensorTile, Tile
 from tile2cu.plan.registers import Fragment
 from tile2cu.plan.scalar_ops import Store
-from tile2cu.styles.base.comments import BODY_WIDTH, file_of, heading, rule_line, wrapped
+from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.layouts import described
-from tile2cu.styles.base.view import Declaration, Section, StatementView
+from tile2cu.styles.base.statements import Statements
+from tile2cu.styles.base.view import Declaration, Section, StatementView, text_line
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.layouts import ATOMS, atom, copy_threads, tiled_mma
 from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.tl.claims import comment
 from tile2cu.styles.tl.constants import Constants
 from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.loops import head
 from tile2cu.styles.tl.pipelined import pipelined
 from tile2cu.styles.tl.setup import block_indices
 
@@ -62,7 +64,7 @@ class CopyType:
 
 
 @dataclass
-class Cute:
+class Cute(Statements):
     """Prints one kernel. `by_instance`: the launcher chooses one for rows that start at multiples of 16 bytes."""
 
     plan: Kernel
@@ -203,7 +205,7 @@ class Cute:
     def _tensor(self, tensor: Buffer) -> Declaration:
         if tensor.dtype.name not in _SUPPORTED_TYPES or tensor.of is not None:
             raise unsupported(f"the tensor {tensor.name} of {tensor.dtype}", self.plan.launch.span)
-        name, shape = self.printer.names(tensor.name), [self._extent(each) for each in tensor.shape]
+        name, shape = self.printer.names(tensor.name), [self.printer.index(each) for each in tensor.shape]
         if tensor.strides is not None:
             strides = [f"int64_t({self.printer.index(each)})" for each in tensor.strides[:-1]]
             last = static_value(tensor.strides[-1])
@@ -217,9 +219,6 @@ class Cute:
         layout = f"make_shape({', '.join(shape)}), make_stride({', '.join([*strides, '_1{}'])})"
         const = "" if self._is_written(tensor) else "const "
         return Declaration(f"{const}Tensor {name} = make_tensor(make_gmem_ptr({name}_data), {layout});")
-
-    def _extent(self, extent: Expr) -> str:
-        return self.printer.index(extent)
 
     def _is_written(self, tensor: Buffer) -> bool:
         stored = (op.dst for op in _operations(self.plan.body) if isinstance(op, copy_ops.Copy))
@@ -242,51 +241,21 @@ class Cute:
 
     # ---- statements ---------------------------------------------------------------------------------------------
 
-    def views(self, block: structure.Block) -> tuple[StatementView, ...]:
-        """The views of a block, paragraph by paragraph, each under its place in the Python file."""
-        views: list[StatementView] = []
-        for paragraph in block:
-            above = heading(paragraph.sources) if paragraph.heading else list(paragraph.sources[0].comments)
-            first = True
-            for statement in paragraph.statements:
-                views += map(self._view, statement.before)
-                for op in (*statement.first, statement.op):
-                    view = self._view(op)
-                    comments = [line for text in (*above, *view.comments) for line in wrapped(text, BODY_WIDTH)]
-                    line = op.source.span.line if file_of(statement.source) == self.file else 0
-                    gap = bool(views) and first
-                    views.append(replace(view, line=line, comments=tuple(comments), gap=gap))
-                    above, first = [], False
-                views += map(self._view, statement.after)
-        return tuple(views)
-
-    def _view(self, op: ops.Op) -> StatementView:
+    def view(self, op: ops.Op) -> StatementView:
+        """An operation without the user's comments."""
         match op:
             case structure.PipelinedLoop(stores=(), direct=None, may_leave=False) if op.stages > 1:
-                return pipelined(op, _Named(self.printer), self.constants, self.views)  # type: ignore[arg-type]
+                return pipelined(op, self.printer, self.constants, self.views)
             case structure.If():
                 condition = {"condition": self.printer.condition(op.condition)}
                 return StatementView("branch", condition, body=self.views(op.then), orelse=self.views(op.orelse))
             case structure.For(stop_changes=False):
-                return self._for(op)
+                return StatementView("loop", head(op, self.printer), body=self.views(op.body))
             case structure.Elementwise():
                 return self._elementwise(op)
             case _:
                 about = tuple(comment(claim, self.printer.names) for claim in op.claims)
-                return StatementView("line", {"text": self._text(op)}, comments=about)
-
-    def _for(self, op: structure.For) -> StatementView:
-        name, step = self.printer.names(op.var.name), int(static_value(op.step) or 0)
-        parts = {
-            "end": "",
-            "variable": name,
-            "start": self.printer.text(op.start),
-            "compare": ">" if step < 0 else "<",
-            "stop": self.printer.text(op.stop),
-            "move": {1: f"++{name}", -1: f"--{name}"}.get(step, f"{name} += {self.printer.text(op.step)}"),
-            "unroll": "yes" if op.unrolled else "",
-        }
-        return StatementView("loop", parts, body=self.views(op.body))
+                return text_line(self._text(op), 0, about)
 
     def _text(self, op: ops.Op) -> str:
         match op:
@@ -325,7 +294,7 @@ class Cute:
 
     def _whole(self, tile: Buffer) -> str:
         """A shared tile, of its stage where it has several."""
-        name, stage = self.printer.names(tile.name), self.printer.slots.get(tile.name)
+        name, stage = self.printer.names(tile.name), self.printer.stages.get(tile.name)
         return f"{name}({', '.join(['_'] * tile.rank)}, {stage})" if stage else name
 
     def _copy(self, op: copy_ops.Copy) -> str:
@@ -384,7 +353,7 @@ class Cute:
     def _add_copy(self, wish: str, aligned: str, other: str, tile: TensorTile, vector: int) -> str:
         """A name for a tiled copy: in one instance of the kernel, or in the only one, it moves a vector at once."""
         view = next(each for each in self.plan.tensors.views if each.tensor is tile.buffer)
-        starts_whole = _is_multiple(tile.region.ranges[-1].start, vector)
+        starts_whole = self.printer.bounds.multiple_of(tile.region.ranges[-1].start) % vector == 0
         row = static_value(tile.buffer.shape[-1])
         dense = tile.buffer.strides is None
         always = dense and view.alignment >= _VECTOR and row is not None and int(row) % vector == 0
@@ -432,16 +401,16 @@ class Cute:
             self._check_elements(store, indices, loops, span)
             value = cute.text(store.value, store.buffer.dtype)
             lines.append(f"{cute.element(store.buffer, store.indices)} {store.operator}= {value};")
-        head = [f"CUTE_UNROLL\nfor (int {own} = 0; {own} < size({of}); ++{own}) {{"]
+        opening = [f"CUTE_UNROLL\nfor (int {own} = 0; {own} < size({of}); ++{own}) {{"]
         if any(self._reads_index(store, indices) for store in stores):
             shape = _shape([f"Int<{printer.index(each)}>" for each in op.extents])
             at = names.fresh(f"{of}_at")
             slice_ = f"{self._own(of, 'mma')}{{}}.get_slice(threadIdx.x)"
-            head.insert(0, f"const Tensor {at} = {slice_}.partition_C(make_identity_tensor({shape}));")
+            opening.insert(0, f"const Tensor {at} = {slice_}.partition_C(make_identity_tensor({shape}));")
             parts = ", ".join(f"{names(var.name)} = get<{dim}>({at}({own}))" for dim, var in enumerate(indices))
-            head.append(f"const int {parts};")
+            opening.append(f"const int {parts};")
         about = tuple(comment(claim, names) for claim in op.claims)
-        return StatementView("line", {"text": "\n".join([*head, *lines, "}"])}, comments=about)
+        return text_line("\n".join([*opening, *lines, "}"]), 0, about)
 
     def _check_elements(self, store: Store, indices: tuple[Var, ...], same: list[Fragment], span: Span) -> None:
         """Errors: T2C-E034 where a loop reads or writes other than the thread's own elements of 32 bits."""
@@ -461,29 +430,8 @@ class Cute:
         return sum(part in indices for part in walk(store.value)) > len(own) * len(indices)
 
 
-class _Named:
-    """What the loop's printer asks of operations: the names."""
-
-    def __init__(self, printer: Printer) -> None:
-        self.printer = printer
-
-
 def _shape(extents: list[str]) -> str:
     return f"Shape<{', '.join(extents)}>{{}}"
-
-
-def _is_multiple(start: Expr, of: int) -> bool:
-    """Whether an index is known to be a multiple."""
-    match start:
-        case Const():
-            return int(start.value) % of == 0
-        case Binary(op="+" | "-"):
-            return _is_multiple(start.lhs, of) and _is_multiple(start.rhs, of)
-        case Binary(op="*"):
-            return _is_multiple(start.lhs, of) or _is_multiple(start.rhs, of)
-        case _:
-            value = static_value(start)
-            return value is not None and int(value) % of == 0
 
 
 def _operations(block: structure.Block) -> Iterator[ops.Op]:

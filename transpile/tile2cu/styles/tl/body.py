@@ -4,16 +4,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, static_value, walk
+from tile2cu.core.expr import Expr
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer
 from tile2cu.plan import ops, structure
 from tile2cu.plan.claims import StoredLast
 from tile2cu.plan.producer_ops import AcquireStage, AwaitStage, Iterations, PrefetchNext, Visit, Visits
 from tile2cu.plan.scalar_ops import Atomic, AtomicVector, Store
-from tile2cu.plan.structure import Block, Elementwise, Paragraph, Purpose, Statement, Writers
-from tile2cu.styles.base.comments import BODY_WIDTH, file_of, heading, listed, wrapped
-from tile2cu.styles.base.view import StatementView
+from tile2cu.plan.structure import Elementwise, Purpose, Statement, Writers
+from tile2cu.styles.base.comments import listed
+from tile2cu.styles.base.statements import Statements
+from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.claims import comment
 from tile2cu.styles.tl.constants import Constants
@@ -21,11 +22,11 @@ from tile2cu.styles.tl.consumers import OfProducer, of_producer
 from tile2cu.styles.tl.elementwise import dots_of_four, let, packets
 from tile2cu.styles.tl.expressions import Printer
 from tile2cu.styles.tl.iterations import Texts, iterations, pipeline_name
+from tile2cu.styles.tl.loops import head
 from tile2cu.styles.tl.operations import Operations
-from tile2cu.styles.tl.pipelined import pipelined
+from tile2cu.styles.tl.pipelined import pipelined, staged
 from tile2cu.styles.tl.tensors import located
 
-_IN_A_HEAD = 6  # operations that are read at a glance in a loop's head
 _PURPOSES = {
     Purpose.GRID_BARRIER: "all blocks of the grid come here before any goes on, and see what all have written",
     Purpose.AWAIT_KERNELS: (
@@ -46,7 +47,7 @@ _Line = (
 _ON_ONE_LINE = Store | Atomic | AtomicVector | structure.DotsOfFour
 
 
-class Body:
+class Body(Statements):
     """Prints blocks of a kernel of `file`. `layout_of` and `layout_of_tile` name layouts of loops and fragments."""
 
     def __init__(
@@ -66,46 +67,16 @@ class Body:
         self.prefetches: dict[int, str] = {}  # the calls that load the next iteration's vectors
         self._texts: Texts | None = None  # of the producer's loop that is printed
         self._at_continue = ""  # what a `continue` must do first
-        self._holder = ""  # the condition under which a thread is the first that holds an element
-
-    def views(self, block: Block) -> tuple[StatementView, ...]:
-        """The views of a block, paragraph by paragraph, each under its place in the Python file."""
-        views: list[StatementView] = []
-        for paragraph in block:
-            first, *others = self._paragraph(paragraph)
-            views += [replace(first, gap=bool(views)), *others]
-        return tuple(views)
-
-    def _paragraph(self, paragraph: Paragraph) -> Iterator[StatementView]:
-        above = heading(paragraph.sources) if paragraph.heading else list(paragraph.sources[0].comments)
-        for statement in paragraph.statements:
-            yield from self._around(statement, above)
-            above = []
-
-    def _around(self, statement: Statement, above: list[str]) -> Iterator[StatementView]:
-        """The statement, behind what it waits for; `above` are the comments of its paragraph."""
-        yield from map(self.view, statement.before)
-        for op in statement.first:
-            view = self.view(op)
-            comments = [line for text in (*above, *view.comments) for line in wrapped(text, BODY_WIDTH)]
-            yield replace(view, comments=tuple(comments))
-            above = []
-        yield self.statement(statement, above)
-        yield from map(self.view, statement.after)
 
     def statement(self, statement: Statement, above: list[str]) -> StatementView:
-        """The statement under its comments: its paragraph's, the one at its line's end, and its claims."""
-        stmt, op = statement.source, statement.op
-        if isinstance(op, structure.ByOneHolder):
-            return self._by_one_holder(op, above)
-        view = self.view(op)
-        if isinstance(op, Visits | Visit):
-            return view
-        own = [stmt.trailing] if stmt.trailing and not any(stmt.trailing in line for line in above) else []
-        comments = [line for text in [*above, *own, *view.comments] for line in wrapped(text, BODY_WIDTH)]
-        is_own = file_of(stmt) == self.file  # the manifest tells of no lines of other files
-        line = view.line or op.source.span.line if is_own else 0
-        return replace(view, line=line, comments=tuple(comments))
+        """The statement under its comments; what a way visits stands under those of its own statements."""
+        match statement.op:
+            case structure.ByOneHolder() as op:
+                return self._by_one_holder(op, above)
+            case Visits() | Visit() as op:
+                return self.view(op)
+            case _:
+                return super().statement(statement, above)
 
     def view(self, op: ops.Op) -> StatementView:
         """An operation without the user's comments."""
@@ -113,11 +84,12 @@ class Body:
             case op if isinstance(op, OfProducer):
                 return of_producer(op, self)
             case structure.PipelinedLoop():
-                return pipelined(op, self.operations, self.constants, self.views)
+                return self._pipelined(op)
             case Elementwise():
                 return self._elementwise(op)
             case structure.For():
-                return self._for(op)
+                with self.continuing(""):
+                    return StatementView("loop", head(op, self.printer), body=self.views(op.body))
             case structure.While() | structure.If() | structure.OfGroup():
                 return self._conditional(op)
             case structure.Invoke():
@@ -127,7 +99,7 @@ class Body:
             case AcquireStage():
                 return self._acquire_stage(op)
             case op if isinstance(op, _Line):
-                return _line(self._text(op))
+                return text_line(self._text(op))
             case _:
                 return self.operations.view(op)
 
@@ -150,7 +122,14 @@ class Body:
     def _by_one_holder(self, op: structure.ByOneHolder, above: list[str]) -> StatementView:
         first, *others = op.body
         views = (self.statement(first, above), *(self.statement(s, list(s.source.comments)) for s in others))
-        return StatementView("branch", {"condition": self._holder}, views[0].line, (), views)
+        holder = f"{tl.OWNS}({self.layout_of(op.layout, op.extents)}{{}})"
+        return StatementView("branch", {"condition": holder}, views[0].line, (), views)
+
+    def _pipelined(self, op: structure.PipelinedLoop) -> StatementView:
+        with self.continuing(""):
+            if op.stores:
+                return staged(op, self.operations, self.constants, self.views)
+            return pipelined(op, self.printer, self.constants, self.views)
 
     def _conditional(self, op: structure.While | structure.If | structure.OfGroup) -> StatementView:
         match op:
@@ -164,33 +143,16 @@ class Body:
                 condition = {"condition": self.printer.condition(op.condition)}
                 return StatementView("branch", condition, body=self.views(op.then), orelse=self.views(op.orelse))
 
-    def _for(self, op: structure.For) -> StatementView:
-        step = int(static_value(op.step) or 0)
-        name, stop = self.printer.names(op.var.name), self.printer.text(op.stop)
-        end = self.printer.names.fresh(f"{name}_end") if _is_long(op.stop) or op.stop_changes else ""
-        parts = {
-            "end": f"const int {end} = {stop};" if end else "",
-            "variable": name,
-            "start": self.printer.text(op.start),
-            "compare": ">" if step < 0 else "<",
-            "stop": end or stop,
-            "move": {1: f"++{name}", -1: f"--{name}"}.get(step, f"{name} += {self.printer.text(op.step)}"),
-            "unroll": "yes" if op.unrolled else "",
-        }
-        with self.continuing(""):
-            return StatementView("loop", parts, body=self.views(op.body))
-
     def _invoke(self, op: structure.Invoke) -> StatementView:
         """A call; where it is given addresses of a tensor's elements that may lie outside, only if they lie inside."""
         condition = " && ".join(f"{tl.INSIDE}({self.printer.last_element(place)})" for place in op.places)
-        text, line = self.printer.text(op.call), op.source.span.line
+        text, place = self.printer.text(op.call), op.source.span.line
         if op.purpose in _PURPOSES:
-            return replace(_line(f"{text};", line), comments=(_PURPOSES[op.purpose],))
+            return text_line(f"{text};", place, (_PURPOSES[op.purpose],))
         if op.fills:
             *given, count = (self.printer.argument(arg, arg.dtype) for arg in op.call.args)
             text = f"{tl.NAMESPACE}{op.call.function}({', '.join(given)}, {condition} ? {count} : 0)"
-        about = tuple(comment(claim, self.printer.names) for claim in op.claims)
-        call = replace(_line(f"{text};", line), comments=about)
+        call = text_line(f"{text};", place, tuple(comment(claim, self.printer.names) for claim in op.claims))
         if op.fills or not op.places:
             return call
         return StatementView("branch", {"condition": condition}, 0, (), (call,))
@@ -200,14 +162,13 @@ class Body:
         published = f", {names('__turn')}" if op.publishes else ""
         acquired = f"{pipeline_name(op.tile, names)}.producer_acquire({self.printer.counts[op.tile.name]}{published});"
         text = f"{tl.BARRIER}& {names(f'__{op.tile.name}_full')} = {acquired}"
-        return _line(text, op.source.span.line)
+        return text_line(text, op.source.span.line)
 
     def _await_stage(self, op: AwaitStage) -> StatementView:
         assert self._texts is not None, "rings belong to a producer's loop"
         ring, texts = pipeline_name(op.ring.tile, self.printer.names), self._texts
-        text = f"{ring}.consumer_wait({texts.before}{texts.turn});"
-        about = tuple(comment(claim, self.printer.names) for claim in op.claims)
-        return replace(_line(text, op.source.span.line), comments=about)
+        text = f"{ring}.consumer_wait({texts.before}{texts.k});"
+        return text_line(text, op.source.span.line, tuple(comment(claim, self.printer.names) for claim in op.claims))
 
     def _leave(self, op: ops.Leave) -> str:
         first = f"{self._at_continue}\n" if op.continues and self._at_continue else ""
@@ -244,15 +205,13 @@ class Body:
     def _elementwise(self, op: Elementwise) -> StatementView:
         """A loop over elements, with a word on each of its means that does not speak for itself."""
         names = self.printer.names
-        layout = self.layout_of(op.layout, op.extents)
         parts = {
             "name": _head(op),
             "vector": str(op.vector) if op.vector > 1 else "",
-            "layout": layout,
+            "layout": self.layout_of(op.layout, op.extents),
             "into": "",
             "indices": ", ".join(f"auto {names(v.name)}" if v in op.used else "auto" for v in op.vars),
         }
-        self._holder = f"{tl.OWNS}({layout}{{}})"
         with packets(op, self.printer, any_order=op.any_order):
             body = tuple(self.statement(each, list(each.source.comments)) for each in op.body)
         shown = " ".join(str(view.parts) for view in body)
@@ -286,14 +245,3 @@ def _head(op: Elementwise) -> str:
     if op.writers is Writers.ONCE:
         return "parallel_once"
     return "parallel_in_registers" if op.in_registers else "parallel"
-
-
-def _line(text: str, line: int = 0) -> StatementView:
-    return StatementView("line", {"text": text}, line)
-
-
-def _is_long(stop: Expr) -> bool:
-    """Whether where a loop stops has a name, as it is too long to read in the loop's head; nothing may change it."""
-    operations = sum(isinstance(part, Binary | Call) for part in walk(stop))
-    moves = any(isinstance(part, Load) or (isinstance(part, Var) and part.role is Role.MUTABLE) for part in walk(stop))
-    return operations > _IN_A_HEAD and not moves

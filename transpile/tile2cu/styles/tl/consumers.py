@@ -18,7 +18,7 @@ from tile2cu.plan.producer_ops import (
     Visits,
 )
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
-from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.constants import WRITTEN_SLOTS
 from tile2cu.styles.tl.iterations import Texts, called, fields
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tile2cu.styles.tl.body import Body
 
 OfProducer = Produce | Consume | InFlight | InFlightFromRegisters | Overlapped | PingPong | Visit | Visits | EachActive
-_LOADS = {Loads.LOOP: "produce", Loads.ONCE: "produce_turn", Loads.VISITED: "load_taken"}
+_LOADS = {Loads.LOOP: "produce", Loads.ONCE: "produce_once", Loads.VISITED: "load_taken"}
 
 
 def of_producer(op: OfProducer, body: "Body") -> StatementView:
@@ -66,12 +66,12 @@ def _loop(
 
 
 def _consume(op: Consume, texts: Texts, body: "Body") -> StatementView:
-    stage = texts.slot
-    release = f"pipeline.consumer_release({stage or texts.turn});" + f"\n{stage}.advance();" * bool(stage)
+    stage = texts.stage
+    release = f"pipeline.consumer_release({stage or texts.k});" + f"\n{stage}.advance();" * bool(stage)
     unused = stage and not op.reads_var  # the pipeline's state names the tiles' stage
     parts = {**texts.parts, "release": release, "variable": "" if unused else texts.variable}
     if op.once:
-        return StatementView("consume_turn", parts, body=body.views(op.body))
+        return StatementView("consume_once", parts, body=body.views(op.body))
     ahead = _prefetched(op.prefetch, texts, body) if op.prefetch is not None else ()
     with body.continuing(release):
         views = body.views(op.body)
@@ -80,37 +80,37 @@ def _consume(op: Consume, texts: Texts, body: "Body") -> StatementView:
 
 def _prefetched(op: Prefetch, texts: Texts, body: "Body") -> tuple[StatementView, ...]:
     """What stands before a loop whose vectors are loaded one iteration ahead: registers, the load, the first one's."""
-    names, turn, trips = body.printer.names, texts.turn, texts.trips if texts.slot else texts.turns
+    names, k, trips = body.printer.names, texts.k, texts.trips if texts.stage else texts.count
     tiles = {id(copy): staged_tile(copy, body.printer, tl.LINE_AHEAD) for copy in op.copies}
     load = names.fresh("load_lines")
     listed_tiles = ", ".join(tile.name for tile in tiles.values())
     about = f"{listed_tiles}: the next iteration's vectors, prefetched during this one's MMAs"
     body.operations.copies.registers.update({key: tile.name for key, tile in tiles.items()})
     loads = tuple(body.statement(each, []) for each in op.loads)
-    body.prefetches[id(op)] = f"{load}({tl.MIN}({turn} + 1, {trips} - 1));"
+    body.prefetches[id(op)] = f"{load}({tl.MIN}({k} + 1, {trips} - 1));"
     lines = [*wrapped(f"{about}  [{op.rule}]", BODY_WIDTH)]
     declared = [f"// {line}" for line in lines] + [tile.declaration for tile in tiles.values()]
-    part = {"name": load, "argument": turn, "variable": texts.variable}
+    part = {"name": load, "argument": k, "variable": texts.variable}
     known = trips.isdigit() and int(trips) > 0
     return (
-        StatementView("line", {"text": "\n".join(declared)}),
+        text_line("\n".join(declared)),
         StatementView("part", part, body=loads),
-        StatementView("line", {"text": f"{load}(0);" if known else f"if ({trips} > 0) {load}(0);"}),
+        text_line(f"{load}(0);" if known else f"if ({trips} > 0) {load}(0);"),
     )
 
 
 def _in_flight(op: InFlight, texts: Texts, body: "Body") -> StatementView:
     """A loop whose MMA is in flight while the next iteration writes its operand."""
-    turn, printer = texts.turn, body.printer
+    k, printer = texts.k, body.printer
     tiles, sums = ([printer.names(each.name) for each in of] for of in (op.written, op.accumulators))
     has = "has" if len(tiles) == 1 else "have"
     what, are, these, their = (
         ("MMA", "is", "this one stays", "its") if len(sums) == 1 else ("MMAs", "are", "these stay", "their")
     )
-    printer.slots |= {tile.name: f"{turn} % {WRITTEN_SLOTS}" for tile in op.written}
+    printer.stages |= {tile.name: f"{k} % {WRITTEN_SLOTS}" for tile in op.written}
     note = (
-        f"Software pipelining: the {what} of iteration {turn} - 1 {are} in flight while iteration {turn} writes "
-        f"{listed(tiles)}, which {has} two stages. All warps have waited for the {what} of iteration {turn} - 2, the "
+        f"Software pipelining: the {what} of iteration {k} - 1 {are} in flight while iteration {k} writes "
+        f"{listed(tiles)}, which {has} two stages. All warps have waited for the {what} of iteration {k} - 2, the "
         f"last to read the stage  [{op.rule}]"
     )
     settled = [f"{tl.SETTLE}({name});" for name in sums]
@@ -125,18 +125,18 @@ def _in_flight(op: InFlight, texts: Texts, body: "Body") -> StatementView:
 
 def _in_flight_from_registers(op: InFlightFromRegisters, texts: Texts, body: "Body") -> StatementView:
     """The same where the MMA has a copy of its operand in registers: the parts of an iteration, each once."""
-    turn, names, number = texts.turn, body.printer.names, op.iterations.number
+    k, names, number = texts.k, body.printer.names, op.iterations.number
     tile, sum_ = names(op.tile.name), names(op.accumulator.name)
     prepare, start = (part_name(wish, number, body.printer) for wish in (f"prepare_{tile}", f"start_{sum_}"))
     started = body.views(op.start)
     bodies = {prepare: body.views(op.prepare), start: started}
     parts = tuple(
-        StatementView("part", {**texts.parts, "name": name, "argument": turn}, body=views)
+        StatementView("part", {**texts.parts, "name": name, "argument": k}, body=views)
         for name, views in bodies.items()
     )
     about = (
-        f"Software pipelining: the MMA of iteration {turn} - 1, which reads a copy of {tile}, is issued behind the "
-        f"preparation of iteration {turn}. Neither depends on the other, so the compiler overlaps them  [{op.rule}]"
+        f"Software pipelining: the MMA of iteration {k} - 1, which reads a copy of {tile}, is issued behind the "
+        f"preparation of iteration {k}. Neither depends on the other, so the compiler overlaps them  [{op.rule}]"
     )
     return StatementView(
         "in_flight_from_registers",
@@ -152,7 +152,7 @@ def _visit(visiting: Visiting, body: "Body") -> StatementView:
     names = body.printer.names
     given = ", ".join(names(var.name) for var in visiting.values)
     text = f"visit({called(visiting, names)['type']}{{{given}}});" if visiting.values else "visit();"
-    return StatementView("line", {"text": text}, gap=True)
+    return replace(text_line(text), gap=True)
 
 
 def _visits(op: Visits, body: "Body") -> StatementView:
@@ -168,7 +168,7 @@ def _visits(op: Visits, body: "Body") -> StatementView:
 def _each_active(op: EachActive, body: "Body") -> StatementView:
     """What decides about iterations, and the visit."""
     printer = body.printer
-    decided = StatementView("line", {"text": f"return {printer.text(op.condition)};"}, 0, tuple(heading((op.branch,))))
+    decided = text_line(f"return {printer.text(op.condition)};", 0, tuple(heading((op.branch,))))
     parts = {"start": printer.text(op.start), "stop": printer.text(op.stop), "variable": printer.names(op.var.name)}
     return StatementView(
         "each_taken",

@@ -108,7 +108,7 @@ class Copies:
     def _arrival(self, op: copy_ops.TmaLoad) -> str:
         """The barrier at which a load arrives."""
         if not op.own_ring:
-            return self.printer.full
+            return "prologue_full" if op.prologue else "full"
         return self.printer.names(f"__{op.dst.name}_full")
 
 

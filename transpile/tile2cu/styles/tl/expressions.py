@@ -75,16 +75,15 @@ _CONFUSING = frozenset(
 
 @dataclass
 class Printer:
-    """Prints expressions of one kernel. `slots` gives the slot text of a tile inside its pipeline's loop.
+    """Prints expressions of one kernel. `stages` gives the stage of a tile inside its pipeline's loop.
 
     Inside a loop over packets, `packet` is its last variable.
     """
 
     names: Names
     bounds: Bounds
-    slots: dict[str, str] = field(default_factory=dict)
+    stages: dict[str, str] = field(default_factory=dict)
     counts: dict[str, str] = field(default_factory=dict)  # how many iterations a tile's ring has counted
-    full: str = "full"  # the barrier at which a producer's loads arrive
     groups: int = 1  # of threads that work by themselves
     packet: Var | None = None
     vector: int = 1  # the elements of a packet, where they are neighbours
@@ -154,10 +153,10 @@ class Printer:
         return self.tile(buffer) + "".join(f"[{self.index(index)}]" for index in indices)
 
     def tile(self, buffer: Buffer) -> str:
-        """A buffer's name, with its slot where a pipeline gives it several."""
+        """A buffer's name, with its stage where a pipeline gives it several."""
         name = self.names(buffer.name)
-        slot = self.slots.get(buffer.name)
-        return f"{name}[{slot}]" if slot else name
+        stage = self.stages.get(buffer.name)
+        return f"{name}[{stage}]" if stage else name
 
     def _converted(self, expr: Expr, want: DType) -> tuple[str, int]:
         """(text, precedence) of the expression as a value of type `want`."""

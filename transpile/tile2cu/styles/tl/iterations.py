@@ -4,48 +4,43 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tile2cu.core.expr import Role, Var, binary, static_value
 from tile2cu.core.program import Buffer
 from tile2cu.plan.producer_ops import Iterations, Ring, Visiting
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.tl.constants import Constants
 from tile2cu.styles.tl.expressions import Printer
-from tile2cu.styles.tl.pipelined import part_name
+from tile2cu.styles.tl.loops import FromZero
 
 
 @dataclass(frozen=True)
 class Texts:
-    """How a loop's iterations are written: the number of one, `turn`, which counts from 0, and how many there are.
+    """How a loop's iterations are written: the number of one, `k`, which counts from 0, and the trip count.
 
-    `slot` is the ring's stage where that continues from loop to loop. `before`, added to `turn`, counts the iterations
-    of tiles of work that are done; `first_before` those of a published tile. `variable` declares the user's own;
-    `trips` is the trip count, `turns` a name for it.
+    `stage` is the pipeline's where that continues from loop to loop. `before`, added to `k`, counts the iterations of
+    tiles of work that are done; `first_before` those of a published tile, if the loop `publishes` one. `variable`
+    declares the user's own; `count` is a name for the trip count `trips`.
     """
 
-    turn: str
-    slot: str
+    k: str
+    stage: str
     before: str
     first_before: str
-    told: bool
-    load: str
-    stages: str
+    publishes: bool
     trips: str
-    turns: str
+    count: str
     variable: str
 
     @property
     def parts(self) -> dict[str, str]:
         """The same for a template."""
         return {
-            "turn": self.turn,
-            "slot": self.slot,
+            "k": self.k,
+            "stage": self.stage,
             "before": self.before,
             "first_before": self.first_before,
-            "told": "yes" if self.told else "",
-            "load": self.load,
-            "stages": self.stages,
+            "publishes": "yes" if self.publishes else "",
             "trips": self.trips,
-            "turns": self.turns,
+            "count": self.count,
             "variable": self.variable,
         }
 
@@ -53,35 +48,30 @@ class Texts:
 @contextmanager
 def iterations(of: Iterations, printer: Printer, constants: Constants) -> Iterator[Texts]:
     """The texts of a loop's iterations; inside, its tiles print with their iteration's stage."""
-    name, from_zero = printer.names(of.var.name), static_value(of.start) == 0
-    turn, stages = name if from_zero else f"{name}_turn", constants.stages(of.stages)
-    slot = printer.names("__stage") if of.continues else ""
-    trips = printer.text(of.stop if from_zero else binary("-", of.stop, of.start))
-    changes = isinstance(of.stop, Var) and of.stop.role is Role.MUTABLE
-    named = not changes and (trips.isdigit() or trips.isidentifier() or (from_zero and isinstance(of.stop, Var)))
-    outside, told = dict(printer.slots), bool(of.published)
+    loop = FromZero.of(of.var, of.start, of.stop, printer, lambda name: f"{name}_turn")
+    k, stages = loop.k, constants.stages(of.stages)
+    stage = printer.names("__stage") if of.continues else ""
+    outside, publishes = (printer.stages, printer.counts), bool(of.published)
     before = "k_base + " if of.persistent else ""  # a ring counts the iterations of all tiles of work
-    first_before = f"{before}tile_iter + " if told else before  # and a stage that ends a tile of work
-    if told and of.loading:  # who finds the iterations counts them there
-        turn, counted, first_counted = "k_base", "k_base", "k_base + tile_iter"
+    first_before = f"{before}tile_iter + " if publishes else before  # and a stage that ends a tile of work
+    if publishes and of.loading:  # who finds the iterations counts them there
+        k, counted, first_counted = "k_base", "k_base", "k_base + tile_iter"
     else:
-        counted, first_counted = f"{before}{turn}", f"{first_before}{turn}"
+        counted, first_counted = f"{before}{k}", f"{first_before}{k}"
     printer.counts = {tile.name: first_counted if tile in of.published else counted for tile in of.tiles}
-    stage = {name: f"({count})" if " " in count else count for name, count in printer.counts.items()}
-    printer.slots |= {tile.name: slot or f"{stage[tile.name]} % {stages}" for tile in of.tiles}
+    operands = {name: f"({count})" if " " in count else count for name, count in printer.counts.items()}
+    printer.stages = outside[0] | {tile.name: stage or f"{operands[tile.name]} % {stages}" for tile in of.tiles}
     yield Texts(
-        turn=turn,
-        slot=slot,
+        k=k,
+        stage=stage,
         before=before,
         first_before=first_before,
-        told=told,
-        load=part_name("load", of.number, printer),
-        stages=stages,
-        trips=trips,
-        turns=trips if named else "num_iterations",
-        variable="" if from_zero else f"const int {name} = {printer.text(of.start)} + {turn};",
+        publishes=publishes,
+        trips=loop.trips,
+        count=loop.count or "num_iterations",
+        variable=loop.variable,
     )
-    printer.slots = outside
+    printer.stages, printer.counts = outside
 
 
 def pipeline_name(tile: Buffer, names: Names) -> str:

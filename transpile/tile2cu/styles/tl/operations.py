@@ -8,7 +8,7 @@ from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.program import Buffer, Reduction, Scope
 from tile2cu.plan import copy_ops, ops
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
-from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.claims import comment
 from tile2cu.styles.tl.copies import ByThreads, ByTma, Copies
@@ -41,7 +41,7 @@ class Operations:
             case ops.Fill() | ops.Reduce() | ops.Scan():
                 view = StatementView("call", self._call(op))
             case op if isinstance(op, ScalarOp):
-                return self._line(self.scalars(op))
+                return text_line(self.scalars(op))
             case op if isinstance(op, ByTma):
                 view = StatementView("call", self.copies.by_tma(op))
             case op if isinstance(op, ByThreads):
@@ -53,16 +53,13 @@ class Operations:
             case ops.ClearIf():
                 return self._clear_if(op)
             case ops.SetRegisters():
-                return self._line(self._registers(op))
+                return text_line(self._registers(op))
             case _:
-                view = self._line(self._statement(op))
+                view = text_line(self._statement(op))
         return replace(view, comments=self._claims(op))
 
     def _claims(self, op: ops.Op) -> tuple[str, ...]:
         return tuple(comment(claim, self.printer.names) for claim in op.claims)
-
-    def _line(self, text: str, line: int = 0) -> StatementView:
-        return StatementView("line", {"text": text}, line)
 
     def _call(self, op: ops.Fill | ops.Reduce | ops.Scan) -> Mapping[str, str]:
         match op:
@@ -132,7 +129,7 @@ class Operations:
                 reader = op.reader.value
                 said = f"{reader} does not read as threads do: what they stored to {names} is shown to it"
                 about = wrapped(f"{said}  [{op.claims[0].rule}]", BODY_WIDTH)
-                return replace(self._line(f"{tl.FENCE_ASYNC_PROXY}();", line), comments=tuple(about))
+                return replace(text_line(f"{tl.FENCE_ASYNC_PROXY}();", line), comments=tuple(about))
             case ops.Barrier():
                 comments = tuple(each for text in self._claims(op) for each in wrapped(text, BODY_WIDTH))
                 return StatementView("barrier", {"call": self._barrier(op)}, line, comments)
@@ -156,14 +153,14 @@ class Operations:
         call = f"{tl.GEMM_WAIT}<{op.pending}>({', '.join(map(self.printer.tile, op.results))});"
         if op.point is ops.WaitPoint.ISSUED:
             about = "until this MMA and those issued before it are done"
-            return replace(self._line(call, op.source.span.line), comments=(about,))
+            return replace(text_line(call, op.source.span.line), comments=(about,))
         flying = [self.printer.tile(tile) for tile in op.in_flight]
         about = f"  // {listed(flying)} {'stays' if len(flying) == 1 else 'stay'} in flight" if flying else ""
-        return self._line(call + about, op.source.span.line)
+        return text_line(call + about, op.source.span.line)
 
     def _clear_if(self, op: ops.ClearIf) -> StatementView:
         line = op.source.span.line
-        clear = self._line(f"{tl.CLEAR}({self.operands.tile(op.tile)});", line)
+        clear = text_line(f"{tl.CLEAR}({self.operands.tile(op.tile)});", line)
         return StatementView("branch", {"condition": self.printer.text(op.condition)}, line, (), (clear,))
 
     def _registers(self, op: ops.SetRegisters) -> str:

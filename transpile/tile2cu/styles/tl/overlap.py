@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu.plan.producer_ops import Mask, Overlapped, Part, Rescale
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
-from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.expressions import Printer, literal
 from tile2cu.styles.tl.iterations import Texts, called, pipeline_name
@@ -40,17 +40,17 @@ def overlapped(op: Overlapped, texts: Texts, body: "Body") -> StatementView:
     named = {"first": first, "second": second, "first_ring": rings[0], "second_ring": rings[1]}
     named |= {"mask": "", "late_sum": _late_sum(op, body), "changed": changed, "given": given}
     for role, part in zip(("start_first", *masks, "between", "prepare", "start_second"), parts, strict=True):
-        named |= {role: part.parts["name"] if part.body else "", f"{role}_turn": part.parts["argument"]}
-    named |= _own_trips(op, first, texts.turns, body.printer)
+        named |= {role: part.parts["name"] if part.body else "", f"{role}_k": part.parts["argument"]}
+    named |= _own_trips(op, first, texts.count, body.printer)
     loops: tuple[str, ...] = ()
     if op.mask is not None:
-        named |= {"whole_turn": fresh("turn"), "masks": fresh("masks")}
+        named |= {"whole": fresh("turn"), "masks": fresh("masks")}
         loops = tuple(wrapped(f"{_PLAIN}  [{op.mask.rule}]", BODY_WIDTH))
     kind = "overlap"
     if op.visiting is not None:
         kind = "overlap_taken"
         named |= {**visited, "values": "yes" if op.visiting.values else ""}
-    timeline = _timeline(first, second, texts.turn, op.rule)
+    timeline = _timeline(first, second, texts.k, op.rule)
     shown = tuple(part for part in parts if part.body)
     return StatementView(kind, {**texts.parts, **named}, body=shown, notes=timeline, declared=loops)
 
@@ -60,8 +60,8 @@ def rescaled(op: Rescale, printer: Printer) -> tuple[StatementView, str]:
     factor, names = op.factor, printer.names
     changed = names(factor.after.name)
     about = f"where no row's {changed} changes the factor is 1 in the whole warp: the rescale is skipped  [{op.rule}]"
-    fill = {"text": f"{tl.FILL}({names(factor.tile.name)}, {literal(1, factor.tile.dtype)});"}
-    ones = StatementView("line", fill, comments=tuple(wrapped(about, BODY_WIDTH)))
+    fill = f"{tl.FILL}({names(factor.tile.name)}, {literal(1, factor.tile.dtype)});"
+    ones = text_line(fill, 0, tuple(wrapped(about, BODY_WIDTH)))
     return ones, f"{tl.DIFFER}({names(factor.before.name)}, {names(factor.after.name)})"
 
 
@@ -76,14 +76,14 @@ class _Parts:
         if self.declared and part.asks:
             parts = {"name": name, "argument": self.given, "values": self.declared}
             return StatementView("values_part", parts, body=views)
-        argument, variable = (self.texts.turn, self.texts.variable) if part.asks else ("", "")
+        argument, variable = (self.texts.k, self.texts.variable) if part.asks else ("", "")
         return StatementView("part", {"name": name, "argument": argument, "variable": variable}, body=views)
 
 
 def _starts(printed: _Parts, name: str, part: Part) -> StatementView:
     """The part that ends with the start of an MMA."""
     view = printed.part(name, part)
-    return replace(view, parts={**view.parts, "argument": printed.texts.turn})
+    return replace(view, parts={**view.parts, "argument": printed.texts.k})
 
 
 def _mask(mask: Mask | None, texts: Texts, body: "Body") -> tuple[StatementView, ...]:
@@ -91,8 +91,8 @@ def _mask(mask: Mask | None, texts: Texts, body: "Body") -> tuple[StatementView,
     if mask is None:
         return ()
     lets, (branch,) = body.views(mask.lets), body.views(mask.branch)
-    argument = {"argument": texts.turn, "variable": texts.variable}
-    asked = StatementView("line", {"text": f"return {body.printer.condition(mask.condition)};"})
+    argument = {"argument": texts.k, "variable": texts.variable}
+    asked = text_line(f"return {body.printer.condition(mask.condition)};")
     names = [body.printer.names.fresh(wish) for wish in ("masked", "mask")]
     masked, applied = (StatementView("part", {"name": name, **argument}) for name in names)
     masked = replace(masked, comments=branch.comments, body=(*lets, asked))
@@ -105,9 +105,9 @@ def _between(printed: _Parts, op: Overlapped, changed: str) -> StatementView:
     if op.rescale is None:
         return part
     ones, condition = rescaled(op.rescale, printed.body.printer)
-    vote = StatementView("line", {"text": f"const bool {changed} = {condition};"})
+    vote = text_line(f"const bool {changed} = {condition};")
     scale = StatementView("branch", {"condition": changed}, body=printed.body.views(op.rescale.compute))
-    told = StatementView("line", {"text": f"return {changed};"})
+    told = text_line(f"return {changed};")
     return replace(part, body=(*part.body, vote, ones, scale, told))
 
 
@@ -117,16 +117,16 @@ def _prepare(printed: _Parts, name: str, op: Overlapped, changed: str) -> Statem
     if op.rescale is None:
         return part
     scale = StatementView("branch", {"condition": changed}, body=printed.body.views(op.rescale.apply))
-    asked = printed.declared or f"int {printed.texts.turn}"
+    asked = printed.declared or f"int {printed.texts.k}"
     values = f"bool {changed}" + (f", {asked}" if part.parts["argument"] else "")
     return replace(part, kind="values_part", parts={**part.parts, "values": values}, body=(scale, *part.body))
 
 
-def _timeline(first: str, second: str, turn: str, rule: str) -> tuple[str, ...]:
+def _timeline(first: str, second: str, k: str, rule: str) -> tuple[str, ...]:
     """What runs beside what."""
     about = (
-        f"Software pipelining of the two MMAs: {second} of iteration {turn} - 1 is in flight concurrently with {first} "
-        f"of iteration {turn} and with what comes between the two in iteration {turn}  [{rule}]"
+        f"Software pipelining of the two MMAs: {second} of iteration {k} - 1 is in flight concurrently with {first} "
+        f"of iteration {k} and with what comes between the two in iteration {k}  [{rule}]"
     )
     units = (
         ("tensor cores", f"{first}(0)", "", f"{first}(1)", f"{second}(0)", f"{first}(2)", f"{second}(1)", "..."),
@@ -137,11 +137,11 @@ def _timeline(first: str, second: str, turn: str, rule: str) -> tuple[str, ...]:
     return (*wrapped(about, BODY_WIDTH), *(f"  {row.rstrip()}" for row in rows))
 
 
-def _own_trips(op: Overlapped, tile: str, turns: str, printer: Printer) -> dict[str, str]:
+def _own_trips(op: Overlapped, tile: str, trips: str, printer: Printer) -> dict[str, str]:
     """A warpgroup's own trip count: its name, and how it is computed; no names where it has the block's."""
     own = op.trips
     if own is None:
-        return {"own_turns": "", "turns": turns}
+        return {"own_trips": "", "count": trips}
     text, fresh = printer.text, printer.names.fresh
     row, name = fresh("first_row"), fresh("own_turns")
     about = (
@@ -154,12 +154,12 @@ def _own_trips(op: Overlapped, tile: str, turns: str, printer: Printer) -> dict[
         seen = fresh("columns_seen")
         lines += _comment("how many columns the last of these rows sees")
         lines.append(f"const int {seen} = {text(own.last)} + 64 * ({tl.WARPGROUP}() + 1);")
-    stop = f"{tl.MIN}({turns}, {tl.CEILDIV}({seen}, {text(own.columns)}))"
+    stop = f"{tl.MIN}({trips}, {tl.CEILDIV}({seen}, {text(own.columns)}))"
     if own.may_see_none:
         lines += _comment("With a row that sees no column it runs all iterations: they change what has no maximum yet")
-        stop = f"({seen} < 64 ? {turns} : {stop})"
+        stop = f"({seen} < 64 ? {trips} : {stop})"
     lines.append(f"const int {name} = {row} < {text(own.end)} ? {stop} : 0;")
-    return {"own_turns": "\n".join(lines), "turns": name, "all_turns": turns}
+    return {"own_trips": "\n".join(lines), "count": name, "all_trips": trips}
 
 
 def _comment(text: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tile2cu.core.program import Buffer
 from tile2cu.plan.producer_ops import PingPong
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
-from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import Texts
 from tile2cu.styles.tl.overlap import rescaled
@@ -41,7 +41,7 @@ def ping_pong(op: PingPong, texts: Texts, body: "Body") -> StatementView:
         _hand_over(op, parts, body),
         _take_over(op, parts, body),
         *([_prepare(op, parts, body)] if op.has_late else []),
-        _part(parts["start_second"], parts["turn"], body.views(op.second)),
+        _part(parts["start_second"], parts["k"], body.views(op.second)),
     )
     return StatementView("dealt", parts, body=lambdas, orelse=_add_up(op, body), notes=_notes(op, parts, body))
 
@@ -58,7 +58,7 @@ def _add_up(op: PingPong, body: "Body") -> tuple[StatementView, ...]:
     names = body.printer.names
     total, place = names(op.total.name), names(handed_place(op.total))
     about = f"until here each thread has its own elements of {total} alone  [{op.rule}]"
-    return (_line(f"{tl.ADD_UP}<threads>({total}, {place});", comments=tuple(wrapped(about, BODY_WIDTH))),)
+    return (text_line(f"{tl.ADD_UP}<threads>({total}, {place});", comments=tuple(wrapped(about, BODY_WIDTH))),)
 
 
 def _prepare(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView:
@@ -76,15 +76,11 @@ def _part(name: str, argument: str, body: tuple[StatementView, ...], variable: s
     return StatementView("part", {"name": name, "argument": argument, "variable": variable}, body=body)
 
 
-def _line(text: str, line: int = 0, comments: tuple[str, ...] = ()) -> StatementView:
-    return StatementView("line", {"text": text}, line, comments)
-
-
 def _start_first(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView:
     """The first MMAs, each of which waits for the panels of its tile."""
     line = op.products[0].statements[0].source.span.line
-    head = _line(f"auto arriving = pipeline.arrivals({parts['turn']});  // panel by panel, as TMA fills them", line)
-    return _part(parts["start_first"], parts["turn"], (head, *body.views(op.products)), parts["variable"])
+    head = text_line(f"auto arriving = pipeline.arrivals({parts['k']});  // panel by panel, as TMA fills them", line)
+    return _part(parts["start_first"], parts["k"], (head, *body.views(op.products)), parts["variable"])
 
 
 def _hand_over(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView:
@@ -93,26 +89,27 @@ def _hand_over(op: PingPong, parts: dict[str, str], body: "Body") -> StatementVi
     handed = [(names(tile.name), names(handed_place(tile))) for tile in op.handed]
     handed.append((parts["own"], names(op.tile.name)))
     views = body.views(op.hand_over)
-    lines = [_line(f"{tl.HAND_OVER}({fragment}, {place});", line) for fragment, place in handed]
-    event = _line(f"{tl.ANNOUNCE}<threads>({tl.TURN_HANDED_OVER}, {parts['turn']});", line)
+    lines = [text_line(f"{tl.HAND_OVER}({fragment}, {place});", line) for fragment, place in handed]
+    event = text_line(f"{tl.ANNOUNCE}<threads>({tl.TURN_HANDED_OVER}, {parts['k']});", line)
     own = body.views(op.running)  # nobody waits for them
-    return _part(parts["hand_over"], parts["turn"], (*views, *lines, event, *own), parts["variable"])
+    return _part(parts["hand_over"], parts["k"], (*views, *lines, event, *own), parts["variable"])
 
 
 def _take_over(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView:
     """What an iteration of the other warpgroup leaves; values a row that follow from it are computed."""
     names, line = body.printer.names, op.hand_over[-1].statements[-1].source.span.line
-    event = _line(f"{tl.AWAIT}<threads>({tl.TURN_HANDED_OVER}, {parts['turn']});", line)
+    event = text_line(f"{tl.AWAIT}<threads>({tl.TURN_HANDED_OVER}, {parts['k']});", line)
     lines: list[StatementView] = []
     for each in op.taken:
         if isinstance(each, Buffer):
-            lines.append(_line(f"{tl.TAKE_OVER}({names(handed_place(each))}, {names(each.name)});", line))
+            lines.append(text_line(f"{tl.TAKE_OVER}({names(handed_place(each))}, {names(each.name)});", line))
         else:
             lines += [replace(view, comments=()) for view in body.views(each)]
-    lines.append(_line(f"{tl.TAKE_OVER}({names(op.tile.name)}, {parts['now']});", line))
+    lines.append(text_line(f"{tl.TAKE_OVER}({names(op.tile.name)}, {parts['now']});", line))
     if op.sums is not None:
-        lines.append(_line(f"{tl.CLEAR}({names(op.sums.name)});  // the other warpgroup has this iteration's", line))
-    return _part(parts["take_over"], parts["turn"], (event, *lines))
+        about = "the other warpgroup has this iteration's"
+        lines.append(text_line(f"{tl.CLEAR}({names(op.sums.name)});  // {about}", line))
+    return _part(parts["take_over"], parts["k"], (event, *lines))
 
 
 def _notes(op: PingPong, parts: dict[str, str], body: "Body") -> tuple[str, ...]:

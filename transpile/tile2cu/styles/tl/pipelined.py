@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tile2cu.core.expr import Role, Var, binary, static_value
 from tile2cu.core.program import Copy
 from tile2cu.plan.structure import Block, PipelinedLoop
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
@@ -12,6 +11,7 @@ from tile2cu.styles.base.view import StatementView
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.constants import Constants
 from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.loops import FromZero
 from tile2cu.styles.tl.operations import Operations
 
 Views = Callable[[Block], tuple[StatementView, ...]]
@@ -26,13 +26,11 @@ class StagedTile:
     bytes: int
 
 
-def pipelined(op: PipelinedLoop, operations: Operations, constants: Constants, views: Views) -> StatementView:
-    """The view of the loop; `views` gives those of its parts."""
-    with _iterations(op, operations.printer, constants) as parts:
-        if op.stores:
-            return _staged(op, parts, operations, views)
+def pipelined(op: PipelinedLoop, printer: Printer, constants: Constants, views: Views) -> StatementView:
+    """The view of a loop by cp.async; `views` gives those of its parts."""
+    with _iterations(op, printer, constants) as parts:
         loads = views(op.loads)
-        notes = tuple(wrapped(_about(op, parts["k"], parts["stages"], operations.printer), BODY_WIDTH))
+        notes = tuple(wrapped(_about(op, parts["k"], parts["stages"], printer), BODY_WIDTH))
         kind = "cp_async_pipeline" if op.stages > 1 else "cp_async_serial"
         return StatementView(kind, parts, body=views(op.body), orelse=loads, notes=notes)
 
@@ -40,26 +38,21 @@ def pipelined(op: PipelinedLoop, operations: Operations, constants: Constants, v
 @contextmanager
 def _iterations(op: PipelinedLoop, printer: Printer, constants: Constants) -> Iterator[dict[str, str]]:
     """The texts of the loop's iterations, which count from 0; inside, its tiles print with their iteration's stage."""
-    name, from_zero = printer.names(op.var.name), static_value(op.start) == 0
-    k, stages = name if from_zero else printer.names.fresh("k"), constants.stages(op.stages)
-    trips = printer.text(op.stop if from_zero else binary("-", op.stop, op.start))
-    changes = isinstance(op.stop, Var) and op.stop.role is Role.MUTABLE
-    known = not changes and (trips.isidentifier() or trips.isdigit())
-    count = trips if known else printer.names.fresh("num_iterations")
-    outside = dict(printer.slots)
-    printer.slots |= {tile.name: f"{k} % {stages}" for tile in op.tiles}
+    loop = FromZero.of(op.var, op.start, op.stop, printer, lambda _: printer.names.fresh("k"))
+    stages, outside = constants.stages(op.stages), printer.stages
+    printer.stages = outside | {tile.name: f"{loop.k} % {stages}" for tile in op.tiles}
     yield {
-        "k": k,
+        "k": loop.k,
         "load": part_name("load", op.number, printer),
         "inlined": constants.inlined,
         "stages": stages,
         "direct": "" if op.direct is None else constants.loads(op.direct),
-        "trips": "" if trips == count else trips,
-        "count": count,
-        "variable": "" if from_zero else f"const int {name} = {printer.text(op.start)} + {k};",
+        "trips": "" if loop.count else loop.trips,
+        "count": loop.count or printer.names.fresh("num_iterations"),
+        "variable": loop.variable,
         "drain": "yes" if op.may_leave else "",
     }
-    printer.slots = outside
+    printer.stages = outside
 
 
 def part_name(wish: str, number: int, printer: Printer) -> str:
@@ -80,8 +73,13 @@ def staged_tile(op: Copy, printer: Printer, kind_of_line: str = tl.STAGED_1D) ->
     return StagedTile(name, f"{kind}<{source.cpp}, {extents}, threads{converted}> {name};", bytes_)
 
 
+def staged(op: PipelinedLoop, operations: Operations, constants: Constants, views: Views) -> StatementView:
+    """The view of a loop whose tiles wait in registers."""
+    with _iterations(op, operations.printer, constants) as parts:
+        return _staged(op, parts, operations, views)
+
+
 def _staged(op: PipelinedLoop, parts: dict[str, str], operations: Operations, views: Views) -> StatementView:
-    """A loop whose tiles wait in registers."""
     printer, registers = operations.printer, operations.copies.registers
     tiles: list[StagedTile] = []
     for store in op.stores:

@@ -9,7 +9,7 @@ from tile2cu.plan.producer_ops import Ring
 from tile2cu.plan.roles import Producer, Prologue, Way
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
 from tile2cu.styles.base.names import Names
-from tile2cu.styles.base.view import Declaration, StatementView
+from tile2cu.styles.base.view import Declaration, StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.body import Body
 from tile2cu.styles.tl.expressions import Printer
@@ -40,9 +40,9 @@ class Roles:
         shared, meanwhile = self.body.views(producer.hoisted), self.body.views(producer.meanwhile)
         with self.body.iterations(producer.iterations) as texts:
             loads = self._each_stage(texts, self.body.views(producer.loads))
-        counted = [_line(f"const int num_iterations = {texts.trips};")] * (texts.turns == "num_iterations")
+        counted = [text_line(f"const int num_iterations = {texts.trips};")] * (texts.count == "num_iterations")
         prologue = self._prologue()
-        tail = [_line(f"pipeline.producer_tail({texts.turns});  // until all blocks have read what this one loads")]
+        tail = [text_line(f"pipeline.producer_tail({texts.count});  // until all blocks have read what this one loads")]
         sooner = (replace(self._by_one(prologue, _SOONER), gap=True), *_apart((), meanwhile)) if meanwhile else ()
         issued = self._by_one((*(() if meanwhile else prologue), loads, *tail * bool(producer.multicast)))
         place = heading((producer.loop,))[-1]  # the user's words stand above the loop itself
@@ -55,16 +55,16 @@ class Roles:
         if persistent is None or self.producer.way is not None:
             return ()
         with self.body.iterations(self.producer.iterations) as texts:
-            counted = _line(f"const int num_iterations = {texts.trips};")
+            counted = text_line(f"const int num_iterations = {texts.trips};")
         at = [] if persistent.queue else [self._static_tile()]
-        return (*at, *[counted] * (texts.turns == "num_iterations"))
+        return (*at, *[counted] * (texts.count == "num_iterations"))
 
     def counted(self) -> str:
         """What the iterations of a tile of work are counted by in a persistent kernel; empty in others."""
         if self.producer.persistent is None:
             return ""
         with self.body.iterations(self.producer.iterations) as texts:
-            return texts.turns if self.producer.way is None else texts.turn
+            return texts.count if self.producer.way is None else texts.k
 
     def drawn(self) -> str:
         """How the others see what has been drawn; empty where nothing is."""
@@ -78,7 +78,7 @@ class Roles:
         way = () if producer.way is None else (self._way(producer.way),)
         nested = self.body.views(producer.nested)
         prologue = (self._by_one(self._prologue()),) if producer.prologue is not None else ()
-        counter = _line(
+        counter = text_line(
             f"int {names(producer.iterations.var.name)} = 0;  // active iterations: the pipelines count them"
         )
         counted = (counter,) if producer.rings else ()
@@ -92,7 +92,7 @@ class Roles:
         tile = self._tile_of_work(persistent)
         assert producer.prologue is not None, "a persistent kernel has a prologue"
         full = f"{tl.BARRIER}& prologue_full = prologue_pipeline.producer_acquire(tile_iter);"
-        begin: tuple[StatementView, ...] = (_line(full), *self._prologue_loads(producer.prologue))
+        begin: tuple[StatementView, ...] = (text_line(full), *self.body.views(producer.prologue.loads))
         if producer.way is None:
             loads = self._loads_of_tile(persistent)
         else:
@@ -123,15 +123,15 @@ class Roles:
     def _each_stage(self, texts: Texts, loads: tuple[StatementView, ...]) -> StatementView:
         """The loop over the iterations' loads."""
         acquired = [] if self.producer.rings else [self._acquired(texts)]
-        given = [_line(texts.variable)] * bool(texts.variable)
-        each = {"unroll": "no", "variable": texts.turn, "start": "0", "stop": texts.turns}
-        each |= {"end": "", "compare": "<", "move": f"++{texts.turn}"}
+        given = [text_line(texts.variable)] * bool(texts.variable)
+        each = {"unroll": "no", "variable": texts.k, "start": "0", "stop": texts.count}
+        each |= {"end": "", "compare": "<", "move": f"++{texts.k}"}
         return StatementView("loop", each, self.producer.loop.span.line, body=(*given, *acquired, *loads))
 
     def _acquired(self, texts: Texts) -> StatementView:
         """The wait for an empty stage."""
         kind = tl.TMA_PANEL_LOADS if self.producer.panels is not None else f"{tl.BARRIER}&"
-        return _line(f"{kind} full = pipeline.producer_acquire({texts.turn});")
+        return text_line(f"{kind} full = pipeline.producer_acquire({texts.k});")
 
     def _barriers(self) -> tuple[StatementView, ...]:
         """The pipelines of stages, and the initialisation of their barriers."""
@@ -151,15 +151,15 @@ class Roles:
                 about = f"  // completes when {tiles} has arrived  [{producer.prologue.rule}]"
                 declared = [*declared, f"{tl.BARRIER}& prologue_full = {place}.prologue_full;{about}"]
                 started = [*started, f"{tl.MBARRIER_INIT}(prologue_full, 1);"]
-        init = tuple(map(_line, (*started, f"{tl.MBARRIER_INIT_FENCE}();")))
+        init = tuple(map(text_line, (*started, f"{tl.MBARRIER_INIT_FENCE}();")))
         shown = f"{tl.SYNC_THREADS}();  // all threads see the initialised barriers"
         if producer.multicast:
             shown = f"{tl.SHOW_BARRIERS_TO_CLUSTER}();  // all threads of the cluster see the initialised barriers"
         above = tuple(wrapped(self._about_barriers(), BODY_WIDTH))
         return (
-            replace(_line("\n".join(declared)), comments=above),
+            text_line("\n".join(declared), 0, above),
             StatementView("branch", {"condition": f"{tl.THREAD}() == 0"}, body=init),
-            _line(shown),
+            text_line(shown),
         )
 
     def _pipelines(self) -> tuple[list[str], list[str]]:
@@ -219,8 +219,8 @@ class Roles:
         """
         names, values = self.printer.names, persistent.work
         text = f"return {names('__WorkTile')}{{{', '.join(names(var.name) for var in values)}}};"
-        indices = (StatementView("line", {"text": each.text}, 0, each.comments) for each in self.indices)
-        body = (*indices, *self.body.views(self.producer.hoisted), _line(text))
+        indices = (text_line(each.text, 0, each.comments) for each in self.indices)
+        body = (*indices, *self.body.views(self.producer.hoisted), text_line(text))
         parts = {"type": names("__WorkTile"), "each": names("__work_tile")}
         self.printer.fields = {var: f"{names('__work')}.{names(var.name)}" for var in values}
         fields = "" if persistent.queue else members(values, names)
@@ -229,13 +229,13 @@ class Roles:
     def _static_tile(self) -> StatementView:
         """The tile of work that a block is at, where tiles are assigned statically."""
         names = self.printer.names
-        return _line(f"const {names('__WorkTile')} {names('__work')} = {names('__work_tile')}(tile);")
+        return text_line(f"const {names('__WorkTile')} {names('__work')} = {names('__work_tile')}(tile);")
 
     def _loads_of_tile(self, persistent: Persistent) -> tuple[StatementView, ...]:
         """What the producer of a persistent kernel loads for a tile of work."""
         with self.body.iterations(self.producer.iterations) as texts:
             loads = self.body.views(self.producer.loads)
-        done = _line(f"k_base += {texts.turns};")
+        done = text_line(f"k_base += {texts.count};")
         if persistent.idle is not None:
             line = self.producer.loop.span.line
             return (StatementView("load_turns", texts.parts, line, body=loads, gap=True), done)
@@ -244,7 +244,7 @@ class Roles:
     def _loads_of_active(self) -> tuple[StatementView, ...]:
         """The same where iterations are skipped; the others are told which are active, and when that was the last."""
         ring = pipeline_name(self.producer.rings[0].tile, self.printer.names)
-        end = _line(f"if ({tl.THREAD}() == threads) {ring}.end(k_base + tile_iter);")
+        end = text_line(f"if ({tl.THREAD}() == threads) {ring}.end(k_base + tile_iter);")
         (visits,) = self.body.views(self.producer.nested)
         return (replace(visits, gap=True), end)
 
@@ -263,13 +263,7 @@ class Roles:
         if prologue is None:
             return ()
         expected = f"{tl.MBARRIER_ARRIVE_EXPECT}(prologue_full, {tl.BYTES}({self._tiles_of(prologue)}));"
-        return (_line(expected), *self._prologue_loads(prologue))
-
-    def _prologue_loads(self, prologue: Prologue) -> tuple[StatementView, ...]:
-        self.printer.full = "prologue_full"
-        views = self.body.views(prologue.loads)
-        self.printer.full = "full"
-        return views
+        return (text_line(expected), *self.body.views(prologue.loads))
 
     def _tiles_of(self, prologue: Prologue) -> str:
         return ", ".join(self.printer.names(load.dst.buffer.name) for load in prologue.copies)
@@ -351,10 +345,6 @@ def members(values: tuple[Var, ...], names: Names) -> str:
     """The members of a struct of these values."""
     groups = groupby(values, lambda var: var.dtype.cpp)
     return " ".join(f"{cpp} {', '.join(names(var.name) for var in each)};" for cpp, each in groups)
-
-
-def _line(text: str) -> StatementView:
-    return StatementView("line", {"text": text})
 
 
 def _apart(shared: tuple[StatementView, ...], views: tuple[StatementView, ...]) -> tuple[StatementView, ...]:

@@ -1,0 +1,57 @@
+"""Blocks of a plan as views: paragraphs under their comments, each statement behind what it waits for."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tile2cu.plan import ops
+from tile2cu.plan.structure import Block, Paragraph, Statement
+from tile2cu.styles.base.comments import BODY_WIDTH, file_of, heading, wrapped
+from tile2cu.styles.base.view import StatementView
+
+
+class Statements(ABC):
+    """Prints the blocks of a kernel of `file`; a style gives the view of an operation."""
+
+    file: str
+
+    @abstractmethod
+    def view(self, op: ops.Op) -> StatementView:
+        """An operation without the user's comments."""
+
+    def views(self, block: Block) -> tuple[StatementView, ...]:
+        """The views of a block, paragraph by paragraph, each under its place in the Python file."""
+        views: list[StatementView] = []
+        for paragraph in block:
+            first, *others = self._paragraph(paragraph)
+            views += [replace(first, gap=bool(views)), *others]
+        return tuple(views)
+
+    def statement(self, statement: Statement, above: list[str]) -> StatementView:
+        """The statement under its comments: its paragraph's, the one at its line's end, and its claims."""
+        trailing = statement.source.trailing
+        own = [trailing] if trailing and not any(trailing in line for line in above) else []
+        view = self.view(statement.op)
+        return self._placed(statement, view, [*above, *own], view.line or statement.op.source.span.line)
+
+    def _paragraph(self, paragraph: Paragraph) -> Iterator[StatementView]:
+        above = heading(paragraph.sources) if paragraph.heading else list(paragraph.sources[0].comments)
+        for statement in paragraph.statements:
+            yield from self._around(statement, above)
+            above = []
+
+    def _around(self, statement: Statement, above: list[str]) -> Iterator[StatementView]:
+        """The statement, behind what it waits for; `above` are the comments of its paragraph."""
+        yield from map(self.view, statement.before)
+        for op in statement.first:
+            view = self.view(op)
+            yield self._placed(statement, view, above, view.line)
+            above = []
+        yield self.statement(statement, above)
+        yield from map(self.view, statement.after)
+
+    def _placed(self, statement: Statement, view: StatementView, above: list[str], line: int) -> StatementView:
+        """The view under comments, at a Python line; the manifest has no lines of other files than the kernel's."""
+        comments = tuple(line for text in (*above, *view.comments) for line in wrapped(text, BODY_WIDTH))
+        is_own = file_of(statement.source) == self.file
+        return replace(view, line=line if is_own else 0, comments=comments)

@@ -1,0 +1,61 @@
+"""Loops of each thread, and how the iterations of pipelined loops are counted."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, static_value, walk
+from tile2cu.plan.structure import For
+from tile2cu.styles.tl.expressions import Printer
+
+_IN_A_HEAD = 6  # operations that are read at a glance in a loop's head
+
+
+def head(op: For, printer: Printer) -> dict[str, str]:
+    """The parts of a loop's head."""
+    step = int(static_value(op.step) or 0)
+    name, stop = printer.names(op.var.name), printer.text(op.stop)
+    end = printer.names.fresh(f"{name}_end") if _is_long(op.stop) or op.stop_changes else ""
+    return {
+        "end": f"const int {end} = {stop};" if end else "",
+        "variable": name,
+        "start": printer.text(op.start),
+        "compare": ">" if step < 0 else "<",
+        "stop": end or stop,
+        "move": {1: f"++{name}", -1: f"--{name}"}.get(step, f"{name} += {printer.text(op.step)}"),
+        "unroll": "yes" if op.unrolled else "",
+    }
+
+
+@dataclass(frozen=True)
+class FromZero:
+    """A loop whose iterations are numbered from 0: `k` is the number, `variable` declares the user's own from it.
+
+    `trips` is the trip count; `count` names it where it is a number or a name that nothing changes, else it is empty.
+    """
+
+    k: str
+    trips: str
+    count: str
+    variable: str
+
+    @classmethod
+    def of(cls, var: Var, start: Expr, stop: Expr, printer: Printer, number: Callable[[str], str]) -> "FromZero":
+        """Where the loop starts elsewhere, `number` gives its iterations' number a name after the variable's."""
+        name, from_zero = printer.names(var.name), static_value(start) == 0
+        k = name if from_zero else number(name)
+        trips = printer.text(stop if from_zero else binary("-", stop, start))
+        changes = isinstance(stop, Var) and stop.role is Role.MUTABLE
+        is_name = trips.isidentifier() or (from_zero and isinstance(stop, Var))
+        return cls(
+            k=k,
+            trips=trips,
+            count=trips if not changes and (is_name or trips.isdigit()) else "",
+            variable="" if from_zero else f"const int {name} = {printer.text(start)} + {k};",
+        )
+
+
+def _is_long(stop: Expr) -> bool:
+    """Whether where a loop stops has a name, as it is too long to read in the loop's head; nothing may change it."""
+    operations = sum(isinstance(part, Binary | Call) for part in walk(stop))
+    moves = any(isinstance(part, Load) or (isinstance(part, Var) and part.role is Role.MUTABLE) for part in walk(stop))
+    return operations > _IN_A_HEAD and not moves
