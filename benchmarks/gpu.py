@@ -182,7 +182,9 @@ def main() -> int:
                 results += rows
     options.out.mkdir(parents=True, exist_ok=True)
     name = f"gpu_{'burst' if options.burst else 'steady'}.json"
-    (options.out / name).write_text(json.dumps([asdict(result) for result in results], indent=1) + "\n")
+    (options.out / name).write_text(
+        json.dumps([asdict(result) for result in results], indent=1) + "\n", encoding="utf-8"
+    )
     return 0
 
 

@@ -116,7 +116,7 @@ def extent(entry: int | str, sizes: Mapping[str, int]) -> int:
 def texts(folder: Path) -> list[Text]:
     """Every emitted kernel under `folder`, in a fixed order."""
     paths = sorted(path for path in folder.rglob("*.json") if path.with_suffix(".cu").is_file())
-    return [Text(path=path, manifest=json.loads(path.read_text())) for path in paths]
+    return [Text(path=path, manifest=json.loads(path.read_text(encoding="utf-8"))) for path in paths]
 
 
 def build(text: Text, *, arch: str, out: Path, nvcc: str = "nvcc") -> Prebuilt:

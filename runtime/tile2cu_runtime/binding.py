@@ -274,7 +274,7 @@ def add_kernel(cfg: Any, filepath: str, *, compile: list[str], link: list[str], 
         run_compiler(tuple(compile), folder, f"the emitted text {_source_of(compile)}")
     except CompileError as problem:
         report = {"code": problem.code, "message": problem.message, "command": problem.command}
-        (folder / _FAILURE).write_text(json.dumps(report | {"output": problem.output}))
+        (folder / _FAILURE).write_text(json.dumps(report | {"output": problem.output}), encoding="utf-8")
         raise
     cfg["include_dirs"] = [*cfg["include_dirs"], include]
     cfg["compiler_args"] = [*cfg["compiler_args"], "-std=c++17", "-O0", "-g0", "-fvisibility=hidden"]
@@ -309,10 +309,10 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str
         run_cppimport(temporary / f"{module}.cpp")
         _remove_scraps(temporary)
         report = {"command": command, "seconds": round(time.perf_counter() - started, 3)}
-        (temporary / _BUILD).write_text(json.dumps(report, indent=1) + "\n")
+        (temporary / _BUILD).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
     entry = cache.get_or_build("kernels", key, make)
-    seconds = json.loads((entry.folder / _BUILD).read_text())["seconds"] if entry.built else 0.0
+    seconds = json.loads((entry.folder / _BUILD).read_text(encoding="utf-8"))["seconds"] if entry.built else 0.0
     return Library(folder=entry.folder, module=module, path=entry.folder / (module + suffix), seconds=seconds)
 
 
@@ -336,7 +336,7 @@ def run_cppimport(binding: Path) -> None:
         return
     failure = binding.with_name(_FAILURE)
     if failure.exists():
-        raise CompileError(**json.loads(failure.read_text()))
+        raise CompileError(**json.loads(failure.read_text(encoding="utf-8")))
     missing = "No module named" in answer.output
     raise CompileError(
         "T2C-R011",

@@ -48,7 +48,7 @@ def build(binding: Path, environment: Mapping[str, str]) -> Answer:
             _end(builder)
             raise
         _idle.append(builder)
-        return Answer(status, output.read_text(errors="replace") if output.exists() else "")
+        return Answer(status, output.read_text(encoding="utf-8", errors="replace") if output.exists() else "")
 
 
 _idle: list[subprocess.Popen[str]] = []
@@ -73,7 +73,8 @@ def _started(environment: Mapping[str, str]) -> subprocess.Popen[str]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         env=dict(environment),
         cwd=os.sep,  # -m looks for modules where it starts
         start_new_session=True,

@@ -102,7 +102,7 @@ def _digest_of(path: str, inode: int, size: int, modified: int) -> str:
 
 def _seal(folder: Path) -> None:
     names = sorted(os.path.relpath(path, folder) for path in _files(folder))
-    (folder / _SEAL).write_text(json.dumps(_digests(folder, names), indent=1) + "\n")
+    (folder / _SEAL).write_text(json.dumps(_digests(folder, names), indent=1) + "\n", encoding="utf-8")
 
 
 def _is_whole(folder: Path) -> bool:

@@ -71,7 +71,7 @@ def precompiled_headers(build: Build) -> tuple[str, ...]:
     key = cache.content_key(build.identity, *flags, str(headers), cache.tree_key(headers))
 
     def make(temporary: Path, place: Path) -> None:
-        (temporary / _PRECOMPILED).write_text("#include <tl/tl.h>\n")
+        (temporary / _PRECOMPILED).write_text("#include <tl/tl.h>\n", encoding="utf-8")
         command = (build.compile[0], "-x", "c++-header", *flags[2:], "-I", str(headers), _PRECOMPILED)
         run_compiler(command, temporary, "the library's headers")
 
@@ -111,7 +111,7 @@ def _libraries(needs: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
         return (), ""
     folder = cutlass_include()
     flags = ("-isystem", str(folder), "--expt-relaxed-constexpr")
-    return flags, (folder / "cutlass" / "version.h").read_text()
+    return flags, (folder / "cutlass" / "version.h").read_text(encoding="utf-8")
 
 
 def gencode(architecture: str, device: int | None = None) -> tuple[str, ...]:
@@ -132,7 +132,9 @@ def run_compiler(command: tuple[str, ...], folder: Path, what: str) -> str:
     """Runs a compiler in a folder and returns what it printed. Errors: T2C-R011 when it fails or ignores an order."""
     shown = f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
     try:
-        answer = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        answer = subprocess.run(
+            command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", errors="replace"
+        )
     except OSError as problem:
         raise CompileError("T2C-R010", f"cannot run {command[0]}: {problem.strerror}", command=shown) from None
     if answer.returncode:
@@ -144,7 +146,7 @@ def run_compiler(command: tuple[str, ...], folder: Path, what: str) -> str:
 
 def read_dependencies(depfile: Path) -> tuple[str, ...]:
     """The files that a compiler's -MMD found, as it wrote them, without the target."""
-    text = depfile.read_text().replace("\\\n", " ")
+    text = depfile.read_text(encoding="utf-8").replace("\\\n", " ")
     return tuple(shlex.split(text.split(":", 1)[1]))
 
 

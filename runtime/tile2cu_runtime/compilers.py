@@ -70,7 +70,9 @@ def cutlass_include() -> Path:
 
 def cudart_dir(nvcc: Compiler) -> Path:
     """The folder with libcudart_static.a. Asks nvcc for its root: the one on PATH may be a wrapper or a link."""
-    answer = subprocess.run([nvcc.path, "--dryrun", "-x", "cu", "-c", os.devnull], capture_output=True, text=True)
+    answer = subprocess.run(
+        [nvcc.path, "--dryrun", "-x", "cu", "-c", os.devnull], capture_output=True, encoding="utf-8", errors="replace"
+    )
     top = next((line[7:] for line in answer.stderr.splitlines() if line.startswith("#$ TOP=")), "")
     # Toolkits have lib64, the PyPI packages lib.
     for folder in ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"):
@@ -102,7 +104,7 @@ def _nvcc_candidates() -> Iterator[str]:
 @functools.lru_cache
 def _identified(path: str, modified: int) -> Compiler:
     """The compiler with its version; asked again when the file has changed."""
-    answer = subprocess.run([path, "--version"], capture_output=True, text=True)
+    answer = subprocess.run([path, "--version"], capture_output=True, encoding="utf-8", errors="replace")
     if answer.returncode:
         raise CompileError("T2C-R010", f"{path} does not run", command=f"{path} --version", output=answer.stderr)
     return Compiler(path, answer.stdout.strip())

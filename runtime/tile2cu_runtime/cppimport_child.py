@@ -37,7 +37,7 @@ def _prepare() -> None:
     with contextlib.suppress(ImportError):  # a build says what is missing
         import cppimport.importer  # noqa: F401
         import setuptools
-        import setuptools.command.build_ext
+        import setuptools.command.build_ext  # noqa: F401
 
         import tile2cu_runtime.binding  # noqa: F401  the builds have them from here
 

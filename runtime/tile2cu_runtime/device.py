@@ -33,7 +33,7 @@ def amd_architectures(topology: Path = _TOPOLOGY) -> tuple[str, ...]:
     """
     versions = []
     for node in sorted(topology.glob("*/properties"), key=lambda path: int(path.parent.name)):
-        found = re.search(r"^gfx_target_version (\d+)$", node.read_text(), re.MULTILINE)
+        found = re.search(r"^gfx_target_version (\d+)$", node.read_text(encoding="utf-8"), re.MULTILINE)
         versions.append(int(found[1]) if found else 0)
     return tuple(f"gfx{each // 10000}{each // 100 % 100}{each % 100:x}" for each in versions if each)
 

@@ -157,7 +157,7 @@ def build_engine() -> Path:
         from concurrent.futures import ThreadPoolExecutor  # not at the top: it imports logging, 5 ms
 
         # Half of what compiling takes is reading headers that nearly every source includes.
-        (temporary / _COMMON).write_text('#include "worker.h"\n')
+        (temporary / _COMMON).write_text('#include "worker.h"\n', encoding="utf-8")
         common = ("-I", str(paths.engine_dir()), _COMMON)
         run_compiler((gxx.path, "-x", "c++-header", *flags, *common), temporary, "the CPU engine's headers")
 

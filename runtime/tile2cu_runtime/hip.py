@@ -143,7 +143,7 @@ def _zig_folder() -> Path | None:
 def _identified(command: tuple[str, ...]) -> Clang:
     shown = " ".join((*command, "--version"))
     try:
-        answer = subprocess.run([*command, "--version"], capture_output=True, text=True)
+        answer = subprocess.run([*command, "--version"], capture_output=True, encoding="utf-8", errors="replace")
     except OSError as problem:
         raise CompileError("T2C-R010", f"cannot run {command[0]}: {problem.strerror}", command=shown) from None
     if answer.returncode:

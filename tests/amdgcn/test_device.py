@@ -58,7 +58,7 @@ def test_softmax_is_the_engines(tmp_path: Path) -> None:
 
 def test_a_fault_is_at_its_python_line(tmp_path: Path) -> None:
     """A bound that is 4 elements too far: the last thread reads behind A, and the report has the line of the loop."""
-    text = (ROOT / "emitted/cuda/sm_80/vector_add.cu").read_text()
+    text = (ROOT / "emitted/cuda/sm_80/vector_add.cu").read_text(encoding="utf-8")
     wrong = text.replace("A_data, tl::ragged(N)", "A_data, tl::ragged(N + 4)")
     assert wrong != text
     manifest = portable("vector_add", "hip:gfx942", tmp_path, text=wrong)
@@ -74,7 +74,7 @@ def test_a_fault_is_at_its_python_line(tmp_path: Path) -> None:
 def test_launches_of_one_call_share_the_workspace(tmp_path: Path) -> None:
     """Two kernels of one function; the second reads what the first one left in the workspace."""
     path = tmp_path / "total.py"
-    path.write_text(SPLIT.format(between=""))
+    path.write_text(SPLIT.format(between=""), encoding="utf-8")
     kernel = tile2cu.load(path, target="hip:gfx942", device="sim", check=True)
     a = RNG.integers(-9, 9, (130, 65)).astype(np.float32)
     np.testing.assert_array_equal(kernel(a), a.sum(axis=1))

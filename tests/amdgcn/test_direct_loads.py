@@ -112,8 +112,10 @@ def test_a_missing_wait_is_found(stages: int, device: str, tmp_path: Path, monke
     shutil.copytree(paths.headers_dir(), tmp_path / "headers")
     header = tmp_path / "headers" / "tl" / "common" / "cdna" / "direct.h"
     waits = "wait_vector_memory<tiles * loads>"
-    assert waits in header.read_text()
-    header.write_text(header.read_text().replace(waits, "wait_vector_memory<(tiles + 1) * loads>"))
+    assert waits in header.read_text(encoding="utf-8")
+    header.write_text(
+        header.read_text(encoding="utf-8").replace(waits, "wait_vector_memory<(tiles + 1) * loads>"), encoding="utf-8"
+    )
     monkeypatch.setattr(paths, "headers_dir", lambda: tmp_path / "headers")
     kernel = load("gemm_relu.py", device, block_M=64, block_N=64, block_K=32, threads=128, num_stages=stages)
     with pytest.raises(CheckError, match="read of in-flight async copy" if device == "cpu" else "lds-race"):

@@ -41,7 +41,7 @@ def launch(code: CodeObject, kernel: str) -> tuple[Result, np.ndarray]:
 
 def marked_lines(kernel: str, end: str) -> set[int]:
     """The lines of the source that are marked as this end of a kernel's fault."""
-    lines = SOURCE.read_text().splitlines()
+    lines = SOURCE.read_text(encoding="utf-8").splitlines()
     return {number for number, line in enumerate(lines, 1) if re.search(rf"// {kernel}:.*\b{end}\b", line)}
 
 

@@ -37,7 +37,9 @@ def test_functions(headers: Path, tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_an_error_at_the_call(headers: Path, tmp_path: Path) -> None:
-    text = (KERNELS / "mathematics.hip").read_text().replace("tl::exp(double(a))", "tl::tanh(double(a))")
-    (tmp_path / "missing.hip").write_text(text)
+    text = (
+        (KERNELS / "mathematics.hip").read_text(encoding="utf-8").replace("tl::exp(double(a))", "tl::tanh(double(a))")
+    )
+    (tmp_path / "missing.hip").write_text(text, encoding="utf-8")
     with pytest.raises(AssertionError, match="AMD targets have no tanh of double"):
         compile_hip(tmp_path / "missing.hip", "gfx942", tmp_path, "-DTL_HIP_STANDALONE", f"-I{headers}")

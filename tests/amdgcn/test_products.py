@@ -79,9 +79,12 @@ ASKED = 'T.gemm(A_shared, B_shared, C_local, annotations={"priority": PRIORITY})
 
 def with_priority(folder: Path, priority: int) -> Path:
     """The example, with waves that ask for it at its product."""
-    source = (EXAMPLES / "gemm_relu.py").read_text()
+    source = (EXAMPLES / "gemm_relu.py").read_text(encoding="utf-8")
     path = folder / "gemm_relu.py"
-    path.write_text(source.replace("T.gemm(A_shared, B_shared, C_local)", ASKED.replace("PRIORITY", str(priority))))
+    path.write_text(
+        source.replace("T.gemm(A_shared, B_shared, C_local)", ASKED.replace("PRIORITY", str(priority))),
+        encoding="utf-8",
+    )
     return path
 
 

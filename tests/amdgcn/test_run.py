@@ -41,7 +41,7 @@ def test_simulator_and_engine_agree_on_a_product(tmp_path: Path) -> None:
 def test_costs_are_printed_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest, report = portable("vector_add", "hip:gfx942", tmp_path), tmp_path / "report.json"
     assert main(["run", str(manifest), "--device", "sim", "--size", "N=2048", "--stats", "--json", str(report)]) == 0
-    (cost,) = json.loads(report.read_text())["costs"]
+    (cost,) = json.loads(report.read_text(encoding="utf-8"))["costs"]
     assert cost["waves"] == 8 and cost["global_bytes"] == 3 * 4 * 2048
     assert cost["measured"]["global_lines"] >= 3 * 4 * 2048 // 64
     assert sum(cost["instructions"].values()) == sum(cost["kinds"].values()) == cost["wave_instructions"]

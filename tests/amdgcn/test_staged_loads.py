@@ -64,7 +64,7 @@ int main() {
 
 def test_tiles_that_a_buffer_does_not_fit_are_addressed_one_by_one(gxx: str, headers: Path, tmp_path: Path) -> None:
     """The text has both ways; which one is asked at run time, where strides are known."""
-    (tmp_path / "reach.cpp").write_text(REACH)
+    (tmp_path / "reach.cpp").write_text(REACH, encoding="utf-8")
     flags = ["-std=c++17", "-DTL_WARP_SIZE=64", f"-I{headers}"]
     engine = [str(build_engine()), f"-Wl,-rpath,{build_engine().parent}"]
     subprocess.run([gxx, *flags, "reach.cpp", *engine, "-o", "reach"], cwd=tmp_path, check=True)

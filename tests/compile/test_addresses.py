@@ -18,7 +18,7 @@ def test_copies_of_a_column_of_chunks_share_an_address_of_the_thread(nvcc: str, 
     No address is in a uniform register: ptxas 13.0 and 13.5 encode `[R + UR]` beside a cache policy as an instruction
     that an H200 calls illegal.
     """
-    assert "tl::copy_async_once<" in COPIES.read_text()
+    assert "tl::copy_async_once<" in COPIES.read_text(encoding="utf-8")
     ptx, machine_code = compiled(nvcc, nvdisasm, COPIES, tmp_path)
     assert "createpolicy.fractional.L2::evict_first" in ptx and "L2::cache_hint" in ptx
     places = _PLACE.findall(machine_code)
@@ -45,8 +45,8 @@ def test_what_a_row_needs_is_computed_once_where_lanes_are_idle(nvcc: str, nvdis
     bindings = {"dim": 160, "block_M": 8, "threads": 128}
     (emitted,) = emit_text(ROOT / "examples/rmsnorm.py", kernel=None, target=find("cuda:sm_90a"), bindings=bindings)
     for name, content in emitted.files.items():
-        (tmp_path / name).write_text(content)
-    text = (tmp_path / "rmsnorm.cu").read_text()
+        (tmp_path / name).write_text(content, encoding="utf-8")
+    text = (tmp_path / "rmsnorm.cu").read_text(encoding="utf-8")
     assert "tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<4, 32>, 8, 2>" in text and "ragged(M)" in text
     _, machine_code = compiled(nvcc, nvdisasm, tmp_path / "rmsnorm.cu", tmp_path)
     assert machine_code.count("MUFU.RSQ") == 2

@@ -37,7 +37,7 @@ def device_functions(side: str) -> set[str]:
     """
     toolkit = ("standalone.h", "library.h")
     files = [path for path in sorted((HEADERS / "tl" / side).glob("*.h")) if path.name not in toolkit]
-    text = "\n".join(path.read_text() for path in files)
+    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
     text = re.sub(r"^namespace (hip|cuda) {$.*?^}  // namespace \1$", "", text, flags=re.MULTILINE | re.DOTALL)
     macros = "|".join(re.findall(r"#define (TL_\w+)\(name\b", text))
     defined = re.findall(rf"^(?:{macros})\((\w+)", text, re.MULTILINE)
@@ -53,7 +53,7 @@ def test_primitives_become_a_code_object(clang_hip: str, tmp_path: Path) -> None
 def test_emitted_text_becomes_a_code_object(text: Path, clang_hip: str, tmp_path: Path) -> None:
     code = tmp_path / f"{text.stem}.hsaco"
     code_object(clang_hip, text, code)
-    assert_no_spills(code, products="tl::gemm(" in text.read_text())
+    assert_no_spills(code, products="tl::gemm(" in text.read_text(encoding="utf-8"))
 
 
 def test_text_with_mma_says_what_to_do(clang_hip: str, tmp_path: Path) -> None:
@@ -84,5 +84,5 @@ REFUSED = ("ldmatrix_x2", "ldmatrix_x2_trans", "ldmatrix_x4", "ldmatrix_x4_trans
 def test_each_primitive_is_on_both_sides_or_has_a_reason() -> None:
     """What is written once, in headers/tl/common, is then on both; sm90/ and cdna/ are each maker's own."""
     assert device_functions("cuda") ^ device_functions("hip") == ONE_SIDED.keys()
-    refused = (HEADERS / "tl/hip/warp.h").read_text()
+    refused = (HEADERS / "tl/hip/warp.h").read_text(encoding="utf-8")
     assert all(f"TL_HIP_LACKS_LDMATRIX({name})" in refused for name in REFUSED)

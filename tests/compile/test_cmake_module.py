@@ -52,7 +52,7 @@ def test_kernels_are_emitted_at_build_time(
         (tmp_path / "user.cpp", '#include "scale.h"\n'),
     ):
         path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     script.chmod(0o755)
     assert main(["--cmakedir"]) == 0
     module = capsys.readouterr().out.strip()
@@ -67,9 +67,9 @@ def test_kernels_are_emitted_at_build_time(
     text = tmp_path / "build/tile2cu/engine/scale/scale.cu"
     assert not text.exists(), "configuring writes nothing"
     assert "tile2cu kernels/scale.py" in cmake("--build", "build")
-    assert "block = 256" in text.read_text() and "2.0f" in text.read_text()
-    assert '#line 10 "scale.py"' in text.read_text()
+    assert "block = 256" in text.read_text(encoding="utf-8") and "2.0f" in text.read_text(encoding="utf-8")
+    assert '#line 10 "scale.py"' in text.read_text(encoding="utf-8")
     assert "tile2cu kernels/scale.py" not in cmake("--build", "build"), "nothing changed"
-    (kernels / "shapes.py").write_text("FACTOR = 3.0\n")
+    (kernels / "shapes.py").write_text("FACTOR = 3.0\n", encoding="utf-8")
     assert "tile2cu kernels/scale.py" in cmake("--build", "build"), "an import has changed"
-    assert "3.0f" in text.read_text()
+    assert "3.0f" in text.read_text(encoding="utf-8")

@@ -167,10 +167,10 @@ def _compiles_clean(text: str, target: str, nvcc: str, tmp_path: Path) -> str:
     """The emitted text."""
     (emitted,) = emit_text(Path("small.py"), kernel=None, target=find(target), bindings={}, text=text)
     for name, content in emitted.files.items():
-        (tmp_path / name).write_text(content)
+        (tmp_path / name).write_text(content, encoding="utf-8")
     arch = find(target).arch.removeprefix("sm_")
     printed = compiles(nvcc_command(nvcc, arch, tmp_path / "small.cu", tmp_path / "small.o"))
     assert "warning" not in printed.lower()
     assert "Potential Performance Loss" not in printed
     assert all(bytes_used == ("0", "0", "0") for bytes_used in SPILL.findall(printed)), printed
-    return (tmp_path / "small.cu").read_text()
+    return (tmp_path / "small.cu").read_text(encoding="utf-8")

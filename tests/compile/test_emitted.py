@@ -72,7 +72,7 @@ def test_nvcc_compiles_without_warning_or_spill(text: Path, arch: str, nvcc: str
 def test_gxx_compiles_for_the_cpu(text: Path, gxx: str, tmp_path: Path) -> None:
     flags = ("-std=c++17", "-O1", "-fPIC", "-Wall", "-Wextra", "-Werror")
     command = (gxx, "-x", "c++", *flags, "-I", str(ROOT / "headers"), "-c", str(text), "-o", str(tmp_path / "kernel.o"))
-    plain = "#define TL_" not in text.read_text()  # else the headers say something else
+    plain = "#define TL_" not in text.read_text(encoding="utf-8")  # else the headers say something else
     headers = precompiled_headers(Build(compile=command, link=(), identity=find_gxx().version)) if plain else ()
     compiles([*command, *headers])
 

@@ -33,7 +33,7 @@ def needs_cdna(header: Path) -> bool:
 def compile_alone(command: list[str], header: Path, folder: Path, suffix: str) -> None:
     """Compiles a file that includes the header, twice: once for what it needs, once for its include guard."""
     source = folder / f"alone{suffix}"
-    source.write_text(f"#include <{name(header)}>\n" * 2)
+    source.write_text(f"#include <{name(header)}>\n" * 2, encoding="utf-8")
     done = subprocess.run([*command, f"-I{HEADERS}", str(source)], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr, done.stderr
@@ -72,7 +72,7 @@ def test_nvcc_for_sm_90a(nvcc: str, header: Path, tmp_path: Path) -> None:
 )
 def test_half_is_cudas_where_it_is_asked_for(nvcc: str, text: str, tmp_path: Path) -> None:
     source = tmp_path / "half.cu"
-    source.write_text(text)
+    source.write_text(text, encoding="utf-8")
     command = [*nvcc_command(nvcc, "80", tmp_path), f"-I{HEADERS}", str(source)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -81,7 +81,8 @@ def test_half_is_cudas_where_it_is_asked_for(nvcc: str, text: str, tmp_path: Pat
 def test_what_tensor_maps_are_told_is_numbered_as_in_cudas_header(nvcc: str, tmp_path: Path) -> None:
     """headers/tl/cuda/sm90/encode.h declares by itself what it uses of cuda.h, which costs nvcc 0.04 s or more."""
     source = tmp_path / "encode.cu"
-    source.write_text("""#include <tl/tl.h>
+    source.write_text(
+        """#include <tl/tl.h>
 #ifdef CUDA_VERSION
 #error cuda.h is read in vain
 #endif
@@ -100,7 +101,9 @@ template <class... P, class... Q> constexpr bool same(int (*)(P...), CUresult (*
   return (true && ... && (sizeof(P) == sizeof(Q) && std::is_pointer<P>::value == std::is_pointer<Q>::value));
 }
 static_assert(same(EncodeTensorMap(), decltype(&cuTensorMapEncodeTiled)()) && sizeof(CUresult) == sizeof(int));
-""")
+""",
+        encoding="utf-8",
+    )
     command = [*nvcc_command(nvcc, "90a", tmp_path), f"-I{HEADERS}", str(source)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -68,7 +68,7 @@ def test_registers_that_ptxas_gives_away_are_missed() -> None:
 
 def test_every_text_that_keeps_an_operand_is_among_these() -> None:
     rules = ("[pipeline.gemm.held-operand]", "_shared in registers")
-    texts = {path: path.read_text() for path in EMITTED.rglob("*.cu")}
+    texts = {path: path.read_text(encoding="utf-8") for path in EMITTED.rglob("*.cu")}
     keep = {
         str(path.relative_to(EMITTED).with_suffix("")) for path, text in texts.items() if any(r in text for r in rules)
     }
@@ -86,4 +86,4 @@ def compiled(nvcc: str, nvdisasm: str, text: Path, folder: Path) -> tuple[str, s
     disassembled = subprocess.run(
         [nvdisasm, "-c", str(folder / "text.cubin")], check=True, capture_output=True, text=True, timeout=300
     )
-    return ptx.read_text(), disassembled.stdout
+    return ptx.read_text(encoding="utf-8"), disassembled.stdout

@@ -43,12 +43,12 @@ def test_nvcc_takes_the_text(nvcc: str, text: Path, tmp_path: Path) -> None:
 def test_nvcc_takes_products_whose_blocks_share_loads(nvcc: str, by_hand: bool, tmp_path: Path) -> None:
     """Of clusters: the example, and a pipelined product."""
     file = ROOT / "examples/gemm_cluster.py" if by_hand else tmp_path / "gemm.py"
-    text = file.read_text() if by_hand else SHARED_LOADS
+    text = file.read_text(encoding="utf-8") if by_hand else SHARED_LOADS
     (emitted,) = emit_text(file, kernel=None, target=find("cuda:sm_90a"), bindings={}, text=text)
     for name, content in emitted.files.items():
-        (tmp_path / name).write_text(content)
+        (tmp_path / name).write_text(content, encoding="utf-8")
     (source,) = tmp_path.glob("*.cu")
-    assert ("tl::tma_copy(" if by_hand else "tl::tma_load_for(") in source.read_text()
+    assert ("tl::tma_copy(" if by_hand else "tl::tma_load_for(") in source.read_text(encoding="utf-8")
     compiles(nvcc, source, tmp_path)
     # Each becomes a MEMBAR.ALL.GPU: the user's barrier of the cluster at the start has one, and ours at the end.
     assert len(re.findall(r"\.release\.cluster|cluster\.arrive\.release", ptx_of(nvcc, source))) == 2 * by_hand

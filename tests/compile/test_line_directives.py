@@ -18,10 +18,10 @@ def test_an_error_names_the_python_line(compiler: str, tmp_path: Path, request: 
     example = ROOT / "examples" / "vector_add.py"
     assert main([str(example), "-o", str(tmp_path), "--line", "python"]) == 0
     text = tmp_path / "vector_add.cu"
-    body = text.read_text()
+    body = text.read_text(encoding="utf-8")
     assert body.count(" + B(") == 1
-    text.write_text(body.replace(" + B(", " + no_such_name + B("))
-    lines = example.read_text().splitlines()
+    text.write_text(body.replace(" + B(", " + no_such_name + B("), encoding="utf-8")
+    lines = example.read_text(encoding="utf-8").splitlines()
     python = next(number for number, line in enumerate(lines, 1) if "] + B[" in line)
     language = ["-x", "c++"] if compiler == "gxx" else ["-gencode=arch=compute_80,code=sm_80"]
     command = [path, *language, "-std=c++17", f"-I{ROOT / 'headers'}", "-c", str(text), "-o", str(tmp_path / "k.o")]

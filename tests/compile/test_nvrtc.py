@@ -61,7 +61,7 @@ def odd(N, block=128):
     ("example", "arch"), [("odd.py", "sm_80"), ("attention.py", "sm_90a"), ("chunk_state.py", "sm_90a")]
 )
 def test_vendored_folders(example: str, arch: str, options: list[str], nvrtc: Nvrtc, tmp_path: Path) -> None:
-    (tmp_path / "odd.py").write_text(ODD)
+    (tmp_path / "odd.py").write_text(ODD, encoding="utf-8")
     source = tmp_path / example if example == "odd.py" else ROOT / "examples" / example
     out = tmp_path / "out"
     assert main(["vendor", str(source), "--target", f"cuda:{arch}", "-o", str(out), *options]) == 0

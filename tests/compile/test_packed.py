@@ -42,10 +42,10 @@ def both(A: T.Tensor((M, K), {dtype!r}), B: T.Tensor((N, K), {dtype!r}), C: T.Te
 @pytest.mark.parametrize(("target", "arch"), [("cuda:sm_80", "80"), ("cuda:sm_80", "90a"), ("cuda:sm_90a", "90a")])
 @pytest.mark.parametrize("dtype", ["int4", "uint4"])
 def test_nvcc_compiles_without_warning(dtype: str, target: str, arch: str, nvcc: str, tmp_path: Path) -> None:
-    (tmp_path / "both.py").write_text(KERNEL.format(dtype=dtype))
+    (tmp_path / "both.py").write_text(KERNEL.format(dtype=dtype), encoding="utf-8")
     (emitted,) = emit_text(tmp_path / "both.py", kernel=None, target=find(target), bindings={})
     for name, content in emitted.files.items():
-        (tmp_path / name).write_text(content)
+        (tmp_path / name).write_text(content, encoding="utf-8")
     assert "warning" not in compiles(nvcc_command(nvcc, arch, tmp_path / "both.cu", tmp_path / "both.o")).lower()
 
 
@@ -83,8 +83,10 @@ def thin(A: T.Tensor((M, K // 2), {dtype!r}), E: T.Tensor((M, K // 16), "int16")
     ],
 )
 def test_sparse_products(target: str, arch: str, dtype: str, nvcc: str, tmp_path: Path) -> None:
-    (tmp_path / "thin.py").write_text(SPARSE.format(dtype=dtype, total="int32" if dtype == "int8" else "float32"))
+    (tmp_path / "thin.py").write_text(
+        SPARSE.format(dtype=dtype, total="int32" if dtype == "int8" else "float32"), encoding="utf-8"
+    )
     (emitted,) = emit_text(tmp_path / "thin.py", kernel=None, target=find(target), bindings={})
     for name, content in emitted.files.items():
-        (tmp_path / name).write_text(content)
+        (tmp_path / name).write_text(content, encoding="utf-8")
     assert "warning" not in compiles(nvcc_command(nvcc, arch, tmp_path / "thin.cu", tmp_path / "thin.o")).lower()

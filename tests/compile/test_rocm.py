@@ -35,7 +35,9 @@ def test_text_accepts_hips_own_headers(name: str, side: str, clang_hip: str, tmp
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     # That it was HIP's header: without it there is no such function.
-    source.write_text(source.read_text() + "\nauto* const asked = &hipGetDeviceCount;\n")
+    source.write_text(
+        source.read_text(encoding="utf-8") + "\nauto* const asked = &hipGetDeviceCount;\n", encoding="utf-8"
+    )
     assert subprocess.run(command, capture_output=True).returncode == 0
 
 
@@ -45,7 +47,7 @@ def test_a_test_is_built_for_a_gpu(clang_hip: str, tmp_path: Path) -> None:
     path = ROOT / "examples/row_softmax.py"
     (one,) = emit_text(path, kernel=None, target=find("hip:gfx942"), bindings={"N": 512}, look=look)
     for name, text in one.files.items():
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(text, encoding="utf-8")
     kernel = hip.rocm_build("row_softmax.hip", architecture="gfx942")
     rocm = next(path for path in hip.find_hip_library().parents if (path / "include" / "hip").is_dir())
     # As hipcc calls clang for a .cpp file, but for its device half: there is nothing for a device in it.

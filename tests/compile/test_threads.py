@@ -57,10 +57,10 @@ def among_threads(M, N):
 
 def emitted(folder: Path, target: str, votes: str) -> Path:
     source = folder / "threads.py"
-    source.write_text(KERNEL.format(votes=votes))
+    source.write_text(KERNEL.format(votes=votes), encoding="utf-8")
     (made,) = tile2cu.emit(source, target=target).values()
     for name, text in made.files.items():
-        (folder / name).write_text(text)
+        (folder / name).write_text(text, encoding="utf-8")
     return folder / f"among_threads{made.suffix}"
 
 
@@ -88,10 +88,10 @@ def early(A: T.Tensor((64, 64), "float32"), B: T.Tensor((64, 64), "float32")):
 
 def test_kernels_that_start_early(nvcc: str, tmp_path: Path) -> None:
     source = tmp_path / "early.py"
-    source.write_text(EARLY)
+    source.write_text(EARLY, encoding="utf-8")
     (made,) = tile2cu.emit(source, target="cuda:sm_90a").values()
     for name, text in made.files.items():
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(text, encoding="utf-8")
     command = nvcc_command(nvcc, "90a", tmp_path / f"early{made.suffix}", tmp_path / "kernel.o")
     assert "warning" not in compiles(command).lower()
 
@@ -149,10 +149,10 @@ BY_THREADS = {
 @pytest.mark.parametrize(("arch", "parts"), [("80", BY_THREADS), ("90a", BY_TMA)])
 def test_groups_for_nvidia(arch: str, parts: dict[str, str], nvcc: str, tmp_path: Path) -> None:
     source = tmp_path / "groups.py"
-    source.write_text(GROUPS.format(**parts))
+    source.write_text(GROUPS.format(**parts), encoding="utf-8")
     (made,) = tile2cu.emit(source, target=f"cuda:sm_{arch}").values()
     for name, text in made.files.items():
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(text, encoding="utf-8")
     printed = compiles(nvcc_command(nvcc, arch, tmp_path / "work_in_groups.cu", tmp_path / "kernel.o"))
     assert "warning" not in printed.lower()
 

@@ -68,7 +68,7 @@ def nvcc_compiles(nvcc: str, folder: Path, text: str, arch: str, out: Path, *mor
     ],
 )
 def test_nvcc_compiles_the_folder_alone(example: str, arch: str, options: list[str], nvcc: str, tmp_path: Path) -> None:
-    (tmp_path / "odd.py").write_text(ODD)
+    (tmp_path / "odd.py").write_text(ODD, encoding="utf-8")
     source = EXAMPLES / example if (EXAMPLES / example).exists() else tmp_path / example
     folder = vendored(tmp_path / "out", source, "--target", f"cuda:sm_{arch}", *options)
     for text in (folder / "kernels").glob("*.cu"):
@@ -77,14 +77,14 @@ def test_nvcc_compiles_the_folder_alone(example: str, arch: str, options: list[s
 
 @pytest.mark.parametrize("example", ["odd.py", "attention.py"])
 def test_the_headers_kept_are_enough_on_the_cpu(example: str, gxx: str, tmp_path: Path) -> None:
-    (tmp_path / "odd.py").write_text(ODD)
+    (tmp_path / "odd.py").write_text(ODD, encoding="utf-8")
     source = EXAMPLES / example if (EXAMPLES / example).exists() else tmp_path / example
     binding = "is_causal=True" if example == "attention.py" else "N=512"
     folder = vendored(tmp_path / "out", source, "--with-cpu", "-D", binding)
     (text,) = (folder / "kernels").glob("*.cu")
     flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{folder / 'include'}"]
     run(gxx, "-x", "c++", *flags, text)
-    (tmp_path / "main.c").write_text(f'#include "{text.stem}.h"\n')
+    (tmp_path / "main.c").write_text(f'#include "{text.stem}.h"\n', encoding="utf-8")
     run(gxx, "-x", "c", "-std=c99", "-pedantic", *flags[1:], f"-I{folder / 'kernels'}", tmp_path / "main.c")
 
 
@@ -99,7 +99,7 @@ def test_clang_compiles_the_folder_alone_for_amd(options: list[str], clang_hip: 
 
 def test_a_launchers_header_needs_no_other_beside_a_single_header(gxx: str, tmp_path: Path) -> None:
     folder = vendored(tmp_path / "out", EXAMPLES / "vector_add.py", "--single-header")
-    (tmp_path / "both.c").write_text('#include "vector_add.h"\n#include "vector_add.h"\n')
+    (tmp_path / "both.c").write_text('#include "vector_add.h"\n#include "vector_add.h"\n', encoding="utf-8")
     flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-fsyntax-only"]
     run(gxx, "-x", "c", *flags, f"-I{folder / 'kernels'}", tmp_path / "both.c")
     assert [path.name for path in (folder / "include/tl").iterdir()] == ["tl.h"]
@@ -111,7 +111,9 @@ def test_two_versions_live_in_one_binary(nvcc: str, gxx: str, tmp_path: Path, mo
     headers = tmp_path / "headers"
     run("cp", "-r", ROOT / "headers", headers)
     launch = headers / "tl/common/launch.h"
-    launch.write_text(launch.read_text().replace("return TL_OK;", "return TL_OK + 0;"))
+    launch.write_text(
+        launch.read_text(encoding="utf-8").replace("return TL_OK;", "return TL_OK + 0;"), encoding="utf-8"
+    )
     monkeypatch.setattr("tile2cu_runtime.paths.headers_dir", lambda: headers)
     second = vendored(tmp_path / "second", EXAMPLES / "row_softmax.py", "-D", "N=512")
     symbols = []
@@ -128,15 +130,18 @@ def test_two_versions_live_in_one_binary(nvcc: str, gxx: str, tmp_path: Path, mo
 
 @pytest.mark.needs("cmake")
 def test_its_cmake_builds_for_a_gpu(nvcc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    (tmp_path / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     vendored(tmp_path / "out")
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.18)\nproject(engine LANGUAGES CXX)\nadd_subdirectory(out)\n"
         "add_library(engine STATIC main.cpp)\n"
-        "target_link_libraries(engine tile2cu_kernels_sm_80 tile2cu_kernels_sm_90a)\n"
+        "target_link_libraries(engine tile2cu_kernels_sm_80 tile2cu_kernels_sm_90a)\n",
+        encoding="utf-8",
     )
-    (tmp_path / "main.cpp").write_text('#include "sm_80/vector_add.h"\n#include "sm_90a/vector_add.h"\n')
+    (tmp_path / "main.cpp").write_text(
+        '#include "sm_80/vector_add.h"\n#include "sm_90a/vector_add.h"\n', encoding="utf-8"
+    )
     run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_CUDA_COMPILER={nvcc}", cwd=tmp_path)
     run("cmake", "--build", "build", "-j", "2", cwd=tmp_path)
     assert (tmp_path / "build/out/libtile2cu_kernels_sm_90a.a").exists()
@@ -172,17 +177,18 @@ int main() {
 @pytest.mark.needs("cmake")
 def test_its_cmake_builds_for_a_cpu_with_checks(gxx: str, tmp_path: Path) -> None:
     folder = vendored(tmp_path / "out", EXAMPLES / "vector_add.py", "--with-cpu")
-    declared = re.search(r"vector_add\(([^)]*)\);", (folder / "kernels/vector_add.h").read_text())
+    declared = re.search(r"vector_add\(([^)]*)\);", (folder / "kernels/vector_add.h").read_text(encoding="utf-8"))
     assert declared
     rest = ["0" if "size_t" in each else "nullptr" for each in declared[1].split(",")[4:]]
     main_text = MAIN.replace("ARGUMENTS", "".join(f", {each}" for each in rest))
-    (tmp_path / "sound.cpp").write_text(main_text.replace("BIT", "1"))
-    (tmp_path / "faulty.cpp").write_text(main_text.replace("BIT", "0"))
+    (tmp_path / "sound.cpp").write_text(main_text.replace("BIT", "1"), encoding="utf-8")
+    (tmp_path / "faulty.cpp").write_text(main_text.replace("BIT", "0"), encoding="utf-8")
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.18)\nproject(engine LANGUAGES CXX)\n"
         "set(TILE2CU_CPU ON)\nset(TILE2CU_CHECK ON)\nadd_subdirectory(out)\n"
         "add_executable(sound sound.cpp)\ntarget_link_libraries(sound tile2cu_kernels)\n"
-        "add_executable(faulty faulty.cpp)\ntarget_link_libraries(faulty tile2cu_kernels)\n"
+        "add_executable(faulty faulty.cpp)\ntarget_link_libraries(faulty tile2cu_kernels)\n",
+        encoding="utf-8",
     )
     run("cmake", "-S", ".", "-B", "build", "-DCMAKE_POLICY_DEFAULT_CMP0077=NEW", cwd=tmp_path)
     run("cmake", "--build", "build", "-j", "2", cwd=tmp_path)

@@ -38,7 +38,7 @@ def collect(corpus: Path, out: Path, target_name: str) -> None:
     from tests.conformance import run_kernel as running
     from tile2cu.targets import find
 
-    tables = json.loads(Path(__file__).with_name("status.json").read_text())
+    tables = json.loads(Path(__file__).with_name("status.json").read_text(encoding="utf-8"))
     statuses = tables.get(target_name, tables["cuda:sm_80"])
     right = [name for name, status in sorted(statuses.items()) if status == "correct"]
     for number, name in enumerate(right):
@@ -94,7 +94,7 @@ def _keep(program: Any, emitted: Any, folder: Path, name: str, seconds: float) -
             "strides": {key: list(exact[key].strides) for key in expected},
             "types": {key: types[key].name for key in expected},
         }
-        (folder / _VALUES).write_text(json.dumps(about))
+        (folder / _VALUES).write_text(json.dumps(about), encoding="utf-8")
         return True
     return False
 
@@ -117,7 +117,7 @@ def run(out: Path, nvcc: str, arch: str) -> None:
             error = done.stderr.strip().splitlines()[-1:] if done.returncode else []
         except subprocess.TimeoutExpired:
             error = [f"it ran for {RUN_SECONDS} seconds"]
-        (folder / "error").write_text("".join(error))
+        (folder / "error").write_text("".join(error), encoding="utf-8")
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(one, folders))
@@ -154,7 +154,7 @@ class _Gpu:
 def one(folder: Path, nvcc: str, arch: str) -> None:
     """Builds and runs the kernel of one folder in this process: a fault of the GPU ends the process's use of it."""
     (text,) = prebuilt.texts(folder)
-    numbers = json.loads((folder / _VALUES).read_text())["numbers"]
+    numbers = json.loads((folder / _VALUES).read_text(encoding="utf-8"))["numbers"]
     kernel = prebuilt.build(text, arch=arch, out=folder, nvcc=nvcc)
     gpu, arguments = _Gpu(), np.load(folder / "arguments.npz")
     memory = {tensor["name"]: gpu.put(arguments[tensor["name"]]) for tensor in text.tensors}
@@ -182,8 +182,12 @@ def compare(out: Path) -> Iterator[tuple[str, str]]:
     from tile2cu.core.dtype import BY_NAME
 
     for path in sorted(out.rglob(_VALUES)):
-        about: Mapping[str, Any] = json.loads(path.read_text())
-        error = (path.parent / "error").read_text() if (path.parent / "error").is_file() else "it was not run"
+        about: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        error = (
+            (path.parent / "error").read_text(encoding="utf-8")
+            if (path.parent / "error").is_file()
+            else "it was not run"
+        )
         if error:
             yield about["name"], error
             continue

@@ -34,9 +34,9 @@ if __name__ == "__main__":
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A corpus of three files: one that is emitted, one that is refused, one without kernels."""
-    (tmp_path / "good.py").write_text(KERNEL.format(name="keep", more="pass"))
-    (tmp_path / "bad.py").write_text(KERNEL.format(name="shuffle", more="T.tma_gather4()"))
-    (tmp_path / "other.py").write_text("print('no kernel here')\n")
+    (tmp_path / "good.py").write_text(KERNEL.format(name="keep", more="pass"), encoding="utf-8")
+    (tmp_path / "bad.py").write_text(KERNEL.format(name="shuffle", more="T.tma_gather4()"), encoding="utf-8")
+    (tmp_path / "other.py").write_text("print('no kernel here')\n", encoding="utf-8")
     return tmp_path
 
 
@@ -50,9 +50,13 @@ def test_each_kernel_has_a_row(folder: Path) -> None:
 
 
 def test_what_no_driver_of_the_file_says_may_be_given(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (folder / "open.py").write_text(KERNEL.format(name="free", more="pass").partition("if __name__")[0])
+    (folder / "open.py").write_text(
+        KERNEL.format(name="free", more="pass").partition("if __name__")[0], encoding="utf-8"
+    )
     assert [row.status for row in survey(folder, find("cuda:sm_80"), only="open.py")] == ["refused T2C-F006"]
-    (folder / "given.json").write_text('{"open.py::free": {"block_M": 32}, "en.py::free": {"block_M": "x"}}')
+    (folder / "given.json").write_text(
+        '{"open.py::free": {"block_M": 32}, "en.py::free": {"block_M": "x"}}', encoding="utf-8"
+    )
     monkeypatch.setattr("tests.conformance.drivers.GIVEN", folder / "given.json")
     assert [row.status for row in survey(folder, find("cuda:sm_80"), only="open.py")] == ["emitted"]
 

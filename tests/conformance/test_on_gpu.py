@@ -32,7 +32,7 @@ def leave(folder: Path, change: float) -> None:
     expected = dict(np.load(folder / "expected.npz"))
     expected["Y"].view(np.float16)[5] += change
     np.savez(folder / "actual.npz", **expected)
-    (folder / "error").write_text("")
+    (folder / "error").write_text("", encoding="utf-8")
 
 
 def test_results_are_compared(folder: Path) -> None:
@@ -62,7 +62,7 @@ def test_rows_of_strided_tensors_lie_apart(tmp_path: Path) -> None:
 
 
 def test_a_fault_of_the_run_is_told(folder: Path) -> None:
-    (folder / "error").write_text("LaunchError: tl_status 4")
+    (folder / "error").write_text("LaunchError: tl_status 4", encoding="utf-8")
     assert list(on_gpu.compare(folder.parents[1])) == [("double", "LaunchError: tl_status 4")]
 
 

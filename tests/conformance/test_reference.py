@@ -19,7 +19,7 @@ RNG = np.random.default_rng(0)
 
 def example(name: str, **bindings: object) -> Program:
     path = EXAMPLES / name
-    (program,) = programs(path, path.read_text(), bindings=bindings)
+    (program,) = programs(path, path.read_text(encoding="utf-8"), bindings=bindings)
     return program
 
 

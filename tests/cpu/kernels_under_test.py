@@ -63,7 +63,7 @@ class Library:
 
     @cached_property
     def _anchors(self) -> dict[str, int]:
-        lines = enumerate(self.source.read_text().splitlines(), start=1)
+        lines = enumerate(self.source.read_text(encoding="utf-8").splitlines(), start=1)
         return {match[1]: number for number, text in lines if (match := re.search(r"// @(\w+)$", text))}
 
 

@@ -15,7 +15,7 @@ def test_engine_sources_have_no_warnings(gxx: str, root: Path, tmp_path: Path) -
     """What they include is precompiled: reading it took two thirds of the time."""
     engine = root / "runtime" / "tile2cu_runtime" / "engine"
     common = tmp_path / "common.h"
-    common.write_text('#include "worker.h"\n')
+    common.write_text('#include "worker.h"\n', encoding="utf-8")
     folders = ["-I", str(root / "headers"), "-I", str(engine)]
     subprocess.run([gxx, "-x", "c++-header", *WARNINGS, *folders, str(common)], check=True)
     sources = sorted(engine.glob("*.cpp"))
@@ -30,13 +30,13 @@ def test_each_host_header_stands_alone(gxx: str, headers: Path, folder: str, tmp
     sources = []
     for name in names:
         sources.append(tmp_path / f"{name}.cpp")
-        sources[-1].write_text(f"#include <tl/{folder}/{name}>\n#include <tl/{folder}/{name}>\n")
+        sources[-1].write_text(f"#include <tl/{folder}/{name}>\n#include <tl/{folder}/{name}>\n", encoding="utf-8")
     subprocess.run([gxx, *STRICT, "-I", str(headers), *map(str, sources)], check=True)
 
 
 def test_engine_header_is_plain_c(gxx: str, headers: Path, tmp_path: Path) -> None:
     source = tmp_path / "engine.c"
-    source.write_text("#include <tl/host/engine.h>\n")
+    source.write_text("#include <tl/host/engine.h>\n", encoding="utf-8")
     command = [gxx, "-x", "c", "-std=c99", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-I", str(headers)]
     subprocess.run([*command, str(source)], check=True)
 

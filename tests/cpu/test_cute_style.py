@@ -101,7 +101,7 @@ def printed_by_cute(gxx: str, cuda: Path) -> list[list[int]]:
         )
     include = [flag for path in (cutlass_include(), cuda, cuda / "cccl") for flag in ("-I", str(path))]
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "layouts.cpp").write_text(PROGRAM.replace("BODY", "\n".join(body)))
+        Path(folder, "layouts.cpp").write_text(PROGRAM.replace("BODY", "\n".join(body)), encoding="utf-8")
         command = [gxx, "-std=c++17", "-w", "-O0", *include, "layouts.cpp", "-o", "layouts"]
         subprocess.run(command, cwd=folder, check=True)
         printed = subprocess.run([Path(folder, "layouts")], capture_output=True, check=True, text=True).stdout

@@ -60,7 +60,7 @@ def quick_load(emitted: Emitted, folder: Path, schedules: tuple[str, ...]) -> Ke
     run_compiler((*build.compile, *precompiled_headers(build)), folder, manifest.text_file)
     load_engine()
     library = folder / "kernel.so"
-    (folder / "export.c").write_text(_EXPORT.format(entry=manifest.entry))
+    (folder / "export.c").write_text(_EXPORT.format(entry=manifest.entry), encoding="utf-8")
     run_compiler(
         (build.compile[0], "-shared", OBJECT, "-x", "c", "export.c", "-o", str(library)), folder, "the library"
     )

@@ -51,6 +51,6 @@ def test_rules_that_are_named_are_there(page: Path) -> None:
 def test_the_example_for_hopper_is_the_kernels_text() -> None:
     """Comments are shortened there, and lines left out."""
     for language, shown in CODE.findall((ROOT / "docs/hopper.md").read_text("utf-8"))[:2]:
-        source = " ".join((ROOT / SHOWN[language]).read_text().split())
+        source = " ".join((ROOT / SHOWN[language]).read_text(encoding="utf-8").split())
         lines = [line.partition("  //")[0].strip() for line in shown.splitlines()]
         assert [line for line in lines if not line.startswith("//") and line not in source] == []

@@ -20,9 +20,9 @@ def test_emitted_is_current(golden: Golden, update_emitted: bool) -> None:
         place = EMITTED / name
         if update_emitted:
             place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(text)
+            place.write_text(text, encoding="utf-8")
         assert place.exists(), f"emitted/{name} is missing: run pytest tests/golden --update-emitted"
-        assert place.read_text() == text, _difference(place, text)
+        assert place.read_text(encoding="utf-8") == text, _difference(place, text)
 
 
 def test_nothing_else_lies_in_emitted(update_emitted: bool) -> None:
@@ -41,7 +41,7 @@ def test_nothing_else_lies_in_emitted(update_emitted: bool) -> None:
     ids=lambda path: str(path.relative_to(EMITTED)),
 )
 def test_a_reviewer_can_read_it(path: Path) -> None:
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     assert text.isascii()
     assert max(len(line) for line in text.splitlines()) <= 120
     assert "asm" not in text and "reinterpret_cast" not in text and "#define" not in text
@@ -51,6 +51,10 @@ def test_a_reviewer_can_read_it(path: Path) -> None:
 
 def _difference(place: Path, text: str) -> str:
     lines = difflib.unified_diff(
-        place.read_text().splitlines(), text.splitlines(), str(place.relative_to(ROOT)), "emitted now", lineterm=""
+        place.read_text(encoding="utf-8").splitlines(),
+        text.splitlines(),
+        str(place.relative_to(ROOT)),
+        "emitted now",
+        lineterm="",
     )
     return "\n".join(["what is emitted has changed; if that is meant, run with --update-emitted:", *list(lines)[:60]])

@@ -56,8 +56,8 @@ def test_the_vendored_kernels_are_current(update_emitted: bool) -> None:
         for path in KERNELS.iterdir():
             path.unlink()
         for name, text in wanted.items():
-            (KERNELS / name).write_text(text)
-    found = {path.name: path.read_text() for path in KERNELS.iterdir()}
+            (KERNELS / name).write_text(text, encoding="utf-8")
+    found = {path.name: path.read_text(encoding="utf-8") for path in KERNELS.iterdir()}
     assert sorted(found) == sorted(wanted)
     stale = [name for name, text in wanted.items() if found[name] != text]
     assert not stale, "run: pytest tests/golden --update-emitted"

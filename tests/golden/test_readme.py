@@ -14,12 +14,12 @@ SOURCES = {"python": ROOT / "examples/gemm_relu.py", "cuda": ROOT / "emitted/cud
 
 
 def first_screens() -> str:
-    return README.read_text().partition("## Use")[0]
+    return README.read_text(encoding="utf-8").partition("## Use")[0]
 
 
 def current(language: str, shown: str) -> str:
     """What the source has now from the excerpt's first line to its last, moved to the left margin."""
-    lines = SOURCES[language].read_text().splitlines()
+    lines = SOURCES[language].read_text(encoding="utf-8").splitlines()
     first, last = (shown.splitlines()[end].strip() for end in (0, -1))
     stripped = [line.strip() for line in lines]
     assert {first, last} <= set(stripped), f"the ends of the excerpt are no longer in {SOURCES[language].name}"
@@ -34,22 +34,24 @@ def test_excerpts_are_what_the_files_have(update_emitted: bool) -> None:
     for language, shown in EXCERPT.findall(first_screens()):
         now = current(language, shown)
         if update_emitted:
-            README.write_text(README.read_text().replace(shown, now))
+            README.write_text(README.read_text(encoding="utf-8").replace(shown, now), encoding="utf-8")
         else:
             assert shown == now, "run: pytest tests/golden --update-emitted"
 
 
 def test_how_long_the_text_is_said_to_be(update_emitted: bool) -> None:
     said = re.search(r"within the (\d+) lines of", first_screens())
-    lines = len(SOURCES["cuda"].read_text().splitlines())
+    lines = len(SOURCES["cuda"].read_text(encoding="utf-8").splitlines())
     assert said is not None
     if update_emitted:
-        README.write_text(README.read_text().replace(said[0], f"within the {lines} lines of"))
+        README.write_text(
+            README.read_text(encoding="utf-8").replace(said[0], f"within the {lines} lines of"), encoding="utf-8"
+        )
     else:
         assert int(said[1]) == lines, "run: pytest tests/golden --update-emitted"
 
 
 def test_commands_name_files_that_exist() -> None:
     for name in ("examples/quickstart.py", "examples/gemm_relu.py", "test", "docs/errors.md", "docs/architecture.md"):
-        assert name in README.read_text()
+        assert name in README.read_text(encoding="utf-8")
         assert (ROOT / name).is_file()

@@ -29,7 +29,7 @@ def _changed() -> list[str]:
         except (Tile2CuError, LookupError, AssertionError) as error:
             found.append(f"{golden.folder}/{golden.example}: {error!r}")
             continue
-        found += [name for name, text in files.items() if (ROOT / "emitted" / name).read_text() != text]
+        found += [name for name, text in files.items() if (ROOT / "emitted" / name).read_text(encoding="utf-8") != text]
     return found
 
 

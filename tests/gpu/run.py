@@ -56,7 +56,9 @@ def main() -> int:
     options = parser.parse_args()
     rows = run(options.folder, options.device, options.nvcc)
     options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "results.json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
+    (options.out / "results.json").write_text(
+        json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8"
+    )
     for row in rows:
         answer = "refused, as its text says" if row.refused else row.wrong or "ok"
         print(f"{row.kernel:32} {row.data:8} {row.sizes!s:48} error {row.error:.2e}  {answer}")
@@ -64,7 +66,7 @@ def main() -> int:
     wrong = [f"{kernel}: no size that it takes was tried" for kernel in sorted(only_refused)]
     wrong += [f"{row.kernel} {row.sizes}: {row.wrong}" for row in rows if row.wrong]
     if options.expect:
-        wrong += disagreements(rows, json.loads(options.expect.read_text()))
+        wrong += disagreements(rows, json.loads(options.expect.read_text(encoding="utf-8")))
     print(f"{len(rows)} comparisons, {len(wrong)} wrong", *wrong, sep="\n  ")
     return 1 if wrong or not rows else 0
 

@@ -53,6 +53,6 @@ def load_body(
         statements=body,
     )
     path = folder / "small.py"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     options = {"schedules": ("round-robin", "reverse", "shuffle")} if check and device == "cpu" else {}
     return tile2cu.load(path, device=device, target=target, check=check, options=options, **bindings)

@@ -71,7 +71,7 @@ def test_queries_behind_cached_keys(tmp_path: Path) -> None:
 
     Those are left out here: a maximum of nothing is minus infinity, and their results are no numbers.
     """
-    text = (EXAMPLES / "attention.py").read_text()
+    text = (EXAMPLES / "attention.py").read_text(encoding="utf-8")
     visible = "bx * block_M + i >= k * block_N + j"
     mask = f"acc_s[i, j] = T.if_then_else({visible}, 0, -T.infinity(accum_dtype))"
     indent = "\n" + 24 * " "
@@ -86,7 +86,7 @@ def test_queries_behind_cached_keys(tmp_path: Path) -> None:
     for old, new in changes.items():
         assert text.count(old) == 1
         text = text.replace(old, new)
-    (tmp_path / "attention_cached.py").write_text(text)
+    (tmp_path / "attention_cached.py").write_text(text, encoding="utf-8")
     tile = {"block_M": 192, "block_N": 80, "threads": 384}
     kernel = load(str(tmp_path / "attention_cached.py"), kernel="attention", dim=64, is_causal=True, **HOPPER | tile)
     assert "const int q_idx" in kernel.source, "names that a mask gives to what it compares are kept"
@@ -146,13 +146,13 @@ def test_packed_sequences_by_blocks_that_stay(causal: bool, staged: bool, tmp_pa
     """Whole blocks of queries leave by TMA, which must not write to the next sequence's rows; with a result that the
     kernel stages by hand, too. Of the last lengths 1,194 of 1,200 tiles are idle.
     """
-    text = (EXAMPLES / "attention_varlen.py").read_text()
+    text = (EXAMPLES / "attention_varlen.py").read_text(encoding="utf-8")
     if staged:
         by_hand = "O_shared = T.alloc_shared((block_M, dim), dtype)\n            T.copy(acc_o, O_shared)\n            "
         text = text.replace("= acc_o[i, j]\n", "= O_shared[i, j]\n")
         text = text.replace(store := text[text.rindex("for i, j in T.Parallel") :], by_hand + store)
     assert text.count("O_shared") == 3 * staged
-    (tmp_path / "attention_varlen.py").write_text(text)
+    (tmp_path / "attention_varlen.py").write_text(text, encoding="utf-8")
     kernel = load(str(tmp_path / "attention_varlen.py"), dim=128, block_N=128, is_causal=causal, **HOPPER)
     assert "queue.deal(work_tile, idle)" in kernel.source and "O_shared;" not in kernel.source
     assert "tl::staying_blocks" in kernel.source and "tl::tma_store_start<" in kernel.source

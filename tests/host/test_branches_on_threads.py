@@ -211,13 +211,14 @@ def test_the_engine_finds_a_barrier_that_the_user_left_out(tmp_path: Path) -> No
 
 def _scattered(folder: Path, configs: str, given: str, barrier: str) -> Kernel:
     path = folder / "scattered.py"
-    path.write_text(OWN_BARRIERS.format(configs=configs, given=given, barrier=barrier))
+    path.write_text(OWN_BARRIERS.format(configs=configs, given=given, barrier=barrier), encoding="utf-8")
     return tile2cu.load(path, device="cpu", target="cuda:sm_80", check=True, n=256)
 
 
 def test_a_kernel_of_as_many_threads_as_a_group_stands_beside_one_of_groups(tmp_path: Path) -> None:
     path = tmp_path / "halves.py"
-    path.write_text("""
+    path.write_text(
+        """
 import tilelang
 import tilelang.language as T
 
@@ -245,7 +246,9 @@ def halves(M):
                 Y[bx * 64 + i, j] = S[63 - i, j]
 
     return main
-""")
+""",
+        encoding="utf-8",
+    )
     kernel = tile2cu.load(path, device="cpu", target="cuda:sm_80", check=True, M=128)
     x = RNG.integers(-9, 10, (128, 64)).astype(np.float32)
     turned = x.reshape(2, 64, 64).transpose(0, 2, 1) + (np.arange(64) >= 32)
@@ -370,7 +373,7 @@ def reversed_rows(n):
 def test_groups_meet_where_the_user_writes_all_barriers(target: str, tmp_path: Path) -> None:
     """From a place in each of the arms; that they are the user's says the jit function around the factory."""
     path = tmp_path / "meeting.py"
-    path.write_text(MEETING)
+    path.write_text(MEETING, encoding="utf-8")
     options = {"schedules": ("round-robin", "reverse", "shuffle")}
     kernel = tile2cu.load(path, device="cpu", target=target, check=True, options=options, n=5, threads=256)
     assert kernel.manifest.entry == "reversed_rows"
@@ -430,7 +433,7 @@ def parts(rows):
 def test_each_thread_finds_what_it_copied_to_a_part_of_a_row(tmp_path: Path) -> None:
     """Pieces of 16 bytes, where the part starts at such: no barrier stands between a thread and what it reads."""
     path = tmp_path / "parts.py"
-    path.write_text(PARTS)
+    path.write_text(PARTS, encoding="utf-8")
     kernel = tile2cu.load(path, device="cpu", target="cuda:sm_80", check=True)
     assert "tl::rows<512, tl::RowStart<16>>(S, part * 768)" in kernel.source
     x = RNG.integers(-9, 10, (3, 1024)).astype(np.float16)
@@ -475,7 +478,7 @@ def laid_out(rows, by):
 def test_who_relies_on_a_layout_of_his_own_gets_barriers(by: str, factor: int, tmp_path: Path) -> None:
     """Which thread moves what is chosen here: where the user says it, others wait for what they read."""
     path = tmp_path / "laid_out.py"
-    path.write_text(LAID_OUT)
+    path.write_text(LAID_OUT, encoding="utf-8")
     kernel = tile2cu.load(path, device="cpu", target="cuda:sm_80", check=True, rows=3, by=by)
     x = RNG.integers(-9, 10, (3, 4, 64)).astype(np.float16)
     np.testing.assert_array_equal(kernel(x), x * factor)

@@ -47,7 +47,7 @@ int main(void) {
 
 @pytest.mark.parametrize(("target", "rows"), [("sm_80", "TL_OK"), ("sm_90a", "TL_NOT_SUPPORTED")])
 def test_a_c_program_calls_a_kernel(gxx: str, target: str, rows: str, tmp_path: Path) -> None:
-    (tmp_path / "caller.c").write_text(CALLER)
+    (tmp_path / "caller.c").write_text(CALLER, encoding="utf-8")
     folder, engine = ROOT / "emitted/cuda" / target, build_engine()
     includes = [f"-I{ROOT / 'headers'}", f"-I{folder}"]
     caller = [gxx, "-x", "c", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-DROWS={rows}", "-c", "caller.c"]

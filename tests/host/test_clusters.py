@@ -46,7 +46,7 @@ def load(
         arguments=arguments, params=params, grid=grid, threads=threads, cluster=cluster, blocks=blocks,
         body=indent(body.strip("\n"), " " * 12),
     )  # fmt: skip
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     return tile2cu.load(path, device="cpu", target=target, check=True, **bindings)
 
 
@@ -293,8 +293,10 @@ def test_the_example_shares_its_loads(cluster: int) -> None:
 
 def test_the_engine_finds_loads_of_the_example_into_slots_in_use(tmp_path: Path) -> None:
     """Consumers that tell only their own block, as often as a slot asks for."""
-    text = EXAMPLE.read_text().replace("T.mbarrier_arrive(released[slot], rank)", "T.mbarrier_arrive(released[slot])")
-    (tmp_path / "gemm_cluster.py").write_text(text)
+    text = EXAMPLE.read_text(encoding="utf-8").replace(
+        "T.mbarrier_arrive(released[slot], rank)", "T.mbarrier_arrive(released[slot])"
+    )
+    (tmp_path / "gemm_cluster.py").write_text(text, encoding="utf-8")
     sizes = {"block_M": 128, "block_N": 64, "block_K": 64, "stages": 2}
     kernel = tile2cu.load(tmp_path / "gemm_cluster.py", device="cpu", target="cuda:sm_90a", check=True, **sizes)
     a, b, _ = product_operands(130, 136, 400)
@@ -352,9 +354,9 @@ def test_the_engine_finds_what_is_wrong_with_a_shared_ring(mutation: str, tmp_pa
     grid = "T.ceildiv(N, 256) * 2, T.ceildiv(M, 128)"
     kernel = load(tmp_path, PLAIN, **{**GEMM_OF, "grid": grid, "threads": 128})
     for file in kernel.folder.glob("clustered.*"):
-        text = file.read_text()
+        text = file.read_text(encoding="utf-8")
         assert file.suffix != ".cu" or text.count(before) == 1
-        (tmp_path / file.name).write_text(text.replace(before, after))
+        (tmp_path / file.name).write_text(text.replace(before, after), encoding="utf-8")
     wrong = load_kernel(tmp_path / "clustered.cu", device="cpu", check=True)
     with pytest.raises(CheckError, match=match):
         wrong(*product_operands(128, 256, 200))
@@ -365,8 +367,10 @@ def test_the_engine_finds_a_producer_that_does_not_stay(tmp_path: Path, monkeypa
     headers = Path(shutil.copytree(paths.headers_dir(), tmp_path / "headers"))
     file = headers / "tl/common/sm90/tma_pipeline.h"
     stays = "for (int k = tiles < stages ? 0 : tiles - stages; k < tiles; ++k)"
-    assert file.read_text().count(stays) == 1
-    file.write_text(file.read_text().replace(stays, "for (int k = tiles; k < tiles; ++k)"))
+    assert file.read_text(encoding="utf-8").count(stays) == 1
+    file.write_text(
+        file.read_text(encoding="utf-8").replace(stays, "for (int k = tiles; k < tiles; ++k)"), encoding="utf-8"
+    )
     monkeypatch.setattr(paths, "headers_dir", lambda: headers)
     grid = "T.ceildiv(N, 256) * 2, T.ceildiv(M, 128)"
     kernel = load(tmp_path, PLAIN, **{**GEMM_OF, "grid": grid, "threads": 128})

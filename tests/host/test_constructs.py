@@ -517,7 +517,7 @@ kernel = outer(3)("large")
 @pytest.mark.parametrize("op", ["max", "sum"])
 def test_python_around_a_kernel(op: str, tmp_path: Path) -> None:
     path = tmp_path / "nested.py"
-    path.write_text(PYTHON)
+    path.write_text(PYTHON, encoding="utf-8")
     kernel = tile2cu.load(path, device="cpu", check=True, op=op)
     x = integers(100, 32)
     np.testing.assert_array_equal(kernel(x), getattr(3 * x.astype(np.float32), op)(axis=1))

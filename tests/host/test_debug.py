@@ -44,7 +44,7 @@ def test_tiles_are_printed_once_an_element(tmp_path: Path, capfd: pytest.Capture
     printed = capfd.readouterr().out
     whole = np.zeros((64, 8), np.float32)
     whole[:ROWS, :COLS] = x
-    lines = (tmp_path / "small.py").read_text().splitlines()
+    lines = (tmp_path / "small.py").read_text(encoding="utf-8").splitlines()
     for name, text, mark in (("shared", "T.print(S", "shared"), ("F", "T.print(F", "F")):
         line = next(number for number, written in enumerate(lines, 1) if text in written)
         found = re.findall(rf"^small\.py:{line}: {mark}\((\d+), (\d+)\) = (\S+) in block", printed, re.MULTILINE)
@@ -88,7 +88,9 @@ def test_assertions_end_the_launch_and_name_their_line(check: str, tmp_path: Pat
     x = np.zeros((ROWS, COLS), np.float32)
     np.testing.assert_array_equal(kernel(x), x)
     x[17, 0] = 4
-    line = next(n for n, text in enumerate((tmp_path / "small.py").read_text().splitlines(), 1) if check in text)
+    line = next(
+        n for n, text in enumerate((tmp_path / "small.py").read_text(encoding="utf-8").splitlines(), 1) if check in text
+    )
     with pytest.raises(LaunchError, match=rf"small\.py:{line}: .*too large"):
         kernel(x)
 

@@ -25,7 +25,7 @@ GEMM = Dispatch(
 
 def build(gxx: str, folder: Path) -> ctypes.CDLL:
     for name, text in dispatch(GEMM, ROOT / "examples").items():
-        (folder / name).write_text(text)
+        (folder / name).write_text(text, encoding="utf-8")
     objects = []
     for source in sorted(path for path in folder.iterdir() if path.suffix in (".cu", ".cpp")):
         objects.append(f"{source.stem}.o")

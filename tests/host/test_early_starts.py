@@ -39,7 +39,7 @@ SYNC = "T.pdl_sync()"
 
 def load(folder: Path, target: str, sync: str = SYNC) -> Kernel:
     path = folder / "product.py"
-    path.write_text(KERNELS.format(sync=sync))
+    path.write_text(KERNELS.format(sync=sync), encoding="utf-8")
     return tile2cu.load(path, device="cpu", target=target, check=True, M=72, N=80, K=64)
 
 

@@ -78,7 +78,9 @@ def test_shared_tiles_get_their_barriers(tmp_path: Path) -> None:
 
 
 def test_a_file_of_the_users_is_included(tmp_path: Path) -> None:
-    (tmp_path / "own.h").write_text("template <class T> __device__ T doubled(T x) { return x + x; }\n")
+    (tmp_path / "own.h").write_text(
+        "template <class T> __device__ T doubled(T x) { return x + x; }\n", encoding="utf-8"
+    )
     head = f"source = '#include \"{tmp_path / 'own.h'}\"'\n"
     statements = """
         T.import_source(source)

@@ -236,7 +236,7 @@ def split_rows(N):
 
 def test_a_kernel_of_one_warp_after_one_of_groups(tmp_path: Path) -> None:
     path = tmp_path / "split_rows.py"
-    path.write_text(AFTER)
+    path.write_text(AFTER, encoding="utf-8")
     kernel = tile2cu.load(path, device="cpu", target="cuda:sm_90a", check=True)
     x = RNG.integers(-9, 9, (5, 64)).astype(np.float32)
     np.testing.assert_array_equal(kernel(x, np.zeros((5, 2, 64), np.float32)), 5 * x.sum(axis=1))

@@ -233,7 +233,7 @@ def test_results_are_staged_where_an_operand_was(tmp_path: Path) -> None:
     assert kernel.source.count(barrier) == 1 and "acc_o_staging" in kernel.source
     (emitted,) = tile2cu.emit(tmp_path / "small.py", target="cuda:sm_90a", L=150).values()
     for name, text in emitted.files.items():
-        (tmp_path / name).write_text(text.replace(barrier, ""))
+        (tmp_path / name).write_text(text.replace(barrier, ""), encoding="utf-8")
     with pytest.raises(CheckError, match="race"):
         load_kernel(tmp_path / "small.cu", device="cpu", check=True)(q, kv)
 
@@ -413,7 +413,7 @@ def test_the_engine_sees_what_warpgroups_need_of_each_other(line: str, instead: 
     (emitted,) = tile2cu.emit(tmp_path / "small.py", target="cuda:sm_90a", M=64, L=300).values()
     assert line in emitted.source
     for name, text in emitted.files.items():
-        (tmp_path / name).write_text(text.replace(line, instead))
+        (tmp_path / name).write_text(text.replace(line, instead), encoding="utf-8")
     kernel = load_kernel(tmp_path / "small.cu", device="cpu", check=True)
     with pytest.raises(CheckError):
         kernel(np.ones((64, 128), np.float16), np.ones((300, 128), np.float16))
@@ -466,6 +466,6 @@ def test_a_result_is_staged_where_slots_were(tmp_path: Path) -> None:
     assert kernel.source.count(barrier) == 1
     (emitted,) = tile2cu.emit(tmp_path / "small.py", target="cuda:sm_90a", M=72, N=64, K=200).values()
     for name, text in emitted.files.items():
-        (tmp_path / name).write_text(text.replace(barrier, ""))
+        (tmp_path / name).write_text(text.replace(barrier, ""), encoding="utf-8")
     with pytest.raises(CheckError, match="A_shared"):
         load_kernel(tmp_path / "small.cu", device="cpu", check=True)(a, b)

@@ -68,7 +68,9 @@ def test_the_engine_finds_a_tile_that_is_staged_too_early(tmp_path: Path) -> Non
     folder = tmp_path / "broken"
     folder.mkdir()
     for name, content in emitted.files.items():
-        (folder / name).write_text(broken if content == emitted.source else content.replace(true, false))
+        (folder / name).write_text(
+            broken if content == emitted.source else content.replace(true, false), encoding="utf-8"
+        )
     kernel = load_kernel(folder / f"{emitted.kernel}.json", device="cpu", check=True)
     with pytest.raises((CheckError, LaunchError), match="race"):
         kernel(np.ones((128, 64), np.float16), np.ones((64, 64), np.float16), np.zeros((128, 64), np.float32))

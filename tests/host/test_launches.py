@@ -41,7 +41,7 @@ def total(rows, columns, block=64, threads=128):
 
 def load(folder: Path, text: str, **bindings: object) -> Kernel:
     path = folder / "total.py"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     options = {"schedules": ("round-robin", "reverse", "shuffle")}
     return tile2cu.load(path, device="cpu", check=True, options=options, **bindings)
 
@@ -79,7 +79,7 @@ def test_a_workspace_holds_nothing_before_it_is_written(tmp_path: Path) -> None:
 
 def test_names_of_kernels(tmp_path: Path) -> None:
     path = tmp_path / "total.py"
-    path.write_text(SPLIT.format(between="total_kernel = 1"))
+    path.write_text(SPLIT.format(between="total_kernel = 1"), encoding="utf-8")
     (emitted,) = tile2cu.emit(path).values()
     text = emitted.source
     assert [line for line in text.splitlines() if line.startswith("namespace")] == [

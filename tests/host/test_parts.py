@@ -138,7 +138,8 @@ def test_a_kernel_without_a_grid_is_one_block(tmp_path: Path) -> None:
     path.write_text(
         "import tilelang.language as T\n\n\n@T.prim_func\n"
         'def one(Y: T.Tensor((32,), "int32")):\n'
-        "    with T.Kernel(threads=32):\n        tx = T.get_thread_binding()\n        Y[tx] = tx\n"
+        "    with T.Kernel(threads=32):\n        tx = T.get_thread_binding()\n        Y[tx] = tx\n",
+        encoding="utf-8",
     )
     y = np.zeros(32, np.int32)
     tile2cu.load(path, device="cpu", check=True)(y)

@@ -94,7 +94,7 @@ def scaled(N):
 
 
 def test_arguments_that_are_addresses(tmp_path: Path) -> None:
-    (tmp_path / "scaled.py").write_text(POINTERS)
+    (tmp_path / "scaled.py").write_text(POINTERS, encoding="utf-8")
     kernel = tile2cu.load(tmp_path / "scaled.py", device="cpu", check=True, N=40)
     x = aligned(RNG.standard_normal((13, 80)).astype(np.float32))
     y = aligned(np.zeros((13, 40), np.float32))

@@ -20,7 +20,7 @@ def test_a_product_is_what_numpy_says(tmp_path: Path, capsys: pytest.CaptureFixt
     tensors = dict(np.load(saved))
     expected = np.maximum(tensors["A"].astype(np.float64) @ tensors["B"].astype(np.float64), 0)
     assert np.abs(tensors["C"] - expected).max() <= 1e-3 * expected.max()
-    data = json.loads(report.read_text())
+    data = json.loads(report.read_text(encoding="utf-8"))
     assert (data["kernel"], data["device"], data["findings"]) == ("gemm_relu", "cpu", [])
     assert data["numbers"] == {"M": 200, "N": 96, "K": 64}
     (line,) = (tensor for tensor in data["tensors"] if tensor["name"] == "C")
@@ -69,7 +69,7 @@ def race(N=128):
 def test_findings_are_an_exit_status(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two blocks write the same elements."""
     path = tmp_path / "race.py"
-    path.write_text(RACE)
+    path.write_text(RACE, encoding="utf-8")
     assert main(["run", str(path)]) == 1
     printed = capsys.readouterr().out
     assert "error[" in printed and "race.py:9" in printed and "1 finding" in printed

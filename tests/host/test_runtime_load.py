@@ -32,16 +32,16 @@ def emit(tmp_path: Path) -> Emit:
 
     def write(name: str, *replacements: tuple[str, str]) -> Path:
         folder = Path(shutil.copytree(FIXTURES / name, tmp_path / name, dirs_exist_ok=True))
-        text = (folder / f"{name}.cu").read_text()
+        text = (folder / f"{name}.cu").read_text(encoding="utf-8")
         for old, new in replacements:
             assert text.count(old) == 1 and old.count("\n") == new.count("\n"), "lines must stay where they are"
             text = text.replace(old, new)
-        (folder / f"{name}.cu").write_text(text)
-        manifest = (folder / f"{name}.json").read_text()
+        (folder / f"{name}.cu").write_text(text, encoding="utf-8")
+        manifest = (folder / f"{name}.json").read_text(encoding="utf-8")
         for suffix in ("cu", "h", "py"):
             digest = hashlib.sha256((folder / f"{name}.{suffix}").read_bytes()).hexdigest()
             manifest = manifest.replace(f"@{name}.{suffix}", digest)
-        (folder / f"{name}.json").write_text(manifest)
+        (folder / f"{name}.json").write_text(manifest, encoding="utf-8")
         return folder
 
     return write
@@ -113,7 +113,7 @@ def test_a_workspace_ends_where_its_size_says(emit: Emit) -> None:
 def test_the_source_is_the_text(emit: Emit) -> None:
     folder = emit("vector_add")
     kernel = load_kernel(folder, device="cpu")
-    assert kernel.source == (folder / "vector_add.cu").read_text()
+    assert kernel.source == (folder / "vector_add.cu").read_text(encoding="utf-8")
     assert kernel.manifest.launch.threads == 256
     assert repr(kernel) == "<tile2cu kernel vector_add(A, B, C) for cuda:sm_80 on cpu>"
 
@@ -202,7 +202,9 @@ def test_reading_an_output_is_found(emit: Emit) -> None:
 
 def test_an_edited_text_runs_and_claims_no_python_lines(emit: Emit) -> None:
     folder = emit("reverse", ("tl::sync_threads();", "                  "))
-    (folder / "reverse.cu").write_text("// edited by hand\n" + (folder / "reverse.cu").read_text())
+    (folder / "reverse.cu").write_text(
+        "// edited by hand\n" + (folder / "reverse.cu").read_text(encoding="utf-8"), encoding="utf-8"
+    )
     with pytest.raises(CheckError) as raised:
         load_kernel(folder, device="cpu", check=True)(numbers(512, BF16))
     places = [place for finding in raised.value.report.findings for place in finding.places]
@@ -212,12 +214,12 @@ def test_an_edited_text_runs_and_claims_no_python_lines(emit: Emit) -> None:
 
 def test_changed_python_is_not_shown(emit: Emit, tmp_path: Path) -> None:
     folder = emit("reverse", ("tl::sync_threads();", "                  "))
-    source = (folder / "reverse.py").read_text()
-    (folder / "reverse.py").write_text("# changed\n" + source)
+    source = (folder / "reverse.py").read_text(encoding="utf-8")
+    (folder / "reverse.py").write_text("# changed\n" + source, encoding="utf-8")
     with pytest.raises(CheckError) as raised:
         load_kernel(folder, device="cpu", check=True)(numbers(512, BF16))
     assert "reverse.py:16" in str(raised.value) and "T.Parallel" not in str(raised.value)
-    (tmp_path / "elsewhere.py").write_text(source)
+    (tmp_path / "elsewhere.py").write_text(source, encoding="utf-8")
     with pytest.raises(CheckError, match=r"elsewhere.py:16\n   \|\n16 \|"):
         load_kernel(folder, device="cpu", check=True, source=tmp_path / "elsewhere.py")(numbers(512, BF16))
 
@@ -313,10 +315,11 @@ def test_what_is_loaded_follows_the_files_that_the_source_imports(tmp_path: Path
         "def doubled(X: T.Tensor((N,), 'float32'), Y: T.Tensor((N,), 'float32')):\n"
         "    with T.Kernel(T.ceildiv(N, BLOCK), threads=128) as bx:\n"
         "        for i in T.Parallel(BLOCK):\n"
-        "            Y[bx * BLOCK + i] = X[bx * BLOCK + i] * 2\n"
+        "            Y[bx * BLOCK + i] = X[bx * BLOCK + i] * 2\n",
+        encoding="utf-8",
     )
     for block in (256, 128, 256):
-        (tmp_path / "sizes.py").write_text(f"BLOCK = {block}\n")
+        (tmp_path / "sizes.py").write_text(f"BLOCK = {block}\n", encoding="utf-8")
         kernel = tile2cu.load(tmp_path / "doubled.py", device="cpu")
         assert f"BLOCK = {block}" in kernel.source
         y = np.empty(300, np.float32)

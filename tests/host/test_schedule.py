@@ -99,7 +99,7 @@ def product(M, N, K, workers, swizzle, by_column, block_M=64, block_N=32, block_
 )
 def test_persistent_product(target: str, swizzle: int, by_column: bool, sizes: dict[str, int], tmp_path: Path) -> None:
     path = tmp_path / "product.py"
-    path.write_text(PRODUCT)
+    path.write_text(PRODUCT, encoding="utf-8")
     kernel = tile2cu.load(
         path, device="cpu", target=target, check=True, workers=5, swizzle=swizzle, by_column=by_column, **sizes
     )
@@ -155,7 +155,7 @@ def product(M, N, K, workers, swizzle=2, block_M=128, block_N=64, block_K=32, st
 def test_each_group_goes_through_the_tiles_by_itself(tmp_path: Path) -> None:
     """One loads, one multiplies; the turn of the scheduler says which phase of the barriers it is."""
     path = tmp_path / "product.py"
-    path.write_text(BY_GROUPS)
+    path.write_text(BY_GROUPS, encoding="utf-8")
     kernel = tile2cu.load(path, device="cpu", target="cuda:sm_90a", check=True, workers=3)
     a, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((300, 72), (72, 136)))
     np.testing.assert_array_equal(kernel(a, b), a.astype(np.float64) @ b.astype(np.float64))

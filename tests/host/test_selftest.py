@@ -68,13 +68,13 @@ def build(gxx: str, folder: Path, path: Path, target: str, bindings: Mapping[str
     """The emitted test as a program; `change` is "old -> new" in the kernel's text."""
     (emitted,) = emit_text(path, kernel=None, target=find(target), bindings=bindings, look=Look(with_test=True))
     for name, content in emitted.files.items():
-        (folder / name).write_text(content)
+        (folder / name).write_text(content, encoding="utf-8")
     text = f"{emitted.kernel}{find(target).suffix}"
     warps = f"-DTL_WARP_SIZE={find(target).warp_size}"
     if change:
         old, new = change.split(" -> ")
         assert old in emitted.source
-        (folder / text).write_text(emitted.source.replace(old, new))
+        (folder / text).write_text(emitted.source.replace(old, new), encoding="utf-8")
     engine, headers = build_engine(), f"-I{ROOT / 'headers'}"
     test = [gxx, "-std=c++17", "-Wall", "-Wextra", "-Werror", "-O1", headers, "-c", f"{emitted.kernel}_test.cpp"]
     kernel = [gxx, "-x", "c++", *host_flags(check=False), warps, headers, "-c", text]
@@ -113,7 +113,7 @@ def test_a_test_whose_sizes_are_all_compiled_in(gxx: str, tmp_path: Path) -> Non
 
 
 def test_every_kind_of_statement_has_a_reference(gxx: str, tmp_path: Path) -> None:
-    (tmp_path / "zoo.py").write_text(ZOO)
+    (tmp_path / "zoo.py").write_text(ZOO, encoding="utf-8")
     program = build(gxx, tmp_path, tmp_path / "zoo.py", "cuda:sm_80", {})
     done = subprocess.run([program], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
@@ -156,7 +156,7 @@ WITHOUT = "#include <tl/tl.h> -> #define TL_WITHOUT_INT4_PRODUCTS\n#include <tl/
 @pytest.mark.parametrize(("target", "change"), [("cuda:sm_80", ""), ("cuda:sm_90a", WITHOUT)])
 def test_elements_of_4_bits(gxx: str, tmp_path: Path, dtype: str, target: str, change: str) -> None:
     """With the instruction for their products, and by way of 8 bits, as on chips that have none."""
-    (tmp_path / "packed.py").write_text(PACKED.format(dtype=dtype))
+    (tmp_path / "packed.py").write_text(PACKED.format(dtype=dtype), encoding="utf-8")
     done = subprocess.run(
         [build(gxx, tmp_path, tmp_path / "packed.py", target, {}, change)], capture_output=True, text=True
     )
@@ -198,7 +198,7 @@ def bits(X: T.Tensor((N, 32), "int32"), Y: T.Tensor((N, 6), "uint32"), Z: T.Tens
 
 
 def test_reductions_bit_by_bit_have_a_reference(gxx: str, tmp_path: Path) -> None:
-    (tmp_path / "bits.py").write_text(BITS)
+    (tmp_path / "bits.py").write_text(BITS, encoding="utf-8")
     done = subprocess.run(
         [build(gxx, tmp_path, tmp_path / "bits.py", "cuda:sm_80", {})], capture_output=True, text=True
     )
@@ -226,7 +226,7 @@ int main() {
 
 
 def test_small_floats_are_those_of_ml_dtypes(gxx: str, tmp_path: Path) -> None:
-    (tmp_path / "numbers.cpp").write_text(NUMBERS)
+    (tmp_path / "numbers.cpp").write_text(NUMBERS, encoding="utf-8")
     link = [str(build_engine()), f"-Wl,-rpath,{build_engine().parent}"]
     flags = ["-std=c++17", f"-I{ROOT / 'headers'}"]
     subprocess.run([gxx, *flags, "numbers.cpp", *link, "-o", "numbers"], cwd=tmp_path, check=True)
@@ -256,14 +256,14 @@ def test_an_emitted_test_fails_when_the_kernel_is_wrong(gxx: str, tmp_path: Path
 
 def test_a_kernel_of_threads_has_none(tmp_path: Path) -> None:
     text = ZOO.replace("turns = 0\n", "turns = T.get_thread_binding()\n")
-    (tmp_path / "zoo.py").write_text(text)
+    (tmp_path / "zoo.py").write_text(text, encoding="utf-8")
     with pytest.raises(Tile2CuError, match="speaks of single threads") as caught:
         emit_text(tmp_path / "zoo.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=Look(with_test=True))
     assert caught.value.code == "T2C-E030"
 
 
 def test_a_kernel_that_shows_a_tensor_in_another_shape_has_none(tmp_path: Path) -> None:
-    (tmp_path / "flat.py").write_text(FLAT)
+    (tmp_path / "flat.py").write_text(FLAT, encoding="utf-8")
     with pytest.raises(Tile2CuError, match="in another shape") as caught:
         emit_text(tmp_path / "flat.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=Look(with_test=True))
     assert caught.value.code == "T2C-E030"

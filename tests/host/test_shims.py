@@ -25,7 +25,7 @@ def build(gxx: str, folder: Path, kind: str, includes: list[str], link: list[str
     look = Look(shims=(kind,))
     (one,) = emit_text(ROOT / "examples/linear_int4.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=look)
     for file, text in one.files.items():
-        (folder / file).write_text(text)
+        (folder / file).write_text(text, encoding="utf-8")
     flags = [f"-I{ROOT / 'headers'}", *(f"-I{path}" for path in includes)]
     kernel = [gxx, "-x", "c++", *host_flags(check=False), *flags, "-c", "linear_int4.cu"]
     shim = [gxx, "-std=c++20" if kind == "torch" else "-std=c++17", "-O1", "-fPIC", "-Wall", "-Werror", "-DTL_ON_CPU"]
@@ -77,7 +77,7 @@ def test_torch_compiles_for_a_gpu(gxx: str, tmp_path: Path) -> None:
     look = Look(shims=("torch",))
     (one,) = emit_text(ROOT / "examples/linear_int4.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=look)
     for file, text in one.files.items():
-        (tmp_path / file).write_text(text)
+        (tmp_path / file).write_text(text, encoding="utf-8")
     includes = [f"-I{ROOT / 'headers'}", "-isystem", str(torch_include())]
     flags = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
     subprocess.run([gxx, *flags, *includes, "linear_int4_torch.cpp"], cwd=tmp_path, check=True)

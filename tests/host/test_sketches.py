@@ -14,7 +14,7 @@ RNG = np.random.default_rng(0)
 
 def load(folder: Path, text: str, **bindings: object) -> Kernel:
     path = folder / "sketch.py"
-    path.write_text("import tilelang\nimport tilelang.language as T\n\n" + text)
+    path.write_text("import tilelang\nimport tilelang.language as T\n\n" + text, encoding="utf-8")
     return tile2cu.load(path, device="cpu", check=True, options={"schedules": ("round-robin", "reverse")}, **bindings)
 
 

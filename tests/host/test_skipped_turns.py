@@ -84,7 +84,7 @@ def test_a_producer_that_skips_other_turns_is_reported(tmp_path: Path) -> None:
     assert kernel_of("an element of a tensor", tmp_path).source.count(loads) == 1
     (emitted,) = tile2cu.emit(tmp_path / "small.py", target="cuda:sm_90a").values()
     for name, text in emitted.files.items():
-        (tmp_path / name).write_text(text.replace(loads, f"if (turn.k == 0) return;\n{loads}"))
+        (tmp_path / name).write_text(text.replace(loads, f"if (turn.k == 0) return;\n{loads}"), encoding="utf-8")
     arrays, _ = problem("")
     with pytest.raises(CheckError):
         load_kernel(tmp_path / "small.cu", device="cpu", check=True)(*arrays)

@@ -80,7 +80,7 @@ def scaled(a: T.handle, alpha: T.float32, b: T.handle):
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_names_of_other_dialects(target: str, tmp_path: Path) -> None:
     path = tmp_path / "scaled.py"
-    path.write_text(HANDLES)
+    path.write_text(HANDLES, encoding="utf-8")
     kernel = tile2cu.load(path, device="cpu", target=target, check=True)
     a, b = RNG.integers(1, 9, (40, 64)).astype(np.float32), np.zeros((40, 64), np.float32)
     a[16, 1] = 0

@@ -61,7 +61,7 @@ def test_the_engine_finds_a_barrier_of_the_grid_that_is_left_out(tmp_path: Path)
 
 def _load(folder: Path, text: str, target: str) -> Kernel:
     path = folder / "normed.py"
-    path.write_text(text)
+    path.write_text(text, encoding="utf-8")
     return tile2cu.load(path, device="cpu", target=target, check=True)
 
 

@@ -57,7 +57,7 @@ def reference(data: np.ndarray, kernel: np.ndarray, stride: int, dilation: int, 
 @pytest.mark.parametrize(("stride", "dilation", "pad"), [(1, 1, 1), (2, 1, 0), (1, 2, 2)])
 def test_convolution(stride: int, dilation: int, pad: int, tmp_path: Path) -> None:
     path = tmp_path / "convolution.py"
-    path.write_text(CONVOLUTION)
+    path.write_text(CONVOLUTION, encoding="utf-8")
     kernel = tile2cu.load(path, device="cpu", check=True, S=stride, D=dilation, P=pad, K=3)
     rng = np.random.default_rng(0)
     data = rng.integers(-3, 4, (2, 9, 7, 24)).astype(np.float16)

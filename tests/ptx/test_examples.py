@@ -90,7 +90,7 @@ def test_copies_of_what_is_read_once(sizes: tuple[int, int, int]) -> None:
 
 def test_launches_of_one_call_share_the_workspace(tmp_path: Path) -> None:
     path = tmp_path / "total.py"
-    path.write_text(SPLIT.format(between=""))
+    path.write_text(SPLIT.format(between=""), encoding="utf-8")
     a = numbers(5, 200).round()
     np.testing.assert_array_equal(tile2cu.load(path, device="ptx")(a), a.sum(axis=1))
 
@@ -112,9 +112,9 @@ def test_a_fault_in_an_asm_statement_is_seen(fault: str | None, tmp_path: Path, 
     if fault:
         name, right, wrong = FAULTS[fault]
         file = headers / "tl" / "cuda" / name
-        text = file.read_text()
+        text = file.read_text(encoding="utf-8")
         assert right in text
-        file.write_text(text.replace(right, wrong))
+        file.write_text(text.replace(right, wrong), encoding="utf-8")
     out = tmp_path / "gemm.ptx"
     flags = ["-O3", "-std=c++17", "-gencode", "arch=compute_80,code=compute_80", f"-I{headers}"]
     source = ROOT / "emitted" / "cuda" / "sm_80" / "static" / "gemm_relu.cu"
@@ -129,8 +129,10 @@ def test_a_fault_in_an_asm_statement_is_seen(fault: str | None, tmp_path: Path, 
 def test_an_access_out_of_bounds_is_refused_with_its_place(tmp_path: Path) -> None:
     for ending in ("cu", "h", "json"):
         shutil.copy(ROOT / "emitted" / "cuda" / "sm_80" / f"vector_add.{ending}", tmp_path)
-    text = (tmp_path / "vector_add.cu").read_text()
-    (tmp_path / "vector_add.cu").write_text(text.replace("A_data, tl::ragged(N)", "A_data, tl::ragged(N + 4)"))
+    text = (tmp_path / "vector_add.cu").read_text(encoding="utf-8")
+    (tmp_path / "vector_add.cu").write_text(
+        text.replace("A_data, tl::ragged(N)", "A_data, tl::ragged(N + 4)"), encoding="utf-8"
+    )
     kernel = load_kernel(tmp_path, device="ptx")
     with pytest.raises(SimulationError, match="byte 4000 of `A`, which has 4000 are out of bounds") as raised:
         kernel(numbers(1000), numbers(1000))

@@ -239,9 +239,9 @@ def edited(fault: Fault, folder: Path) -> Path:
     """A copy of the headers with the fault."""
     headers = Path(shutil.copytree(ROOT / "headers", folder))
     file = headers / "tl/cuda/sm90" / fault.file
-    text = file.read_text()
+    text = file.read_text(encoding="utf-8")
     assert fault.right in text
-    file.write_text(text.replace(fault.right, fault.wrong))
+    file.write_text(text.replace(fault.right, fault.wrong), encoding="utf-8")
     return headers
 
 

@@ -36,7 +36,7 @@ def built(name: str, folder: Path, nvcc: str, gxx: str, headers: Path = ROOT / "
     ]
     subprocess.run([nvcc, *flags, "-keep", f"-keep-dir={folder}", "-c", text, "-o", folder / "text.o"], check=True)
     runtime = folder / "runtime.cpp"
-    runtime.write_text(f'#include "{paths.engine_dir().parent / "launches.h"}"\n')
+    runtime.write_text(f'#include "{paths.engine_dir().parent / "launches.h"}"\n', encoding="utf-8")
     library = folder / "text.so"
     hidden = ["-std=c++17", "-fPIC", "-shared", "-fvisibility=hidden"]
     subprocess.run([gxx, *hidden, runtime, folder / "text.o", "-o", library], check=True)
@@ -81,8 +81,8 @@ def test_a_fault_is_found(
     """In a copy of the headers."""
     headers = Path(shutil.copytree(ROOT / "headers", tmp_path / "headers"))
     path = headers / "tl/cuda/sm90" / file
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     assert right in text
-    path.write_text(text.replace(right, wrong))
+    path.write_text(text.replace(right, wrong), encoding="utf-8")
     with pytest.raises((AssertionError, SimulationError), match=said):
         run_all(name, built(name, tmp_path, nvcc, gxx, headers))

@@ -17,7 +17,9 @@ def installed_commands() -> frozenset[str]:
 
 def test_no_test_calls_a_package_s_command_by_its_bare_name() -> None:
     files = sorted((ROOT / "tests").rglob("*.py"))
-    called = {(path.relative_to(ROOT), name) for path in files for name in _CALLED.findall(path.read_text())}
+    called = {
+        (path.relative_to(ROOT), name) for path in files for name in _CALLED.findall(path.read_text(encoding="utf-8"))
+    }
     assert {name for _, name in called} & {"cmake", "git"}, "the search finds calls"
     wrong = sorted((str(path), name) for path, name in called if name in installed_commands() - _OF_THE_SYSTEM)
     assert not wrong, "ask the package for its command, or use the one beside sys.executable"

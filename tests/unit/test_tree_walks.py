@@ -16,7 +16,7 @@ _LOWERS = (
     "styles/tl/body.py",
     "styles/cute/kernel.py",
 )  # the tree to a plan, and a plan's own branches to text
-ALLOWED: dict[str, int] = json.loads(Path(__file__).with_name("tree_walks.json").read_text())
+ALLOWED: dict[str, int] = json.loads(Path(__file__).with_name("tree_walks.json").read_text(encoding="utf-8"))
 
 
 def walks(source: str) -> int:
@@ -32,7 +32,9 @@ def walks(source: str) -> int:
 def counted() -> dict[str, int]:
     """The walks of each module that has some, outside the folders that may."""
     paths = ((path, path.relative_to(ROOT)) for path in sorted(ROOT.rglob("*.py")))
-    found = {str(name): walks(path.read_text()) for path, name in paths if name.parts[0] not in _MAY_WALK}
+    found = {
+        str(name): walks(path.read_text(encoding="utf-8")) for path, name in paths if name.parts[0] not in _MAY_WALK
+    }
     return {name: count for name, count in found.items() if count and name not in _LOWERS}
 
 

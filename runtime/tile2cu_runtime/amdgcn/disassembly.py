@@ -99,7 +99,7 @@ def zig(*arguments: str) -> str:
 
 
 def _run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace")
     if done.returncode:
         raise SimulatorError(f"`{' '.join(command)}` failed: {done.stderr.strip()}")
     return done.stdout

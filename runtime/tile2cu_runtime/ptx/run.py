@@ -31,7 +31,7 @@ class Module:
 
     @staticmethod
     def load(path: Path) -> Module:
-        return Module(path.read_text())
+        return Module(path.read_text(encoding="utf-8"))
 
     def find(self, *parts: str) -> str:
         """The one kernel whose symbol has these parts. PtxError when none or several have them."""

@@ -27,7 +27,7 @@ def integers(shape: tuple[int, ...], dtype: DType) -> np.ndarray:
 
 def problem(path: Path, target: str) -> tuple[Program, dict[str, object]]:
     """A kernel's program, and arguments for it."""
-    (program,) = programs(path, path.read_text(), target=find(target), bindings={"N": 256})
+    (program,) = programs(path, path.read_text(encoding="utf-8"), target=find(target), bindings={"N": 256})
     return program, {
         param.name: integers(param.static_shape, param.dtype) if isinstance(param, Buffer) else SCALARS[param.name]
         for param in program.params

@@ -77,7 +77,7 @@ def fits_as_asked(path: Path, target: str, **bindings: object) -> bool:
 
 
 def test_as_many_stages_as_fit_are_taken_and_the_rest_is_explained(tmp_path: Path) -> None:
-    (tmp_path / "twice.py").write_text(LITERAL)
+    (tmp_path / "twice.py").write_text(LITERAL, encoding="utf-8")
     (emitted,) = tile2cu.emit(tmp_path / "twice.py", target="cuda:sm_80").values()
     assert json.loads(emitted.manifest)["launch"]["shared_bytes"] == (256 * 128 + 128 * 256) * 2
     (program,) = programs(None, LITERAL, kernel="twice", bindings={})
@@ -88,7 +88,7 @@ def test_as_many_stages_as_fit_are_taken_and_the_rest_is_explained(tmp_path: Pat
 
 
 def test_smaller_tiles_with_fewer_stages_are_offered_where_no_stages_fit(tmp_path: Path) -> None:
-    (tmp_path / "twice.py").write_text(LITERAL)
+    (tmp_path / "twice.py").write_text(LITERAL, encoding="utf-8")
     setting, total = offered(tmp_path / "twice.py", "cuda:sm_89")
     assert (setting, total) == ({"rows": 128, "num_stages": 1}, (128 * 128 + 128 * 256) * 2)
     (emitted,) = tile2cu.emit(tmp_path / "twice.py", target="cuda:sm_89", rows=128).values()
@@ -98,13 +98,17 @@ def test_smaller_tiles_with_fewer_stages_are_offered_where_no_stages_fit(tmp_pat
 def test_extents_of_tensors_are_offered_only_where_nothing_else_is(tmp_path: Path) -> None:
     """`rows` is a tensor's extent here, and at last what is offered."""
     text = LITERAL.replace("T.Tensor((M, 256)", "T.Tensor((rows, 256)")
-    (tmp_path / "twice.py").write_text(text.replace("def twice(M, N, rows=256)", "def twice(M, N, rows=256, cols=256)"))
+    (tmp_path / "twice.py").write_text(
+        text.replace("def twice(M, N, rows=256)", "def twice(M, N, rows=256, cols=256)"), encoding="utf-8"
+    )
     assert offered(tmp_path / "twice.py", "cuda:sm_89")[0] == {"rows": 128, "num_stages": 1}
     text = text.replace('128), "float16")\n            B', 'cols), "float16")\n            B')
     text = text.replace("T.alloc_shared((128, 256)", "T.alloc_shared((cols, 256)").replace(
         "ceildiv(N, 128)", "ceildiv(N, cols)"
     )
-    (tmp_path / "twice.py").write_text(text.replace("rows=256)", "rows=256, cols=128)").replace("k * 128", "k * cols"))
+    (tmp_path / "twice.py").write_text(
+        text.replace("rows=256)", "rows=256, cols=128)").replace("k * 128", "k * cols"), encoding="utf-8"
+    )
     assert "rows" not in offered(tmp_path / "twice.py", "cuda:sm_89")[0]
 
 

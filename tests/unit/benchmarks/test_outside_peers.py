@@ -38,7 +38,7 @@ def test_outside_peers_are_checked(gpu: ModuleType, tmp_path: Path, capsys: pyte
 
     modules = {}
     for name, text in (("good", MODULE), ("broken", RAISES)):
-        (tmp_path / f"{name}.py").write_text(text)
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
         modules[name] = gpu.peers.outside(tmp_path / f"{name}.py").peers
     a, b = torch.rand(64), torch.rand(64)
     work = gpu.Workload(

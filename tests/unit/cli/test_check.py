@@ -26,8 +26,8 @@ PROJECT = '[tool.tile2cu]\noutput = "gen"\n[[tool.tile2cu.kernels]]\nfile = "sca
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "scale.py").write_text(KERNEL)
-    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    (tmp_path / "scale.py").write_text(KERNEL, encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert main(["build"]) == 0
     return tmp_path
@@ -51,7 +51,7 @@ def test_nothing_differs(project: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_changed_source_makes_its_files_stale(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "scale.py").write_text(KERNEL.replace("2.0", "3.0"))
+    (project / "scale.py").write_text(KERNEL.replace("2.0", "3.0"), encoding="utf-8")
     status, out = checked(capsys)
     assert status == 1
     assert out.splitlines()[0] == "gen/scale.cu: stale: scale.py has changed; run tile2cu build"
@@ -72,8 +72,8 @@ def test_another_tool_makes_them_stale(
 
 def test_a_missing_and_an_unlisted_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "gen/scale.h").unlink()
-    text = (project / "gen/scale.json").read_text()
-    (project / "gen/old.json").write_text(text.replace('"kernel": "scale"', '"kernel": "old"'))
+    text = (project / "gen/scale.json").read_text(encoding="utf-8")
+    (project / "gen/old.json").write_text(text.replace('"kernel": "scale"', '"kernel": "old"'), encoding="utf-8")
     status, out = checked(capsys)
     assert status == 1
     assert out.splitlines() == [
@@ -84,20 +84,20 @@ def test_a_missing_and_an_unlisted_file(project: Path, capsys: pytest.CaptureFix
 
 def test_an_edit_by_hand_is_told_from_age(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = project / "gen/scale.cu"
-    path.write_text(path.read_text().replace("2.0f", "2.5f"))
+    path.write_text(path.read_text(encoding="utf-8").replace("2.0f", "2.5f"), encoding="utf-8")
     status, out = checked(capsys)
     assert status == 1 and out.startswith("gen/scale.cu: edited: not as it was emitted;")
     assert checked(capsys, "--allow-edited") == (0, "")
-    (project / "scale.py").write_text(KERNEL.replace("2.0", "3.0"))
+    (project / "scale.py").write_text(KERNEL.replace("2.0", "3.0"), encoding="utf-8")
     status, out = checked(capsys, "--allow-edited")
     assert status == 1 and out.startswith("gen/scale.cu: edited and stale: scale.py has changed;")
 
 
 def test_github_names_file_and_line(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = project / "gen/scale.cu"
-    lines = path.read_text().splitlines()
+    lines = path.read_text(encoding="utf-8").splitlines()
     number = next(n for n, line in enumerate(lines, 1) if "2.0f" in line)
-    path.write_text("\n".join(lines).replace("2.0f", "2.5f") + "\n")
+    path.write_text("\n".join(lines).replace("2.0f", "2.5f") + "\n", encoding="utf-8")
     status, out = checked(capsys, "--format", "github")
     assert status == 1
     assert out.startswith(f"::error file=gen/scale.cu,line={number},title=tile2cu%3A edited::not as it was emitted;")
@@ -106,7 +106,7 @@ def test_github_names_file_and_line(project: Path, capsys: pytest.CaptureFixture
 def test_json_and_sarif_hold_the_same(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(checked(capsys, "--format", "json")[1])["same"] is True
     assert json.loads(checked(capsys, "--format", "sarif")[1])["runs"][0]["results"] == []
-    (project / "scale.py").write_text(KERNEL.replace("2.0", "3.0"))
+    (project / "scale.py").write_text(KERNEL.replace("2.0", "3.0"), encoding="utf-8")
     status, out = checked(capsys, "--format", "json", "--diff")
     found = json.loads(out)
     assert status == 1 and found["same"] is False
@@ -125,9 +125,9 @@ def test_a_check_that_cannot_tell_is_status_2(
     spoil: str, project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if spoil == "source":
-        (project / "scale.py").write_text("not Python at all (")
+        (project / "scale.py").write_text("not Python at all (", encoding="utf-8")
     elif spoil == "project":
-        (project / "pyproject.toml").write_text(PROJECT.replace("output", "ouput"))
+        (project / "pyproject.toml").write_text(PROJECT.replace("output", "ouput"), encoding="utf-8")
     else:
         monkeypatch.setattr("tile2cu.project.job.Job.emit", lambda job: 1 / 0)
     assert checked(capsys)[0] == 2

@@ -42,7 +42,7 @@ def second(N, block=128):
 @pytest.fixture
 def two_kernels(tmp_path: Path) -> str:
     path = tmp_path / "two.py"
-    path.write_text(TWO_KERNELS)
+    path.write_text(TWO_KERNELS, encoding="utf-8")
     return str(path)
 
 
@@ -53,7 +53,7 @@ def test_files_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     )
     assert sorted(path.name for path in folder.iterdir()) == ["gemm_relu.cu", "gemm_relu.h", "gemm_relu.json"]
     assert capsys.readouterr().out.split() == [str(folder / f"gemm_relu.{end}") for end in ("cu", "h", "json")]
-    manifest = json.loads((folder / "gemm_relu.json").read_text())
+    manifest = json.loads((folder / "gemm_relu.json").read_text(encoding="utf-8"))
     assert [argument["kind"] for argument in manifest["arguments"]] == ["tensor"] * 3
     assert manifest["bindings"]["M"] == 1024
 
@@ -69,7 +69,7 @@ def test_standard_output_is_the_kernel_text_alone(tmp_path: Path, capsys: pytest
     main([GEMM, "-o", "-"])
     printed = capsys.readouterr().out
     main([GEMM, "-o", str(tmp_path)])
-    assert printed == (tmp_path / "gemm_relu.cu").read_text()
+    assert printed == (tmp_path / "gemm_relu.cu").read_text(encoding="utf-8")
 
 
 def test_a_target_changes_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,16 +131,16 @@ def test_a_missing_file_is_a_diagnostic(capsys: pytest.CaptureFixture[str]) -> N
 
 def test_one_bad_kernel_keeps_all_files_unwritten(tmp_path: Path) -> None:
     path = tmp_path / "bad.py"
-    path.write_text(TWO_KERNELS.replace("A[bx * block + i] = 2.0", "A[bx * block + i] = T.sinn(2.0)"))
+    path.write_text(TWO_KERNELS.replace("A[bx * block + i] = 2.0", "A[bx * block + i] = T.sinn(2.0)"), encoding="utf-8")
     assert main([str(path), "-o", str(tmp_path / "out")]) == 1
     assert not (tmp_path / "out").exists()
 
 
 def test_a_folder_that_cannot_be_written_is_a_diagnostic(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "out").write_text("a file, not a folder")
+    (tmp_path / "out").write_text("a file, not a folder", encoding="utf-8")
     assert main([GEMM, "-o", str(tmp_path / "out")]) == 1
     assert "T2C-C005" in capsys.readouterr().err
-    assert (tmp_path / "out").read_text() == "a file, not a folder"
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "a file, not a folder"
 
 
 def test_includes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -157,10 +157,12 @@ def test_no_file_and_no_project_is_a_diagnostic(
 
 
 def test_a_depfile_names_what_was_read(tmp_path: Path) -> None:
-    (tmp_path / "shapes.py").write_text("BLOCK = 128\n")
-    (tmp_path / "two.py").write_text("from shapes import BLOCK\n" + TWO_KERNELS.replace("block=128", "block=BLOCK"))
+    (tmp_path / "shapes.py").write_text("BLOCK = 128\n", encoding="utf-8")
+    (tmp_path / "two.py").write_text(
+        "from shapes import BLOCK\n" + TWO_KERNELS.replace("block=128", "block=BLOCK"), encoding="utf-8"
+    )
     assert main([str(tmp_path / "two.py"), "--kernel", "first", "-o", str(tmp_path / "out"), "-MD"]) == 0
-    targets, _, needed = (tmp_path / "out" / "two.d").read_text().partition(": ")
+    targets, _, needed = (tmp_path / "out" / "two.d").read_text(encoding="utf-8").partition(": ")
     assert targets.split() == [str(tmp_path / "out" / f"first.{end}") for end in ("cu", "h", "json")]
     assert needed.split() == [str(tmp_path / "two.py"), str(tmp_path / "shapes.py")]
 
@@ -177,34 +179,40 @@ def test_outputs_are_listed_and_not_written(
 def test_a_format_of_the_users_choice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     style = tmp_path / ".clang-format"
     style.write_text(
-        "---\nBasedOnStyle: LLVM\nIndentWidth: 8\nReflowComments: Always\nSortIncludes:\n  Enabled: true\n"
+        "---\nBasedOnStyle: LLVM\nIndentWidth: 8\nReflowComments: Always\nSortIncludes:\n  Enabled: true\n",
+        encoding="utf-8",
     )
     assert main([GEMM, "-o", str(tmp_path), "--clang-format", str(style)]) == 0
-    text = (tmp_path / "gemm_relu.cu").read_text()
+    text = (tmp_path / "gemm_relu.cu").read_text(encoding="utf-8")
     assert "\n        tl::clear(C_local);\n" in text
     assert "//@" not in text
     main([GEMM, "-o", str(tmp_path / "usual")])
-    pythons = [[line for _, line in json.loads(path.read_text())["lines"]] for path in tmp_path.rglob("gemm_relu.json")]
+    pythons = [
+        [line for _, line in json.loads(path.read_text(encoding="utf-8"))["lines"]]
+        for path in tmp_path.rglob("gemm_relu.json")
+    ]
     assert pythons[0] == pythons[1], "the line map survives the user's format"
 
 
 def test_the_text_names_the_content_that_it_was_made_from(tmp_path: Path) -> None:
-    (tmp_path / "shapes.py").write_text("BLOCK = 128\n")
-    (tmp_path / "two.py").write_text("from shapes import BLOCK\n" + TWO_KERNELS.replace("block=128", "block=BLOCK"))
+    (tmp_path / "shapes.py").write_text("BLOCK = 128\n", encoding="utf-8")
+    (tmp_path / "two.py").write_text(
+        "from shapes import BLOCK\n" + TWO_KERNELS.replace("block=128", "block=BLOCK"), encoding="utf-8"
+    )
     main([str(tmp_path / "two.py"), "-o", str(tmp_path)])
-    manifest = json.loads((tmp_path / "first.json").read_text())
+    manifest = json.loads((tmp_path / "first.json").read_text(encoding="utf-8"))
     wanted = hashlib.sha256(b"BLOCK = 128\n").hexdigest()
     assert manifest["source"]["imports"] == {"shapes.py": wanted}
     assert re.fullmatch("[0-9a-f]{64}", manifest["tool"]["sha256"])
-    line = (tmp_path / "first.cu").read_text().splitlines()[1]
+    line = (tmp_path / "first.cu").read_text(encoding="utf-8").splitlines()[1]
     assert line == f"// With shapes.py (sha256 {wanted[:12]}) and tile2cu (sha256 {manifest['tool']['sha256'][:12]})."
-    assert str(tmp_path) not in "".join(path.read_text() for path in tmp_path.glob("first.*"))
+    assert str(tmp_path) not in "".join(path.read_text(encoding="utf-8") for path in tmp_path.glob("first.*"))
 
 
 def test_the_file_is_never_executed(tmp_path: Path) -> None:
     path = tmp_path / "side_effect.py"
     witness = tmp_path / "executed"
-    path.write_text(f"open({str(witness)!r}, 'w')\n" + TWO_KERNELS)
+    path.write_text(f"open({str(witness)!r}, 'w')\n" + TWO_KERNELS, encoding="utf-8")
     assert main([str(path), "-o", str(tmp_path)]) == 0
     assert not witness.exists()
 
@@ -224,9 +232,11 @@ def test_emission_leaves_no_temporary_files(tmp_path: Path) -> None:
 
 def test_lines_are_translated_both_ways(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main([GEMM, "-o", str(tmp_path), "--line", "python"])
-    text = (tmp_path / "gemm_relu.cu").read_text().splitlines()
+    text = (tmp_path / "gemm_relu.cu").read_text(encoding="utf-8").splitlines()
     number = next(n for n, line in enumerate(text, 1) if "tl::gemm(" in line)
-    python = next(n for n, line in enumerate(Path(GEMM).read_text().splitlines(), 1) if "T.gemm(" in line)
+    python = next(
+        n for n, line in enumerate(Path(GEMM).read_text(encoding="utf-8").splitlines(), 1) if "T.gemm(" in line
+    )
     capsys.readouterr()
     manifest = str(tmp_path / "gemm_relu.json")
     assert main(["map", manifest, str(number)]) == 0
@@ -244,11 +254,15 @@ def test_lines_are_translated_both_ways(tmp_path: Path, capsys: pytest.CaptureFi
 @pytest.mark.parametrize("licence", ["Apache-2.0", "(MIT OR Apache-2.0)", "GPL-2.0-only WITH Classpath-exception-2.0"])
 def test_the_licence_of_the_source_goes_along(licence: str, tmp_path: Path) -> None:
     path = tmp_path / "two.py"
-    path.write_text(f"# SPDX-License-Identifier: {licence}\n" + TWO_KERNELS)
+    path.write_text(f"# SPDX-License-Identifier: {licence}\n" + TWO_KERNELS, encoding="utf-8")
     main([str(path), "--kernel", "first", "-o", str(tmp_path)])
     for end in ("cu", "h"):
-        assert (tmp_path / f"first.{end}").read_text().startswith(f"// SPDX-License-Identifier: {licence}\n// Code gen")
-    assert json.loads((tmp_path / "first.json").read_text())["licences"]["first.cu"] == licence
+        assert (
+            (tmp_path / f"first.{end}")
+            .read_text(encoding="utf-8")
+            .startswith(f"// SPDX-License-Identifier: {licence}\n// Code gen")
+        )
+    assert json.loads((tmp_path / "first.json").read_text(encoding="utf-8"))["licences"]["first.cu"] == licence
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:

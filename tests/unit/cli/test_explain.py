@@ -38,7 +38,7 @@ def explain(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def small(capsys: pytest.CaptureFixture[str], folder: Path, *lines: str, target: str = "cuda:sm_80") -> str:
     """What is said of a kernel with this body, without line breaks."""
     path = folder / "small.py"
-    path.write_text(KERNEL.format(body="\n".join(" " * 12 + line for line in lines)))
+    path.write_text(KERNEL.format(body="\n".join(" " * 12 + line for line in lines)), encoding="utf-8")
     return " ".join(explain(capsys, str(path), "--target", target).split())
 
 

@@ -50,9 +50,9 @@ FOLDERS = ("fixed/large", "fixed/small", "sm_80", "sm_89")
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "scale.py").write_text(KERNEL)
-    (tmp_path / "shapes.py").write_text("BLOCK = 128\n")
-    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    (tmp_path / "scale.py").write_text(KERNEL, encoding="utf-8")
+    (tmp_path / "shapes.py").write_text("BLOCK = 128\n", encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -68,24 +68,24 @@ ALL = [f"generated/{folder}/scale.{end}" for folder in FOLDERS for end in ("cu",
 def test_what_is_listed_is_built(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     assert printed(capsys) == ALL
-    small = (project / "generated/fixed/small/scale.cu").read_text()
+    small = (project / "generated/fixed/small/scale.cu").read_text(encoding="utf-8")
     assert "N = 1024" in small and "block = 256" in small
-    assert "for cuda:sm_89" in (project / "generated/sm_89/scale.cu").read_text()
+    assert "for cuda:sm_89" in (project / "generated/sm_89/scale.cu").read_text(encoding="utf-8")
 
 
 def test_tests_and_shims_come_along(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (
         '[tool.tile2cu]\n[[tool.tile2cu.kernels]]\nfile = "scale.py"\nwith-test = true\nshims = ["torch", "dlpack"]\n'
     )
-    (project / "pyproject.toml").write_text(text)
+    (project / "pyproject.toml").write_text(text, encoding="utf-8")
     assert main([]) == 0
     files = ["scale.cu", "scale.h", "scale.json", "scale_dlpack.cpp", "scale_test.cpp", "scale_torch.cpp"]
     assert printed(capsys) == files
     assert main(["check"]) == 0
-    (project / "pyproject.toml").write_text(text.replace('"torch"', '"jax"'))
+    (project / "pyproject.toml").write_text(text.replace('"torch"', '"jax"'), encoding="utf-8")
     assert main([]) != 0
     assert "there is no shim `jax`" in capsys.readouterr().err
-    (project / "pyproject.toml").write_text(text.replace("true", '"yes"'))
+    (project / "pyproject.toml").write_text(text.replace("true", '"yes"'), encoding="utf-8")
     assert main([]) != 0
     assert "`with-test` is not true or false" in capsys.readouterr().err
 
@@ -100,7 +100,7 @@ def test_only_what_changed_is_built_again(
         assert main(["build"]) == 0
     assert printed(capsys) == []
     # An import decides as much as the file; the kernels with a block of their own come out the same.
-    (project / "shapes.py").write_text("BLOCK = 512\n")
+    (project / "shapes.py").write_text("BLOCK = 512\n", encoding="utf-8")
     assert main(["build"]) == 0
     assert "generated/sm_80/scale.cu" in printed(capsys)
     (project / "generated/sm_89/scale.h").unlink()
@@ -121,8 +121,8 @@ def test_outputs_are_listed_before_and_after_they_are_built(project: Path, capsy
 def test_an_edited_file_is_not_written_over(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["build"])
     edited = project / "generated/sm_80/scale.cu"
-    edited.write_text(edited.read_text() + "// mine\n")
-    (project / "shapes.py").write_text("BLOCK = 512\n")
+    edited.write_text(edited.read_text(encoding="utf-8") + "// mine\n", encoding="utf-8")
+    (project / "shapes.py").write_text("BLOCK = 512\n", encoding="utf-8")
     capsys.readouterr()
     assert main(["build"]) == 1
     said = capsys.readouterr()
@@ -130,15 +130,17 @@ def test_an_edited_file_is_not_written_over(project: Path, capsys: pytest.Captur
         "error[T2C-C014]: a file was edited by hand, and something else is emitted now" in said.err
         and "sm_80/scale.cu" in said.err
     )
-    assert edited.read_text().endswith("// mine\n")
+    assert edited.read_text(encoding="utf-8").endswith("// mine\n")
     assert "sm_89/scale.cu" in said.out, "the others are built"
     assert main(["build", "--force"]) == 0
-    assert "mine" not in edited.read_text()
+    assert "mine" not in edited.read_text(encoding="utf-8")
 
 
 def test_one_wrong_kernel_is_said_and_the_others_are_built(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "bad.py").write_text(KERNEL.replace("* 2.0", "* nothing"))
-    (project / "pyproject.toml").write_text(PROJECT + '[[tool.tile2cu.kernels]]\nfile = "bad.py"\noutput = "bad"\n')
+    (project / "bad.py").write_text(KERNEL.replace("* 2.0", "* nothing"), encoding="utf-8")
+    (project / "pyproject.toml").write_text(
+        PROJECT + '[[tool.tile2cu.kernels]]\nfile = "bad.py"\noutput = "bad"\n', encoding="utf-8"
+    )
     assert main(["build"]) == 1
     said = capsys.readouterr()
     assert said.err.count("error[T2C-F009]") == 2  # once a target
@@ -148,7 +150,7 @@ def test_one_wrong_kernel_is_said_and_the_others_are_built(project: Path, capsys
 
 def test_git_ignores_what_is_remembered(project: Path) -> None:
     main(["build"])
-    assert (project / ".tile2cu/.gitignore").read_text() == "*\n"
+    assert (project / ".tile2cu/.gitignore").read_text(encoding="utf-8") == "*\n"
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_a_wrong_key_is_named_with_its_place(
     project: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, code: str, place: str, words: str
 ) -> None:
     assert PROJECT.count(old) == 1
-    (project / "pyproject.toml").write_text(PROJECT.replace(old, new))
+    (project / "pyproject.toml").write_text(PROJECT.replace(old, new), encoding="utf-8")
     assert main(["build"]) == 1
     said = capsys.readouterr().err
     assert f"error[T2C-{code}]" in said and words in said
@@ -179,7 +181,7 @@ def test_a_wrong_key_is_named_with_its_place(
 
 def test_two_entries_for_one_file_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     again = '\n[[tool.tile2cu.kernels]]\nfile = "scale.py"\nkernel = "scale"\n'
-    (project / "pyproject.toml").write_text(PROJECT + again)
+    (project / "pyproject.toml").write_text(PROJECT + again, encoding="utf-8")
     assert main(["build"]) == 1
     said = capsys.readouterr().err
     assert "error[T2C-C013]: `scale.py` is emitted twice into `generated/sm_80`" in said
@@ -200,7 +202,7 @@ entries = [
 
 
 def test_a_dispatch_is_built_checked_and_vendored(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "pyproject.toml").write_text(PROJECT + DISPATCH)
+    (project / "pyproject.toml").write_text(PROJECT + DISPATCH, encoding="utf-8")
     assert main(["build"]) == 0
     table = sorted(path.name for path in (project / "generated/table").iterdir())
     kernels = [f"twice_{name}.{end}" for name in ("any", "small") for end in ("cu", "h", "json")]
@@ -210,20 +212,20 @@ def test_a_dispatch_is_built_checked_and_vendored(project: Path, capsys: pytest.
     assert main(["build"]) == 0
     assert capsys.readouterr().out == "", "nothing changed"
     path = project / "generated/table/twice_dispatch.cpp"
-    path.write_text(path.read_text().replace("4096", "8192"))
+    path.write_text(path.read_text(encoding="utf-8").replace("4096", "8192"), encoding="utf-8")
     assert main(["check"]) == 1
     assert "twice_dispatch.cpp: edited" in capsys.readouterr().out
     assert main(["vendor", "-o", "third"]) == 0
-    lists = (project / "third/CMakeLists.txt").read_text()
+    lists = (project / "third/CMakeLists.txt").read_text(encoding="utf-8")
     assert "add_library(tile2cu_twice_dispatch STATIC kernels/table/twice_dispatch.cpp)" in lists
     assert "tile2cu_twice_dispatch PUBLIC tile2cu_kernels_table_sm_80 tile2cu_kernels_table_sm_89" in lists
 
 
 @pytest.mark.parametrize(("style", "headers"), [("Google", []), ("LLVM", ["--single-header"])])
 def test_what_is_vendored_in_a_style_of_ones_own_is_clean_there(project: Path, style: str, headers: list[str]) -> None:
-    (project / ".clang-format").write_text(f"BasedOnStyle: {style}\n")
+    (project / ".clang-format").write_text(f"BasedOnStyle: {style}\n", encoding="utf-8")
     settings = PROJECT.replace("[tool.tile2cu]\n", '[tool.tile2cu]\nclang-format = ".clang-format"\n')
-    (project / "pyproject.toml").write_text(settings + DISPATCH)
+    (project / "pyproject.toml").write_text(settings + DISPATCH, encoding="utf-8")
     assert main(["vendor", "-o", "third", *headers]) == 0
     files = [path for path in (project / "third").rglob("*") if path.suffix in (".cu", ".h", ".cpp")]
     assert {path.name for path in files} >= {"twice_any.cu", "twice_any.h", "twice_dispatch.cpp", "tl.h"}
@@ -232,21 +234,21 @@ def test_what_is_vendored_in_a_style_of_ones_own_is_clean_there(project: Path, s
 
 
 def test_a_wrong_dispatch_is_named_with_its_place(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "pyproject.toml").write_text(PROJECT + DISPATCH.replace("when", "wenn"))
+    (project / "pyproject.toml").write_text(PROJECT + DISPATCH.replace("when", "wenn"), encoding="utf-8")
     assert main(["build"]) == 1
     said = capsys.readouterr().err
     assert "error[T2C-E020]: an entry has no field `wenn`" in said and "pyproject.toml:19:1" in said
 
 
 def test_two_files_with_kernels_of_one_name_are_refused(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (project / "other.py").write_text(KERNEL.replace("2.0", "3.0"))
+    (project / "other.py").write_text(KERNEL.replace("2.0", "3.0"), encoding="utf-8")
     again = '\n[[tool.tile2cu.kernels]]\nfile = "other.py"\n'
-    (project / "pyproject.toml").write_text(PROJECT + again)
+    (project / "pyproject.toml").write_text(PROJECT + again, encoding="utf-8")
     assert main(["build"]) == 1
     said = capsys.readouterr().err
     assert "error[T2C-C013]: scale.py for cuda:sm_80 and other.py for cuda:sm_80 both write" in said
     assert not (project / "generated").exists()
-    (project / "pyproject.toml").write_text(PROJECT + again + 'name = "scale_by_3"\n')
+    (project / "pyproject.toml").write_text(PROJECT + again + 'name = "scale_by_3"\n', encoding="utf-8")
     assert main(["build"]) == 0
     assert (project / "generated/sm_89/scale_by_3.cu").exists()
 

@@ -13,22 +13,22 @@ TEXT, MINE = "gen/scale.cu", "// tuned by hand on our cards\n"
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "scale.py").write_text(KERNEL)
-    (tmp_path / "pyproject.toml").write_text(PROJECT)
+    (tmp_path / "scale.py").write_text(KERNEL, encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(PROJECT, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert main(["build"]) == 0
     return tmp_path
 
 
 def edit(path: Path, old: str, new: str) -> str:
-    text = path.read_text()
+    text = path.read_text(encoding="utf-8")
     assert old in text
-    path.write_text(text.replace(old, new))
-    return path.read_text()
+    path.write_text(text.replace(old, new), encoding="utf-8")
+    return path.read_text(encoding="utf-8")
 
 
 def source(project: Path, factor: str) -> None:
-    (project / "scale.py").write_text(KERNEL.replace("2.0", factor))
+    (project / "scale.py").write_text(KERNEL.replace("2.0", factor), encoding="utf-8")
 
 
 def side(project: Path) -> Path:
@@ -39,7 +39,7 @@ def side(project: Path) -> Path:
 def test_without_edits_it_builds(project: Path) -> None:
     source(project, "3.0")
     assert main(["update"]) == 0
-    assert "3.0f" in (project / TEXT).read_text()
+    assert "3.0f" in (project / TEXT).read_text(encoding="utf-8")
     assert main(["check"]) == 0
 
 
@@ -49,13 +49,13 @@ def test_an_edit_is_merged_with_what_is_emitted_now(project: Path, capsys: pytes
     capsys.readouterr()
     assert main(["update"]) == 0
     assert f"merged {project / TEXT}" in capsys.readouterr().out
-    text = (project / TEXT).read_text()
+    text = (project / TEXT).read_text(encoding="utf-8")
     assert MINE in text and "3.0f" in text and "2.0f" not in text
     # It stays an edit, of the text of today: a second update and a build change nothing.
     assert main(["check"]) == 1 and main(["check", "--allow-edited"]) == 0
     for verb in ("update", "build"):
         assert main([verb]) == 0
-        assert (project / TEXT).read_text() == text
+        assert (project / TEXT).read_text(encoding="utf-8") == text
 
 
 def test_a_second_merge_starts_from_the_text_of_the_first(project: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_second_merge_starts_from_the_text_of_the_first(project: Path) -> None
     for factor in ("3.0", "4.0"):
         source(project, factor)
         assert main(["update"]) == 0
-    text = (project / TEXT).read_text()
+    text = (project / TEXT).read_text(encoding="utf-8")
     assert MINE in text and "4.0f" in text and "3.0f" not in text
 
 
@@ -73,15 +73,15 @@ def test_a_conflict_leaves_everything_as_it_was(project: Path, capsys: pytest.Ca
     before = snapshot(project / "gen")
     assert main(["update"]) == 1
     assert "error[T2C-C016]" in capsys.readouterr().err
-    marked = side(project).read_text()
+    marked = side(project).read_text(encoding="utf-8")
     assert all(word in marked for word in ("<<<<<<< edited by hand", "2.5f", "||||||| as it was emitted", "3.0f"))
     after = snapshot(project / "gen")
     del after[str(side(project))]
-    assert after == before and (project / TEXT).read_text() == mine
+    assert after == before and (project / TEXT).read_text(encoding="utf-8") == mine
     # Again, with nothing resolved: the same answer, and the marked file is not written anew.
-    side(project).write_text(marked + "// half resolved\n")
+    side(project).write_text(marked + "// half resolved\n", encoding="utf-8")
     assert main(["update"]) == 1
-    assert side(project).read_text() == marked + "// half resolved\n"
+    assert side(project).read_text(encoding="utf-8") == marked + "// half resolved\n"
 
 
 def test_a_resolved_conflict_is_taken(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,11 +89,11 @@ def test_a_resolved_conflict_is_taken(project: Path, capsys: pytest.CaptureFixtu
     source(project, "3.0")
     main(["update"])
     resolved = mine.replace("2.5f", "3.5f")
-    side(project).write_text(resolved)
+    side(project).write_text(resolved, encoding="utf-8")
     capsys.readouterr()
     assert main(["update"]) == 0
     assert f"resolved {project / TEXT}" in capsys.readouterr().out
-    assert (project / TEXT).read_text() == resolved
+    assert (project / TEXT).read_text(encoding="utf-8") == resolved
     assert not list((project / "gen").glob("*.merge"))
     assert main(["check", "--allow-edited"]) == 0
 
@@ -104,12 +104,12 @@ def test_the_source_went_on_while_a_conflict_was_resolved(project: Path, factor:
     source(project, "3.0")
     main(["update"])
     resolved = mine.replace("2.5f", "3.5f")
-    side(project).write_text(resolved)
+    side(project).write_text(resolved, encoding="utf-8")
     source(project, factor)
     assert main(["update"]) == 1, "the resolved line has changed once more"
-    marked = side(project).read_text()
+    marked = side(project).read_text(encoding="utf-8")
     assert "3.5f" in marked and "3.0f" in marked and factor + "f" in marked
-    assert (project / TEXT).read_text() == mine
+    assert (project / TEXT).read_text(encoding="utf-8") == mine
 
 
 def test_the_base_comes_from_git_where_nothing_is_remembered(project: Path) -> None:
@@ -121,7 +121,7 @@ def test_the_base_comes_from_git_where_nothing_is_remembered(project: Path) -> N
     edit(project / TEXT, '#include "scale.h"\n', MINE + '#include "scale.h"\n')
     source(project, "3.0")
     assert main(["update"]) == 0
-    text = (project / TEXT).read_text()
+    text = (project / TEXT).read_text(encoding="utf-8")
     assert MINE in text and "3.0f" in text and "2.0f" not in text
 
 
@@ -131,12 +131,12 @@ def test_without_a_base_nothing_is_guessed(project: Path) -> None:
     mine = edit(project / TEXT, '#include "scale.h"\n', MINE + '#include "scale.h"\n')
     source(project, "3.0")
     assert main(["update"]) == 1
-    assert (project / TEXT).read_text() == mine
-    assert MINE in side(project).read_text() and "3.0f" in side(project).read_text()
+    assert (project / TEXT).read_text(encoding="utf-8") == mine
+    assert MINE in side(project).read_text(encoding="utf-8") and "3.0f" in side(project).read_text(encoding="utf-8")
 
 
 def test_a_file_of_somebody_else_is_not_written_over(project: Path) -> None:
     (project / "gen/scale.json").unlink()
-    (project / TEXT).write_text("// ours from before\n")
+    (project / TEXT).write_text("// ours from before\n", encoding="utf-8")
     assert main(["build"]) == 1 and main(["update"]) == 1
-    assert (project / TEXT).read_text() == "// ours from before\n"
+    assert (project / TEXT).read_text(encoding="utf-8") == "// ours from before\n"

@@ -28,7 +28,7 @@ def small(n, w, block=128):
 def test_a_name_stands_for_what_the_kernel_computes_with(tmp_path: Path) -> None:
     """In the order of the file, and only where it is used; a name that something else has stands for that alone."""
     path = tmp_path / "small.py"
-    path.write_text(KERNEL)
+    path.write_text(KERNEL, encoding="utf-8")
     text = emit_text(path, kernel=None, target=SM80, bindings={})[0].files["small.cu"]
     assert "  const int parts = tl::ceildiv(n, block);\n  const int places = tl::floordiv(w - 1, 2) + parts;\n" in text
     assert "X(tl::floormod(i * places + bx, n)) * parts + W((n * w) % w)" in text
@@ -50,7 +50,8 @@ def test_a_name_that_texts_use_themselves_is_numbered(tmp_path: Path) -> None:
             "                T.gemm(S, S, C)\n"
             "            for i in T.Parallel(block):",
         )
-        .replace("def body(", "def body(H: T.Tensor((n, 64), 'float16'), ")
+        .replace("def body(", "def body(H: T.Tensor((n, 64), 'float16'), "),
+        encoding="utf-8",
     )
     text = emit_text(path, kernel=None, target=SM90A, bindings={})[0].files["small.cu"]
     assert "const int num_iterations_1 = tl::ceildiv(n, block);" in text

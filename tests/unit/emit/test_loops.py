@@ -25,7 +25,7 @@ def small():
 
 
 def loop(stop: str, folder: Path) -> list[str]:
-    (folder / "small.py").write_text(KERNEL.replace("STOP", stop))
+    (folder / "small.py").write_text(KERNEL.replace("STOP", stop), encoding="utf-8")
     lines = [line.strip() for line in emit(folder / "small.py")["small"].files["small.cu"].splitlines()]
     at = next(number for number, line in enumerate(lines) if line.startswith("for (int each"))
     return lines[at - 1 : at + 1]

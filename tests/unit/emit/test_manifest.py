@@ -31,7 +31,7 @@ def small():
 
 
 def test_extents_are_expressions_that_the_runtime_evaluates(tmp_path: Path) -> None:
-    (tmp_path / "small.py").write_text(KERNEL)
+    (tmp_path / "small.py").write_text(KERNEL, encoding="utf-8")
     manifest = json.loads(emit(tmp_path / "small.py")["small"].files["small.json"])
     tensor = manifest["arguments"][1]
     extents = [parse_extent(extent, "B") for extent in tensor["shape"]]
@@ -40,7 +40,9 @@ def test_extents_are_expressions_that_the_runtime_evaluates(tmp_path: Path) -> N
 
 def test_what_is_added_to_is_read_and_written(tmp_path: Path) -> None:
     """The caller has to fill it: the text says in/out, the manifest readwrite."""
-    (tmp_path / "small.py").write_text(KERNEL.replace("B[bx, i, 0] = A[bx, i]", "T.atomic_add(B[bx, i, 0], A[bx, i])"))
+    (tmp_path / "small.py").write_text(
+        KERNEL.replace("B[bx, i, 0] = A[bx, i]", "T.atomic_add(B[bx, i, 0], A[bx, i])"), encoding="utf-8"
+    )
     files = emit(tmp_path / "small.py")["small"].files
     assert json.loads(files["small.json"])["arguments"][1]["access"] == "readwrite"
     assert "//   B  in/out  float32" in files["small.cu"]
@@ -53,7 +55,9 @@ def test_the_order_of_sums_is_said(tmp_path: Path) -> None:
         "MMAs: along k upwards, one mma.m16n8k16.float32.float16 after the other, which adds its own k as it does",
         "reductions: a thread's own elements upwards, then lanes pair by pair",
     ]
-    (tmp_path / "small.py").write_text(KERNEL.replace("B[bx, i, 0] = A[bx, i]", "T.atomic_add(B[bx, i, 0], A[bx, i])"))
+    (tmp_path / "small.py").write_text(
+        KERNEL.replace("B[bx, i, 0] = A[bx, i]", "T.atomic_add(B[bx, i, 0], A[bx, i])"), encoding="utf-8"
+    )
     added = json.loads(emit(tmp_path / "small.py")["small"].files["small.json"])["numerics"]["order"]
     assert added == ["atomic additions: in any order, which may change the last bits from run to run"]
 
@@ -67,7 +71,7 @@ def test_what_rounds_is_said_wherever_it_stands(tmp_path: Path) -> None:
                     B[i] = T.max(B[i], half)"""
     kernel = re.sub(r'"float32"\),\n +B: .*?\n    \)', '"float32"), B: T.Tensor((64,), "float16"))', KERNEL, flags=re.S)
     kernel = kernel.replace("for i in T.Parallel(64):\n                B[bx, i, 0] = A[bx, i]", body)
-    (tmp_path / "small.py").write_text(kernel)
+    (tmp_path / "small.py").write_text(kernel, encoding="utf-8")
     files = emit(tmp_path / "small.py")["small"].files
     numerics = json.loads(files["small.json"])["numerics"]
     first = next(number for number, line in enumerate(kernel.splitlines(), 1) if "half = " in line)
@@ -79,10 +83,12 @@ def test_what_rounds_is_said_wherever_it_stands(tmp_path: Path) -> None:
 def test_what_the_file_says_of_all_its_kernels_is_in_the_contract(tmp_path: Path) -> None:
     """Not its title, and no manual."""
     path = tmp_path / "small.py"
-    path.write_text(f'"""Small kernels.\n\nA is what {"w " * 60}\nis passed.\n\nB too.\n"""\n{KERNEL}')
+    path.write_text(
+        f'"""Small kernels.\n\nA is what {"w " * 60}\nis passed.\n\nB too.\n"""\n{KERNEL}', encoding="utf-8"
+    )
     paragraphs = [part.replace("\n// ", " ") for part in emit(path)["small"].files["small.h"].split("\n//\n")]
     assert paragraphs[1:3] == [f"// A is what {'w ' * 60}is passed.", "// B too."]
-    path.write_text(f'"""Small kernels.\n\n{chr(10).join(["a manual"] * 13)}"""\n{KERNEL}')
+    path.write_text(f'"""Small kernels.\n\n{chr(10).join(["a manual"] * 13)}"""\n{KERNEL}', encoding="utf-8")
     assert "manual" not in emit(path)["small"].files["small.h"]
 
 

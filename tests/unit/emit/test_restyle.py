@@ -30,10 +30,10 @@ def words(text: str) -> list[str]:
 @pytest.mark.parametrize("style", STYLES.values(), ids=STYLES)
 def test_the_users_clang_format_has_nothing_to_say(style: str, tmp_path: Path) -> None:
     names = ("attention.cu", "attention.h", "mla_decode.cu")
-    rendered = {name: ((EMITTED / name).read_text(), []) for name in names}
-    (tmp_path / ".clang-format").write_text(style)
+    rendered = {name: ((EMITTED / name).read_text(encoding="utf-8"), []) for name in names}
+    (tmp_path / ".clang-format").write_text(style, encoding="utf-8")
     for name, (text, _) in restyled(rendered, style).items():
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(text, encoding="utf-8")
         assert words(text) == words(rendered[name][0])
         check = [clang_format_path(), "--dry-run", "-Werror", tmp_path / name]
         assert subprocess.run(check, capture_output=True, text=True, check=False).stderr == ""
@@ -41,7 +41,7 @@ def test_the_users_clang_format_has_nothing_to_say(style: str, tmp_path: Path) -
 
 def test_a_place_is_found_again() -> None:
     """Each line of the old text is a place; what stands there begins with the same letters in the new one."""
-    old = (EMITTED / "attention.cu").read_text()
+    old = (EMITTED / "attention.cu").read_text(encoding="utf-8")
     places = [(number, number) for number, line in enumerate(old.splitlines(), 1) if any(map(str.isalnum, line))]
     [(new, carried)] = restyled({"attention.cu": (old, places)}, STYLES["braces"]).values()
     assert len(new.splitlines()) > len(old.splitlines())

@@ -46,14 +46,14 @@ def named(M, N, K, group=32):
 
 
 def test_names_that_cute_has_are_renamed(tmp_path: Path) -> None:
-    (tmp_path / "named.py").write_text(NAMED.replace(" - SHIFT", ""))
+    (tmp_path / "named.py").write_text(NAMED.replace(" - SHIFT", ""), encoding="utf-8")
     text = tile2cu.emit(tmp_path / "named.py", style="cute")["named"].source
     assert "constexpr int group_1 = 32;" in text and "clear(get_1);" in text and "Tensor size_1 =" in text
 
 
 def test_a_box_that_may_begin_outside_of_its_tensor_is_not_supported(tmp_path: Path) -> None:
     """Predicates ask the upper ends of coordinates only."""
-    (tmp_path / "named.py").write_text(NAMED.replace("SHIFT", "1"))
+    (tmp_path / "named.py").write_text(NAMED.replace("SHIFT", "1"), encoding="utf-8")
     with pytest.raises(Tile2CuError, match="a box of size that may begin outside of it") as raised:
         tile2cu.emit(tmp_path / "named.py", style="cute")
     assert raised.value.code == "T2C-E034"
@@ -63,5 +63,5 @@ def test_a_box_that_may_begin_outside_of_its_tensor_is_not_supported(tmp_path: P
 def test_a_comment_at_the_end_of_a_line_is_kept(style: str, tmp_path: Path) -> None:
     """Of the second statement of a paragraph: the first's stands in the paragraph's own comment."""
     source = NAMED.replace(" - SHIFT", "").replace("bx * 64], B_shared)", "bx * 64], B_shared)  # the weights")
-    (tmp_path / "named.py").write_text(source)
+    (tmp_path / "named.py").write_text(source, encoding="utf-8")
     assert tile2cu.emit(tmp_path / "named.py", style=style)["named"].source.count("// the weights") == 1

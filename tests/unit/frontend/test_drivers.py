@@ -391,7 +391,7 @@ def test_absolute_imports_of_the_files_own_package(tmp_path: Path) -> None:
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
+        (tmp_path / name).write_text(text, encoding="utf-8")
     (program,) = programs(tmp_path / "lib/inner/kernel.py", files["lib/inner/kernel.py"])
     assert constant(program, "block_M") == 64
     with pytest.raises(Tile2CuError) as caught:

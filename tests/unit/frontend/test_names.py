@@ -198,7 +198,8 @@ def test_a_text_of_a_kernel_called_main_says_how_it_was_written(tmp_path: Path) 
     path = tmp_path / "zero.py"
     path.write_text(
         "import tilelang.language as T\n@T.prim_func\ndef main(A: T.Tensor((64,), 'float32')):\n"
-        "    with T.Kernel(64) as bx:\n        A[bx] = 0.0\n"
+        "    with T.Kernel(64) as bx:\n        A[bx] = 0.0\n",
+        encoding="utf-8",
     )
     files = emit(path)["zero"].files
     assert "--kernel main\n" in files["zero.cu"] and "tl_status zero(" in files["zero.h"]

@@ -21,7 +21,9 @@ ODD = (
 )
 
 
-@pytest.mark.parametrize("text", [*ODD, *(path.read_text() for path in EXAMPLES)], ids=range(len(ODD) + len(EXAMPLES)))
+@pytest.mark.parametrize(
+    "text", [*ODD, *(path.read_text(encoding="utf-8") for path in EXAMPLES)], ids=range(len(ODD) + len(EXAMPLES))
+)
 def test_nodes_stand_where_libcst_says(text: str) -> None:
     module = cst.parse_module(text)
     expected = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)

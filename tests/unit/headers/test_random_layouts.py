@@ -23,7 +23,7 @@ from tile2cu.styles.tl.layouts import Layouts
 
 pytestmark = pytest.mark.needs("g++")
 KERNELS = Path(__file__).parent / "kernels"
-PRINTER = (KERNELS / "layouts.cpp").read_text().partition("int main() {")[0]
+PRINTER = (KERNELS / "layouts.cpp").read_text(encoding="utf-8").partition("int main() {")[0]
 POWERS = st.sampled_from((1, 2, 4, 8))
 EXTENTS = st.integers(1, 40)
 
@@ -70,7 +70,9 @@ def cpp(layout: FragmentLayout) -> str:
 def printed(layouts: list[FragmentLayout], folder: Path, headers: Path) -> list[Any]:
     """Who holds what, as the C++ types say."""
     lines = (f'  print<{cpp(layout)}>("{n}", {layout.threads_of_block});' for n, layout in enumerate(layouts))
-    (folder / "random.cpp").write_text(PRINTER + "int main() {\n" + "\n".join(lines) + '\n  std::printf("}\\n");\n}\n')
+    (folder / "random.cpp").write_text(
+        PRINTER + "int main() {\n" + "\n".join(lines) + '\n  std::printf("}\\n");\n}\n', encoding="utf-8"
+    )
     command = ["g++", "-std=c++17", "-O0", "-Wno-psabi", f"-I{headers}", f"-I{KERNELS}", "random.cpp", "-o", "random"]
     subprocess.run(command, cwd=folder, check=True)
     found = json.loads(subprocess.run([str(folder / "random")], check=True, capture_output=True, text=True).stdout)

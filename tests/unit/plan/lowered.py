@@ -44,7 +44,7 @@ class Lowered:
 
 
 def example(name: str, target: str, **bindings: object) -> Lowered:
-    text = (EXAMPLES / name).read_text()
+    text = (EXAMPLES / name).read_text(encoding="utf-8")
     (program,) = programs(EXAMPLES / name, text, kernel=None, bindings=bindings)
     (context,) = settle(program, find(target))
     return _lowered(context)

@@ -29,7 +29,7 @@ REMAINING = {
 
 def _literals(path: Path) -> int:
     """The string literals with `tl::` in a file, docstrings apart."""
-    tree = ast.parse(path.read_text())
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     documents = (ast.Module, ast.ClassDef, ast.FunctionDef)
     docs = {
         id(node.body[0].value)
@@ -49,12 +49,13 @@ def test_names_of_the_library_stand_in_the_vocabulary() -> None:
 def test_the_plan_has_no_text_of_a_style() -> None:
     for path in sorted((ROOT / "plan").glob("*.py")):
         assert not _literals(path), path
-        assert "tile2cu.styles" not in path.read_text(), path
+        assert "tile2cu.styles" not in path.read_text(encoding="utf-8"), path
 
 
 def test_a_literal_is_found_where_a_docstring_is_not(tmp_path: Path) -> None:
     source = tmp_path / "printed.py"
     source.write_text(
-        '"""Prints tl::copy."""\n\n\ndef printed(a):\n    """As tl::copy."""\n    return f"tl::copy({a})"\n'
+        '"""Prints tl::copy."""\n\n\ndef printed(a):\n    """As tl::copy."""\n    return f"tl::copy({a})"\n',
+        encoding="utf-8",
     )
     assert _literals(source) == 1

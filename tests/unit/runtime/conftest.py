@@ -43,7 +43,7 @@ def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def axpy_data() -> dict[str, Any]:
     """The manifest of axpy, decoded, to be changed by the test."""
-    data: dict[str, Any] = json.loads((AXPY / "axpy.json").read_text())
+    data: dict[str, Any] = json.loads((AXPY / "axpy.json").read_text(encoding="utf-8"))
     return data
 
 

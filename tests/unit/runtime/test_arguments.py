@@ -152,7 +152,7 @@ def test_status_names_are_those_of_the_header(headers: Any) -> None:
 
     from tile2cu_runtime.errors import status_name
 
-    text = (headers / "tl" / "status.h").read_text()
+    text = (headers / "tl" / "status.h").read_text(encoding="utf-8")
     found = {int(value): name for name, value in re.findall(r"^\s+(TL_\w+) = (\d+)", text, re.M)}
     assert len(found) >= 5
     for value, name in found.items():

@@ -53,9 +53,11 @@ def test_each_part_of_the_key_builds_anew(axpy: Path, monkeypatch: pytest.Monkey
     headers = Path(shutil.copytree(paths.headers_dir(), tmp_path / "headers"))
     monkeypatch.setattr(paths, "headers_dir", lambda: headers)
     assert not built(axpy), "headers are known by their content, not by their path"
-    (headers / "tl" / "status.h").write_text((headers / "tl" / "status.h").read_text() + "/* edited */\n")
+    (headers / "tl" / "status.h").write_text(
+        (headers / "tl" / "status.h").read_text(encoding="utf-8") + "/* edited */\n", encoding="utf-8"
+    )
     assert built(axpy), "an edited header builds anew"
-    (axpy / "axpy.cu").write_text((axpy / "axpy.cu").read_text() + "// edited\n")
+    (axpy / "axpy.cu").write_text((axpy / "axpy.cu").read_text(encoding="utf-8") + "// edited\n", encoding="utf-8")
     assert built(axpy), "an edited text builds anew"
 
 
@@ -86,13 +88,13 @@ def test_four_cold_processes_build_one_library(axpy: Path) -> None:
 
 
 def test_a_failed_compile_shows_the_command_and_keeps_the_file(axpy: Path) -> None:
-    (axpy / "axpy.cu").write_text('#include "axpy.h"\nint broken = "text";\n')
+    (axpy / "axpy.cu").write_text('#include "axpy.h"\nint broken = "text";\n', encoding="utf-8")
     with pytest.raises(CompileError) as raised:
         load_kernel(axpy, device="cpu")
     problem = raised.value
     assert problem.code == "T2C-R011" and "axpy.cu does not compile" in problem.message
     assert "axpy.cu:2:14: error" in problem.output
-    assert (Path(problem.kept) / "axpy.cu").read_text().endswith('"text";\n')
+    assert (Path(problem.kept) / "axpy.cu").read_text(encoding="utf-8").endswith('"text";\n')
     again = subprocess.run(problem.command, shell=True, capture_output=True, text=True)
     assert again.returncode != 0 and "axpy.cu:2:14: error" in again.stderr, "the shown command can be run"
     for part in (problem.command, "axpy.cu:2:14: error", problem.kept):
@@ -100,7 +102,7 @@ def test_a_failed_compile_shows_the_command_and_keeps_the_file(axpy: Path) -> No
 
 
 def test_a_missing_launcher_fails_at_the_import(axpy: Path) -> None:
-    (axpy / "axpy.cu").write_text('#include "axpy.h"\n')
+    (axpy / "axpy.cu").write_text('#include "axpy.h"\n', encoding="utf-8")
     with pytest.raises(CompileError, match="undefined symbol: axpy"):
         load_kernel(axpy, device="cpu")
 
@@ -120,8 +122,8 @@ def test_a_missing_nvcc_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_the_users_build_settings_do_not_matter(axpy: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """setuptools obeys setup.cfg and pyproject.toml of the current folder, and CC and CFLAGS."""
-    (tmp_path / "setup.cfg").write_text("[build_ext]\ncompiler = nonsense\n")
-    (tmp_path / "pyproject.toml").write_text('[project]\nname = "a"\ndynamic = ["version"]\n')
+    (tmp_path / "setup.cfg").write_text("[build_ext]\ncompiler = nonsense\n", encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "a"\ndynamic = ["version"]\n', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CC", "nvcc")
     monkeypatch.setenv("CFLAGS", "--nonsense")
@@ -135,7 +137,7 @@ def test_folders_with_odd_names(axpy: Path, monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_a_cache_that_cannot_be_written(axpy: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder")
+    (tmp_path / "file").write_text("no folder", encoding="utf-8")
     monkeypatch.setenv("TILE2CU_CACHE", str(tmp_path / "file"))
     with pytest.raises(CompileError, match="TILE2CU_CACHE") as raised:
         load_kernel(axpy, device="cpu")
@@ -169,20 +171,24 @@ def test_a_binding_needs_no_python_header(axpy: Path) -> None:
 def test_builds_of_a_process_share_what_they_import(axpy: Path) -> None:
     """One builder, which forks: the builds of a thread follow one another in it, and one that dies is replaced."""
     for number in range(2):
-        (axpy / "axpy.cu").write_text((axpy / "axpy.cu").read_text() + f"// {number}\n")
+        (axpy / "axpy.cu").write_text(
+            (axpy / "axpy.cu").read_text(encoding="utf-8") + f"// {number}\n", encoding="utf-8"
+        )
         assert built(axpy)
     (builder,) = builders._idle
-    (axpy / "axpy.cu").write_text((axpy / "axpy.cu").read_text() + "// another\n")
+    (axpy / "axpy.cu").write_text((axpy / "axpy.cu").read_text(encoding="utf-8") + "// another\n", encoding="utf-8")
     assert built(axpy) and builders._idle == [builder]
     builder.kill()
     builder.wait()
-    (axpy / "axpy.cu").write_text((axpy / "axpy.cu").read_text() + "// one more\n")
+    (axpy / "axpy.cu").write_text((axpy / "axpy.cu").read_text(encoding="utf-8") + "// one more\n", encoding="utf-8")
     assert built(axpy) and builders._idle != [builder]
 
 
 def test_a_builder_without_cppimport_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cppimport").mkdir()
-    (tmp_path / "cppimport" / "__init__.py").write_text("raise ImportError(\"No module named 'cppimport'\")\n")
+    (tmp_path / "cppimport" / "__init__.py").write_text(
+        "raise ImportError(\"No module named 'cppimport'\")\n", encoding="utf-8"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(builders, "_idle", [])
     monkeypatch.setattr(binding, "_child_environment", lambda: os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
@@ -194,13 +200,13 @@ def test_a_builder_without_cppimport_says_what_is_missing(tmp_path: Path, monkey
 
 def test_argument_names_cannot_clash_with_the_binding(axpy: Path) -> None:
     numpy = pytest.importorskip("numpy")
-    data = json.loads((axpy / "axpy.json").read_text())
+    data = json.loads((axpy / "axpy.json").read_text(encoding="utf-8"))
     for index, name in enumerate(["status", "arguments", "stream", "thread", "methods", "given"]):
         for argument in data["arguments"]:
             if "shape" in argument:
                 argument["shape"] = [name if e == data["arguments"][index]["name"] else e for e in argument["shape"]]
         data["arguments"][index]["name"] = name
-    (axpy / "axpy.json").write_text(json.dumps(data))
+    (axpy / "axpy.json").write_text(json.dumps(data), encoding="utf-8")
     one = numpy.ones((2, 3), "float32")
     assert (load_kernel(axpy, device="cpu")(status=one, arguments=one, thread=4.0) == 5).all()
 
@@ -249,7 +255,9 @@ def test_a_device_that_is_not_there(axpy: Path, monkeypatch: pytest.MonkeyPatch)
 def test_amd_chips_by_the_drivers_numbers(tmp_path: Path) -> None:
     for node, version in enumerate((0, 90402, 90010, 90500)):
         (tmp_path / str(node)).mkdir()
-        (tmp_path / str(node) / "properties").write_text(f"cpu_cores_count 0\ngfx_target_version {version}\n")
+        (tmp_path / str(node) / "properties").write_text(
+            f"cpu_cores_count 0\ngfx_target_version {version}\n", encoding="utf-8"
+        )
     assert devices.amd_architectures(tmp_path) == ("gfx942", "gfx90a", "gfx950")
     assert devices.amd_architectures(tmp_path / "none") == ()
 
@@ -293,7 +301,7 @@ def test_an_ignored_order_is_an_error(tmp_path: Path) -> None:
 
 
 def test_depfiles(tmp_path: Path) -> None:
-    (tmp_path / "d").write_text("kernel.o: k.cu \\\n /a/b\\ c.h k.h\n")
+    (tmp_path / "d").write_text("kernel.o: k.cu \\\n /a/b\\ c.h k.h\n", encoding="utf-8")
     assert read_dependencies(tmp_path / "d") == ("k.cu", "/a/b c.h", "k.h")
 
 
@@ -314,6 +322,6 @@ def test_headers_are_precompiled_once(axpy: Path, monkeypatch: pytest.MonkeyPatc
     flag, header = precompiled_headers(build)
     assert flag == "-include" and Path(header + ".gch").is_file()
     assert precompiled_headers(host_build("other.cu", check=False)) == (flag, header)
-    (axpy / "asks.cu").write_text("static_assert(sizeof(tl::half) == 2);\n")
+    (axpy / "asks.cu").write_text("static_assert(sizeof(tl::half) == 2);\n", encoding="utf-8")
     command = (*build.compile, flag, header, "-Winvalid-pch", "-Werror")
     run_compiler(tuple("asks.cu" if word == "axpy.cu" else word for word in command), axpy, "a text without #include")

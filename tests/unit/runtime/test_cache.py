@@ -20,7 +20,7 @@ RUNTIME = Path(caches.__file__).parents[1]
 
 
 def write_built(temporary: Path, place: Path) -> None:
-    (temporary / "built").write_text("whole")
+    (temporary / "built").write_text("whole", encoding="utf-8")
 
 
 def script(body: str, *args: object) -> subprocess.Popen[str]:
@@ -39,14 +39,14 @@ def test_parts_of_a_key_are_delimited() -> None:
 
 def test_a_tree_key_follows_names_and_content(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "a.h").write_text("1")
+    (tmp_path / "sub" / "a.h").write_text("1", encoding="utf-8")
     keys = [tree_key(tmp_path)]
-    (tmp_path / "sub" / "a.h").write_text("2")
+    (tmp_path / "sub" / "a.h").write_text("2", encoding="utf-8")
     keys.append(tree_key(tmp_path))
     (tmp_path / "sub" / "a.h").rename(tmp_path / "sub" / "b.h")
     keys.append(tree_key(tmp_path))
     assert len(set(keys)) == 3
-    (tmp_path / "notes.txt").write_text("no header")
+    (tmp_path / "notes.txt").write_text("no header", encoding="utf-8")
     assert tree_key(tmp_path) == keys[2]
 
 
@@ -54,7 +54,7 @@ def test_builds_once(tmp_path: Path) -> None:
     first = get_or_build("things", "k", write_built, root=tmp_path)
     second = get_or_build("things", "k", write_built, root=tmp_path)
     assert (first.built, second.built) == (True, False)
-    assert (first.folder / "built").read_text() == "whole"
+    assert (first.folder / "built").read_text(encoding="utf-8") == "whole"
 
 
 @pytest.mark.parametrize("damage", ["truncate", "remove file", "remove seal", "garble seal"])
@@ -62,26 +62,26 @@ def test_a_damaged_entry_is_built_again(tmp_path: Path, damage: str) -> None:
     folder = get_or_build("things", "k", write_built, root=tmp_path).folder
     match damage:
         case "truncate":
-            (folder / "built").write_text("wh")
+            (folder / "built").write_text("wh", encoding="utf-8")
         case "remove file":
             (folder / "built").unlink()
         case "remove seal":
             (folder / "sealed.json").unlink()
         case "garble seal":
-            (folder / "sealed.json").write_text("[1]")
+            (folder / "sealed.json").write_text("[1]", encoding="utf-8")
     again = get_or_build("things", "k", write_built, root=tmp_path)
-    assert again.built and (again.folder / "built").read_text() == "whole"
+    assert again.built and (again.folder / "built").read_text(encoding="utf-8") == "whole"
 
 
 def test_a_failed_build_is_kept_and_named(tmp_path: Path) -> None:
     def fail(temporary: Path, place: Path) -> None:
-        (temporary / "text.cu").write_text("wrong")
+        (temporary / "text.cu").write_text("wrong", encoding="utf-8")
         raise CompileError("T2C-R011", "no", command=f"cd {temporary} && g++", output=f"{temporary}/text.cu:1: error")
 
     with pytest.raises(CompileError) as raised:
         get_or_build("things", "k", fail, root=tmp_path)
     kept = Path(raised.value.kept)
-    assert (kept / "text.cu").read_text() == "wrong"
+    assert (kept / "text.cu").read_text(encoding="utf-8") == "wrong"
     assert raised.value.command == f"cd {kept} && g++"
     assert f"{kept}/text.cu:1: error" in str(raised.value)
     assert not (tmp_path / "things" / "k").exists()
@@ -116,7 +116,7 @@ def test_four_cold_processes_build_once(tmp_path: Path) -> None:
     processes = [script(BUILD, tmp_path, 0.3) for _ in range(4)]
     answers = sorted(process.communicate(timeout=30)[0].strip() for process in processes)
     assert answers == ["False whole"] * 3 + ["True whole"]
-    assert (tmp_path / "log").read_text() == "build\n"
+    assert (tmp_path / "log").read_text(encoding="utf-8") == "build\n"
 
 
 def test_a_killed_build_is_taken_over(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_killed_build_is_taken_over(tmp_path: Path) -> None:
     victim.send_signal(signal.SIGKILL)
     victim.communicate()
     entry = get_or_build("things", "k", write_built, root=tmp_path)
-    assert entry.built and (entry.folder / "built").read_text() == "whole"
+    assert entry.built and (entry.folder / "built").read_text(encoding="utf-8") == "whole"
     assert not list(tmp_path.glob("things/k.build-*")), "the killed build's folder was left behind"
 
 

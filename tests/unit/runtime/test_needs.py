@@ -12,7 +12,7 @@ def test_the_headers_of_cutlass_are_those_that_the_environment_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "include" / "cute").mkdir(parents=True)
-    (tmp_path / "include" / "cute" / "tensor.hpp").write_text("")
+    (tmp_path / "include" / "cute" / "tensor.hpp").write_text("", encoding="utf-8")
     monkeypatch.setenv("CUTLASS_PATH", str(tmp_path))
     assert cutlass_include() == tmp_path / "include"
 

@@ -102,7 +102,7 @@ def test_files_that_are_no_manifest(tmp_path: Path) -> None:
         read_manifest(tmp_path / "none.json")
     assert raised.value.code == "T2C-R001"
     for text in ("{", json.dumps([1])):
-        (tmp_path / "bad.json").write_text(text)
+        (tmp_path / "bad.json").write_text(text, encoding="utf-8")
         with pytest.raises(ManifestError) as raised:
             read_manifest(tmp_path / "bad.json")
         assert raised.value.code == "T2C-R002"

@@ -50,7 +50,7 @@ def restyled(rendered: dict[str, Rendered], clang_format: str) -> dict[str, Rend
 @contextmanager
 def _style(content: str) -> Iterator[str]:
     """What clang-format's --style takes for the content of a .clang-format."""
-    with tempfile.NamedTemporaryFile("w", suffix=".clang-format") as file:
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".clang-format") as file:
         file.write(content)
         file.flush()
         yield f"file:{file.name}"
