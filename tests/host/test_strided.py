@@ -41,6 +41,27 @@ def test_columns_first(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), x)
 
 
+@pytest.mark.parametrize("stride", ["2", "S"])
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_elements_with_gaps_between_them(stride: str, target: str, tmp_path: Path) -> None:
+    params = f'X: T.StridedTensor((8, 64), (128, {stride}), "float16"), Y: T.Tensor((8, 64), "float16")'
+    kernel = load_body(tmp_path, "T.copy(X, Y)", params, head='S = T.dynamic("S")', target=target)
+    x = RNG.integers(-9, 10, (8, 128)).astype(np.float16)[:, ::2]
+    np.testing.assert_array_equal(kernel(x), x)
+
+
+@pytest.mark.parametrize("stride", ["2", "S"])
+def test_one_row_with_gaps(stride: str, tmp_path: Path) -> None:
+    params = f'X: T.StridedTensor((64,), ({stride},), "float32"), Y: T.Tensor((64,), "float32")'
+    statements = """
+        held = T.alloc_shared((64,), "float32")
+        T.copy(X, held)
+        T.copy(held, Y)
+    """
+    x = RNG.integers(-9, 10, 128).astype(np.float32)[::2]
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params, head='S = T.dynamic("S")')(x), x)
+
+
 def test_strides_that_are_no_such_are_refused(tmp_path: Path) -> None:
     params = 'X: T.StridedTensor((8, 64), (72, 1), "float32"), Y: T.Tensor((8, 64), "float32")'
     kernel = load_body(tmp_path, "T.copy(X, Y)", params)

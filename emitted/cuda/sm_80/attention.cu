@@ -75,10 +75,10 @@ __global__ void __launch_bounds__(threads)
     kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
            const tl::half* __restrict__ V_data, tl::half* __restrict__ Output_data, int batch, int seq_len, int heads) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto Q = tl::tensor<tl::RowStart<16>>(Q_data, batch, tl::ragged(seq_len), heads, dim);
-  const auto K = tl::tensor<tl::RowStart<16>>(K_data, batch, tl::ragged(seq_len), tl::ragged(heads / group), dim);
-  const auto V = tl::tensor<tl::RowStart<16>>(V_data, batch, tl::ragged(seq_len), tl::ragged(heads / group), dim);
+  const auto K = tl::tensor<tl::RowStart<16>>(K_data, batch, tl::ragged(seq_len), heads / group, dim);
+  const auto V = tl::tensor<tl::RowStart<16>>(V_data, batch, tl::ragged(seq_len), heads / group, dim);
   const auto Output = tl::tensor<tl::RowStart<16>>(Output_data, batch, tl::ragged(seq_len), heads, dim);
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(threads)
     kernel(const tl::half* __restrict__ Output_data, const tl::half* __restrict__ dO_data,
            float* __restrict__ Delta_data, float* __restrict__ dQ_sum_data, int batch, int seq_len, int heads) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
   const auto Output = tl::tensor<tl::RowStart<16>>(Output_data, batch, tl::ragged(seq_len), heads, dim);
   const auto dO = tl::tensor<tl::RowStart<16>>(dO_data, batch, tl::ragged(seq_len), heads, dim);
@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(threads)
            const tl::half* __restrict__ dO_data, tl::half* __restrict__ dK_data, tl::half* __restrict__ dV_data,
            const float* __restrict__ Delta_data, float* __restrict__ dQ_sum_data, int batch, int seq_len, int heads) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
   const auto Q = tl::tensor<tl::RowStart<16>>(Q_data, batch, tl::ragged(seq_len), heads, dim);
   const auto K = tl::tensor<tl::RowStart<16>>(K_data, batch, tl::ragged(seq_len), heads, dim);
@@ -254,7 +254,7 @@ using dq_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<8, 16>, 4>;
 __global__ void __launch_bounds__(threads)
     kernel(tl::half* __restrict__ dQ_data, const float* __restrict__ dQ_sum_data, int batch, int seq_len, int heads) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto dQ = tl::tensor<tl::RowStart<16>>(dQ_data, batch, tl::ragged(seq_len), heads, dim);
   const auto dQ_sum = tl::tensor<tl::RowStart<16>>(dQ_sum_data, batch, tl::ragged(seq_len), heads, dim);
   const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;

@@ -74,12 +74,12 @@ __global__ void __launch_bounds__(threads)
            const tl::half* __restrict__ V_data, const bool* __restrict__ Kept_data, tl::half* __restrict__ Output_data,
            int batch, int heads, int seq_len) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto Q = tl::tensor<tl::RowStart<16>>(Q_data, batch, heads, tl::ragged(seq_len), dim);
   const auto K = tl::tensor<tl::RowStart<16>>(K_data, batch, heads, tl::ragged(seq_len), dim);
   const auto V = tl::tensor<tl::RowStart<16>>(V_data, batch, heads, tl::ragged(seq_len), dim);
-  const auto Kept = tl::tensor<tl::RowStart<16>>(Kept_data, batch, heads, tl::ceildiv(seq_len, block_M),
-                                                 tl::ragged(tl::ceildiv(seq_len, block_N)));
+  const auto Kept = tl::tensor<tl::RowStart<1>>(Kept_data, batch, heads, tl::ceildiv(seq_len, block_M),
+                                                tl::ragged(tl::ceildiv(seq_len, block_N)));
   const auto Output = tl::tensor<tl::RowStart<16>>(Output_data, batch, heads, tl::ragged(seq_len), dim);
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;

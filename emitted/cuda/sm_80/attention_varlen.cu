@@ -76,13 +76,13 @@ __global__ void __launch_bounds__(threads)
            const int* __restrict__ cu_seqlens_k_data, tl::half* __restrict__ Output_data, int tokens, int heads,
            int tokens_k, int batch) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto Q = tl::tensor<tl::RowStart<16>>(Q_data, tl::ragged(tokens), heads, dim);
   const auto K = tl::tensor<tl::RowStart<16>>(K_data, tl::ragged(tokens_k), tl::ragged(heads / group), dim);
   const auto V = tl::tensor<tl::RowStart<16>>(V_data, tl::ragged(tokens_k), tl::ragged(heads / group), dim);
-  const auto cu_seqlens = tl::tensor<tl::RowStart<16>>(cu_seqlens_data, batch + 1);
-  const auto cu_seqlens_k = tl::tensor<tl::RowStart<16>>(cu_seqlens_k_data, batch + 1);
-  const auto Output = tl::tensor<tl::RowStart<16>>(Output_data, tl::ragged(tokens), heads, dim);
+  const auto cu_seqlens = tl::tensor<tl::RowStart<4>>(cu_seqlens_data, batch + 1);
+  const auto cu_seqlens_k = tl::tensor<tl::RowStart<4>>(cu_seqlens_k_data, batch + 1);
+  const auto Output = tl::tensor<tl::RowStart<2>>(Output_data, tl::ragged(tokens), heads, dim);
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;

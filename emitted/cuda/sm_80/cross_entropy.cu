@@ -58,11 +58,11 @@ __global__ void __launch_bounds__(threads)
     kernel(const tl::half* __restrict__ Logits_data, const int* __restrict__ Labels_data, float* __restrict__ Loss_data,
            tl::half* __restrict__ Grad_data, int M, int vocab) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
-  const auto Logits = tl::tensor<tl::RowStart<16>>(Logits_data, M, tl::ragged(vocab));
-  const auto Labels = tl::tensor<tl::RowStart<16>>(Labels_data, M);
-  const auto Loss = tl::tensor<tl::RowStart<16>>(Loss_data, M);
-  const auto Grad = tl::tensor<tl::RowStart<16>>(Grad_data, M, vocab);
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
+  const auto Logits = tl::tensor<tl::RowStart<2>>(Logits_data, M, tl::ragged(vocab));
+  const auto Labels = tl::tensor<tl::RowStart<4>>(Labels_data, M);
+  const auto Loss = tl::tensor<tl::RowStart<4>>(Loss_data, M);
+  const auto Grad = tl::tensor<tl::RowStart<2>>(Grad_data, M, vocab);
   auto& largest_workspace = tl::shared<Shared>().largest_workspace;
   auto& part_workspace = tl::shared<Shared>().part_workspace;
   const int row = blockIdx.x;

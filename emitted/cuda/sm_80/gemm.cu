@@ -50,11 +50,11 @@ __global__ void __launch_bounds__(threads)
     kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data,
            const float* __restrict__ Bias_data, tl::half* __restrict__ C_data, int M, int K, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
   const auto A = tl::tensor<RowStart>(A_data, tl::ragged(M), tl::ragged(K));
   const auto B = tl::tensor<RowStart>(B_data, tl::ragged(N), tl::ragged(K));
-  const auto Bias = tl::tensor<tl::RowStart<16>>(Bias_data, tl::ragged(N));
+  const auto Bias = tl::tensor<tl::RowStart<4>>(Bias_data, tl::ragged(N));
   const auto C = tl::tensor<RowStart>(C_data, tl::ragged(M), tl::ragged(N));
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;

@@ -49,11 +49,11 @@ __global__ void __launch_bounds__(threads)
     kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data,
            const int* __restrict__ Offsets_data, tl::half* __restrict__ C_data, int tokens, int K, int groups, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
   const auto A = tl::tensor<RowStart>(A_data, tl::ragged(tokens), tl::ragged(K));
   const auto B = tl::tensor<RowStart>(B_data, tl::ragged(groups), tl::ragged(K), tl::ragged(N));
-  const auto Offsets = tl::tensor<tl::RowStart<16>>(Offsets_data, groups + 1);
+  const auto Offsets = tl::tensor<tl::RowStart<4>>(Offsets_data, groups + 1);
   const auto C = tl::tensor<RowStart>(C_data, tl::ragged(tokens), tl::ragged(N));
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;

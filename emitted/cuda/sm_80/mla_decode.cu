@@ -101,13 +101,13 @@ __global__ void __launch_bounds__(threads)
            const int* __restrict__ lengths_data, float* __restrict__ partial_data, float* __restrict__ partial_lse_data,
            int batch, int heads, int max_len) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
   const auto Q = tl::tensor<tl::RowStart<16>>(Q_data, batch, tl::ragged(heads), dim);
   const auto Q_pe = tl::tensor<tl::RowStart<16>>(Q_pe_data, batch, tl::ragged(heads), pe_dim);
   const auto KV = tl::tensor<tl::RowStart<16>>(KV_data, batch, tl::ragged(max_len), dim);
   const auto K_pe = tl::tensor<tl::RowStart<16>>(K_pe_data, batch, tl::ragged(max_len), pe_dim);
-  const auto lengths = tl::tensor<tl::RowStart<16>>(lengths_data, batch);
+  const auto lengths = tl::tensor<tl::RowStart<4>>(lengths_data, batch);
   const auto partial = tl::tensor<tl::RowStart<16>>(partial_data, batch, num_split, tl::ragged(heads), dim);
   const auto partial_lse = tl::tensor<RowStart>(partial_lse_data, batch, num_split, tl::ragged(heads));
   auto& Q_shared = tl::shared<Shared>().Q_shared;
@@ -252,10 +252,10 @@ using out_layout = tl::Blocked<tl::Shape<dim>, tl::Shape<128>, 4>;
 __global__ void __launch_bounds__(threads)
     kernel(tl::half* __restrict__ Output_data, const float* __restrict__ partial_data,
            const float* __restrict__ partial_lse_data, int batch, int heads) {
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto Output = tl::tensor<tl::RowStart<16>>(Output_data, batch, heads, dim);
   const auto partial = tl::tensor<tl::RowStart<16>>(partial_data, batch, num_split, heads, dim);
-  const auto partial_lse = tl::tensor<tl::RowStart<16>>(partial_lse_data, batch, num_split, heads);
+  const auto partial_lse = tl::tensor<tl::RowStart<4>>(partial_lse_data, batch, num_split, heads);
   const int h = blockIdx.x, b = blockIdx.y;
 
   tl::Fragment<float, lse_layout> lse;

@@ -54,7 +54,7 @@ using weights_layout = tl::ColsOf<x_layout>;
 __global__ void __launch_bounds__(threads)
     kernel(const tl::half* __restrict__ X_data, const tl::half* __restrict__ W_data, tl::half* __restrict__ Y_data,
            int M) {
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto X = tl::tensor<tl::RowStart<16>>(X_data, M, dim);
   const auto W = tl::tensor<tl::RowStart<16>>(W_data, dim);
   const auto Y = tl::tensor<tl::RowStart<16>>(Y_data, M, dim);

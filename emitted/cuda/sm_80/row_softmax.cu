@@ -34,7 +34,7 @@ using row_max_layout = tl::RowsOf<X_local_layout>;
 // One block takes block_M whole rows: X is read once, Y is written once.
 __global__ void __launch_bounds__(threads) kernel(const float* __restrict__ X_data, float* __restrict__ Y_data, int M) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto X = tl::tensor<tl::RowStart<16>>(X_data, tl::ragged(M), N);
   const auto Y = tl::tensor<tl::RowStart<16>>(Y_data, tl::ragged(M), N);
   const int bx = blockIdx.x;

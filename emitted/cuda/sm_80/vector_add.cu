@@ -29,7 +29,7 @@ using i_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<256>, 4>;
 __global__ void __launch_bounds__(threads)
     kernel(const float* __restrict__ A_data, const float* __restrict__ B_data, float* __restrict__ C_data, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto A = tl::tensor<tl::RowStart<16>>(A_data, tl::ragged(N));
   const auto B = tl::tensor<tl::RowStart<16>>(B_data, tl::ragged(N));
   const auto C = tl::tensor<tl::RowStart<16>>(C_data, tl::ragged(N));

@@ -102,9 +102,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
            const __grid_constant__ tl::TensorMap V_map, const __grid_constant__ tl::TensorMap Output_map,
            const bool* __restrict__ Kept_data, dim3 tiles, int* next_tile, int batch, int heads, int seq_len) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
-  const auto Kept = tl::tensor<tl::RowStart<16>>(Kept_data, batch, heads, tl::ceildiv(seq_len, block_M),
-                                                 tl::ragged(tl::ceildiv(seq_len, block_N)));
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
+  const auto Kept = tl::tensor<tl::RowStart<1>>(Kept_data, batch, heads, tl::ceildiv(seq_len, block_M),
+                                                tl::ragged(tl::ceildiv(seq_len, block_N)));
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;

@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
            const __grid_constant__ tl::TensorMap States_map, const tl::half* __restrict__ dt_data,
            const tl::half* __restrict__ dA_cumsum_data, int batch, int seqlen, int heads) {
   const int chunks = tl::ceildiv(seqlen, chunk_size);
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto dt = tl::tensor<tl::RowStart<16>>(dt_data, batch, heads, chunks, chunk_size);
   const auto dA_cumsum = tl::tensor<tl::RowStart<16>>(dA_cumsum_data, batch, heads, chunks, chunk_size);
   auto& x_shared = tl::shared<Shared>().x_shared;

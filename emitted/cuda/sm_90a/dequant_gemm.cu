@@ -68,10 +68,10 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
            const __grid_constant__ tl::TensorMap Y_map, const tl::half* __restrict__ S_data,
            const tl::half* __restrict__ Z_data, tl::half* __restrict__ Y_data, int M, int K, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
-  const auto S = tl::tensor<tl::RowStart<16>>(S_data, tl::ragged(N), tl::ragged(K / group));
-  const auto Z = tl::tensor<tl::RowStart<16>>(Z_data, tl::ragged(N), tl::ragged(K / group));
+  const auto S = tl::tensor<tl::RowStart<2>>(S_data, tl::ragged(N), tl::ragged(K / group));
+  const auto Z = tl::tensor<tl::RowStart<2>>(Z_data, tl::ragged(N), tl::ragged(K / group));
   const auto Y = tl::tensor<RowStart>(Y_data, tl::ragged(M), tl::ragged(N));
   auto& X_shared = tl::shared<Shared>().X_shared;
   auto& packed = tl::shared<Shared>().packed;

@@ -91,8 +91,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
            const __grid_constant__ tl::TensorMap V_map, const int* __restrict__ lengths_data,
            float* __restrict__ partial_data, float* __restrict__ partial_lse_data, int batch, int kv_heads) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
-  const auto lengths = tl::tensor<tl::RowStart<16>>(lengths_data, batch);
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
+  const auto lengths = tl::tensor<tl::RowStart<4>>(lengths_data, batch);
   const auto partial = tl::tensor<tl::RowStart<16>>(partial_data, batch, kv_heads, num_split, tl::ragged(group), dim);
   const auto partial_lse =
       tl::tensor<tl::RowStart<16>>(partial_lse_data, batch, kv_heads, num_split, tl::ragged(group));
@@ -257,10 +257,10 @@ using out_layout = tl::Blocked<tl::Shape<dim>, tl::Shape<128>, 1>;
 __global__ void __launch_bounds__(threads)
     kernel(tl::half* __restrict__ Output_data, const float* __restrict__ partial_data,
            const float* __restrict__ partial_lse_data, int batch, int kv_heads) {
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto Output = tl::tensor<tl::RowStart<16>>(Output_data, batch, kv_heads, group, dim);
-  const auto partial = tl::tensor<tl::RowStart<16>>(partial_data, batch, kv_heads, num_split, group, dim);
-  const auto partial_lse = tl::tensor<tl::RowStart<16>>(partial_lse_data, batch, kv_heads, num_split, group);
+  const auto partial = tl::tensor<tl::RowStart<4>>(partial_data, batch, kv_heads, num_split, group, dim);
+  const auto partial_lse = tl::tensor<tl::RowStart<4>>(partial_lse_data, batch, kv_heads, num_split, group);
   const int g = blockIdx.x, head = blockIdx.y, b = blockIdx.z;
 
   tl::Fragment<float, lse_layout> lse, weight;

@@ -75,11 +75,11 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
            const float* __restrict__ scales_B_data, tl::bfloat16* __restrict__ C_data, int M, int K, int N) {
   const int groups = tl::ceildiv(K, group);
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
-  const auto scales_A = tl::tensor<tl::RowStart<16>>(scales_A_data, tl::ragged(M), tl::ragged(groups));
+  const auto scales_A = tl::tensor<tl::RowStart<4>>(scales_A_data, tl::ragged(M), tl::ragged(groups));
   const auto scales_B =
-      tl::tensor<tl::RowStart<16>>(scales_B_data, tl::ragged(tl::ceildiv(N, group)), tl::ragged(groups));
+      tl::tensor<tl::RowStart<4>>(scales_B_data, tl::ragged(tl::ceildiv(N, group)), tl::ragged(groups));
   const auto C = tl::tensor<RowStart>(C_data, tl::ragged(M), tl::ragged(N));
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;

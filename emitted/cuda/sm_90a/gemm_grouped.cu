@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
            const __grid_constant__ tl::TensorMap C_map, const int* __restrict__ Offsets_data,
            tl::half* __restrict__ C_data, int tokens, int K, int groups, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
-  const auto Offsets = tl::tensor<tl::RowStart<16>>(Offsets_data, groups + 1);
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
+  const auto Offsets = tl::tensor<tl::RowStart<4>>(Offsets_data, groups + 1);
   const auto C = tl::tensor<tl::RowStart<16>>(C_data, tl::ragged(tokens), tl::ragged(N));
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;

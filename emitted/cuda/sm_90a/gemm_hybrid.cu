@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
            const __grid_constant__ tl::TensorMap C_map, float* __restrict__ parts_data, int M, int K, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto parts = tl::tensor<tl::RowStart<16>>(parts_data, tl::ragged(2 * programs), block_M, block_N);
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;
@@ -235,7 +235,7 @@ template <class RowStart>
 __global__ void __launch_bounds__(threads)
     kernel(tl::half* __restrict__ C_data, const float* parts_data, int M, int K, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.row-start]
   const auto C = tl::tensor<RowStart>(C_data, tl::ragged(M), tl::ragged(N));
   const auto parts = tl::tensor<tl::RowStart<16>>(parts_data, tl::ragged(2 * programs), block_M, block_N);

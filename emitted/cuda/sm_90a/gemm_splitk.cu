@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
            float* __restrict__ parts_data, int M, int K, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto parts = tl::tensor<tl::RowStart<16>>(parts_data, splits, tl::ragged(M), tl::ragged(N));
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;

@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
            const __grid_constant__ tl::TensorMap V_map, tl::half* __restrict__ O_data, float* __restrict__ State_data,
            int batch, int seq_len, int heads, int dim_v) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto O = tl::tensor<tl::RowStart<16>>(O_data, batch, tl::ragged(seq_len), heads, tl::ragged(dim_v));
   const auto State = tl::tensor<tl::RowStart<16>>(State_data, batch, heads, dim, tl::ragged(dim_v));
   auto& Q_shared = tl::shared<Shared>().Q_shared;

@@ -109,9 +109,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
            const __grid_constant__ tl::TensorMap Output_map, const int* __restrict__ block_table_data,
            const int* __restrict__ lengths_data, int batch, int max_pages) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
-  const auto block_table = tl::tensor<tl::RowStart<16>>(block_table_data, batch, tl::ragged(max_pages));
-  const auto lengths = tl::tensor<tl::RowStart<16>>(lengths_data, batch);
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
+  const auto block_table = tl::tensor<tl::RowStart<4>>(block_table_data, batch, tl::ragged(max_pages));
+  const auto lengths = tl::tensor<tl::RowStart<4>>(lengths_data, batch);
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& Q_pe_shared = tl::shared<Shared>().Q_pe_shared;
   auto& KV_shared = tl::shared<Shared>().KV_shared;

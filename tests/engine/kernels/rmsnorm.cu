@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(threads)
     kernel(const tl::half* __restrict__ X_data, const tl::half* __restrict__ W_data, tl::half* __restrict__ Y_data,
            int M) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto X = tl::tensor<tl::RowStart<16>>(X_data, tl::ragged(M), dim);
   const auto W = tl::tensor<tl::RowStart<16>>(W_data, dim);
   const auto Y = tl::tensor<tl::RowStart<16>>(Y_data, tl::ragged(M), dim);

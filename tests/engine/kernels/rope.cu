@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(threads)
     kernel(const tl::half* __restrict__ QKV_data, const float* __restrict__ Cos_data,
            const float* __restrict__ Sin_data, tl::half* __restrict__ Q_data, tl::half* __restrict__ K_data,
            tl::half* __restrict__ V_data, int batch, int seq_len, int heads) {
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto QKV = tl::tensor<tl::RowStart<16>>(QKV_data, batch, seq_len, 3, heads, dim);
   const auto Cos = tl::tensor<tl::RowStart<16>>(Cos_data, seq_len, half_dim);
   const auto Sin = tl::tensor<tl::RowStart<16>>(Sin_data, seq_len, half_dim);

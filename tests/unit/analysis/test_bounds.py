@@ -1,5 +1,8 @@
 """Ranges and proofs: never wrong, and strong enough for tiles of static and run-time tensors."""
 
+import operator
+from collections.abc import Callable
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,9 +25,16 @@ def ceildiv(a: Expr, b: Expr) -> Expr:
     return Call(INT32, "ceildiv", (a, b))
 
 
-def bounds(grid: Expr, stop: Expr = TURNS) -> Bounds:
+def bounds(grid: Expr, stop: Expr = TURNS, step: int = 1) -> Bounds:
     loop = Loop(
-        kind=LoopKind.SERIAL, var=K, start=int_const(0), stop=stop, step=int_const(1), span=SPAN, num_stages=0, body=()
+        kind=LoopKind.SERIAL,
+        var=K,
+        start=int_const(0),
+        stop=stop,
+        step=int_const(step),
+        span=SPAN,
+        num_stages=0,
+        body=(),
     )
     return Bounds(Launch(grid=(grid,), blocks=(BX,), threads=128, tiles=(), body=(loop,), span=SPAN))
 
@@ -108,16 +118,36 @@ def test_multiples() -> None:
     assert known.multiple_of(binary("*", BX, BLOCK)) == 64
     assert known.multiple_of(binary("+", binary("*", BX, BLOCK), int_const(8))) == 8
     assert known.multiple_of(SIZE) == 1
+    assert bounds(int_const(4), step=64).multiple_of(K) == 64
+
+
+def test_a_division_without_remainder_is_linear_and_keeps_the_multiple() -> None:
+    known, tile = bounds(int_const(4)), binary("*", BX, BLOCK)
+    half = binary("//", tile, int_const(2))  # of a tensor with two elements in a byte
+    assert known.multiple_of(half) == 32 and known.linear(half) == known.linear(binary("*", BX, int_const(32)))
+    assert known.multiple_of(ceildiv(tile, int_const(16))) == 4
+    assert known.multiple_of(binary("//", tile, int_const(3))) == 1
+    unsigned = Binary(UINT32, "//", Binary(UINT32, "*", Var(UINT32, "n", Role.LET), int_const(64)), int_const(64))
+    assert unsigned in known.linear(unsigned).terms  # 64 n may wrap
 
 
 @st.composite
 def index_expressions(draw: st.DrawFn, depth: int = 3) -> Expr:
     if depth == 0 or draw(st.booleans()):
         return draw(st.sampled_from([BX, K, int_const(draw(st.integers(0, 9)))]))
-    op = draw(st.sampled_from(["+", "-", "*", "//", "%"]))
+    op = draw(st.sampled_from(["+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>", "ceildiv"]))
     lhs = draw(index_expressions(depth - 1))
-    rhs = int_const(draw(st.integers(1, 7))) if op in ("//", "%") else draw(index_expressions(depth - 1))
-    return Binary(INT32, op, lhs, rhs)
+    if op in ("//", "%", "<<", ">>", "ceildiv"):
+        rhs: Expr = int_const(draw(st.integers(1, 8)))
+    else:
+        rhs = draw(index_expressions(depth - 1))
+    return ceildiv(lhs, rhs) if op == "ceildiv" else Binary(INT32, op, lhs, rhs)
+
+
+_OPERATORS: dict[str, Callable[[int, int], int]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
+}  # fmt: skip
 
 
 def evaluate(expr: Expr, bx: int, k: int) -> int:
@@ -126,18 +156,23 @@ def evaluate(expr: Expr, bx: int, k: int) -> int:
             return bx if expr == BX else k
         case Binary():
             a, b = evaluate(expr.lhs, bx, k), evaluate(expr.rhs, bx, k)
-            return {"+": a + b, "-": a - b, "*": a * b, "//": a // b if b else 0, "%": a % b if b else 0}[expr.op]
+            return _OPERATORS[expr.op](a, b)
+        case Call():
+            dividend, divisor = (evaluate(part, bx, k) for part in expr.args)
+            return -(-dividend // divisor)
         case _:
             return int(expr.value)  # type: ignore[attr-defined]
 
 
-@given(index_expressions(), st.integers(1, 5), st.integers(1, 5))
-def test_intervals_and_multiples_hold_for_every_value(expr: Expr, blocks: int, turns: int) -> None:
-    known = bounds(int_const(blocks), int_const(turns))
-    interval, factor = known.interval(expr), known.multiple_of(expr)
+@given(index_expressions(), st.integers(1, 5), st.integers(1, 5), st.integers(1, 8))
+def test_intervals_and_multiples_hold_for_every_value(expr: Expr, blocks: int, turns: int, step: int) -> None:
+    known = bounds(int_const(blocks), int_const(turns), step)
+    interval, factor, sum_ = known.interval(expr), known.multiple_of(expr), known.linear(expr)
     for bx in range(blocks):
-        for k in range(turns):
+        for k in range(0, turns, step):
             value = evaluate(expr, bx, k)
+            terms = (evaluate(atom, bx, k) * coefficient for atom, coefficient in sum_.terms.items())
+            assert value == sum_.constant + sum(terms)
             assert interval.low is None or interval.low <= value
             assert interval.high is None or value <= interval.high
             assert value % factor == 0

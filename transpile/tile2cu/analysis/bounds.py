@@ -62,6 +62,13 @@ class Linear:
     def scaled(self, factor: int) -> "Linear":
         return Linear({}, 0).plus(self, factor)
 
+    def divided(self, divisor: int | float | None) -> "Linear | None":
+        """The sum divided by a positive number that divides every coefficient; None where it does not."""
+        factors = (*self.terms.values(), self.constant)
+        if not isinstance(divisor, int) or divisor <= 0 or any(factor % divisor for factor in factors):
+            return None
+        return Linear({atom: factor // divisor for atom, factor in self.terms.items()}, self.constant // divisor)
+
 
 def linear_of(expr: Expr, values: Mapping[Expr, Expr] = MappingProxyType({})) -> Linear:
     """An integer expression as a sum; what is not linear becomes an atom of its own. Names with `values` are those."""
@@ -83,11 +90,17 @@ def linear_of(expr: Expr, values: Mapping[Expr, Expr] = MappingProxyType({})) ->
                 return rhs.scaled(lhs.constant)
         case Unary(op="-"):
             return linear_of(expr.operand, values).scaled(-1)
-        case Call(function="ceildiv", args=(dividend, divisor)) if static_value(divisor) == 1:
-            return linear_of(dividend, values)
+        case Binary(op="//") | Call(function="ceildiv"):
+            return _quotient(expr, values) or Linear({expr: 1}, 0)
         case _:
             pass
     return Linear({expr: 1}, 0)
+
+
+def _quotient(expr: Expr, values: Mapping[Expr, Expr]) -> Linear | None:
+    """A division as a sum, where nothing remains of any term; numbers that wrap before it may leave another."""
+    dividend, divisor = children(expr)
+    return linear_of(dividend, values).divided(static_value(divisor)) if _never_wraps(expr.dtype) else None
 
 
 class Bounds:
@@ -95,6 +108,7 @@ class Bounds:
 
     def __init__(self, launch: Launch) -> None:
         self._ranges: dict[Var, tuple[Expr, Expr]] = {}
+        self._steps: dict[Var, tuple[Expr, Expr]] = {}  # (start, step) of loops
         self._never_negative: frozenset[Var] = frozenset()
         self._values: dict[Expr, Expr] = {let.var: let.value for let in launch.prelude}
         self._threads = launch.block_threads
@@ -103,8 +117,9 @@ class Bounds:
             self._ranges[block] = (zero, extent)
         for stmt in walk_stmts(launch.body):
             match stmt:
-                case Loop() if static_value(stmt.step) == 1:
+                case Loop() if (step := static_value(stmt.step)) is not None and step > 0:
                     self._ranges[stmt.var] = (stmt.start, stmt.stop)
+                    self._steps[stmt.var] = (stmt.start, stmt.step)
                 case Parallel():
                     self._ranges |= {var: (zero, n) for var, n in zip(stmt.vars, stmt.extents, strict=True)}
                 case Copy(row=Var() as row):
@@ -260,14 +275,20 @@ class Bounds:
         match expr:
             case Var() if expr in self._values:
                 return self.multiple_of(self._values[expr])
-            case Binary(op="+" | "-"):
-                return gcd(self.multiple_of(expr.lhs), self.multiple_of(expr.rhs))
-            case Binary(op="*"):
-                return min(self.multiple_of(expr.lhs) * self.multiple_of(expr.rhs), _UNBOUNDED)
+            case Var() if expr in self._steps:
+                return gcd(*map(self.multiple_of, self._steps[expr]))
             case Unary(op="-"):
                 return self.multiple_of(expr.operand)
             case Call(function="min" | "max"):
-                return gcd(*(self.multiple_of(arg) for arg in expr.args))
+                return gcd(*map(self.multiple_of, expr.args))
+            case Call(function="if_then_else"):
+                return gcd(*map(self.multiple_of, expr.args[1:]))
+            case Call(function="cast") if expr.dtype.is_int and expr.args[0].dtype.is_int:
+                return self.multiple_of(expr.args[0])  # what does not fit wraps by a power of two
+            case Binary() | Call(function="ceildiv"):
+                op = expr.op if isinstance(expr, Binary) else "//"  # without a remainder they are one
+                lhs, rhs = children(expr)
+                return _multiple(op, self.multiple_of(lhs), self.multiple_of(rhs), static_value(rhs))
             case _:
                 return 1
 
@@ -359,6 +380,23 @@ def _range_of(dtype: DType) -> Interval | None:
 def _within(inner: Interval, outer: Interval) -> bool:
     assert outer.low is not None and outer.high is not None
     return inner.low is not None and inner.high is not None and outer.low <= inner.low and inner.high <= outer.high
+
+
+def _multiple(op: str, a: int, b: int, rhs: float | None) -> int:
+    """The power of two that divides a result: of operands that `a` and `b` divide, the second `rhs` where known."""
+    match op:
+        case "+" | "-" | "%" | "|" | "^":
+            return gcd(a, b)
+        case "&":
+            return max(a, b)
+        case "*":
+            return min(a * b, _UNBOUNDED)
+        case "//" if rhs == b:
+            return max(1, a // b)
+        case "<<" | ">>" if rhs is not None and 0 <= rhs < 31:
+            return min(a << int(rhs), _UNBOUNDED) if op == "<<" else max(1, a >> int(rhs))
+        case _:
+            return 1
 
 
 def _power_of_two(value: int) -> int:

@@ -9,7 +9,18 @@ from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.runs import of_packet
 from tile2cu.core.decisions import BOUNDS_CHECKED, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, SLICE_ALIGNMENT, TMA_IF, VECTOR
 from tile2cu.core.dtype import BOOL
-from tile2cu.core.expr import Expr, Role, Unary, Var, binary, int_const, quotient_of, walk, works_among_threads
+from tile2cu.core.expr import (
+    Expr,
+    Role,
+    Unary,
+    Var,
+    binary,
+    int_const,
+    quotient_of,
+    static_value,
+    walk,
+    works_among_threads,
+)
 from tile2cu.core.program import (
     Atomic,
     AtomicTile,
@@ -112,14 +123,16 @@ def tensor_row_start(launch: Launch, context: Context) -> Iterator[Decision]:
     """Vector accesses are as wide as every row and every offset of the tensor is aligned.
 
     Where a run-time size decides, the width is chosen at run time; a size that the launcher refuses for TMA's sake
-    unless it is a multiple is one.
+    unless it is a multiple is one. Of a tensor without vector accesses nothing is promised but whole elements: its rows
+    may start anywhere.
 
     Gives: bytes (a power of two up to 16) for each tensor; 0 when only a run-time check can tell.
     """
     given = given_multiples(context)
     for tensor, boxes in _boxes(context):
         multiple = 1 if tensor.strides is not None else given.get(tensor.shape[-1], 1)
-        yield tensor, ROW_ALIGNMENT, min(_row_start(tensor, box, context.bounds, multiple) for box in boxes)
+        wide = [_row_start(tensor, box, context.bounds, multiple) for box in boxes if box.wide]
+        yield tensor, ROW_ALIGNMENT, min(wide, default=max(1, tensor.dtype.bytes))
 
 
 @rule(
@@ -190,7 +203,8 @@ def tensor_row_start_when(launch: Launch, context: Context) -> Iterator[Decision
         if tensor.address is not None:
             continue
         offsets = [_offset_start(tensor, box, context.bounds) for box in boxes if box.wide]
-        if context.facts[tensor, ROW_ALIGNMENT] == 0 and tensor.strides is None and min(offsets) >= POINTER_BYTES:
+        unknown = context.facts[tensor, ROW_ALIGNMENT] == 0 and tensor.strides is None
+        if unknown and min(offsets) >= POINTER_BYTES:
             yield tensor, ROW_ALIGNMENT_IF, Multiple(tensor.shape[-1], tensor.dtype.elements_in(POINTER_BYTES))
 
 
@@ -293,8 +307,9 @@ def _row_start(tensor: Buffer, box: _Box, bounds: Bounds, given: int) -> int:
 
     All strides are multiples of `given`, in elements.
     """
-    if not box.wide:
-        return POINTER_BYTES
+    neighbours = static_value(tensor.strides[-1]) if tensor.strides is not None else 1
+    if neighbours != 1:  # a row's elements may have gaps between them
+        return 0 if neighbours is None else tensor.dtype.bytes
     aligned = _offset_start(tensor, box, bounds)
     for stride in row_strides(tensor):
         bytes_ = _aligned(tensor, [max(bounds.multiple_of(stride), given)])

@@ -44,7 +44,7 @@ using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;
 // grid dims: (#blocks along N, #blocks along M)
 __global__ void __launch_bounds__(threads)
     kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data, tl::half* __restrict__ C_data) {
-  // RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once  [vector.tensor.row-start]
+  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
   const auto A = tl::tensor<tl::RowStart<16>>(A_data, M, K);
   const auto B = tl::tensor<tl::RowStart<16>>(B_data, K, N);
   const auto C = tl::tensor<tl::RowStart<16>>(C_data, M, N);

@@ -66,7 +66,7 @@ def _about(tensors: TensorViews) -> Iterator[str]:
         about = "ragged: accesses may reach past this extent; there, reads give zero and writes are dropped"
         yield f"{about}  [{tensors.bounds_rule}]"
     if any(view.alignment for view in tensors.views):
-        about = "RowStart<n>: rows and offsets are multiples of n bytes, so copies move n bytes at once"
+        about = "RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes"
         yield f"{about}  [{tensors.rows_rule}]"
     asked = {view.by_instance for view in tensors.views if not view.alignment}
     if asked:
