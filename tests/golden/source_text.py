@@ -10,7 +10,11 @@ from random import Random
 
 _CONSTANTS = re.compile(r"^\s*constexpr int ([^;{}]+);", re.M)
 _NAMED = re.compile(r"\bconst int ([^;{}]+);")
-_SIZES_OF_TYPES = {"float": 4, "int": 4, "half": 2, "bfloat16": 2, "uint8_t": 1, "int8_t": 1, "int32_t": 4, "bool": 1}
+SIZES = {
+    **dict.fromkeys(("float", "int", "int32_t", "uint32_t", "tfloat32"), 4),
+    **dict.fromkeys(("half", "bfloat16"), 2),
+    **dict.fromkeys(("uint8_t", "int8_t", "bool", "float8_e4m3", "float8_e5m2"), 1),
+}
 
 
 class Anything(int):
@@ -65,6 +69,7 @@ class KernelText:
 
     aligned_if: str
     constants: dict[str, int]
+    head: str  # what comes before it, from the kernel before on
     parameters: tuple[tuple[str, str], ...]  # (type, name)
     body: str
     definitions: dict[str, str] = field(default_factory=dict)
@@ -75,7 +80,7 @@ class KernelText:
         for found in re.finditer(r"const auto (\w+) =\s+tl::(tensor|strided_tensor)<([\w:<>]+)>\(", self.body):
             first, *extents = arguments(self.body, found.end() - 1)
             kind = re.sub(r"const|__restrict__|[*]|tl::|\s", "", types[first])
-            if kind not in _SIZES_OF_TYPES:
+            if kind not in SIZES:
                 continue
             strides: tuple[str, ...] = ()
             if found[2] == "strided_tensor":
@@ -86,7 +91,7 @@ class KernelText:
             yield View(
                 name=found[1],
                 alignment=int(start[1]) if start else None,
-                element=_SIZES_OF_TYPES[kind],
+                element=SIZES[kind],
                 extents=tuple(re.sub(r"^tl::ragged\((.*)\)$", r"\1", extent) for extent in extents),
                 strides=strides,
             )
@@ -117,7 +122,8 @@ class Source:
         constants: dict[str, int] = {}
         kernels, at = [], 0
         for found in re.finditer(r"^\s*kernel\(", device, re.M):
-            constants = {**constants, **_constants(device[at : found.start()], constants)}
+            head = device[at : found.start()]
+            constants = {**constants, **_constants(head, constants)}
             end = closing(device, found.end() - 1)
             at = closing(device, device.index("{", end))
             body = device[end:at]
@@ -128,6 +134,7 @@ class Source:
                 KernelText(
                     aligned_if=_aligned_if(host, namespace),
                     constants=constants,
+                    head=head,
                     parameters=parameters,
                     body=body,
                     definitions=definitions,

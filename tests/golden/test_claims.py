@@ -1,20 +1,20 @@
 """What emitted sources claim of themselves, computed again from nothing but their text."""
 
+import re
+from math import ceil, prod
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from tests.golden.source_text import KernelText, Source, Values, View, value
+from tests.golden.source_text import SIZES, KernelText, Source, Values, View, value
 
 ROOT = Path(__file__).resolve().parents[2]
-SOURCES = sorted(
-    path
-    for path in (*ROOT.glob("emitted/**/*.*"), *ROOT.glob("tests/engine/kernels/*.cu"))
-    if path.suffix in (".cu", ".hip")
-)
+SOURCES = (*ROOT.glob("emitted/**/*.cu"), *ROOT.glob("emitted/**/*.hip"), *ROOT.glob("tests/engine/kernels/*.cu"))
+TL = sorted(path for path in SOURCES if "cute" not in path.parts)
 
 
-@pytest.mark.parametrize("path", [path for path in SOURCES if "cute" not in path.parts], ids=str)
+@pytest.mark.parametrize("path", TL, ids=str)
 def test_rows_and_tiles_are_aligned_as_claimed(path: Path) -> None:
     source = Source.of(path.read_text(encoding="utf-8"))
     for kernel in source.kernels:
@@ -26,6 +26,40 @@ def test_rows_and_tiles_are_aligned_as_claimed(path: Path) -> None:
             assert not [start for start in starts if start % claimed], f"{view.name}: not all at multiples of {claimed}"
             weak = claimed < 16 and any(kernel.tiles(view)) and not any(start % (2 * claimed) for start in starts)
             assert not weak, f"{view.name}: all that is copied starts at multiples of {2 * claimed} bytes"
+
+
+@pytest.mark.parametrize("path", TL, ids=str)
+def test_registers_are_those_of_the_tiles_that_are_declared(path: Path) -> None:
+    for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
+        claimed = re.search(r"---- registers: (\d+) per thread for tiles(?:, (\d+) of them prefetched)?", kernel.head)
+        fragments, prefetched = fragment_bytes(kernel), prefetched_bytes(kernel)
+        found = (-(-fragments // 4) + prefetched // 4, prefetched // 4)
+        assert (int(claimed[1]), int(claimed[2] or 0)) == found if claimed else found == (0, 0)
+
+
+def fragment_bytes(kernel: KernelText) -> int:
+    """The bytes of a thread in the fragments that a kernel declares: the values of their layouts, times their type."""
+    values: dict[str, int] = {}
+    for about, name in re.findall(r"((?:^// .*\n)+)using (\w+_layout) =", kernel.head, re.M):
+        each, same = re.search(r"V(\d+)\s+(?://\s+)?values", about), re.search(r"the same as (\w+):", about)
+        values[name] = int(each[1]) if each else values[same[1]] if same else 0
+    declared = re.findall(r"tl::Fragment<([\w:]+), (\w+)>\s+([\w,\s]+);", kernel.body)
+    return sum(
+        values[layout] * SIZES[kind.removeprefix("tl::")] * len(names.split(",")) for kind, layout, names in declared
+    )
+
+
+def prefetched_bytes(kernel: KernelText) -> int:
+    """The bytes of a thread in tiles (tl::Staged) and vectors (tl::LineAhead) on their way to shared memory."""
+    total, values = 0, Values(kernel.constants, {}, Random(0))
+    for found in re.finditer(r"tl::(Staged|Staged1D|LineAhead)<", kernel.body):
+        inside = kernel.body[found.end() : kernel.body.index(">", found.end())]
+        kind, *extents, threads = inside.split(", ")[: 4 if found[1] == "Staged" else 3]
+        count = prod(value(extent, values) for extent in extents)
+        size, among = SIZES[kind.removeprefix("tl::")], value(threads, values)
+        piece = 1 if found[1] == "LineAhead" else 16 // size
+        total += ceil(ceil(count / piece) / among) * piece * size
+    return total
 
 
 def starts_of(view: View, kernel: KernelText, values: Values) -> list[int]:

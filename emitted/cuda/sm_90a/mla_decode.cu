@@ -83,7 +83,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 230400, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
-// ---- registers: 218 per thread for tiles ----------------------------------------------------------------------------
+// ---- registers: 224 per thread for tiles ----------------------------------------------------------------------------
 // of acc_s:
 // (T128 threads, V32 values each) -> (64, 64); each warpgroup holds a tile of its own, its warp w rows 16 w to
 // 16 w + 15 of each 64  [layout.gemm.wgmma-accumulator]
@@ -97,7 +97,8 @@ using acc_o_layout = tl::WgmmaAccumulator<block_H, dim, 1, threads / 128>;
 // Q_pe_local: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using Q_pe_local_layout = tl::WgmmaAccumulator<block_H, pe_dim, 1>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
-// (T256 threads, V2 values each) -> (64); 8 threads hold the same value  [layout.reduce.kept-dimension]
+// (T128 threads, V2 values each) -> (64); each warpgroup holds values of its own; 4 threads hold the same value
+// [layout.reduce.kept-dimension]
 using scores_max_layout = tl::RowsOf<acc_s_layout>;
 
 // grid dims: (parts of the cache, tiles of heads, batch)

@@ -61,7 +61,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 49152, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of shared memory for a block");
 
-// ---- registers: 61 per thread for tiles -----------------------------------------------------------------------------
+// ---- registers: 93 per thread for tiles, 32 of them prefetched ------------------------------------------------------
 // of acc_s, acc_s_cast:
 // (T256 threads, V16 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15, a lane 4 neighbouring columns of
 // a row at a time  [layout.gemm.mfma-accumulator]

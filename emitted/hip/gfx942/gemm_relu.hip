@@ -39,7 +39,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 32768, "the sizes above have changed: emit again");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of shared memory for a block");
 
-// ---- registers: 64 per thread for tiles -----------------------------------------------------------------------------
+// ---- registers: 80 per thread for tiles, 16 of them prefetched ------------------------------------------------------
 // of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
 // 2), a lane 16 neighbouring columns of a row at a time  [layout.gemm.mfma-accumulator]

@@ -1,12 +1,13 @@
 """What threads hold in registers: fragments, private arrays, and how loops are spread over the threads."""
 
 from dataclasses import dataclass
+from math import prod
 
 from tile2cu.analysis.accesses import expressions
-from tile2cu.core.decisions import LAYOUT
+from tile2cu.core.decisions import LAYOUT, PIPELINE, PREFETCHED_VECTORS
 from tile2cu.core.expr import Address, Call, Expr, walk
 from tile2cu.core.layout import FragmentLayout
-from tile2cu.core.program import Buffer, Gemm, Parallel, Scope, walk_stmts
+from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope, walk_stmts
 from tile2cu.plan.producer import operands_of, ping_pong_of, values_kept
 from tile2cu.plan.settled import Settled
 
@@ -52,9 +53,10 @@ class Alternation:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Registers:
-    """All that a thread holds. `count` registers of 4 bytes are for fragments, of `limit` that it can have.
+    """All that a thread holds. `count` registers of 4 bytes are for tiles, of `limit` that it can have.
 
-    `operands` are the tiles that MMAs read as their first operand; `random` is the state of a generator.
+    `prefetched` of them hold the next tile on its way to shared memory. `operands` are the tiles that MMAs read as
+    their first operand; `random` is the state of a generator.
     """
 
     declared: tuple[Fragment | LocalArray, ...]
@@ -63,6 +65,7 @@ class Registers:
     alternation: Alternation | None
     random: bool
     count: int
+    prefetched: int
     limit: int
 
     @property
@@ -77,6 +80,8 @@ def registers(settled: Settled) -> Registers:
     parts = [part for stmt in stmts for expr in expressions(stmt) for part in walk(expr)]
     addressed = [part.buffer for part in parts if isinstance(part, Address)]
     found = ping_pong_of(settled)
+    # Loops run one at a time.
+    prefetched = max((_prefetched(stmt, settled) for stmt in stmts if isinstance(stmt, Loop)), default=0)
     return Registers(
         declared=tuple(
             _fragment(tile, settled)
@@ -100,20 +105,51 @@ def registers(settled: Settled) -> Registers:
         if found is None
         else Alternation(kept=values_kept(found), operands=operands_of(found), computed=found.store.src.buffer),
         random=any(isinstance(part, Call) and part.function == "random.start" for part in parts),
-        count=tile_registers(settled),
+        count=_fragment_registers(settled) + prefetched,
+        prefetched=prefetched,
         limit=settled.target.max_registers,
     )
 
 
 def tile_registers(settled: Settled) -> int:
-    """The registers, of 4 bytes, that a thread needs for its parts of all tiles at once."""
-    size, found = 0, ping_pong_of(settled)
-    if found is not None:  # the operands, a warpgroup's own and the other's
-        size += 2 * settled.facts[found.store.src.buffer, LAYOUT].registers * found.tile.dtype.bytes
-    for tile in settled.launch.tiles:
-        layout = settled.facts.get(tile, LAYOUT) if tile.scope is Scope.FRAGMENT and tile.of is None else None
-        size += layout.registers * tile.dtype.bytes if layout is not None else 0
+    """The registers, of 4 bytes, that a thread needs for its parts of all tiles at once, prefetched ones among them."""
+    return registers(settled).count
+
+
+def _fragment_registers(settled: Settled) -> int:
+    tiles = [tile for tile in settled.launch.tiles if tile.scope is Scope.FRAGMENT and tile.of is None]
+    found = ping_pong_of(settled)
+    tiles += values_kept(found) if found is not None else ()  # of a warpgroup's own iteration, and of the other's
+    size = sum(_bytes(settled.facts.get(tile, LAYOUT), tile.dtype.bytes) for tile in tiles)
+    if found is not None:
+        operand = settled.facts[found.store.src.buffer, LAYOUT]
+        size += len(operands_of(found)) * _bytes(operand, found.tile.dtype.bytes)
     return -(-size // 4)
+
+
+def staged_registers(copy: Copy, threads: int) -> int:
+    """The registers in which a tile waits (headers/tl/common/cdna/staged.h): pieces of up to 16 bytes, as stored."""
+    extents, source = copy.dst.buffer.static_shape, copy.src.buffer.dtype
+    vector = min(extents[-1] & -extents[-1], 16 // max(source.bytes, copy.dst.buffer.dtype.bytes))
+    return _per_thread(prod(extents) // vector, threads) * -(-vector * source.bytes // 4)
+
+
+def _prefetched(loop: Loop, settled: Settled) -> int:
+    """The registers that hold tiles and vectors of a loop on their way to shared memory."""
+    threads, pipeline = settled.launch.threads, settled.facts.get(loop, PIPELINE)
+    vectors = settled.facts.get(loop, PREFETCHED_VECTORS)
+    staged = pipeline.copies if pipeline is not None and pipeline.staged else ()
+    lines = vectors.copies if vectors is not None else ()
+    ahead = (_per_thread(prod(each.dst.buffer.static_shape), threads) * each.src.buffer.dtype.bytes for each in lines)
+    return sum(staged_registers(each, threads) for each in staged) + sum(-(-size // 4) for size in ahead)
+
+
+def _per_thread(pieces: int, threads: int) -> int:
+    return -(-pieces // threads)
+
+
+def _bytes(layout: FragmentLayout | None, element: int) -> int:
+    return layout.registers * element if layout is not None else 0
 
 
 def _fragment(tile: Buffer, settled: Settled) -> Fragment:

@@ -92,6 +92,8 @@ class Layouts:
         ordered = sorted(self.aliases, key=lambda alias: isinstance(alias.layout, Slice))
         count, limit = self.registers.count, self.registers.limit
         title = f"registers: {count} per thread for tiles" if count else "how loops are spread over the threads"
+        if prefetched := self.registers.prefetched:
+            title += f", {prefetched} of them prefetched"
         if count > limit:
             title += f", of {limit} that it can have: some go through memory"
         return Section(rule_line(title), tuple(map(self._declared, ordered)))
@@ -107,15 +109,22 @@ class Layouts:
         return Declaration(text, tuple(line for comment in comments for line in wrapped(comment)))
 
     def _about(self, layout: FragmentLayout) -> str:
-        """The layout for people; where warpgroups take turns, each has a tile of its own."""
+        """The layout for people; where warpgroups alternate, each has a tile of its own, and rows of it."""
         alternation = self.registers.alternation
-        if alternation is None or all(alternation.computed is not tile for tile in self._users(layout)):
+        if alternation is None:
             return described(layout)
-        rows, cols = layout.shape
-        return (
-            f"(T128 threads, V{layout.registers} values each) -> ({rows}, {cols}); each warpgroup holds a tile of its "
-            "own, its warp w rows 16 w to 16 w + 15 of each 64"
-        )
+        own = self._layout_of(alternation.computed)
+        shape = ", ".join(map(str, layout.shape))
+        text = f"(T128 threads, V{layout.registers} values each) -> ({shape}); each warpgroup holds "
+        if layout == own:
+            return f"{text}a tile of its own, its warp w rows 16 w to 16 w + 15 of each 64"
+        if isinstance(layout, Slice) and layout == slice_of(own, layout.kept):
+            groups = layout.threads_of_block // 128
+            return f"{text}values of its own; {layout.replicas // groups} threads hold the same value"
+        return described(layout)
+
+    def _layout_of(self, tile: Buffer) -> FragmentLayout:
+        return next(alias.layout for alias in self.aliases if any(user is tile for user in alias.users))
 
     def _users(self, layout: FragmentLayout) -> list[Buffer]:
         """The fragments that have a layout."""

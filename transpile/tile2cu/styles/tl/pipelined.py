@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tile2cu.core.program import Copy
+from tile2cu.plan.registers import staged_registers
 from tile2cu.plan.structure import Block, PipelinedLoop
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.view import StatementView
@@ -19,11 +20,10 @@ Views = Callable[[Block], tuple[StatementView, ...]]
 
 @dataclass(frozen=True)
 class StagedTile:
-    """The registers of a tile that one copy loads: their `name` and declaration, and the bytes of the whole tile."""
+    """The registers of a tile that one copy loads: their `name` and declaration."""
 
     name: str
     declaration: str
-    bytes: int
 
 
 def pipelined(op: PipelinedLoop, printer: Printer, constants: Constants, views: Views) -> StatementView:
@@ -67,10 +67,7 @@ def staged_tile(op: Copy, printer: Printer, kind_of_line: str = tl.STAGED_1D) ->
     converted = f", {tile.dtype.cpp}" if source != tile.dtype else ""
     kind = kind_of_line if tile.rank == 1 else tl.STAGED
     name = printer.names.fresh(f"{printer.names(tile.name)}_next")
-    bytes_ = source.bytes
-    for extent in tile.static_shape:
-        bytes_ *= extent
-    return StagedTile(name, f"{kind}<{source.cpp}, {extents}, threads{converted}> {name};", bytes_)
+    return StagedTile(name, f"{kind}<{source.cpp}, {extents}, threads{converted}> {name};")
 
 
 def staged(op: PipelinedLoop, operations: Operations, constants: Constants, views: Views) -> StatementView:
@@ -86,7 +83,8 @@ def _staged(op: PipelinedLoop, parts: dict[str, str], operations: Operations, vi
         assert isinstance(store.source, Copy)
         tiles.append(staged_tile(store.source, printer))
         registers[id(store.source)] = tiles[-1].name
-    about = [f"// {line}" for line in _staged_about(tiles, op.threads)]
+    count = sum(staged_registers(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy))
+    about = [f"// {line}" for line in _staged_about(tiles, count)]
     stores = [f"{tl.STORE}({registers[id(each.source)]}, {operations.operands(each.dst)});" for each in op.stores]
     parts |= {"store": part_name("store", op.number, printer), "stores": "\n".join(stores)}
     body = views(op.body)
@@ -123,9 +121,8 @@ def _about(op: PipelinedLoop, k: str, stages: str, printer: Printer) -> str:
     return f"{text}{published}  [{op.rule}]"
 
 
-def _staged_about(tiles: list[StagedTile], threads: int) -> tuple[str, ...]:
+def _staged_about(tiles: list[StagedTile], registers: int) -> tuple[str, ...]:
     """What the registers are for, and how many there are."""
-    registers = sum(-(-tile.bytes // (4 * threads)) for tile in tiles)
     names = ", ".join(tile.name for tile in tiles)
     text = f"{names}: the next tile on its way from global to shared memory, in {registers} registers of each thread"
     return tuple(wrapped(text, BODY_WIDTH))

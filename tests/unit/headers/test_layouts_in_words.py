@@ -1,0 +1,203 @@
+"""What emitted sources say of their layouts, against the C++ types that they name, thread by thread."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import subprocess
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.golden.source_text import KernelText, Source
+from tests.golden.test_claims import TL
+
+pytestmark = pytest.mark.needs("g++")
+KERNELS = Path(__file__).parent / "kernels"
+_ABOUT = re.compile(r"((?:^// .*\n)+)(using (\w+) = [^;]+;)", re.M)
+_CLAIM = re.compile(r"\(T(\d+) threads, V(\d+) values each\) -> \(([\d, ]+)\)(.*?)\s+\[")
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """A layout of a kernel: its C++ type, and what is said of it."""
+
+    source: str
+    name: str
+    type: str
+    kernel: KernelText
+    aliases: str
+    threads: int
+    values: int
+    shape: tuple[int, ...]
+    words: str
+
+
+@dataclass(frozen=True)
+class Held:
+    """The coordinates that each thread holds, in the order of its registers, None where it has one too many."""
+
+    threads: list[list[tuple[int, ...] | None]]
+    wave: int
+
+    def of(self, first: int, count: int) -> set[tuple[int, ...]]:
+        """What some threads hold."""
+        return {place for each in self.threads[first : first + count] for place in each if place is not None}
+
+    def rows(self, group: int, size: int) -> set[int]:
+        """The rows of group number `group` of so many threads."""
+        return {place[0] for place in self.of(group * size, size)}
+
+    def columns(self, group: int, size: int) -> set[int]:
+        """The columns of a group."""
+        return {place[1] for place in self.of(group * size, size)}
+
+    @property
+    def waves(self) -> range:
+        return range(len(self.threads) // self.wave)
+
+
+def claimed(path: Path) -> Iterator[Claimed]:
+    """The layouts of a source of which something is said."""
+    for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
+        aliases = ""
+        for about, declared, name in _ABOUT.findall(kernel.head):
+            aliases += declared + "\n"
+            words = " ".join(line.removeprefix("// ") for line in about.splitlines()) + "  ["
+            found = _CLAIM.search(words)
+            if found is None:
+                assert "the same as" in words, words
+                continue
+            shape = tuple(map(int, found[3].split(", ")))
+            threads, values = int(found[1]), int(found[2])
+            yield Claimed(str(path), name, declared, kernel, aliases, threads, values, shape, found[4])
+
+
+def program(layouts: list[Claimed], wave: int) -> str:
+    """A program that prints who holds what."""
+    lines = ["#define TL_WARP_SIZE 64"] * (wave == 64) + ['#include "print_layouts.h"']
+    for number, each in enumerate(layouts):
+        constants = "".join(f"constexpr int {name} = {value};\n" for name, value in each.kernel.constants.items())
+        lines.append(f"namespace layout_{number} {{\n{constants}{each.aliases}}}")
+    prints = (f'  print<layout_{n}::{each.name}>("{n}", {each.threads});' for n, each in enumerate(layouts))
+    return "\n".join([*lines, "int main() {", *prints, '  std::printf("}\\n");', "}\n"])
+
+
+@pytest.mark.parametrize("wave", [32, 64])
+def test_layouts_are_what_sources_say(wave: int, tmp_path: Path, headers: Path) -> None:
+    layouts = [each for path in TL if (path.suffix == ".hip") == (wave == 64) for each in claimed(path)]
+    layouts = list({(each.type, each.words, str(each.kernel.constants)): each for each in layouts}.values())
+    (tmp_path / "said.cpp").write_text(program(layouts, wave), encoding="utf-8")
+    command = ["g++", "-std=c++17", "-O0", "-w", f"-I{headers}", f"-I{KERNELS}", "said.cpp", "-o", "said"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    found: Any = json.loads(subprocess.run([tmp_path / "said"], check=True, capture_output=True, text=True).stdout)
+    wrong = {}
+    for number, each in enumerate(layouts):
+        threads = [[None if place is None else tuple(place) for place in row] for row in found[str(number)]["places"]]
+        wrong[f"{each.source}: {each.name}"] = list(faults(each, Held(threads, wave)))
+    assert not {name: parts for name, parts in wrong.items() if parts}
+
+
+def faults(said: Claimed, held: Held) -> Iterator[str]:
+    """What is not as it is said."""
+    if {len(each) for each in held.threads} != {said.values}:
+        yield f"V{said.values}"
+    holders = Counter(place for each in held.threads for place in set(each) if place is not None)
+    if set(holders) != set(itertools.product(*map(range, said.shape))):
+        yield f"{said.shape}"
+    copies = re.search(r"; (\d+) threads hold the same value", said.words)
+    if set(holders.values()) != {int(copies[1]) if copies else 1}:
+        yield f"held by {set(holders.values())} threads"
+    for part in filter(None, said.words.split("; ")):
+        if "hold the same value" not in part and not any(check(part, held) for check in CHECKS):
+            yield part
+
+
+def _rows_of_warps(part: str, held: Held) -> bool:
+    found = re.fullmatch(r"warp w holds rows (\d+) w to (\d+) w \+ (\d+)(?:, a lane (\d+) neighbouring .*)?", part)
+    if not found:
+        return False
+    first, step, last = map(int, found.groups()[:3])
+    rows = all(held.rows(w, held.wave) == set(range(first * w, step * w + last + 1)) for w in held.waves)
+    return rows and (found[4] is None or runs(held) == {int(found[4])})
+
+
+def _parts_of_warps(part: str, held: Held) -> bool:
+    pattern = (
+        r"warp w holds (\d+) rows from (\d+) \(w / (\d+)\) and (\d+) columns from (\d+) \(w % (\d+)\)(?:, a lane .*)?"
+    )
+    found = re.fullmatch(pattern, part)
+    if not found:
+        return False
+    m, row, over, n, col, of = map(int, found.groups())
+    return all(
+        held.rows(w, held.wave) == set(range(row * (w // over), row * (w // over) + m))
+        and held.columns(w, held.wave) == set(range(col * (w % of), col * (w % of) + n))
+        for w in held.waves
+    )
+
+
+def _warpgroups(part: str, held: Held) -> bool:
+    found = re.fullmatch(
+        r"(?:warpgroup g|each warpgroup) holds (.*), its warp w rows 16 w to 16 w \+ 15 of each 64", part
+    )
+    if not found:
+        return False
+    groups = range(len(held.threads) // 128)
+    rows = re.search(r"rows (\d+) g to \1 g \+ (\d+)", found[1])
+    columns = re.search(r"columns (\d+) g to \1 g \+ (\d+)", found[1])
+    everything = held.of(0, len(held.threads))
+    for g in groups:
+        for dim, (of, said) in enumerate(((held.rows, rows), (held.columns, columns))):
+            own = of(g, 128)
+            all_ = {place[dim] for place in everything}
+            if own != (set(range(int(said[1]) * g, int(said[1]) * g + int(said[2]) + 1)) if said else all_):
+                return False
+    warps = ((w, {row % 64 for row in held.rows(w, 32)}) for w in held.waves)
+    return all(rows <= set(range(16 * (w % 4), 16 * (w % 4) + 16)) for w, rows in warps)
+
+
+def _grid_of_threads(part: str, held: Held) -> bool:
+    found = re.fullmatch(
+        r"(?:(one thread)|([\d x]+) threads) with (\d+|one) (?:consecutive )?elements?(?: each)?", part
+    )
+    if not found:
+        return False
+    different = {tuple(each) for each in held.threads}
+    count = prod(map(int, found[2].split(" x "))) if found[2] else 1
+    each = 1 if found[3] == "one" else int(found[3])
+    return len(different) <= count and all(run % each == 0 for run in runs(held))
+
+
+def _own_values(part: str, held: Held) -> bool:
+    return part == "each warpgroup holds values of its own" and len(held.threads) == 128
+
+
+def _split(part: str, held: Held) -> bool:
+    return part.startswith("the registers of a tile of")  # tests/unit/headers/test_random_layouts.py
+
+
+CHECKS: tuple[Callable[[str, Held], bool], ...] = (
+    _rows_of_warps, _parts_of_warps, _warpgroups, _grid_of_threads, _own_values, _split,
+)  # fmt: skip
+
+
+def runs(held: Held) -> set[int]:
+    """How many neighbours of a row threads hold, one after the other."""
+    lengths: set[int] = set()
+    for each in held.threads:
+        rows: dict[tuple[int, ...], list[int]] = defaultdict(list)
+        for place in each:
+            if place is not None:
+                rows[place[:-1]].append(place[-1])
+        for columns in rows.values():
+            ordered = sorted(set(columns))
+            ends = [i for i, col in enumerate(ordered, 1) if i == len(ordered) or ordered[i] != col + 1]
+            lengths |= {end - start for start, end in zip([0, *ends], ends, strict=False)}
+    return lengths
