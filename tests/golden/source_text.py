@@ -6,6 +6,7 @@ Nothing here asks tile2cu: what tests compute from it is independent of what the
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import prod
 from random import Random
 
 _CONSTANTS = re.compile(r"^\s*constexpr int ([^;{}]+);", re.M)
@@ -35,6 +36,8 @@ class Values(dict[str, object]):
         self.definitions, self.random = definitions, random
 
     def __missing__(self, name: str) -> object:
+        if name in _FUNCTIONS:
+            return _FUNCTIONS[name]
         definition = self.definitions.get(name)
         self[name] = Anything(self.random.randrange(64))  # of a definition that names itself
         if definition is not None:
@@ -112,7 +115,9 @@ class KernelText:
 class Source:
     """The kernels of an emitted source, and the conditions under which its launcher takes a call."""
 
+    about: str  # the comment above it, as one line
     kernels: tuple[KernelText, ...]
+    sizes: tuple[str, ...]  # of a call
     rejected: tuple[str, ...]
 
     @staticmethod
@@ -121,7 +126,7 @@ class Source:
         device, _, host = text.partition("// ---- host")
         constants: dict[str, int] = {}
         kernels, at = [], 0
-        for found in re.finditer(r"^\s*kernel\(", device, re.M):
+        for found in re.finditer(r"\b__global__ [^;{}]*?\bkernel\(", device):
             head = device[at : found.start()]
             constants = {**constants, **_constants(head, constants)}
             end = closing(device, found.end() - 1)
@@ -140,9 +145,12 @@ class Source:
                     definitions=definitions,
                 )
             )
+        assert kernels
         return Source(
+            " ".join(line.removeprefix("//").strip() for line in text[: text.index("#include")].splitlines()),
             tuple(kernels),
-            tuple(re.findall(r"if \((.*)\) return TL_(?:NOT_SUPPORTED|INVALID_SIZE);", host)),
+            tuple(re.findall(r"int (\w+),", host[host.index("_supports(") : host.index("int device)")])),
+            tuple(re.findall(r"if \(([^;{}]*)\)\s+return TL_(?:NOT_SUPPORTED|INVALID_SIZE);", host)),
         )
 
     def executions(self, kernel: KernelText, count: int, *, aligned: bool = False) -> Iterator[Values]:
@@ -172,19 +180,18 @@ def _aligned_if(host: str, namespace: str) -> str:
 
 def value(expression: str, values: Values) -> int:
     """What an integer expression of C++ is."""
-    python = expression.replace("tl::", "").replace("&&", " and ").replace("||", " or ").replace("/", "//")
-    python = re.sub(
-        r"\bwork\.(?=\w)", "", re.sub(r"!(?!=)", " not ", python)
-    )  # members have the names of what fills them
+    python = " ".join(expression.split()).replace("tl::", "").replace("/", "//")
+    python = re.sub(r"!(?!=)", " not ", python.replace("&&", " and ").replace("||", " or "))
+    python = re.sub(r"\bwork\.(?=\w)", "", python)  # members have the names of what fills them
     found = re.fullmatch(r"(.*?)\?(.*):(.*)", python)
     if found:
         python = f"({found[2]}) if ({found[1]}) else ({found[3]})"
-    return eval(python, _FUNCTIONS, values)  # type: ignore[no-any-return]
+    return eval(python, {}, values)  # type: ignore[no-any-return]
 
 
-_FUNCTIONS = {
+_FUNCTIONS: dict[str, object] = {
     "ceildiv": lambda a, b: -(-a // b),
-    "countable": lambda *_: True,
+    "countable": lambda *extents: prod(extents) <= 1 << 30,
     "max_grid_yz": 65535,
     "min": min,
     "max": max,

@@ -1,6 +1,7 @@
 """What emitted sources claim of themselves, computed again from nothing but their text."""
 
 import re
+from collections.abc import Iterator
 from math import ceil, prod
 from pathlib import Path
 from random import Random
@@ -35,6 +36,42 @@ def test_registers_are_those_of_the_tiles_that_are_declared(path: Path) -> None:
         fragments, prefetched = fragment_bytes(kernel), prefetched_bytes(kernel)
         found = (-(-fragments // 4) + prefetched // 4, prefetched // 4)
         assert (int(claimed[1]), int(claimed[2] or 0)) == found if claimed else found == (0, 0)
+
+
+@pytest.mark.parametrize("path", TL, ids=str)
+def test_launchers_take_the_sizes_that_the_head_states(path: Path) -> None:
+    source = Source.of(path.read_text(encoding="utf-8"))
+    stated, random, constants = list(limits_of(source)), Random(2), source.kernels[-1].constants
+    for _ in range(400):
+        values = Values({**constants, **{name: any_size(random) for name in source.sizes}}, {}, random)
+        rejected = [condition for condition in source.rejected if value(condition, values)]
+        exceeded = [limit for limit in stated if not value(limit, values)]
+        assert bool(rejected) == bool(exceeded), (dict(values), rejected, exceeded)
+
+
+def any_size(random: Random) -> int:
+    """A size of any magnitude, often a multiple of a power of two."""
+    shift = random.choice((0, 3, 7))
+    return random.choice((0, 1, int(2 ** random.uniform(0, 31)) >> shift << shift))
+
+
+def limits_of(source: Source) -> Iterator[str]:
+    """What sizes must be in the words of the head of a file, as conditions."""
+    for sentence in source.about.split(". "):
+        found = re.fullmatch(r"(.*) must (be .*|not be .*); else TL_\w+", sentence)
+        for size in re.split(r", (?![^(]*\))| and ", found[1]) if found else ():
+            yield limit_of(size.replace(" times ", " * "), found[2]) if found else ""
+
+
+def limit_of(size: str, stated: str) -> str:
+    """One limit as a condition."""
+    if most := re.fullmatch(r"be at most ([\d,]+) \(.*\)", stated):
+        return f"{size} <= {most[1].replace(',', '')}"
+    if multiple := re.match(r"be (?:a multiple|multiples) of (\d+),", stated):
+        return f"({size}) % {multiple[1]} == 0"
+    if given := re.fullmatch(r"not be 0 where (\w+) is not", stated):
+        return f"{given[1]} == 0 || {size} != 0"
+    raise ValueError(stated)
 
 
 def fragment_bytes(kernel: KernelText) -> int:

@@ -27,8 +27,8 @@ extern "C" {
 //
 // 3 kernels run one after the other: prepare (line 168), gradients (line 184) and round_dQ (line 242). The workspace
 // holds Delta (float32) and dQ_sum (float32) between them.
-// batch, seq_len and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are
-// dropped.
+// batch, seq_len and heads may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
+// of a grid along y or z); else TL_INVALID_SIZE. Reads from outside a tensor give zero, writes to outside are dropped.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: pT_cast (float16, line 226),
 // dsT_cast (float16, line 230), dK (float16, line 237), dV (float16, line 238) and dQ (float16, line 245). tl::exp2 is
 // the hardware's approximation.

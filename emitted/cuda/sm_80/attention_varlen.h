@@ -25,7 +25,8 @@ extern "C" {
 //   cu_seqlens_k  in   int32    (batch + 1)                     row-major
 //   Output        out  float16  (tokens, heads, dim)            row-major
 //
-// tokens, heads, tokens_k, batch and max_seqlen may be any size from 0. No tensor's shape gives batch and max_seqlen:
+// tokens, heads, tokens_k, batch and max_seqlen may be any size from 0 within these limits. heads and batch must be at
+// most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. No tensor's shape gives batch and max_seqlen:
 // callers pass them by name. Reads from outside a tensor give zero, writes to outside are dropped.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16, line 109)
 // and Output (float16, line 121). tl::exp2 is the hardware's approximation.

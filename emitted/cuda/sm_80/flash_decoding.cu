@@ -21,8 +21,9 @@
 //
 // 2 kernels run one after the other: split (line 47) and combine (line 109). The workspace holds partial (float32) and
 // partial_lse (float32) between them.
-// batch, kv_heads and max_len may be any size from 0. Reads from outside a tensor give zero, writes to outside are
-// dropped.
+// batch, kv_heads and max_len may be any size from 0 within these limits. ceildiv(group, block_H) * kv_heads, batch and
+// kv_heads must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Reads from outside a tensor
+// give zero, writes to outside are dropped.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16, line 94)
 // and Output (float16, line 128). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor

@@ -18,7 +18,9 @@ extern "C" {
 //   Offsets  in   int32    (groups + 1)    row-major
 //   C        out  float16  (tokens, N)     row-major
 //
-// tokens, K, groups and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
+// tokens, K, groups and N may be any size from 0 within these limits. ceildiv(tokens, block_M) + groups must be at most
+// 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Reads from outside a tensor give zero, writes to
+// outside are dropped.
 // MMAs accumulate in float32. Rounded to nearest even: C (float16, lines 100 and 104).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.

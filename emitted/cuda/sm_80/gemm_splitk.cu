@@ -10,7 +10,9 @@
 //
 // 2 kernels run one after the other: multiply (line 31) and add (line 47). The workspace holds parts (float32) between
 // them.
-// M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
+// M, K and N may be any size from 0 within these limits. ceildiv(M, block_M) and ceildiv(M, add_M) must be at most
+// 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Reads from outside a tensor give zero, writes to
+// outside are dropped.
 // MMAs accumulate in float32. Rounded to nearest even: C (float16, line 53).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.

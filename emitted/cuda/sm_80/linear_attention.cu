@@ -14,7 +14,8 @@
 //   O      out  float16  (batch, seq_len, heads, dim_v)  row-major
 //   State  out  float32  (batch, heads, dim, dim_v)      row-major
 //
-// batch, seq_len, heads and dim_v may be any size from 0. Reads from outside a tensor give zero, writes to outside are
+// batch, seq_len, heads and dim_v may be any size from 0 within these limits. heads and batch must be at most 65,535
+// (blocks of a grid along y or z); else TL_INVALID_SIZE. Reads from outside a tensor give zero, writes to outside are
 // dropped.
 // MMAs accumulate in float32. Rounded to nearest even: scores_cast (float16, line 57), state_shared (float16, line 62)
 // and O (float16, line 68).

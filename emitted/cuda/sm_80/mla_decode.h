@@ -26,8 +26,9 @@ extern "C" {
 //
 // 2 kernels run one after the other: attend (line 37) and combine (line 117). The workspace holds partial (float32) and
 // partial_lse (float32) between them.
-// batch, heads and max_len may be any size from 0. Reads from outside a tensor give zero, writes to outside are
-// dropped.
+// batch, heads and max_len may be any size from 0 within these limits. ceildiv(heads, block_H) and batch must be at
+// most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Reads from outside a tensor give zero, writes to
+// outside are dropped.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: S_shared (float16, line 95)
 // and Output (float16, line 136). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor

@@ -15,7 +15,8 @@
 //   K    out  float16  (batch, seq_len, heads, dim)     row-major
 //   V    out  float16  (batch, seq_len, heads, dim)     row-major
 //
-// batch, seq_len and heads may be any size from 0. All accesses stay inside the tensors; there are no guards.
+// batch, seq_len and heads may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
+// of a grid along y or z); else TL_INVALID_SIZE. All accesses stay inside the tensors; there are no guards.
 // Rounded to nearest even: Q (float16, lines 35 and 36) and K (float16, lines 37 and 38).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.

@@ -26,8 +26,10 @@ extern "C" {
 //   cu_seqlens_k  in   int32    (batch + 1)                     row-major
 //   Output        out  float16  (tokens, heads, dim)            row-major
 //
-// tokens, heads, tokens_k, batch and max_seqlen may be any size from 0. No tensor's shape gives batch and max_seqlen:
-// callers pass them by name. Reads from outside a tensor give zero, writes to outside are dropped.
+// tokens, heads, tokens_k, batch and max_seqlen may be any size from 0 within these limits. ceildiv(max_seqlen,
+// block_M) times heads times batch must be at most 1,073,741,824 (tiles); else TL_INVALID_SIZE. heads / group must not
+// be 0 where heads is not; else TL_INVALID_SIZE. No tensor's shape gives batch and max_seqlen: callers pass them by
+// name. Reads from outside a tensor give zero, writes to outside are dropped.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16, line 109)
 // and Output (float16, lines 119 and 121). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor

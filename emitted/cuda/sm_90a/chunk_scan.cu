@@ -20,7 +20,9 @@
 //   D          in   float16  (heads)                                                               row-major
 //   Y          out  float16  (batch, seqlen, heads, headdim)                                       row-major
 //
-// batch, seqlen and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
+// batch, seqlen and heads may be any size from 0 within these limits. ceildiv(seqlen, chunk_size) * tiles and batch
+// must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Reads from outside a tensor give zero,
+// writes to outside are dropped.
 // MMAs accumulate in float32. Rounded to nearest even: decayed_shared (float16, line 85), weights_cast (float16,
 // line 120) and Y (float16, line 123). Computed in 16 bits or fewer, not in float32: weights_cast (float16, line 102).
 // tl::exp2 is the hardware's approximation.

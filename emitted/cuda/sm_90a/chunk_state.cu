@@ -14,7 +14,9 @@
 //   dA_cumsum  in   float16  (batch, heads, ceildiv(seqlen, chunk_size), chunk_size)       row-major
 //   States     out  float16  (batch, ceildiv(seqlen, chunk_size), heads, headdim, dstate)  row-major
 //
-// batch, seqlen and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
+// batch, seqlen and heads may be any size from 0 within these limits. ceildiv(seqlen, chunk_size) * tiles and batch
+// must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Reads from outside a tensor give zero,
+// writes to outside are dropped.
 // MMAs accumulate in float32. Rounded to nearest even: decayed_shared (float16, line 69) and States (float16, line 83).
 // Computed in 16 bits or fewer, not in float32: x_decayed (float16, line 81). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor

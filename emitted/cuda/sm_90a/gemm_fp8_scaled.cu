@@ -14,8 +14,9 @@
 //   scales_B  in   float32        (ceildiv(N, group), ceildiv(K, group))  row-major
 //   C         out  bfloat16       (M, N)                                  row-major
 //
-// M and N may be any size from 0. K must be a multiple of 16, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
-// outside a tensor give zero, writes to outside are dropped.
+// M and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
+// along y or z); else TL_INVALID_SIZE. K must be a multiple of 16, since TMA moves rows; else TL_NOT_SUPPORTED. Reads
+// from outside a tensor give zero, writes to outside are dropped.
 // MMAs accumulate in float32. Rounded to nearest even: C (bfloat16, lines 67 and 69).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.

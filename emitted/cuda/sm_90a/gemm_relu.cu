@@ -10,7 +10,8 @@
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
-// M may be any size from 0. K and N must be multiples of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
+// M may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid along y or
+// z); else TL_INVALID_SIZE. K and N must be multiples of 8, since TMA moves rows; else TL_NOT_SUPPORTED. Reads from
 // outside a tensor give zero, writes to outside are dropped.
 // MMAs accumulate in float32. Rounded to nearest even: C (float16, line 30). tl::max of NaN and a number is the number.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor

@@ -14,7 +14,8 @@
 //   O      out  float16  (batch, seq_len, heads, dim_v)  row-major
 //   State  out  float32  (batch, heads, dim, dim_v)      row-major
 //
-// batch, seq_len and heads may be any size from 0. dim_v must be a multiple of 8, since TMA moves rows; else
+// batch, seq_len and heads may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
+// of a grid along y or z); else TL_INVALID_SIZE. dim_v must be a multiple of 8, since TMA moves rows; else
 // TL_NOT_SUPPORTED. Reads from outside a tensor give zero, writes to outside are dropped.
 // MMAs accumulate in float32. Rounded to nearest even: scores_cast (float16, line 57), state_shared (float16, line 62)
 // and O (float16, line 68).

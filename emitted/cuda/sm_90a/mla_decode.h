@@ -25,8 +25,9 @@ extern "C" {
 //   lengths      in   int32    (batch)                     row-major
 //   Output       out  float16  (batch, heads, dim)         row-major
 //
-// batch, heads, pages and max_pages may be any size from 0. Reads from outside a tensor give zero, writes to outside
-// are dropped.
+// batch, heads, pages and max_pages may be any size from 0 within these limits. ceildiv(heads, block_H) and batch must
+// be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Reads from outside a tensor give zero,
+// writes to outside are dropped.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: S_shared (float16, line 95)
 // and Output (float16, line 106). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor

@@ -20,7 +20,8 @@ extern "C" {
 //   Bias  in   float32   (N)     row-major
 //   C     out  float32   (M, N)  row-major
 //
-// K, M and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
+// K, M and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
+// along y or z); else TL_INVALID_SIZE. Reads from outside a tensor give zero, writes to outside are dropped.
 // MMAs accumulate in float32.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.

@@ -23,8 +23,8 @@ extern "C" {
 //   V       in   float16  (batch, seq_len, heads / group, dim)  row-major
 //   Output  out  float16  (batch, seq_len, heads, dim)          row-major
 //
-// batch, seq_len and heads may be any size from 0. Reads from outside a tensor give zero, writes to outside are
-// dropped.
+// batch, seq_len and heads may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
+// of a grid along y or z); else TL_INVALID_SIZE. Reads from outside a tensor give zero, writes to outside are dropped.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even: acc_s_cast (float16, line 114)
 // and Output (float16, line 124). tl::exp2 is the hardware's approximation.
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor

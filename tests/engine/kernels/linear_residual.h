@@ -15,7 +15,8 @@ extern "C" {
 //   R  in   float16  (M, N)  row-major
 //   Y  out  float16  (M, N)  row-major
 //
-// M, K and N may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
+// M, K and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
+// along y or z); else TL_INVALID_SIZE. Reads from outside a tensor give zero, writes to outside are dropped.
 // MMAs accumulate in float32. Rounded to nearest even: Y (float16, line 55).
 // Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
 // overlaps no other.

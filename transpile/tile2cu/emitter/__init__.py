@@ -12,7 +12,8 @@ from tile2cu.core.instruction import MmaInstruction, MmaUnit
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import AtomicTile, Copy, Derived, Gemm, Launch, Program, Reduce, Scan, Sync, walk_stmts
 from tile2cu.emitter.contract import contract, provenance
-from tile2cu.emitter.host import Written, host, kernel_params
+from tile2cu.emitter.host import host, kernel_params
+from tile2cu.emitter.limits import Written, quotient_limits, size_limits
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.sections import aligned_when, pasted
@@ -202,7 +203,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: str) -> 
         cuda_half=bool(first.program.pasted) and first.target.suffix == ".cu",
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.pasted),
         provenance=origin,
-        contract=contract(launches, printer),
+        contract=contract(launches, printer, _stated_limits(written)),
         sizes=NO_SECTION,
         shared_limit=first.facts[first.launch, SHARED_BUDGET].limit,
         arch=first.target.arch,
@@ -214,6 +215,12 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: str) -> 
     parts = zip(written, view.launches, strict=True)
     named = tuple(replace(part, sizes=sizes(each.settled, each.printer, said)) for each, part in parts)
     return replace(view, sizes=common_sizes(first, printer, said), launches=named)
+
+
+def _stated_limits(written: tuple[Written, ...]) -> tuple[str, ...]:
+    """The limits on sizes that the launcher checks, in words."""
+    of_sizes, of_calls = (size_limits(written, of_call=of_call) for of_call in (False, True))
+    return tuple(limit.stated for limit in (*of_sizes, *of_calls, *quotient_limits(written)))
 
 
 def _host_of_cute(written: tuple[Written, ...]) -> HostView:

@@ -43,8 +43,8 @@ def _command(words: str) -> list[str]:
     return [line.replace("\0", " ") for line in filled.wrap(kept)]
 
 
-def contract(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ...]:
-    """The formula, the arguments, the edges and the numerics, as comment lines."""
+def contract(launches: tuple[Settled, ...], printer: Printer, limits: tuple[str, ...]) -> tuple[str, ...]:
+    """The formula, the arguments, the edges and the numerics, as comment lines; `limits` on sizes, in words."""
     program = launches[0].program
     return (
         *_doc(program),
@@ -52,7 +52,7 @@ def contract(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ...]
         *_arguments(launches, printer),
         "",
         *_paragraph(_parts(launches)),
-        *_paragraph(_edges(launches, printer)),
+        *_paragraph(_edges(launches, printer, limits)),
         *_paragraph(_numerics(launches)),
         *_paragraph(_unwritten(launches, printer)),
         *_paragraph(
@@ -147,7 +147,7 @@ def _arguments(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ..
     )
 
 
-def _edges(launches: tuple[Settled, ...], printer: Printer) -> str:
+def _edges(launches: tuple[Settled, ...], printer: Printer, limits: tuple[str, ...]) -> str:
     """Which sizes are taken, and what happens outside of a tensor."""
     wanted = (settled.facts.get(tensor, TMA_IF) for settled in launches for tensor in tensors(settled))
     rows = strictest(each for each in wanted if each is not None and static_value(each.value) is None)
@@ -156,7 +156,9 @@ def _edges(launches: tuple[Settled, ...], printer: Printer) -> str:
     unknown = [printer.names(size.name) for size in sizes if size not in _extents(launches[0].program)]
     even = _of_whole_bytes(launches[0].program)
     free = [printer.names(size.name) for size in sizes if size not in multiples and size not in even]
-    text = f"{listed(free)} may be any size from 0. " if free else ""
+    within = " within these limits" if limits else ""
+    text = f"{listed(free)} may be any size from 0{within}. " if free else ""
+    text += "".join(f"{limit}; else TL_INVALID_SIZE. " for limit in limits)
     if unknown:
         passed = "it" if len(unknown) == 1 else "them"
         text += f"No tensor's shape gives {listed(unknown)}: callers pass {passed} by name. "

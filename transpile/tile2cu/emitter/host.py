@@ -1,17 +1,14 @@
 """The C interface: what a call may be, what it needs, how many blocks it starts, and what it passes on."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 from tile2cu.analysis.accesses import variables
 from tile2cu.analysis.sync_calls import starts_early, syncs_grid
 from tile2cu.core.decisions import PERSISTENT, SHARED_BUDGET
-from tile2cu.core.expr import Binary, Call, Expr, Var, binary, int_const, static_value
+from tile2cu.core.expr import Expr, Var, binary, int_const, static_value
 from tile2cu.core.program import Buffer, Program
-from tile2cu.core.schedule import Multiple, strictest
 from tile2cu.emitter.contract import access_of
+from tile2cu.emitter.limits import Limit, Written, is_of_call, quotient_limits, row_multiples, size_limits
 from tile2cu.emitter.sections import aligned_when, rule_of_rows
-from tile2cu.emitter.tma import block_threads, distinct, host_argument, persistent_in, run_time_rows
+from tile2cu.emitter.tma import block_threads, distinct, host_argument, persistent_in
 from tile2cu.emitter.view import HostLaunch, HostView
 from tile2cu.plan.grid import used_sizes
 from tile2cu.plan.settled import Settled
@@ -20,15 +17,6 @@ from tile2cu.styles.base.comments import rule_line
 from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.tl.expressions import Printer
 from tile2cu.styles.tl.tensor_map import TensorMap
-
-
-@dataclass(frozen=True)
-class Written:
-    """A launch whose kernel is written: what the launcher needs of it."""
-
-    settled: Settled
-    printer: Printer
-    maps: dict[int, TensorMap]
 
 
 def host(launches: tuple[Written, ...]) -> HostView:
@@ -49,17 +37,15 @@ def host(launches: tuple[Written, ...]) -> HostView:
         refusals=(
             *_sizes(names),
             *_whole_bytes(launches),
-            *_divisors(launches, of_call=False),
-            *_grid_limits(launches, of_call=False),
+            *_limits(size_limits(launches, of_call=False)),
             *_clusters(launches, of_call=False),
             *_rows(launches),
-            *_quotients(launches),
+            *_limits(quotient_limits(launches)),
         ),
         stream=first.settled.target.stream,
         workspace=workspace_bytes(settled, first.printer),
         checks=(
-            *_divisors(launches, of_call=True),
-            *_grid_limits(launches, of_call=True),
+            *_limits(size_limits(launches, of_call=True)),
             *_clusters(launches, of_call=True),
             *_pointers(program, settled, first.printer),
             *_take_workspace(program, settled, first.printer),
@@ -217,72 +203,6 @@ def _whole_bytes(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 
-def _divisors(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declaration, ...]:
-    """The refusal of sizes by which the launcher itself would divide, where they may be zero."""
-    texts = [
-        f"{each.printer.index(divisor)} == 0"
-        for each in launches
-        for extent in each.settled.launch.grid
-        for divisor in _divisors_of(extent)
-        if of_call == _is_of_call(divisor, each.settled.program)
-    ]
-    comment = "The grid's extents are quotients"
-    return (_refuse(list(dict.fromkeys(texts)), "TL_INVALID_SIZE", comment),) if texts else ()
-
-
-def _divisors_of(expr: Expr) -> Iterator[Expr]:
-    """What an expression divides by and is no constant, the innermost first."""
-    match expr:
-        case (
-            Binary(op="//" | "%", lhs=lhs, rhs=rhs)
-            | Call(function="ceildiv" | "floordiv" | "floormod", args=(lhs, rhs))
-        ):
-            yield from (*_divisors_of(lhs), *_divisors_of(rhs))
-            if static_value(rhs) is None:
-                yield rhs
-        case Binary(lhs=lhs, rhs=rhs):
-            yield from (*_divisors_of(lhs), *_divisors_of(rhs))
-        case Call(args=args):
-            for arg in args:
-                yield from _divisors_of(arg)
-        case _:
-            pass
-
-
-def _is_of_call(expr: Expr, program: Program) -> bool:
-    """Whether a scalar argument decides it: NAME_supports, which is asked with sizes, has none."""
-    return any(var in program.params for var in variables(expr))
-
-
-def _grid_limits(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declaration, ...]:
-    """The refusal of what asks for more blocks than a grid may have along y or z, or, where blocks stay, for more tiles
-    than they count.
-
-    `of_call`: the extents that a scalar argument decides.
-    """
-    staying = [each for each in launches if persistent_in(each.settled) is not None]
-    blocks = [
-        f"{each.printer.index(extent)} > tl::max_grid_yz"
-        for each in launches
-        if each not in staying
-        for extent in _open(each.settled.launch.grid[1:])
-        if of_call == _is_of_call(extent, each.settled.program)
-    ]
-    tiles = [
-        f"!tl::countable({', '.join(map(each.printer.index, each.settled.launch.grid))})"
-        for each in staying
-        if (extents := _open(each.settled.launch.grid))
-        and of_call == any(_is_of_call(extent, each.settled.program) for extent in extents)
-    ]
-    limits = ((blocks, "A grid may have 65,535 blocks along y, and along z"), (tiles, "Tiles are numbered by an int"))
-    return tuple(_refuse(list(dict.fromkeys(texts)), "TL_INVALID_SIZE", comment) for texts, comment in limits if texts)
-
-
-def _open(extents: tuple[Expr, ...]) -> list[Expr]:
-    """Those that only a run tells."""
-    return [extent for extent in extents if static_value(extent) is None]
-
-
 def _clusters(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declaration, ...]:
     """The refusal of run-time sizes that make a grid of other than whole clusters."""
     grids = ((each.settled.launch.grid, each.settled.launch.cluster) for each in launches)
@@ -291,7 +211,7 @@ def _clusters(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declarat
     texts = [
         f"{printer.index(blocks)} % {extent} != 0"
         for blocks, extent in extents
-        if extent > 1 and static_value(blocks) is None and of_call == _is_of_call(blocks, program)
+        if extent > 1 and static_value(blocks) is None and of_call == is_of_call(blocks, program)
     ]
     comment = "The grid is made of whole clusters"
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
@@ -304,38 +224,24 @@ def _pointers(program: Program, launches: tuple[Settled, ...], printer: Printer)
     return (_refuse([f"!tl::aligned<16>({', '.join(names)})"], "TL_MISALIGNED"),) if names else ()
 
 
+def _limits(limits: tuple[Limit, ...]) -> tuple[Declaration, ...]:
+    comments = (tuple(filter(None, (limit.comment,))) for limit in limits)
+    return tuple(
+        _refuse(list(limit.conditions), "TL_INVALID_SIZE", *about)
+        for limit, about in zip(limits, comments, strict=True)
+    )
+
+
 def _refuse(conditions: list[str], status: str, *comments: str) -> Declaration:
     return Declaration(f"if ({' || '.join(conditions)}) return {status};", comments)
 
 
 def _rows(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
     """The refusal of run-time sizes whose rows TMA cannot reach."""
-    conditions = _multiples(launches)
+    conditions = row_multiples(launches)
     texts = [f"{launches[0].printer.text(each.value)} % {each.of} != 0" for each in conditions]
     comment = "TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any"
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
-
-
-def _multiples(launches: tuple[Written, ...]) -> tuple[Multiple, ...]:
-    return strictest(found for each in launches for found in run_time_rows(each.settled, each.maps))
-
-
-def _quotients(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
-    """The refusal of tensors without elements whose size is a quotient of one that is not zero: TMA has no map of them.
-
-    Where a size itself is zero nothing is loaded along it. A GPU that loads without a map says: illegal instruction.
-    """
-    whole = {each.value: each.of for each in _multiples(launches)}  # refused already where a quotient has a remainder
-    texts = dict.fromkeys(
-        f"{each.printer.text(extent.lhs)} > 0 && {each.printer.text(extent)} == 0"
-        for each in launches
-        for view in distinct(each.maps)
-        for extent in view.tensor.shape
-        if isinstance(extent, Binary) and extent.op == "//" and static_value(extent.rhs) not in (None, 1)
-        if static_value(extent) is None and whole.get(extent.lhs, 1) % int(static_value(extent.rhs) or 1) != 0
-    )
-    about = ("TMA has no map of a tensor without elements",)
-    return tuple(_refuse([text], "TL_INVALID_SIZE", *(() if n else about)) for n, text in enumerate(texts))
 
 
 def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:

@@ -256,7 +256,7 @@ template <int stages, int threads, class Turn> class TakenTurnsRing : public Tma
 // Whether an int numbers the tiles of a grid of these extents, with those that blocks ask for past the last. Host side.
 inline bool countable(int x, int y = 1, int z = 1) {
   constexpr int64_t most = 1 << 30;
-  return int64_t(x) * y <= most && int64_t(x) * y * z <= most;
+  return z == 0 || (int64_t(x) * y <= most && int64_t(x) * y * z <= most);
 }
 
 // The grid of blocks that stay: one for each multiprocessor of the current device, or for each tile. Host side.

@@ -1,0 +1,161 @@
+"""The sizes that a launcher takes: each limit as the check that it makes, and in the words of the head of the file."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tile2cu.analysis.accesses import variables
+from tile2cu.core.expr import Binary, Call, Expr, static_value
+from tile2cu.core.program import Program
+from tile2cu.core.schedule import Multiple, strictest
+from tile2cu.emitter.tma import distinct, persistent_in, run_time_rows
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.comments import listed
+from tile2cu.styles.tl import vocabulary as tl
+from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.tl.tensor_map import TensorMap
+
+
+@dataclass(frozen=True)
+class Written:
+    """A launch whose kernel is written: what the launcher needs of it."""
+
+    settled: Settled
+    printer: Printer
+    maps: dict[int, TensorMap]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """Conditions in C++, of which none may hold; `stated` is what must hold instead, in words."""
+
+    conditions: tuple[str, ...]
+    comment: str
+    stated: str
+
+
+def size_limits(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Limit, ...]:
+    """The limits of a grid, and of tensors without elements, on run-time sizes, `of_call` where a scalar argument
+    decides: NAME_supports, which is asked with sizes, has none.
+    """
+    limits = (*_divisors(launches, of_call), *_grid_limits(launches, of_call), *_tile_limits(launches, of_call))
+    return tuple(limit for limit in limits if limit.conditions)
+
+
+def _divisors(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
+    """What the launcher itself divides by is not zero."""
+    found = [
+        (each.printer, divisor)
+        for each in launches
+        for extent in each.settled.launch.grid
+        for divisor in _divisors_of(extent)
+        if of_call == is_of_call(divisor, each.settled.program)
+    ]
+    yield Limit(
+        conditions=_unique(f"{printer.index(divisor)} == 0" for printer, divisor in found),
+        comment="The grid's extents are quotients",
+        stated=f"{_words(found)} must not be 0",
+    )
+
+
+def _grid_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
+    found = [
+        (each.printer, extent)
+        for each in launches
+        if persistent_in(each.settled) is None
+        for extent in _open(each.settled.launch.grid[1:])
+        if of_call == is_of_call(extent, each.settled.program)
+    ]
+    yield Limit(
+        conditions=_unique(f"{printer.index(extent)} > {tl.MAX_GRID_YZ}" for printer, extent in found),
+        comment="A grid may have 65,535 blocks along y, and along z",
+        stated=f"{_words(found)} must be at most 65,535 (blocks of a grid along y or z)",
+    )
+
+
+def _tile_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
+    """The tiles of a persistent kernel are numbered by an int."""
+    grids = [
+        (each.printer, each.settled.launch.grid)
+        for each in launches
+        if persistent_in(each.settled) is not None
+        and (extents := _open(each.settled.launch.grid))
+        and of_call == any(is_of_call(extent, each.settled.program) for extent in extents)
+    ]
+    counts = _unique(" times ".join(_word(printer, extent) for extent in grid) for printer, grid in grids)
+    yield Limit(
+        conditions=_unique(f"!{tl.COUNTABLE}({', '.join(map(printer.index, grid))})" for printer, grid in grids),
+        comment="Tiles are numbered by an int",
+        stated=f"{listed(list(counts))} must be at most 1,073,741,824 (tiles)",
+    )
+
+
+def quotient_limits(launches: tuple[Written, ...]) -> tuple[Limit, ...]:
+    """A tensor without elements whose size is a quotient of one that is not zero has no tensor map.
+
+    Where a size itself is zero nothing is loaded along it. A GPU that loads without a map reports an illegal
+    instruction.
+    """
+    whole = {each.value: each.of for each in row_multiples(launches)}  # a remainder is unsupported already
+    found = {
+        each.printer.text(extent): (each.printer, extent)
+        for each in launches
+        for view in distinct(each.maps)
+        for extent in view.tensor.shape
+        if isinstance(extent, Binary) and extent.op == "//" and static_value(extent.rhs) not in (None, 1)
+        if static_value(extent) is None and whole.get(extent.lhs, 1) % int(static_value(extent.rhs) or 1) != 0
+    }
+    return tuple(
+        Limit(
+            conditions=(f"{printer.text(extent.lhs)} > 0 && {text} == 0",),
+            comment="" if n else "TMA has no map of a tensor without elements",
+            stated=f"{_words([(printer, extent)])} must not be 0 where {_words([(printer, extent.lhs)])} is not",
+        )
+        for n, (text, (printer, extent)) in enumerate(found.items())
+    )
+
+
+def row_multiples(launches: tuple[Written, ...]) -> tuple[Multiple, ...]:
+    """The sizes that must be multiples, since TMA moves rows."""
+    return strictest(found for each in launches for found in run_time_rows(each.settled, each.maps))
+
+
+def is_of_call(expr: Expr, program: Program) -> bool:
+    """Whether a scalar argument decides an expression."""
+    return any(var in program.params for var in variables(expr))
+
+
+def _divisors_of(expr: Expr) -> Iterator[Expr]:
+    """What an expression divides by and is no constant, the innermost first."""
+    match expr:
+        case (
+            Binary(op="//" | "%", lhs=lhs, rhs=rhs)
+            | Call(function="ceildiv" | "floordiv" | "floormod", args=(lhs, rhs))
+        ):
+            yield from (*_divisors_of(lhs), *_divisors_of(rhs))
+            if static_value(rhs) is None:
+                yield rhs
+        case Binary(lhs=lhs, rhs=rhs):
+            yield from (*_divisors_of(lhs), *_divisors_of(rhs))
+        case Call(args=args):
+            for arg in args:
+                yield from _divisors_of(arg)
+        case _:
+            pass
+
+
+def _open(extents: tuple[Expr, ...]) -> list[Expr]:
+    """Those that are known only at run time."""
+    return [extent for extent in extents if static_value(extent) is None]
+
+
+def _words(found: Iterable[tuple[Printer, Expr]]) -> str:
+    return listed(list(_unique(_word(printer, expr) for printer, expr in found)))
+
+
+def _word(printer: Printer, expr: Expr) -> str:
+    """An expression as the head of a file has it."""
+    return printer.index(expr).replace(tl.NAMESPACE, "")
+
+
+def _unique(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(words))
