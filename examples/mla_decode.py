@@ -77,7 +77,7 @@ def mla_decode(
                 T.gemm(Q_pe_shared, K_pe_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
 
                 # Online softmax: what was summed so far is rescaled when a row's maximum grows. Any reference near the
-                # maximum will do: where few turns change it, few rescale.
+                # maximum will do: while it stays, scores_scale is 1.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 for i in T.Parallel(block_H):

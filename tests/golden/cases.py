@@ -93,7 +93,7 @@ GOLDEN = (
     Golden("hip/gfx942", "vector_add.py", "hip:gfx942"),
     Golden("hip/gfx942", "row_softmax.py", "hip:gfx942"),
     Golden("hip/gfx942", "gemm_relu.py", "hip:gfx942", {"threads": 256}),
-    Golden("hip/gfx942", "attention.py", "hip:gfx942", {"threads": 256, "is_causal": False}),
-    Golden("hip/gfx942/causal", "attention.py", "hip:gfx942", {"threads": 256, "is_causal": True}),
+    Golden("hip/gfx942", "attention.py", "hip:gfx942", {"threads": 256, "slack": 0, "is_causal": False}),
+    Golden("hip/gfx942/causal", "attention.py", "hip:gfx942", {"threads": 256, "slack": 0, "is_causal": True}),
     Golden("cuda/sm_90a/causal", "attention.py", "cuda:sm_90a", HOPPER_ATTENTION | {"is_causal": True}),
 )

@@ -74,6 +74,23 @@ def limit_of(size: str, stated: str) -> str:
     raise ValueError(stated)
 
 
+@pytest.mark.parametrize("path", [path for path in TL if path.suffix == ".hip"], ids=str)
+def test_workgroups_of_a_cu_are_those_that_registers_and_lds_have_room_for(path: Path) -> None:
+    for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
+        claimed = re.search(r"per CU: (\d+) or more by registers, (\d+) by LDS(, which limits)?", kernel.head)
+        waves = kernel.constants.get("waves_per_simd_by_registers")
+        shared = re.search(r"sizeof\(Shared\) == (\d+)", kernel.head)
+        if waves is None or shared is None:
+            assert claimed is None
+            continue
+        by_registers = waves * 4 // (kernel.constants["threads"] // 64)  # 4 SIMDs
+        by_lds = 65536 // (ceil(int(shared[1]) / 512) * 512)
+        assert claimed is not None
+        assert (by_registers, by_lds) == (int(claimed[1]), int(claimed[2])) and (by_lds <= by_registers) == bool(
+            claimed[3]
+        )
+
+
 def fragment_bytes(kernel: KernelText) -> int:
     """The bytes of a thread in the fragments that a kernel declares: the values of their layouts, times their type."""
     values: dict[str, int] = {}

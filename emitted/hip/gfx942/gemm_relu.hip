@@ -26,9 +26,10 @@ constexpr int block_M = 128, block_N = 128, block_K = 32;
 constexpr int num_slots = 2;
 // 4 warps: 2 along M by 2 along N of an MMA  [warps.gemm.square]
 constexpr int threads = 256;
-// a wave has half of a SIMD's registers, and all of them take part in all instructions: no moves between two kinds
-// [launch.cdna.two-waves]
-constexpr int waves_per_simd = 2;
+// at most 256 registers for each lane of a wave, of a SIMD's 512: all are VGPRs, and no value moves to or from
+// AccVGPRs  [launch.cdna.two-waves]
+// workgroups per CU: 2 or more by registers, 2 by LDS, which limits the occupancy
+constexpr int waves_per_simd_by_registers = 2;
 
 // ---- shared memory: 32,768 of 65,536 bytes a block may use ----------------------------------------------------------
 struct Shared {
@@ -48,7 +49,7 @@ using C_local_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<2, 2>, tl
 
 // grid dims: (#blocks along N, #blocks along M)
 template <class RowStart>
-__global__ void __launch_bounds__(threads, waves_per_simd)
+__global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data, tl::half* __restrict__ C_data,
            int M, int K, int N) {
   // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]

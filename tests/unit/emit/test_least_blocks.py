@@ -36,7 +36,7 @@ def small(K=256):
     [
         ("cuda:sm_80", "__launch_bounds__(threads, least_blocks)"),
         ("cuda:sm_90a", "__launch_bounds__(threads + tl::producer_threads, least_blocks)"),
-        ("hip:gfx942", "__launch_bounds__(threads, waves_per_simd)"),
+        ("hip:gfx942", "__launch_bounds__(threads, waves_per_simd_by_registers)"),
     ],
 )
 def test_blocks_that_fit_a_multiprocessor(target: str, bounds: str) -> None:

@@ -348,7 +348,7 @@ def _bounds(settled: Settled, *, leading: bool) -> str:
     """The arguments of __launch_bounds__."""
     threads = block_threads(settled)
     if settled.facts.get(settled.launch, WAVES_PER_SIMD) is not None:
-        return f"{threads}, waves_per_simd"
+        return f"{threads}, waves_per_simd_by_registers"
     if asked_blocks(settled):
         return f"{threads}, least_blocks"
     alone = leading or settled.facts.get(settled.launch, SETMAXNREG) is not None

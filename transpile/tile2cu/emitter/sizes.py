@@ -3,7 +3,16 @@
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from tile2cu.core.decisions import MMA_IN_FLIGHT, PING_PONG, PIPELINE, REGISTER_SHARES, STAGES, WARPS, WAVES_PER_SIMD
+from tile2cu.core.decisions import (
+    MMA_IN_FLIGHT,
+    PING_PONG,
+    PIPELINE,
+    REGISTER_SHARES,
+    SHARED_BUDGET,
+    STAGES,
+    WARPS,
+    WAVES_PER_SIMD,
+)
 from tile2cu.core.expr import Expr, walk
 from tile2cu.core.program import (
     Constant,
@@ -76,13 +85,27 @@ def _register_shares(settled: Settled) -> Iterator[Declaration]:
 
 
 def _waves_per_simd(settled: Settled) -> Iterator[Declaration]:
-    """How many waves the compiler is to fit a SIMD of an AMD chip, where the text says so."""
+    """For how many waves of an AMD SIMD the compiler leaves registers, and what then limits the occupancy."""
     waves = settled.facts.get(settled.launch, WAVES_PER_SIMD)
     if waves is not None:
-        rule = settled.facts.rule(settled.launch, WAVES_PER_SIMD)
-        about = "a wave has half of a SIMD's registers, and all of them take part in all instructions: no moves between"
-        text = f"constexpr int waves_per_simd = {waves};"
-        yield Declaration(text, tuple(wrapped(f"{about} two kinds  [{rule}]")))
+        rule, registers = settled.facts.rule(settled.launch, WAVES_PER_SIMD), settled.target.max_registers // waves
+        about = (
+            f"at most {registers} registers for each lane of a wave, of a SIMD's {settled.target.max_registers}: all "
+        )
+        about += f"are VGPRs, and no value moves to or from AccVGPRs  [{rule}]"
+        text = f"constexpr int waves_per_simd_by_registers = {waves};"
+        yield Declaration(text, (*wrapped(about), *wrapped(_occupancy(settled, waves))))
+
+
+def _occupancy(settled: Settled, waves: int) -> str:
+    """The workgroups of a CU, by its registers and by its LDS. [AMD CDNA 3 ISA, "VGPR Allocation", "LDS"]"""
+    target, shared = settled.target, settled.facts[settled.launch, SHARED_BUDGET].total
+    by_registers = waves * target.simds * target.warp_size // settled.launch.block_threads
+    text = f"workgroups per CU: {by_registers} or more by registers"
+    if not shared:
+        return text
+    by_lds = target.shared_limit // (-(-shared // target.lds_step) * target.lds_step)
+    return f"{text}, {by_lds} by LDS" + (", which limits the occupancy" if by_lds <= by_registers else "")
 
 
 def _least_blocks(settled: Settled) -> Iterator[Declaration]:

@@ -279,15 +279,13 @@ def two_waves(launch: Launch, context: Context) -> Iterator[Decision]:
     if not context.target.mfma:
         return
     products = _on_mfma(context)
-    if products and launch.threads <= _SIMDS * context.target.warp_size:
+    if products and launch.threads <= context.target.simds * context.target.warp_size:
         operands = max(_operand_registers(op, context) for op in products)
         tiles = _tile_registers(launch, context) + _staged_registers(launch, context)
         needed = tiles + operands + max(_OTHER_REGISTERS, _REGISTERS_OF_PRODUCT * len(products))
-        yield launch, WAVES_PER_SIMD, 2 if needed <= _REGISTERS_OF_TWO else None
+        yield launch, WAVES_PER_SIMD, 2 if needed <= context.target.max_registers // 2 else None
 
 
-_SIMDS = 4  # of a compute unit, with 512 registers for each lane
-_REGISTERS_OF_TWO = 256
 _OTHER_REGISTERS = 40  # addresses, counters and what statements compute, beside the tiles
 _REGISTERS_OF_PRODUCT = 24  # the same of each product, where there are several: one's operands are on their way early
 

@@ -104,8 +104,9 @@ class Target:
     `load_lds` are the bytes a lane that global_load_lds copies at once; elements of `transposing_reads` bytes
     can be read from shared memory across rows. `fp8` says whose 8-bit floating point the chip's
     instructions mean: OCP's, or FNUZ, without infinities and negative zero. `max_registers`, of 4 bytes, are a
-    thread's. [CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; AMD Instinct MI200 ISA,
-    "VGPRs"]
+    thread's. On AMD a CU has `simds`, whose registers its waves share, and allocates LDS in steps of `lds_step` bytes.
+    [CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; AMD Instinct MI200 ISA, "VGPRs",
+    "LDS"]
     """
 
     name: str
@@ -126,6 +127,8 @@ class Target:
     transposing_reads: tuple[int, ...] = ()
     fp8: Literal["ocp", "fnuz", ""] = "ocp"
     banks: int = 32
+    simds: int = 4
+    lds_step: int = 512
     dies: int = 1  # to which the hardware deals blocks in turn, each with an L2 of its own
 
     def __post_init__(self) -> None:

@@ -13,8 +13,8 @@ while xor xor_eq
 _KEYWORDS = frozenset(_CPP_KEYWORDS.split())
 _OUR_NAMES = (
     "tl std main half kernel load store Shared shared RowStart chosen grid stream threads pipeline full barriers "
-    "prologue_full "
-    "workspace workspace_bytes tensors device status random waves_per_simd least_blocks loads_a_turn written_slots"
+    "prologue_full waves_per_simd_by_registers "
+    "workspace workspace_bytes tensors device status random least_blocks loads_a_turn written_slots"
 )
 _OURS = frozenset(_OUR_NAMES.split())
 _CUDA = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "dim3", "min", "max", "exp", "log"))
