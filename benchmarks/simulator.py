@@ -86,7 +86,7 @@ CASES = (
 
 def kernel_name(code: CodeObject) -> str:
     """The kernel; of two, the one for aligned rows."""
-    return max(code.kernel_names, key=lambda name: "RowStart" in name and "AnyRowStart" not in name)
+    return max(code.kernel_names, key=lambda name: "Alignment" in name and "AnyAlignment" not in name)
 
 
 def ours(code: CodeObject, case: Case, threads: int, shared: int) -> tuple[int, np.ndarray]:

@@ -1,7 +1,7 @@
 """FlashAttention forward: softmax(Q @ K^T / sqrt(dim)) @ V without ever storing the matrix of scores.
 
-Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works: places
-past its end are masked.
+Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works: later
+positions are masked.
 """
 
 import tilelang
@@ -17,9 +17,9 @@ def attention(
     is_causal=False,
     group=1,  # query heads that share one head of K and V
     window=0,  # keys that a query of a causal kernel sees, itself included; 0 for all
-    slack=8,  # how far a row's reference may stay behind its maximum, as a power of 2: 8 loses nothing in half
-    block_M=64,  # queries a block
-    block_N=64,  # keys a turn
+    slack=8,  # log2 of how far a row's maximum may exceed its reference: 8 is exact in float16
+    block_M=64,  # queries per block
+    block_N=64,  # keys per iteration
     num_stages=2,
     threads=128,
     dtype="float16",
@@ -59,7 +59,7 @@ def attention(
             T.fill(acc_o, 0)
             T.fill(logsum, 0)
             if window:
-                # A row may see no key of the first turns. Less than any score, and finite: never inf - inf.
+                # A row may see no key in the first iterations. Less than any score, and finite: never inf - inf.
                 T.fill(scores_max, -1e30)
             else:
                 T.fill(scores_max, -T.infinity(accum_dtype))
@@ -77,8 +77,8 @@ def attention(
                 T.copy(K[bz, k * block_N : (k + 1) * block_N, by // group, :], K_shared)
                 T.copy(V[bz, k * block_N : (k + 1) * block_N, by // group, :], V_shared)
 
-                # Masked scores are minus infinity, whatever the product adds, as products of finite values are finite.
-                # Without a window key 0 is masked for no query, so each row's maximum is finite from turn 0 on.
+                # Masked scores are minus infinity for any finite Q and K: the GEMM adds finite values to them.
+                # Without a window key 0 is masked for no query, so each row's maximum is finite from iteration 0 on.
                 # Keys past the end of the sequence are masked: in a causal block they come after every query.
                 if window:
                     for i, j in T.Parallel(block_M, block_N):
@@ -95,11 +95,11 @@ def attention(
                         acc_s[i, j] = T.if_then_else(k * block_N + j < seq_len, 0, -T.infinity(accum_dtype))
                 T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
 
-                # Online softmax: rescale what was summed so far when a row's maximum grows.
+                # Online softmax: rescale the accumulators when a row's maximum grows.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:
-                    # Any reference near the maximum will do: while it stays, scores_scale is 1.
+                    # Any reference within 2**slack of the maximum works: while it is kept, scores_scale is 1.
                     for i in T.Parallel(block_M):
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])
@@ -116,7 +116,7 @@ def attention(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # One division a row, not one an element.
+            # One division per row, not one per element.
             for i in T.Parallel(block_M):
                 logsum[i] = 1 / logsum[i]
             for i, j in T.Parallel(block_M, dim):

@@ -1,7 +1,7 @@
-"""FlashAttention for training: the forward pass that keeps each row's logarithm of its sum, and the backward pass.
+"""FlashAttention for training: the forward pass that stores each row's log-sum-exp, and the backward pass.
 
 Tensors are (batch, seq_len, heads, dim), Lse is (batch, heads, seq_len). Neither pass stores the matrix of scores: the
-backward pass computes it again from Q, K and Lse.
+backward pass recomputes it from Q, K and Lse.
 """
 
 import tilelang
@@ -11,9 +11,9 @@ from tilelang.utils.target import determine_target, target_is_cuda, target_is_ho
 
 
 def keys_a_turn(dim):
-    """What was fastest on an H200, with Hopper's instructions and with an A100's.
+    """The fastest on an H200 (benchmarks/RESULTS.md), with wgmma and with mma.sync.
 
-    With those, 128 keys and 64 columns leave a multiprocessor one block, not two; other chips' shared memory is smaller.
+    With mma.sync, 128 keys and 64 columns allow one block per SM, not two; other GPUs have less shared memory.
     """
     target = determine_target(return_object=True)
     if target_is_hopper(target):
@@ -29,9 +29,9 @@ def attention_forward(
     seq_len,
     dim,
     is_causal=False,
-    slack=8,  # how far a row's reference may stay behind its maximum, as a power of 2: 8 loses nothing in half
+    slack=8,  # log2 of how far a row's maximum may exceed its reference: 8 is exact in float16
     block_M=128,
-    block_N=None,  # keys a turn
+    block_N=None,  # keys per iteration
     num_stages=2,
     threads=256,
     dtype="float16",
@@ -80,7 +80,7 @@ def attention_forward(
                 T.copy(K[bz, k * block_N : (k + 1) * block_N, by, :], K_shared)
                 T.copy(V[bz, k * block_N : (k + 1) * block_N, by, :], V_shared)
 
-                # Key 0 is masked for no query, so each row's maximum is finite from turn 0 on.
+                # Key 0 is masked for no query, so each row's maximum is finite from iteration 0 on.
                 if is_causal:
                     for i, j in T.Parallel(block_M, block_N):
                         acc_s[i, j] = T.if_then_else(bx * block_M + i >= k * block_N + j, 0, -T.infinity(accum_dtype))
@@ -89,11 +89,11 @@ def attention_forward(
                         acc_s[i, j] = T.if_then_else(k * block_N + j < seq_len, 0, -T.infinity(accum_dtype))
                 T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
 
-                # Online softmax: rescale what was summed so far when a row's maximum grows.
+                # Online softmax: rescale the accumulators when a row's maximum grows.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:
-                    # Any reference near the maximum will do: while it stays, scores_scale is 1.
+                    # Any reference within 2**slack of the maximum works: while it is kept, scores_scale is 1.
                     for i in T.Parallel(block_M):
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])
@@ -110,7 +110,7 @@ def attention_forward(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # One division a row, not one an element.
+            # One division per row, not one per element.
             for i in T.Parallel(block_M):
                 scores_sum[i] = 1 / logsum[i]
                 logsum[i] = T.log2(logsum[i]) + scores_max[i] * scale
@@ -130,15 +130,15 @@ def attention_backward(
     dim,
     is_causal=False,
     block_M=None,
-    block_N=64,  # queries a turn
+    block_N=64,  # queries per iteration
     num_stages=2,
     threads=None,
     dtype="float16",
 ):
     """dQ, dK and dV of attention_forward, given dO, the gradient of its Output."""
-    # What is not given is what was fastest on an H200.
+    # Defaults: the fastest on an H200 (benchmarks/RESULTS.md).
     if block_M is None:
-        block_M = 128 if dim >= 128 else 64  # keys a block
+        block_M = 128 if dim >= 128 else 64  # keys per block
     if threads is None:
         threads = 2 * block_M
     softmax_scale = (1.0 / dim) ** 0.5
@@ -146,7 +146,7 @@ def attention_backward(
     shape = (batch, seq_len, heads, dim)
     rows = (batch, heads, seq_len)
     accum_dtype = "float32"
-    block_P = 64  # queries a block of the kernels before and after
+    block_P = 64  # queries per block of the kernels before and after
 
     @T.prim_func
     def attention_backward_kernel(
@@ -160,8 +160,8 @@ def attention_backward(
         dK: T.Tensor(shape, dtype),
         dV: T.Tensor(shape, dtype),
     ):
-        Delta = T.alloc_global(rows, accum_dtype)  # of each row, the sum of Output * dO
-        dQ_sum = T.alloc_global(shape, accum_dtype)  # blocks of keys add their parts to it
+        Delta = T.alloc_global(rows, accum_dtype)  # per row, the sum of Output * dO
+        dQ_sum = T.alloc_global(shape, accum_dtype)  # blocks of keys accumulate into it
 
         # prepare
         # grid dims: (#blocks of queries, heads, batch)
@@ -212,7 +212,7 @@ def attention_backward(
                 T.copy(Lse[bz, by, k * block_N : (k + 1) * block_N], lse)
                 T.copy(Delta[bz, by, k * block_N : (k + 1) * block_N], delta)
 
-                # Queries past the end add nothing, as their Q and dO are zeros.
+                # Queries past the end add zeros: their Q and dO are zeros.
                 T.gemm(K_shared, Q_shared, pT, transpose_B=True, clear_accum=True, policy=T.GemmWarpPolicy.FullRow)
                 T.gemm(V_shared, dO_shared, dsT, transpose_B=True, clear_accum=True, policy=T.GemmWarpPolicy.FullRow)
                 if is_causal:

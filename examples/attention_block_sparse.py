@@ -1,7 +1,7 @@
 """Block-sparse attention: softmax(Q @ K^T / sqrt(dim)) @ V over the blocks of keys that a mask keeps.
 
 Tensors are (batch, heads, seq_len, dim). The mask has a flag for each block of queries and block of keys, of each head:
-turns whose flag is 0 are skipped, by the loads too. Any sequence length works: places past its end are masked.
+blocks with flag 0 are neither loaded nor computed. Any sequence length works: later positions are masked.
 """
 
 import tilelang
@@ -15,9 +15,9 @@ def attention_block_sparse(
     seq_len,
     dim,
     is_causal=False,
-    slack=8,  # how far a row's reference may stay behind its maximum, as a power of 2: 8 loses nothing in half
-    block_M=64,  # queries a block, as the mask counts them
-    block_N=64,  # keys a block, which are a turn's
+    slack=8,  # log2 of how far a row's maximum may exceed its reference: 8 is exact in float16
+    block_M=64,  # queries per block of the mask
+    block_N=64,  # keys per iteration, a block of the mask
     num_stages=2,
     threads=128,
     dtype="float16",
@@ -56,7 +56,7 @@ def attention_block_sparse(
             T.copy(Q[bz, by, bx * block_M : (bx + 1) * block_M, :], Q_shared)
             T.fill(acc_o, 0)
             T.fill(row_sum, 0)
-            # A row may see no key of a block that is kept. Less than any score, and finite: never inf - inf.
+            # A row may see no key of an active block. Less than any score, and finite: never inf - inf.
             T.fill(scores_max, -1e30)
 
             if is_causal:
@@ -70,8 +70,8 @@ def attention_block_sparse(
                     T.copy(K[bz, by, k * block_N : (k + 1) * block_N, :], K_shared)
                     T.copy(V[bz, by, k * block_N : (k + 1) * block_N, :], V_shared)
 
-                    # Masked scores are minus infinity, whatever the product adds, as products of finite values are
-                    # finite. Keys past the end of the sequence come after every query of a causal block.
+                    # Masked scores are minus infinity for any finite Q and K: the GEMM adds finite values to
+                    # them. Keys past the end of the sequence come after every query of a causal block.
                     if is_causal:
                         for i, j in T.Parallel(block_M, block_N):
                             acc_s[i, j] = T.if_then_else(
@@ -82,11 +82,11 @@ def attention_block_sparse(
                             acc_s[i, j] = T.if_then_else(k * block_N + j < seq_len, 0, -T.infinity(accum_dtype))
                     T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
 
-                    # Online softmax: rescale what was summed so far when a row's maximum grows.
+                    # Online softmax: rescale the accumulators when a row's maximum grows.
                     T.copy(scores_max, scores_max_prev)
                     T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                     if slack:
-                        # Any reference near the maximum will do: while it stays, scores_scale is 1.
+                        # Any reference within 2**slack of the maximum works: while it is kept, scores_scale is 1.
                         for i in T.Parallel(block_M):
                             grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                             scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])
@@ -103,7 +103,7 @@ def attention_block_sparse(
                         acc_o[i, j] *= scores_scale[i]
                     T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # One division a row, not one an element.
+            # One division per row, not one per element.
             for i in T.Parallel(block_M):
                 row_sum[i] = T.if_then_else(row_sum[i] > 0, 1 / row_sum[i], 0)
             for i, j in T.Parallel(block_M, dim):

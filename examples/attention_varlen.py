@@ -1,4 +1,4 @@
-"""FlashAttention forward over sequences of different lengths, packed one after the other without padding.
+"""FlashAttention forward over sequences of different lengths, packed without padding.
 
 Tensors are (tokens, heads, dim). Sequence b is rows cu_seqlens[b] to cu_seqlens[b + 1] of Q and Output, and
 cu_seqlens_k[b] to cu_seqlens_k[b + 1] of K and V. `group` query heads share a head of K and V.
@@ -14,13 +14,13 @@ def attention_varlen(
     heads,
     tokens,
     tokens_k,
-    max_seqlen,  # of the sequences of Q, at least: later queries are left out
+    max_seqlen,  # at least the longest sequence of Q: later queries are not computed
     dim,
     is_causal=False,
     group=1,
-    slack=8,  # how far a row's reference may stay behind its maximum, as a power of 2: 8 loses nothing in half
-    block_M=64,  # queries a block
-    block_N=64,  # keys a turn
+    slack=8,  # log2 of how far a row's maximum may exceed its reference: 8 is exact in float16
+    block_M=64,  # queries per block
+    block_N=64,  # keys per iteration
     num_stages=2,
     threads=128,
     dtype="float16",
@@ -63,14 +63,14 @@ def attention_varlen(
             # The last key that query i of the block sees is key i + diagonal.
             diagonal = bx * block_M + length_k - length
 
-            # Rows past the end of the sequence are the next one's: they are computed, and not stored.
+            # Rows past the end of the sequence belong to the next one: computed, but not stored.
             T.copy(Q[start : start + block_M, by, :], Q_shared)
             T.fill(acc_o, 0)
             T.fill(logsum, 0)
-            # A row may see no key of a turn. Less than any score, and finite: never infinity - infinity.
+            # A row may see no key of an iteration. Less than any score, and finite: never infinity - infinity.
             T.fill(scores_max, -1e30)
 
-            # A block without queries has no turn; a causal one stops at the last key that its last query sees.
+            # A block without queries has no iterations; a causal one stops at the last key that its last query sees.
             last = T.min(length_k, diagonal + block_M) if is_causal else length_k
             loop_range = T.if_then_else(bx * block_M < length, T.ceildiv(T.max(0, last), block_N), 0)
 
@@ -90,11 +90,11 @@ def attention_varlen(
                         acc_s[i, j] = T.if_then_else(k * block_N + j < length_k, 0, -T.infinity(accum_dtype))
                 T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
 
-                # Online softmax: rescale what was summed so far when a row's maximum grows.
+                # Online softmax: rescale the accumulators when a row's maximum grows.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:
-                    # Any reference near the maximum will do: while it stays, scores_scale is 1.
+                    # Any reference within 2**slack of the maximum works: while it is kept, scores_scale is 1.
                     for i in T.Parallel(block_M):
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])
@@ -111,7 +111,7 @@ def attention_varlen(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # One division a row, not one an element.
+            # One division per row, not one per element.
             for i in T.Parallel(block_M):
                 logsum[i] = T.if_then_else(logsum[i] > 0, 1 / logsum[i], 0)
             for i, j in T.Parallel(block_M, dim):

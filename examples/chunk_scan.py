@@ -2,7 +2,7 @@
 
 x and Y are (batch, seqlen, heads, headdim), C is (batch, seqlen, groups, dstate), CB = C @ B^T of each chunk is (batch,
 chunks, groups, chunk_size, chunk_size); dt and dA_cumsum, the running sum of dt * A, are (batch, heads, chunks,
-chunk_size); States, of which each chunk gets the one before it, is (batch, chunks, heads, headdim, dstate).
+chunk_size); States, of which chunk c reads that of chunk c - 1, is (batch, chunks, heads, headdim, dstate).
 """
 
 import tilelang
@@ -18,9 +18,9 @@ def chunk_scan(
     chunk_size=256,
     headdim=64,
     dstate=128,
-    block_M=64,  # tokens a block
+    block_M=64,  # tokens per block
     block_N=64,  # of headdim
-    block_K=64,  # tokens a turn
+    block_K=64,  # tokens per iteration
     num_stages=2,
     threads=128,
     dtype="float16",
@@ -65,17 +65,17 @@ def chunk_scan(
             tile = tile_of_chunks % tiles
             chunk = tile_of_chunks // tiles
             group = 0 if groups == 1 else head // (heads // groups)
-            # The last tokens have the most turns: they come first, so that short ones fill the gaps at the end.
+            # The last tokens need the most iterations: they come first, so that short blocks fill the tail of the grid.
             m = (T.ceildiv(chunk_size, block_M) - 1 - tile // T.ceildiv(headdim, block_N)) * block_M
             n = tile % T.ceildiv(headdim, block_N) * block_N
             first = chunk * chunk_size
 
             T.copy(C[b, first + m : first + m + block_M, group, 0:dstate], C_shared)
             T.copy(States[b, chunk, head, n : n + block_N, 0:dstate], State_shared)
-            # Asked for whether it counts or not: a load in a branch would be waited for there.
+            # Loaded unconditionally: a load in a branch would be waited for inside it.
             before = dA_cumsum[b, head, chunk, T.max(m - 1, 0)]
             skip = D[head]
-            # Decays are powers of 2. To the tile's start all that lies before it decays by one factor a token.
+            # Decays are powers of 2. Up to the tile's start, everything before it decays by one factor per token.
             start = T.if_then_else(m > 0, T.cast(before, accum_dtype) * log2e, 0)
             for t in T.Parallel(chunk_size):
                 dA_t = dA_cumsum[b, head, chunk, t]
@@ -84,18 +84,18 @@ def chunk_scan(
                 dt_shared[t] = dt_t
                 decayed_shared[t] = T.exp2(start - T.cast(dA_t, accum_dtype) * log2e) * T.cast(dt_t, accum_dtype)
 
-            # What the state before the chunk gives.
+            # The contribution of the state before the chunk.
             T.gemm(C_shared, State_shared, y, transpose_B=True, clear_accum=True)
             for i, j in T.Parallel(block_M, block_N):
                 y[i, j] *= T.exp2(start)
 
-            # What the chunk's own tokens give, up to each token.
+            # The contribution of the chunk's own tokens, up to each token.
             for k in T.Pipelined(T.ceildiv(m + block_M, block_K), num_stages=num_stages):
                 t = first + k * block_K
                 T.copy(CB[b, chunk, group, m : m + block_M, k * block_K : (k + 1) * block_K], CB_shared)
                 T.copy(x[b, t : t + block_K, head, n : n + block_N], x_shared)
                 if (k + 1) * block_K <= m:
-                    # All tokens of this turn lie before the tile.
+                    # All tokens of this iteration precede the tile.
                     T.copy(decayed_shared[k * block_K : (k + 1) * block_K], decayed_k)
                     T.copy(CB_shared, weights_cast)
                     for i, j in T.Parallel(block_M, block_K):
@@ -105,13 +105,13 @@ def chunk_scan(
                     T.copy(dA_shared[k * block_K : (k + 1) * block_K], dA_k)
                     T.copy(dt_shared[k * block_K : (k + 1) * block_K], dt_k)
                     if k == m // block_K:
-                        # What came before decays from the tile's start to each of its tokens.
+                        # Earlier contributions decay from the tile's start to each of its tokens.
                         for i, j in T.Parallel(block_M, block_N):
                             y[i, j] *= T.exp2(dA_m[i] * log2e - start)
                     T.copy(CB_shared, weights)
                     for i, j in T.Parallel(block_M, block_K):
                         weights[i, j] *= T.exp2(dA_m[i] * log2e - dA_k[j] * log2e) * dt_k[j]
-                    # x of the token itself counts D more.
+                    # x of the token itself has the additional weight D.
                     for i, j in T.Parallel(block_M, block_K):
                         if m + i == k * block_K + j:
                             weights[i, j] += T.cast(skip, accum_dtype)

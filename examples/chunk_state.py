@@ -1,4 +1,4 @@
-"""Mamba-2, the state of each chunk: what its inputs add to the state, each decayed to the chunk's end.
+"""Mamba-2, the state of each chunk: the contributions of its inputs, each decayed to the chunk's end.
 
 x is (batch, seqlen, heads, headdim), B is (batch, seqlen, groups, dstate); dt and dA_cumsum, the running sum of dt * A,
 are (batch, heads, chunks, chunk_size).
@@ -30,12 +30,12 @@ def chunk_state(
     chunks = T.ceildiv(seqlen, chunk_size)
     tiles = T.ceildiv(headdim, block_M) * T.ceildiv(dstate, block_N)  # of a state
 
-    # What is not given is what was fastest on an H200: tiles so small that four blocks share each of its 132
-    # multiprocessors, and larger ones where the blocks are known to be so few that three would have them all.
+    # Defaults: the fastest on an H200 (benchmarks/RESULTS.md): tiles so small that four blocks share each of its 132
+    # SMs, and larger ones where the grid is known to fit three blocks per SM.
     known = isinstance(batch, int) and isinstance(seqlen, int) and isinstance(heads, int)
     few = known and batch * chunks * heads * tiles <= 3 * 132
     if block_K is None:
-        block_K = 32 if few else 16  # tokens a turn
+        block_K = 32 if few else 16  # tokens per iteration
     if num_stages is None:
         num_stages = 4 if block_K >= 32 else 6
 
@@ -74,7 +74,7 @@ def chunk_state(
                 T.copy(x[b, t : t + block_K, head, m : m + block_M], x_shared)
                 T.copy(B[b, t : t + block_K, group, n : n + block_N], B_shared)
                 T.copy(decayed_shared[k * block_K : (k + 1) * block_K], decayed_k)
-                # x is the product's first operand, transposed, from registers: it is decayed on its way there.
+                # x is the GEMM's A operand, transposed, from registers: it is decayed as it is loaded.
                 for i, j in T.Parallel(block_M, block_K):
                     x_decayed[i, j] = x_shared[j, i]
                 for i, j in T.Parallel(block_M, block_K):

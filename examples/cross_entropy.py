@@ -1,4 +1,4 @@
-"""Cross entropy of logits over a vocabulary of any size, and its gradient: two passes over memory, no softmax stored."""
+"""Cross entropy of logits over a vocabulary of any size, with its gradient, in two passes over memory."""
 
 import tilelang
 import tilelang.language as T

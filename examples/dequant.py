@@ -1,7 +1,7 @@
-"""Products with weights of 4 bits: X @ W^T for many rows of X (gemm) and for few (gemv).
+"""GEMM and GEMV with 4-bit weights: X @ W^T for many rows of X (gemm) and for few (gemv).
 
 W[n, k] is (nibble - Z) * S for "int4", and a number of 16 values times S for "fp4" (e2m1) and "nf4" (any table). S, and
-Z, have one value for each `group` of a row's columns; zeros that are whole numbers may be uint8. The nibble of an even
+Z, have one value per `group` columns of a row; integer zeros may be uint8. The nibble of an even
 k is the lower half of byte k // 2 of its row.
 """
 
@@ -10,7 +10,7 @@ import tilelang.language as T
 
 
 def decoded(nibble, weights, zero, table, dtype, zero_dtype):
-    """The number that a nibble stands for, before its scale."""
+    """The value that a nibble encodes, before its scale."""
     if weights == "int4" and zero is None:
         return T.cast(nibble - 8, dtype)
     if weights == "int4" and zero_dtype == "uint8":
@@ -18,7 +18,7 @@ def decoded(nibble, weights, zero, table, dtype, zero_dtype):
     if weights == "int4":
         return T.cast(nibble, dtype) - zero
     if weights == "fp4":
-        # Sign, 2 bits of exponent and 1 of mantissa at their places in a half, whose exponent is 14 less: exact.
+        # Sign, 2 exponent bits and 1 mantissa bit moved to those of a half whose exponent is 14 less: exact.
         bits = T.cast((nibble & 8) << 12 | (nibble & 7) << 9, "uint16")
         return T.cast(T.reinterpret(bits, "float16") * 16384, dtype)
     return table[nibble]
@@ -61,7 +61,7 @@ def dequant_gemm(
             for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(X[by * block_M, ko * block_K], X_shared)
                 T.copy(W[bx * block_N, ko * (block_K // 2)], packed)
-                # Weights become numbers on their way from shared memory to shared memory.
+                # Weights are dequantised from shared memory to shared memory.
                 for i, j in T.Parallel(block_N, block_K):
                     n, g = bx * block_N + i, (ko * block_K + j) // group
                     nibble = T.cast(packed[i, j // 2], "int32") >> (4 * (j % 2)) & 15
@@ -115,26 +115,27 @@ def dequant_gemv(
     threads=None,
     dtype="float16",
     zero_dtype="uint8",
-    partial_dtype="float16",  # of the sums of 32 products; float32, which is slower, where they may pass 65504
+    partial_dtype="float16",  # of sums of 32 products; float32, slower, where they may exceed 65504
 ):
-    """Y = X @ W^T, one row of X a block. K is a multiple of the group.
+    """Y = X @ W^T, one row of X per block. K is a multiple of the group.
 
-    Without a group S has one value a row, and zeros are 8. Sums of 32 products are kept in partial_dtype, and must fit it.
+    Without a group S has one value per row, and zeros are 8. Partial sums of 32 products are in partial_dtype and must
+    not overflow it.
     """
     accum_dtype = "float32"
-    # What is not given is what was fastest on an H200. Without a group 924 blocks of 16 rows run at once there: where N
-    # is known to take one and a little of such waves, or is open, smaller blocks fill the second one.
+    # Defaults: the fastest on an H200 (benchmarks/RESULTS.md). Without a group a wave is 924 blocks of 16 rows: where N
+    # is known to need slightly more than one wave, or is dynamic, smaller blocks fill the second one.
     waves = N // 16 / 924 if isinstance(N, int) else 1.25
     small = group is None and 1 < waves < 1.5
     if block_N is None:
-        block_N = 16 if group is None else 8  # rows of W a block
+        block_N = 16 if group is None else 8  # rows of W per block
     if block_K is None:
-        block_K = 512 if small else 1024 if group is None else 2048  # columns a turn: whole groups
+        block_K = 512 if small else 1024 if group is None else 2048  # columns per iteration: whole groups
     if num_stages is None:
         num_stages = 4 if small else 3
     if threads is None:
         threads = 64 if small else 128
-    chunk = 32  # columns that a thread multiplies in a row: 16 bytes
+    chunk = 32  # consecutive columns per thread: 16 bytes
     chunks = block_K // chunk
     scale_shape = (N,) if group is None else (N, K // group)
     has_zeros = weights == "int4" and group is not None
@@ -165,7 +166,7 @@ def dequant_gemv(
                     T.copy(S[bn * block_N, ko * (block_K // group)], scales)
                 if has_zeros:
                     T.copy(Z[bn * block_N, ko * (block_K // group)], zeros)
-                # A thread sums its columns' products, then these sums; the threads' sums meet once, at the end.
+                # A thread adds its columns' products, then these partial sums; one reduction over threads at the end.
                 for i, c, j in T.Parallel(block_N, chunks, chunk):
                     nibble = T.cast(packed[i, (c * chunk + j) // 2], "int32") >> (4 * (j % 2)) & 15
                     zero = zeros[i, (c * chunk + j) // group] if has_zeros else None

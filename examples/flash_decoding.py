@@ -1,8 +1,8 @@
-"""Flash decoding: attention of one new token a sequence over its cache of keys and values.
+"""Flash decoding: attention of one new token per sequence over its cache of keys and values.
 
-One token gives too few blocks to fill a GPU, so the cache is split: each block attends over its part of the keys, and a
+One token has too few blocks to fill a GPU, so the cache is split: each block attends over its part of the keys, and a
 second kernel combines the parts. Query heads that share a head of K and V are the rows of one tile. The cache is
-(batch, max_len, kv_heads, dim); the first lengths[b] tokens of sequence b count, at least one.
+(batch, max_len, kv_heads, dim); sequence b attends to its first lengths[b] tokens, at least one.
 """
 
 import tilelang
@@ -17,8 +17,8 @@ def flash_decoding(
     max_len,
     dim,
     num_split=4,
-    block_H=64,  # rows of a tile: at least `group` are wanted, the rest are padding
-    block_N=64,  # keys a turn
+    block_H=64,  # rows of a tile: at least `group`, the rest are padding
+    block_N=64,  # keys per iteration
     num_stages=2,
     threads=128,
     dtype="float16",
@@ -38,7 +38,7 @@ def flash_decoding(
         lengths: T.Tensor((batch,), "int32"),
         Output: T.Tensor((batch, kv_heads, group, dim), dtype),
     ):
-        # Of each part: its normalised output, and the logarithm (base 2) of the sum that normalised it.
+        # Per part: its normalised output, and log2 of the sum that normalised it.
         partial = T.alloc_global((batch, kv_heads, num_split, group, dim), accum_dtype)
         partial_lse = T.alloc_global((batch, kv_heads, num_split, group), accum_dtype)
 
@@ -59,7 +59,7 @@ def flash_decoding(
 
             head = by % kv_heads
             g = by // kv_heads * block_H
-            # Parts are whole turns, so that only the last one has masked keys. Late parts may be empty.
+            # Parts are whole iterations, so only the last one has masked keys. Late parts may be empty.
             length = lengths[b]
             part_turns = T.ceildiv(T.ceildiv(length, block_N), num_split)
             first = part * part_turns
@@ -75,12 +75,12 @@ def flash_decoding(
                 T.copy(K[b, start : start + block_N, head, :], K_shared)
                 T.copy(V[b, start : start + block_N, head, :], V_shared)
 
-                # The first key of a turn is never masked, so a row's maximum is finite from turn 0 on.
+                # The first key of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
                 for i, j in T.Parallel(block_H, block_N):
                     acc_s[i, j] = T.if_then_else(start + j < length, 0, -T.infinity(accum_dtype))
                 T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
 
-                # Online softmax: rescale what was summed so far when a row's maximum grows.
+                # Online softmax: rescale the accumulators when a row's maximum grows.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 for i in T.Parallel(block_H):
@@ -96,7 +96,7 @@ def flash_decoding(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # An empty part gives zeros, and minus infinity for its logarithm.
+            # An empty part stores zeros, and minus infinity for its logarithm.
             for i, j in T.Parallel(block_H, dim):
                 acc_o[i, j] = T.if_then_else(logsum[i] > 0, acc_o[i, j] / logsum[i], 0)
             for i in T.Parallel(block_H):

@@ -1,4 +1,4 @@
-"""Matrix products in every type and order of operands, with a fused epilogue."""
+"""GEMM for every type and layout of operands, with a fused epilogue."""
 
 import tilelang
 import tilelang.language as T
@@ -22,9 +22,9 @@ def gemm(
     out_dtype="float16",
     accum_dtype="float32",  # int32 for int8
 ):
-    """C = activation(A @ B + Bias), where Bias has one value a column.
+    """C = activation(A @ B + Bias), where Bias has one value per column.
 
-    A is (K, M) with transpose_A, and B is (N, K) with transpose_B: the product is that of their transposes.
+    A is (K, M) with transpose_A, and B is (N, K) with transpose_B: C is computed from their transposes.
     """
     A_shape, A_tile = ((K, M), (block_K, block_M)) if transpose_A else ((M, K), (block_M, block_K))
     B_shape, B_tile = ((N, K), (block_N, block_K)) if transpose_B else ((K, N), (block_K, block_N))
@@ -49,7 +49,7 @@ def gemm(
                     T.copy(B[ko * block_K, bx * block_N], B_shared)
                 T.gemm(A_shared, B_shared, C_local, transpose_A=transpose_A, transpose_B=transpose_B)
 
-            # The epilogue is fused: C never goes to memory without it.
+            # Fused epilogue: C is stored once, with bias and activation applied.
             if bias:
                 for i, j in T.Parallel(block_M, block_N):
                     C_local[i, j] += Bias[bx * block_N + j]

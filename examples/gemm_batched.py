@@ -1,4 +1,4 @@
-"""Products of many matrices at once: of one size each (batched), or of rows that are sorted into groups (grouped)."""
+"""Batched GEMM (matrices of one size) and grouped GEMM (rows sorted into groups, each with its own B)."""
 
 import tilelang
 import tilelang.language as T
@@ -10,8 +10,8 @@ def gemm_batched(
     M,
     N,
     K,
-    programs=132,  # blocks, as many as the chip runs at once
-    panel=12,  # rows of tiles that are filled column by column
+    programs=132,  # blocks of the persistent grid: one per SM of an H200
+    panel=12,  # rows of tiles per rasterisation group
     block_M=128,
     block_N=128,
     block_K=32,
@@ -31,7 +31,7 @@ def gemm_batched(
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), accum_dtype)
-            T.clear(C_local)  # for K = 0; else a tile's first product overwrites what it holds
+            T.clear(C_local)  # for K = 0; else a tile's first MMA overwrites it
 
             rows = T.ceildiv(M, block_M)
             columns = T.ceildiv(N, block_N)
@@ -39,7 +39,7 @@ def gemm_batched(
                 tile = wave * programs + block
                 if tile < batch * rows * columns:
                     b = tile // (rows * columns)
-                    # Tiles go in panels of rows, so that blocks that run at the same time share operands in L2.
+                    # Grouped rasterisation, so that concurrent blocks share operands in L2.
                     start = tile % (rows * columns) // (panel * columns) * panel
                     place = tile % (rows * columns) % (panel * columns)
                     height = T.min(panel, rows - start)
@@ -58,7 +58,7 @@ def gemm_batched(
 def gemm_grouped(
     tokens, groups, N, K, block_M=64, block_N=128, block_K=32, num_stages=3, threads=128, dtype="float16"
 ):
-    """C[t] = A[t] @ B[g], where group g has the rows Offsets[g] to Offsets[g + 1] of A, as experts have tokens.
+    """C[t] = A[t] @ B[g], where rows Offsets[g] to Offsets[g + 1] of A belong to group g, as tokens do to experts.
 
     Offsets starts with 0 and ends with the number of rows.
     """
@@ -71,13 +71,13 @@ def gemm_grouped(
         Offsets: T.Tensor((groups + 1,), "int32"),
         C: T.Tensor((tokens, N), dtype),
     ):
-        # grid dims: (#blocks along N, #blocks along the rows): each group may end with one block that is not full
+        # grid dims: (#blocks along N, #blocks along the rows): the last block of each group may be partial
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(tokens, block_M) + groups, threads=threads) as (bx, by):
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), accum_dtype)
 
-            # The group whose blocks include this one, and the block's rows: none for the last blocks.
+            # The group that this block belongs to, and the block's rows: none for the last blocks.
             group = T.alloc_var("int32", init=0)
             first = T.alloc_var("int32", init=0)
             end = T.alloc_var("int32", init=0)
@@ -95,7 +95,7 @@ def gemm_grouped(
                 T.copy(A[first, ko * block_K], A_shared)
                 T.copy(B[group, ko * block_K, bx * block_N], B_shared)
                 T.gemm(A_shared, B_shared, C_local)
-            # Rows past the group's last are the next one's: they are computed, and not stored.
+            # Rows past the group's last belong to the next group: computed, but not stored.
             if first + block_M <= end:
                 T.copy(C_local, C[first, bx * block_N])
             else:

@@ -1,4 +1,4 @@
-"""A product of float8 whose operands have a scale for each group of 128 elements, as large models are served."""
+"""GEMM of float8 operands with one scale per group of 128 elements (DeepSeek-style block scaling)."""
 
 import tilelang
 import tilelang.language as T
@@ -10,19 +10,19 @@ def gemm_fp8_scaled(
     N,
     K,
     block_M=128,
-    parts=2,  # of 128 columns each; 1 for few rows, where more tiles fill the chip
+    parts=2,  # of 128 columns each; 1 for few rows, where more tiles fill the GPU
     num_stages=4,
     threads=256,
     dtype="float8_e4m3fn",
     out_dtype="bfloat16",
 ):
-    """C = A @ B^T, where A[i, k] is worth A[i, k] * scales_A[i, k // 128], and B[j, k] is worth
-    B[j, k] * scales_B[j // 128, k // 128].
+    """C = A @ B^T, where A[i, k] is scaled by scales_A[i, k // 128], and B[j, k] by
+    scales_B[j // 128, k // 128].
 
-    Tensor cores add products of float8 with fewer bits than a float32 has. So they add 128 of them at a time; their
-    sum is scaled, and added to a float32.
+    Tensor cores accumulate float8 products with fewer bits than float32 has. So they accumulate 128 at a time; each
+    partial sum is scaled and added in float32.
     """
-    group = 128  # elements of K, and rows of B, that have one scale
+    group = 128  # elements of K, and rows of B, that share a scale
     groups = T.ceildiv(K, group)
 
     @T.macro
@@ -60,7 +60,7 @@ def gemm_fp8_scaled(
                     left_scale[i] = scales_A[by * block_M + i, k] * scales_B[bx * parts, k]
                     if parts == 2:
                         right_scale[i] = scales_A[by * block_M + i, k] * scales_B[bx * parts + 1, k]
-                # One part after the other, so that the registers hold one product beside the sums.
+                # One part after another, so that the registers hold one partial product besides the accumulators.
                 add(A_shared, B_shared[0:group, :], left_scale, product, left)
                 if parts == 2:
                     add(A_shared, B_shared[group : 2 * group, :], right_scale, product, right)

@@ -1,4 +1,4 @@
-"""A matrix product in waves of whole tiles; tiles that would not fill the last wave are cut along K."""
+"""GEMM in waves of whole tiles; tiles that would not fill the last wave are split along K (stream-K hybrid)."""
 
 import tilelang
 import tilelang.language as T
@@ -9,29 +9,29 @@ def gemm_hybrid(
     M,
     N,
     K,
-    programs=132,  # blocks, as many as the chip runs at once
-    least=48,  # turns that an even split would save: fewer are what parts cost on their way through memory
-    panel=12,  # rows of tiles that are filled column by column
+    programs=132,  # blocks of the persistent grid: one per SM of an H200
+    least=48,  # minimum iterations that an even split must save: fewer do not pay for the parts' memory traffic
+    panel=12,  # rows of tiles per rasterisation group
     block_M=128,
     block_N=256,
     block_K=64,
     num_stages=3,
     threads=256,
-    strip=8,  # rows that a block of the second kernel adds up
+    strip=8,  # rows that a block of the second kernel reduces
     transpose_B=False,
     dtype="float16",
 ):
-    """C = relu(A @ B). Parts of a tile are summed by a second kernel, always in the same order."""
+    """C = relu(A @ B). A second kernel adds the parts of a tile, always in the same order."""
 
     def cut_of(left, k_tiles):
-        """How many tiles are cut: none, if that saves little."""
+        """How many tiles are split along K: none, if that saves little."""
         return T.if_then_else(k_tiles * (programs - left) >= least * programs, left, 0)
 
     @T.macro
     def part_of(cut, k_tiles):
-        # Each cut tile has as many blocks of its own as there are for all, with a part each; the others take what is
-        # left of several tiles, which comes to about as many turns. Where nothing is cut nothing is divided: the first
-        # loads would wait, 1 % of a single wave.
+        # Each split tile has `number` blocks of its own, with a part each; the other blocks take the remainders of
+        # several tiles, about as many iterations. Where no tile is split nothing is divided: the division would delay
+        # the first loads, 1 % of a single wave.
         own = T.if_then_else(cut > 0, programs // T.max(cut, 1), 0)
         others = programs - own * cut
         several = T.if_then_else(cut > 0, T.ceildiv(cut, T.max(others, 1)), 0)
@@ -39,8 +39,8 @@ def gemm_hybrid(
 
     @T.macro
     def place_of(tile, rows, columns):
-        # Tiles go in panels of rows, so that blocks that run at the same time share operands in L2; every other panel
-        # runs backwards, where the last one ended.
+        # Grouped rasterisation: concurrent blocks share operands in L2. Every other group runs backwards, from
+        # where the previous one ended.
         most = T.if_then_else(columns < panel, 2, panel)
         panels_before = tile // (most * columns)
         height = T.min(most, rows - panels_before * most)
@@ -62,7 +62,7 @@ def gemm_hybrid(
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared(B_tile, dtype)
             C_local = T.alloc_fragment((block_M, block_N), "float32")
-            T.clear(C_local)  # for K = 0; else a tile's first product overwrites what it holds
+            T.clear(C_local)  # for K = 0; else a tile's first MMA overwrites it
             T.pdl_trigger()
 
             rows = T.ceildiv(M, block_M)
@@ -72,10 +72,10 @@ def gemm_hybrid(
             cut = cut_of(left, k_tiles)
             waves = T.ceildiv(rows * columns - cut, programs)
             part = part_of(cut, k_tiles)
-            # Blocks whose parts are their tiles' first, second, ... run on the same K at the same time, as those of
-            # a whole wave do: their operands meet in L2.
+            # Blocks with their tiles' first, second, ... parts work on the same K at the same time, as those of a
+            # whole wave do: they share operands in L2.
             number = T.if_then_else(cut > 0, block // T.max(cut, 1), 0)
-            takers = programs - number * cut  # of parts with this number or later ones
+            takers = programs - number * cut  # of the parts with this number or a later one
             ends = T.if_then_else(cut > 0, T.ceildiv(cut, takers), 0)
 
             for wave in T.serial(waves + ends):
@@ -86,7 +86,7 @@ def gemm_hybrid(
                 count = T.if_then_else(whole, k_tiles, T.min(part, k_tiles - start))
                 if tile < rows * columns and (whole or count > 0):
                     by, bx = place_of(tile, rows, columns)
-                    # Every other wave goes through K backwards: what the last one has read last is in L2.
+                    # Every other wave iterates over K backwards: the previous wave's last tiles are still in L2.
                     back = whole and wave % 2 == 1
                     for ko in T.Pipelined(count, num_stages=num_stages):
                         k = T.if_then_else(back, count - 1 - ko, start + ko)
@@ -98,8 +98,8 @@ def gemm_hybrid(
                         T.gemm(A_shared, B_shared, C_local, transpose_B=transpose_B, clear_accum=ko == 0)
                     if not whole:
                         T.copy(C_local, parts[number * cut + place, 0, 0])
-                    # The ReLU is fused: C never goes to memory without it. In no branch, in which ptxas 12.4 would wait
-                    # for each product (C7515).
+                    # Fused ReLU: C is stored once. Not in a branch, in which ptxas 12.4 would serialise the
+                    # wgmmas (C7515).
                     for i, j in T.Parallel(block_M, block_N):
                         C_local[i, j] = T.max(C_local[i, j], 0)
                     if whole:

@@ -1,4 +1,4 @@
-"""A matrix product whose blocks stay on their multiprocessors and take tile after tile."""
+"""Persistent GEMM: one block per SM loops over output tiles."""
 
 import tilelang
 import tilelang.language as T
@@ -9,8 +9,8 @@ def gemm_persistent(
     M,
     N,
     K,
-    programs=132,  # blocks, as many as the chip runs at once
-    panel=12,  # rows of tiles that are filled column by column
+    programs=132,  # blocks of the persistent grid: one per SM of an H200
+    panel=12,  # rows of tiles per rasterisation group
     block_M=128,
     block_N=256,
     block_K=64,
@@ -27,9 +27,9 @@ def gemm_persistent(
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), "float32")
-            T.clear(C_local)  # for K = 0; else a tile's first product overwrites what it holds
+            T.clear(C_local)  # for K = 0; else a tile's first MMA overwrites it
 
-            # Tiles go in panels of rows, so that blocks that run at the same time share operands in L2.
+            # Grouped rasterisation, so that concurrent blocks share operands in L2.
             for bx, by in T.Persistent(
                 [T.ceildiv(N, block_N), T.ceildiv(M, block_M)], programs, block, group_size=panel
             ):
@@ -37,7 +37,7 @@ def gemm_persistent(
                     T.copy(A[by * block_M, ko * block_K], A_shared)
                     T.copy(B[ko * block_K, bx * block_N], B_shared)
                     T.gemm(A_shared, B_shared, C_local, clear_accum=ko == 0)
-                # The ReLU is fused: C never goes to memory without it.
+                # Fused ReLU: C is stored once.
                 for i, j in T.Parallel(block_M, block_N):
                     C_local[i, j] = T.max(C_local[i, j], 0)
                 T.copy(C_local, C[by * block_M, bx * block_N])

@@ -24,7 +24,7 @@ def gemm_relu_eager(A, B, block_M=128, block_N=128, block_K=32, num_stages=3, th
             T.copy(B[ko * block_K, bx * block_N], B_shared)
             T.gemm(A_shared, B_shared, C_local)
 
-        # The ReLU is fused: C never goes to memory without it.
+        # Fused ReLU: C is stored once.
         for i, j in T.Parallel(block_M, block_N):
             C_local[i, j] = T.max(C_local[i, j], 0)
 

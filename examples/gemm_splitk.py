@@ -1,4 +1,4 @@
-"""Products with few tiles and a long K, whose turns are shared out: split-K and stream-K."""
+"""GEMM with few tiles and a long K, whose iterations are distributed over blocks: split-K and stream-K."""
 
 import tilelang
 import tilelang.language as T
@@ -9,7 +9,7 @@ def gemm_splitk(
     M,
     N,
     K,
-    splits=4,  # blocks that share a tile
+    splits=4,  # blocks per tile
     block_M=128,
     block_N=128,
     block_K=32,
@@ -17,9 +17,9 @@ def gemm_splitk(
     threads=256,
     dtype="float16",
 ):
-    """C = A @ B. Parts of K are summed by a second kernel, always in the same order."""
+    """C = A @ B. A second kernel adds the parts of K, always in the same order."""
     accum_dtype = "float32"
-    add_M = 8  # rows of C that a block of the second kernel adds up
+    add_M = 8  # rows of C that a block of the second kernel reduces
     add_N = 128  # and columns
 
     @T.prim_func
@@ -59,7 +59,7 @@ def gemm_splitk(
 def gemm_splitk_atomic(
     M, N, K, splits=4, block_M=128, block_N=128, block_K=32, num_stages=3, threads=256, dtype="float16"
 ):
-    """C += A @ B in float32, in an order that differs from run to run: no workspace. C holds zeros before, or a sum."""
+    """C += A @ B in float32 by atomics, in an order that differs from run to run: no workspace."""
     accum_dtype = "float32"
 
     @T.prim_func
@@ -89,7 +89,7 @@ def gemm_streamk(
     M,
     N,
     K,
-    programs=132,  # blocks, as many as the chip runs at once
+    programs=132,  # blocks of the persistent grid: one per SM of an H200
     block_M=128,
     block_N=128,
     block_K=32,
@@ -97,9 +97,9 @@ def gemm_streamk(
     threads=256,
     dtype="float16",
 ):
-    """C += A @ B in float32. Every block gets the same number of turns, or one less, wherever tiles begin.
+    """C += A @ B in float32. Every block executes the same number of iterations, or one less, across tile boundaries.
 
-    C holds zeros before, or a sum. Tiles of several blocks are added in an order that differs from run to run.
+    C must be initialised. Tiles of several blocks are added in an order that differs from run to run.
     """
     accum_dtype = "float32"
 
@@ -113,7 +113,7 @@ def gemm_streamk(
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), accum_dtype)
 
-            # Turns are numbered over all tiles, one tile after the other. This block's are `turn` to `last`.
+            # Iterations are numbered over all tiles, one tile after another. This block's are `turn` to `last`.
             per_tile = T.ceildiv(K, block_K)
             total = T.ceildiv(M, block_M) * T.ceildiv(N, block_N) * per_tile
             last = (block + 1) * (total // programs) + T.min(block + 1, total % programs)

@@ -1,4 +1,4 @@
-"""Matrix times vector, C = B @ A, for a matrix that is read once: memory's speed is the limit.
+"""Matrix times vector, C = B @ A, bound by DRAM bandwidth: the matrix is read once.
 
 N and K may be left open: any sizes work.
 """
@@ -11,7 +11,7 @@ import tilelang.language as T
 def gemv(
     N,
     K,
-    block_N=4,  # rows of B a block
+    block_N=4,  # rows of B per block
     block_K=None,
     num_stages=None,
     threads=128,
@@ -19,13 +19,13 @@ def gemv(
 ):
     """C[n] = sum over k of B[n, k] * A[k]."""
     accum_dtype = "float32"
-    # What is not given is what was fastest on an H200: a few tiles of 16 KB on their way, and no half empty turn at
-    # the end where K is known.
+    # Defaults: the fastest on an H200 (benchmarks/RESULTS.md): a few tiles of 16 KB in flight, and no half-empty last
+    # iteration where K is known.
     if block_K is None:
-        block_K = 1024 if isinstance(K, int) and K % 2048 != 0 else 2048  # columns a turn
+        block_K = 1024 if isinstance(K, int) and K % 2048 != 0 else 2048  # columns per iteration
     if num_stages is None:
         num_stages = 4 if block_K <= 1024 else 3
-    chunk = 4  # columns that a thread takes at once
+    chunk = 4  # consecutive columns per thread
     chunks = block_K // chunk
 
     @T.prim_func
@@ -39,11 +39,11 @@ def gemv(
             total = T.alloc_fragment((block_N,), accum_dtype)
 
             T.clear(sums)
-            # Tiles on their way in shared memory keep more of memory busy than registers could.
+            # Stages in shared memory keep more bytes in flight than registers could.
             for k in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(A[k * block_K], a)
                 T.copy(B[bn * block_N, k * block_K], b)
-                # Each thread sums the columns that it holds; they meet once, at the end.
+                # Each thread adds its own columns; one reduction over threads at the end.
                 for i, c, j in T.Parallel(block_N, chunks, chunk):
                     products[i, c, j] = T.cast(b[i, c * chunk + j], accum_dtype) * T.cast(a[c * chunk + j], accum_dtype)
                 T.reduce_sum(products, sums, dim=2, clear=False)

@@ -29,7 +29,7 @@ def layernorm(M, dim, block_M=4, threads=128, eps=1e-5, dtype="float16"):
             T.reduce_sum(x, mean, dim=1)
             for i in T.Parallel(block_M):
                 mean[i] = mean[i] / dim
-            # The variance is summed from differences: no digits cancel where the mean is large.
+            # The variance is the sum of squared differences: no cancellation where the mean is large.
             for i, j in T.Parallel(block_M, dim):
                 x[i, j] -= mean[i]
             for i, j in T.Parallel(block_M, dim):

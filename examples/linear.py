@@ -1,4 +1,4 @@
-"""Linear layers of a transformer: a product with weights as they are stored, (outputs, inputs), and its epilogues."""
+"""Linear layers of a transformer: GEMM with weights in their usual layout, (outputs, inputs), with fused epilogues."""
 
 import tilelang
 import tilelang.language as T

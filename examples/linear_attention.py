@@ -1,4 +1,4 @@
-"""Causal linear attention: O = (Q @ K^T, masked to the keys before each query) @ V, chunk by chunk with a running state."""
+"""Causal linear attention: O = (Q @ K^T, masked to keys up to each query) @ V, by chunks, with a running state."""
 
 import tilelang
 import tilelang.language as T
@@ -11,7 +11,7 @@ def linear_attention(
     heads,
     dim,  # of Q and K
     dim_v,
-    chunk=64,  # tokens a turn
+    chunk=64,  # tokens per iteration
     block_V=64,  # of dim_v
     num_stages=2,
     threads=128,
@@ -58,7 +58,7 @@ def linear_attention(
                 T.clear(o)
                 T.gemm(scores_cast, V_shared, o, policy=T.GemmWarpPolicy.FullRow)
 
-                # From the chunks before: their state. Then this chunk joins it.
+                # From the previous chunks: their state, which is then updated with this chunk.
                 T.copy(state, state_shared)
                 T.gemm(Q_shared, state_shared, o, policy=T.GemmWarpPolicy.FullRow)
                 T.gemm(K_shared, V_shared, state, transpose_A=True, policy=T.GemmWarpPolicy.FullRow)

@@ -1,4 +1,4 @@
-"""A linear layer with weights of 4 bits: two in a byte, one scale for each group of a row's inputs."""
+"""A linear layer with 4-bit weights: two per byte, one scale per group of a row's inputs."""
 
 import tilelang
 import tilelang.language as T
@@ -32,7 +32,7 @@ def linear_int4(
             for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
                 T.copy(X[by * block_M, ko * block_K], X_shared)
                 T.copy(W[bx * block_N, ko * (block_K // 2)], packed)
-                # Weights become numbers on their way from shared memory to shared memory.
+                # Weights are dequantised from shared memory to shared memory.
                 for i, j in T.Parallel(block_N, block_K):
                     nibble = (packed[i, j // 2] >> T.cast(4 * (j % 2), "uint8")) & T.cast(15, "uint8")
                     scale = S[bx * block_N + i, (ko * block_K + j) // group]

@@ -1,7 +1,7 @@
-"""A linear layer with weights of 4 bits (linear_int4.py), for many rows of X: computed as Y^T = W @ X^T.
+"""A linear layer with 4-bit weights (linear_int4.py), for many rows of X: computed as Y^T = W @ X^T.
 
-The weights are the product's first operand, and go from shared memory through registers to the tensor cores: no thread
-waits for another's. Scales are loaded a turn ahead.
+The weights are the GEMM's A operand, dequantised from shared memory into registers: no exchange between threads.
+Scales are prefetched one iteration ahead.
 """
 
 import tilelang
@@ -22,10 +22,10 @@ def linear_int4_prefill(
     threads=256,
     dtype="float16",
 ):
-    """Y = X @ W^T, where W[n, k] is S[n, k // group] times nibble - 8, or the number that it is in fp4 (e2m1).
+    """Y = X @ W^T, where W[n, k] is S[n, k // group] times nibble - 8, or the value of the nibble in fp4 (e2m1).
 
-    The nibble of an even k is the lower half of byte k // 2 of its row. K is a multiple of the group. A turn lies in
-    one group, or is two of them.
+    The nibble of an even k is the lower half of byte k // 2 of its row. K is a multiple of the group. An iteration
+    covers part of one group, or two groups.
     """
     accum_dtype = "float32"
     assert group % block_K == 0 or block_K == 2 * group
@@ -43,7 +43,7 @@ def linear_int4_prefill(
             packed = T.alloc_shared((block_N, block_K // 2), "uint8")
             W_local = T.alloc_fragment((block_N, block_K), dtype)
             Y_local = T.alloc_fragment((block_N, block_M), accum_dtype)
-            # Of the turn's first group, and of its second; and of the next turn.
+            # Scales of the iteration's first and second group, and of the next iteration's.
             first = T.alloc_fragment((block_N,), dtype)
             second = T.alloc_fragment((block_N,), dtype)
             next_first = T.alloc_fragment((block_N,), dtype)
@@ -64,7 +64,7 @@ def linear_int4_prefill(
                     scale = T.if_then_else(j < group, first[i], second[i])
                     nibble = T.cast(packed[i, j // 2], "int32") >> (4 * (j % 2)) & 15
                     if weights == "fp4":
-                        # Sign, 2 bits of exponent and 1 of mantissa at their places in a half, whose exponent is 14 less.
+                        # Sign, 2 exponent and 1 mantissa bits moved to those of a half whose exponent is 14 less.
                         bits = T.cast((nibble & 8) << 12 | (nibble & 7) << 9, "uint16")
                         W_local[i, j] = T.cast(T.reinterpret(bits, "float16") * 16384, dtype) * scale
                     else:

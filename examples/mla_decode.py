@@ -1,8 +1,8 @@
-"""Multi-head latent attention, one new token a sequence: all heads attend to one cache of compressed keys and values.
+"""Multi-head latent attention, one new token per sequence: all heads attend to one cache of compressed keys and values.
 
-A cached token is a latent vector, which is key and value at once, and a positional key. Heads are the rows of a tile.
+A cached token is a latent vector, which is both key and value, and a positional key. Heads are the rows of a tile.
 The cache is contiguous, (batch, max_len, ...), or in pages, (pages, page_size, ...), which block_table lists for each
-sequence. The first lengths[b] tokens of sequence b count, at least one.
+sequence. Sequence b attends to its first lengths[b] tokens, at least one.
 """
 
 import tilelang
@@ -15,13 +15,13 @@ def mla_decode(
     heads,
     dim=512,  # of a latent vector
     pe_dim=64,  # of a positional key
-    page_size=0,  # tokens a page, a multiple of block_N; 0 for a contiguous cache
+    page_size=0,  # tokens per page, a multiple of block_N; 0 for a contiguous cache
     num_split=1,  # parts of a cache: more than one for a second kernel that combines them
-    block_H=64,  # heads a block
-    block_N=64,  # tokens a turn
+    block_H=64,  # heads per block
+    block_N=64,  # tokens per iteration
     num_stages=2,
     threads=256,
-    slack=8,  # how far a row's reference may stay behind its maximum, as a power of 2: 8 loses nothing in half
+    slack=8,  # log2 of how far a row's maximum may exceed its reference: 8 is exact in float16
     dtype="float16",
 ):
     """Output = softmax((Q @ KV^T + Q_pe @ K_pe^T) / sqrt(dim + pe_dim)) @ KV over a sequence's tokens. All finite."""
@@ -49,7 +49,7 @@ def mla_decode(
             logsum = T.alloc_fragment((block_H,), accum_dtype)
 
             h = by * block_H
-            # Parts are whole turns, so that only the last one has masked tokens. Late parts may be empty.
+            # Parts are whole iterations, so only the last one has masked tokens. Late parts may be empty.
             length = lengths[b]
             part_turns = T.ceildiv(T.ceildiv(length, block_N), num_split)
             first = part * part_turns
@@ -70,14 +70,14 @@ def mla_decode(
                 T.copy(KV[page, row : row + block_N, :], KV_shared)
                 T.copy(K_pe[page, row : row + block_N, :], K_pe_shared)
 
-                # The first token of a turn is never masked, so a row's maximum is finite from turn 0 on.
+                # The first token of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
                 for i, j in T.Parallel(block_H, block_N):
                     acc_s[i, j] = T.if_then_else(start + j < length, 0, -T.infinity(accum_dtype))
                 T.gemm(Q_shared, KV_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
                 T.gemm(Q_pe_shared, K_pe_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
 
-                # Online softmax: what was summed so far is rescaled when a row's maximum grows. Any reference near the
-                # maximum will do: while it stays, scores_scale is 1.
+                # Online softmax: rescale the accumulators when a row's maximum grows. Any reference within 2**slack of
+                # the maximum works: while it is kept, scores_scale is 1.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 for i in T.Parallel(block_H):
@@ -91,13 +91,13 @@ def mla_decode(
                 for i in T.Parallel(block_H):
                     logsum[i] = logsum[i] * scores_scale[i] + scores_sum[i]
 
-                # Each warp has some columns of the scores, and needs all of them for its columns of the output.
+                # Each warp computes some columns of the scores, and reads all of them for its columns of the output.
                 T.copy(acc_s, S_shared)
                 for i, j in T.Parallel(block_H, dim):
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(S_shared, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)
 
-            # An empty part gives zeros, and minus infinity for its logarithm. One division a row.
+            # An empty part stores zeros, and minus infinity for its logarithm. One division per row.
             for i in T.Parallel(block_H):
                 scores_scale[i] = T.if_then_else(logsum[i] > 0, 1 / logsum[i], 0)
             for i, j in T.Parallel(block_H, dim):
@@ -140,7 +140,7 @@ def mla_decode(
         if num_split == 1:
             attend(Q, Q_pe, KV, K_pe, table, lengths, Output, None, None)
         else:
-            # Of each part: its normalised output, and the logarithm (base 2) of the sum that normalised it.
+            # Per part: its normalised output, and log2 of the sum that normalised it.
             partial = T.alloc_global((batch, num_split, heads, dim), accum_dtype)
             partial_lse = T.alloc_global((batch, num_split, heads), accum_dtype)
             attend(Q, Q_pe, KV, K_pe, table, lengths, Output, partial, partial_lse)

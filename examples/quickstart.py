@@ -1,4 +1,4 @@
-"""Transpiles a GEMM, builds its text for the CPU, runs it with every check on, and compares with NumPy."""
+"""Transpiles a GEMM, builds its source for the CPU, runs it with every check on, and compares with NumPy."""
 
 from pathlib import Path
 

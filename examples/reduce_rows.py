@@ -1,4 +1,4 @@
-"""Sums of the rows of a matrix, tile by tile: for rows of any length, one pass over memory."""
+"""Sums of the rows of a matrix, tile by tile, in one pass over memory, for any row length."""
 
 import tilelang
 import tilelang.language as T
@@ -17,7 +17,7 @@ def reduce_rows(M, N, block_M=4, block_N=1024, threads=128, dtype="float16"):
             partial = T.alloc_fragment((block_M, block_N), accum_dtype)
             total = T.alloc_fragment((block_M,), accum_dtype)
 
-            # Each thread adds the columns that it holds; they meet once, at the end.
+            # Each thread adds its own columns; one reduction over threads at the end.
             T.clear(partial)
             for k in T.serial(T.ceildiv(N, block_N)):
                 T.copy(X[bx * block_M, k * block_N], x)

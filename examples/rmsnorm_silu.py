@@ -8,17 +8,17 @@ import tilelang.language as T
 def rmsnorm_silu(M, dim, block_M=None, threads=None, eps=1e-6, dtype="float16"):
     """Y = silu(X / sqrt(mean(X * X) + eps) * W), row by row, where silu(y) = y / (1 + exp(-y))."""
     accum_dtype = "float32"
-    share = 1 / dim  # of an element in a mean
+    share = 1 / dim  # weight of an element in a mean
 
-    # What is not given is what was fastest for such rows on an H200: a row in as many threads as divide its packets of 16
-    # bytes, two packets or more each, or in a warp where a thread would have more than six.
+    # Defaults: the fastest for such rows on an H200 (benchmarks/RESULTS.md): the threads of a row divide its 16-byte
+    # vectors evenly, two or more each, or a warp takes the row where a thread would have more than six.
     packets = dim * (4 if dtype == "float32" else 2) // 16
     lanes = max(1, min(packets & -packets, packets // 2, 256))
     lanes = 32 if packets // lanes > 6 else lanes
     if threads is None:
         threads = max(lanes, 64)
     if block_M is None:
-        # A warp has two rows that fill it once.
+        # A warp processes two rows that fill it once.
         block_M = threads // lanes * (2 if lanes == 32 and packets <= 32 else 1)
 
     @T.prim_func

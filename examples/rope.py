@@ -1,4 +1,4 @@
-"""Rotary position embedding of queries and keys, on their way from the QKV product to attention."""
+"""Rotary position embedding of queries and keys, between the QKV projection and attention."""
 
 import tilelang
 import tilelang.language as T
@@ -6,7 +6,7 @@ import tilelang.language as T
 
 @tilelang.jit(out_idx=[-3, -2, -1])
 def rope(batch, seq_len, heads, dim, block=64, threads=128, dtype="float16"):
-    """Q and K: pairs (x[i], x[i + dim / 2]) of a head turned by the angle of their position and i; V: copied.
+    """Q and K: pairs (x[i], x[i + dim / 2]) of a head rotated by the angle of their position and i; V: copied.
 
     Cos and Sin hold the cosine and sine of the angle, for each position and i.
     """

@@ -1,4 +1,4 @@
-"""Vector addition: the smallest kernel that moves memory at full width."""
+"""Vector addition: the smallest kernel with full-width memory access."""
 
 import tilelang
 import tilelang.language as T

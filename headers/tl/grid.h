@@ -26,13 +26,13 @@ tl_status launch_together_with(void (*kernel)(Parameters...), dim3 grid, int thr
   return status_of(launch_kernel_together(kernel, grid, dim3(threads), shared_bytes, stream, arguments...));
 }
 template <class Shared, class... Parameters>
-tl_status launch_together(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream,
-                          typename ArgumentFor<Parameters>::type... arguments) {
+tl_status launch_cooperative(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream,
+                             typename ArgumentFor<Parameters>::type... arguments) {
   return launch_together_with(kernel, grid, threads, sizeof(Shared), stream, arguments...);
 }
 template <class... Parameters>
-tl_status launch_together(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream,
-                          typename ArgumentFor<Parameters>::type... arguments) {
+tl_status launch_cooperative(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream,
+                             typename ArgumentFor<Parameters>::type... arguments) {
   return launch_together_with(kernel, grid, threads, 0, stream, arguments...);
 }
 

@@ -22,7 +22,7 @@
 #include "common/mma_accumulator.h"
 #include "common/blocked.h"
 #include "common/replicated.h"
-#include "common/rows_of.h"
+#include "common/slice.h"
 #include "common/fragment.h"
 #include "common/view.h"
 #include "common/parallel.h"
@@ -41,7 +41,7 @@
 #include "common/atomic.h"
 #include "common/transpose.h"
 #include "common/debug.h"
-#include "common/panels.h"
+#include "common/rasterization.h"
 
 #ifndef __CUDACC_RTC__
 #include "common/launch.h"

@@ -59,7 +59,7 @@ def test_softmax_is_the_engines(tmp_path: Path) -> None:
 def test_a_fault_is_at_its_python_line(tmp_path: Path) -> None:
     """A bound that is 4 elements too far: the last thread reads behind A, and the report has the line of the loop."""
     text = (ROOT / "emitted/cuda/sm_80/vector_add.cu").read_text(encoding="utf-8")
-    wrong = text.replace("A_data, tl::ragged(N)", "A_data, tl::ragged(N + 4)")
+    wrong = text.replace("A_data, tl::predicated(N)", "A_data, tl::predicated(N + 4)")
     assert wrong != text
     manifest = portable("vector_add", "hip:gfx942", tmp_path, text=wrong)
     kernel = load_kernel(manifest, device="sim", check=True, source=EXAMPLES / "vector_add.py")

@@ -44,7 +44,7 @@ REACH = """
 #include <tl/tl.h>
 // Whether a tile of 32 x 64 halves, `row` and `col` elements into a tensor of 64 rows, is loaded by a buffer.
 template <class Rows, class Cols> bool by_buffer(Rows rows, Cols cols, int64_t stride, int row, int col) {
-  const auto view = tl::strided_tensor<tl::RowStart<16>>(static_cast<const tl::half*>(nullptr), tl::strides(stride, 1),
+  const auto view = tl::strided_tensor<tl::Aligned<16>>(static_cast<const tl::half*>(nullptr), tl::strides(stride, 1),
                                                          rows, cols);
   const auto place = view.tile(row, col);
   return tl::StagedBuffer<std::decay_t<decltype(view)>>::reaches(place, 32, 64);
@@ -54,9 +54,9 @@ int main() {
   bool right = by_buffer(64, 64, (1 << 25) - 8, 0, 0) && !by_buffer(64, 64, 1 << 25, 0, 0);
   // The buffer's end is behind the tensor's last row: the tile must not start before the first row or behind the last
   // one, nor may rows overlap.
-  right &= by_buffer(tl::ragged(64), 64, 64, 0, 0) && by_buffer(tl::ragged(64), 64, 64, 64, 0);
-  right &= !by_buffer(tl::ragged(64), 64, 64, -1, 0) && !by_buffer(tl::ragged(64), 64, 64, 65, 0);
-  right &= !by_buffer(tl::ragged(64), 64, 8, 0, 0) && by_buffer(64, 64, 8, 0, 0);
+  right &= by_buffer(tl::predicated(64), 64, 64, 0, 0) && by_buffer(tl::predicated(64), 64, 64, 64, 0);
+  right &= !by_buffer(tl::predicated(64), 64, 64, -1, 0) && !by_buffer(tl::predicated(64), 64, 64, 65, 0);
+  right &= !by_buffer(tl::predicated(64), 64, 8, 0, 0) && by_buffer(64, 64, 8, 0, 0);
   return right ? 0 : 1;
 }
 """

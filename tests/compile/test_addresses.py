@@ -24,7 +24,7 @@ def test_copies_of_a_column_of_chunks_share_an_address_of_the_thread(nvcc: str, 
     places = _PLACE.findall(machine_code)
     assert places and not any("UR" in place for place in places)
     sections = [part for part in machine_code.split(".section") if part.startswith("\t.text.")]
-    (aligned,) = (part for part in sections if "RowStartILi16" in part.partition(",")[0])
+    (aligned,) = (part for part in sections if "AlignedILi16" in part.partition(",")[0])
     apart = [place.split("+") for place in _PLACE.findall(aligned) if "+" in place]
     assert len(apart) == 4 * 2 * 2  # with a policy and without, before the loop and in it
     assert set(Counter(register for register, _ in apart).values()) == {4}
@@ -47,7 +47,7 @@ def test_what_a_row_needs_is_computed_once_where_lanes_are_idle(nvcc: str, nvdis
     for name, content in emitted.files.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     text = (tmp_path / "rmsnorm.cu").read_text(encoding="utf-8")
-    assert "tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<4, 32>, 8, 2>" in text and "ragged(M)" in text
+    assert "tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<4, 32>, 8, 2>" in text and "predicated(M)" in text
     _, machine_code = compiled(nvcc, nvdisasm, tmp_path / "rmsnorm.cu", tmp_path)
     assert machine_code.count("MUFU.RSQ") == 2
     assert machine_code.count("FFMA") >= 2 * 8 and "BSSY" not in machine_code and "PRMT" not in machine_code

@@ -67,8 +67,8 @@ def test_text_with_mma_says_what_to_do(clang_hip: str, tmp_path: Path) -> None:
 ONE_SIDED = {
     "shared_address": "how PTX addresses shared memory; only headers/tl/cuda uses it",
     "sync_grid": "a cooperative launch's; on AMD what follows T.sync_grid is a kernel of its own, or it is refused",
-    "wait_for_earlier_kernels": "griddepcontrol of sm_90; AMD's kernels start one after the other",
-    "let_later_kernels_start": "the same",
+    "griddepcontrol_wait": "griddepcontrol of sm_90; AMD's kernels start one after the other",
+    "griddepcontrol_launch_dependents": "the same",
     "load_inside": "AMD's buffers check bounds; only headers/tl/common/cdna uses them",
     "load_to_shared": "gfx950's loads past the registers; on NVIDIA it is cp_async",
     "wait_vector_memory": "AMD counts loads; NVIDIA's cp_async_wait counts groups",

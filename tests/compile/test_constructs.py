@@ -127,7 +127,7 @@ def test_nvcc_compiles(construct: str, target: str, nvcc: str, tmp_path: Path) -
 def test_products_in_flight_are_not_serialised(nvcc: str, tmp_path: Path) -> None:
     """ptxas says so (C7510 and on) where a statement between start and wait stands in their way."""
     text = _compiles_clean(_GROUPS, "cuda:sm_90a", nvcc, tmp_path)
-    assert text.count("tl::gemm_start(") == 2 and text.count("tl::take_registers<216>()") == 2
+    assert text.count("tl::gemm_start(") == 2 and text.count("tl::warpgroup_reg_alloc<216>()") == 2
 
 
 _UNEQUAL = """\

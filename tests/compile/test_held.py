@@ -67,7 +67,7 @@ def test_registers_that_ptxas_gives_away_are_missed() -> None:
 
 
 def test_every_text_that_keeps_an_operand_is_among_these() -> None:
-    rules = ("[pipeline.gemm.held-operand]", "_shared in registers")
+    rules = ("[pipeline.gemm.register-operand]", "_shared in registers")
     texts = {path: path.read_text(encoding="utf-8") for path in EMITTED.rglob("*.cu")}
     keep = {
         str(path.relative_to(EMITTED).with_suffix("")) for path, text in texts.items() if any(r in text for r in rules)

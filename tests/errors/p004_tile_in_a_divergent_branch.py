@@ -15,7 +15,7 @@ def kernel(M, N, block=64):
 
     return main
 # ---- expected ----
-# error[T2C-P004]: only some threads of the block come to this operation on a whole tile
+# error[T2C-P004]: only some threads of the block execute this operation on a whole tile
 #   --> p004_tile_in_a_divergent_branch.py:14:17
 #    |
 # 14 |                 T.fill(L, row)

@@ -88,14 +88,14 @@ class KernelText:
             strides: tuple[str, ...] = ()
             if found[2] == "strided_tensor":
                 strides, extents = tuple(arguments(extents[0], extents[0].index("("))), extents[1:]
-            start = re.fullmatch(r"tl::RowStart<(\d+)>", found[3])
-            if found[3] == "tl::AnyRowStart":
+            start = re.fullmatch(r"tl::Aligned<(\d+)>", found[3])
+            if found[3] == "tl::AnyAlignment":
                 continue
             yield View(
                 name=found[1],
                 alignment=int(start[1]) if start else None,
                 element=SIZES[kind],
-                extents=tuple(re.sub(r"^tl::ragged\((.*)\)$", r"\1", extent) for extent in extents),
+                extents=tuple(re.sub(r"^tl::predicated\((.*)\)$", r"\1", extent) for extent in extents),
                 strides=strides,
             )
 
@@ -191,7 +191,7 @@ def value(expression: str, values: Values) -> int:
 
 _FUNCTIONS: dict[str, object] = {
     "ceildiv": lambda a, b: -(-a // b),
-    "countable": lambda *extents: prod(extents) <= 1 << 30,
+    "tile_count_fits_int": lambda *extents: prod(extents) <= 1 << 30,
     "max_grid_yz": 65535,
     "min": min,
     "max": max,

@@ -104,14 +104,14 @@ def fragment_bytes(kernel: KernelText) -> int:
 
 
 def prefetched_bytes(kernel: KernelText) -> int:
-    """The bytes of a thread in tiles (tl::Staged) and vectors (tl::LineAhead) on their way to shared memory."""
+    """The bytes of a thread in tiles (tl::Staged) and vectors (tl::PrefetchedVector) on their way to shared memory."""
     total, values = 0, Values(kernel.constants, {}, Random(0))
-    for found in re.finditer(r"tl::(Staged|Staged1D|LineAhead)<", kernel.body):
+    for found in re.finditer(r"tl::(Staged|Staged1D|PrefetchedVector)<", kernel.body):
         inside = kernel.body[found.end() : kernel.body.index(">", found.end())]
         kind, *extents, threads = inside.split(", ")[: 4 if found[1] == "Staged" else 3]
         count = prod(value(extent, values) for extent in extents)
         size, among = SIZES[kind.removeprefix("tl::")], value(threads, values)
-        piece = 1 if found[1] == "LineAhead" else 16 // size
+        piece = 1 if found[1] == "PrefetchedVector" else 16 // size
         total += ceil(ceil(count / piece) / among) * piece * size
     return total
 

@@ -175,7 +175,7 @@ CLUSTER_LOADS = [
     (4, 0b1111, 4, (16, 32), np.float32, 4),
 ]
 # which, blocks of a cluster, the tile's shape and type, the rows and columns that are copied
-HAND_OVERS = [
+EXCHANGES = [
     (0, 2, (32, 64), np.float16, slice(None), slice(None)),
     (1, 4, (16, 32), np.float32, slice(None), slice(None)),
     (2, 2, (32, 64), np.float16, slice(4, 9), slice(16, 48)),
@@ -214,7 +214,7 @@ def cluster_load_call(which: int, mask: int, blocks: int, shape: tuple[int, int]
     )  # fmt: skip
 
 
-def hand_over_call(
+def exchange_call(
     which: int, blocks: int, shape: tuple[int, int], dtype: object, rows: slice, columns: slice, turns: int = 3
 ) -> Call:
     """Two clusters: each block gets what the one of the rank before has, in a part of its tile."""
@@ -245,7 +245,7 @@ def cluster_calls() -> Iterator[Call]:
     yield from (ring_call(which, *extents) for which, extents in enumerate(RINGS))
     yield meeting_call()
     yield from (cluster_load_call(*case) for case in CLUSTER_LOADS)
-    yield from (hand_over_call(*case) for case in HAND_OVERS)
+    yield from (exchange_call(*case) for case in EXCHANGES)
 
 
 # M, N, K: whole tiles; ragged in each; smaller than a tile; fewer and more turns than stages; nothing to sum

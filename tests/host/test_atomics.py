@@ -175,8 +175,8 @@ def test_packets_of_a_loop_go_to_rows_of_a_table_in_one_call_each(tmp_path: Path
         np.testing.assert_array_equal(one, other)
     np.testing.assert_array_equal(line, v[::24, :18].sum(axis=0))
     text = kernel.source
-    assert text.count("tl::packet<4>(") == 4 and text.count("tl::packet<2>(") == 4  # `d * 4 + 1` is not known to fit
-    assert "tl::atomic_add(X(I(24 * bx + i), tl::packet<4>(8 + d * 4)), S(i, tl::packet<4>(d * 4)));" in text
+    assert text.count("tl::vec<4>(") == 4 and text.count("tl::vec<2>(") == 4  # `d * 4 + 1` is not known to fit
+    assert "tl::atomic_add(X(I(24 * bx + i), tl::vec<4>(8 + d * 4)), S(i, tl::vec<4>(d * 4)));" in text
 
 
 def test_a_number_or_an_expression_of_tiles_is_added_to_each_element(tmp_path: Path) -> None:

@@ -31,9 +31,9 @@ def test_attention_of_groups_in_a_window(window: int, target: dict[str, object])
 
 @pytest.mark.parametrize(("causal", "window", "slack"), [(False, 0, 8), (False, 0, 0), (True, 0, 8), (True, 70, 8)])
 def test_attention_by_blocks_that_stay(causal: bool, window: int, slack: int) -> None:
-    """More tiles than blocks: in turns, or from a queue."""
+    """More tiles than blocks: in turns, or from a dynamic scheduler."""
     kernel = load("attention.py", dim=128, block_N=128, is_causal=causal, window=window, slack=slack, **HOPPER)
-    assert ("queue.draw(" in kernel.source) == causal and "tl::staying_blocks" in kernel.source
+    assert ("scheduler.fetch(" in kernel.source) == causal and "tl::persistent_grid" in kernel.source
     apart = not causal and not slack
     assert ("!masked(k)" in kernel.source) == apart, "turns that mask nothing have a loop of their own"
     for batch, heads, length in ((1, 4, 300), (2, 1, 129), (1, 2, 40)):
@@ -56,8 +56,8 @@ def test_a_reference_that_stays_behind_the_maxima(causal: bool, tile: dict[str, 
     Of the last block of 500 queries a warpgroup has none, and the first one ends turns before the second.
     """
     kernel = load("attention.py", dim=128, is_causal=causal, **HOPPER | tile)
-    assert "const bool changed = tl::differ(scores_max_prev, scores_max);" in kernel.source
-    assert ("const int own_turns = " in kernel.source) == causal
+    assert "const bool changed = tl::any_changed(scores_max_prev, scores_max);" in kernel.source
+    assert ("const int own_trip_count = " in kernel.source) == causal
     for batch, heads, length in ((1, 2, 500), (2, 1, 129)):
         q, k, v = inputs.normals(random(length), [(batch, length, heads, 128)] * 3)
         q[:, ::3] *= 0.1
@@ -118,7 +118,7 @@ def test_attention_of_the_blocks_that_a_mask_keeps(
     kernel = load("attention_block_sparse.py", is_causal=causal, **{"dim": 64, **target})
     dim = int(str(target.get("dim", 64)))
     assert kernel.source.count("tl::gemm_wait<1>(acc_s);") == overlaps
-    assert ("tl::TakenTurnsRing<" in kernel.source) == stays
+    assert ("tl::ActiveIterationPipeline<" in kernel.source) == stays
     sides = {name: int(str(target.get(name, 64))) for name in ("block_M", "block_N")}
     for batch, heads, length in ((1, 3, 500), (2, 1, 129), (1, 2, 40)):
         shapes = [(batch, heads, length, dim)] * 3
@@ -154,8 +154,8 @@ def test_packed_sequences_by_blocks_that_stay(causal: bool, staged: bool, tmp_pa
     assert text.count("O_shared") == 3 * staged
     (tmp_path / "attention_varlen.py").write_text(text, encoding="utf-8")
     kernel = load(str(tmp_path / "attention_varlen.py"), dim=128, block_N=128, is_causal=causal, **HOPPER)
-    assert "queue.deal(work_tile, idle)" in kernel.source and "O_shared;" not in kernel.source
-    assert "tl::staying_blocks" in kernel.source and "tl::tma_store_start<" in kernel.source
+    assert "scheduler.schedule(work_tile, is_empty)" in kernel.source and "O_shared;" not in kernel.source
+    assert "tl::persistent_grid" in kernel.source and "tl::tma_store_start<" in kernel.source
     packed = [((0, 1, 128, 0, 257), (5, 0, 128, 7, 300), 257), ((130, 3), (20, 400), 130), ((0,), (0,), 0)]
     for lengths, lengths_k, longest in (*packed, ((100, 0, 0, 5, 0, 60), (100, 3, 0, 5, 0, 200), 100 * 128)):
         starts, starts_k = ([0, *np.cumsum(each)] for each in (lengths, lengths_k))

@@ -435,7 +435,7 @@ def test_each_thread_finds_what_it_copied_to_a_part_of_a_row(tmp_path: Path) -> 
     path = tmp_path / "parts.py"
     path.write_text(PARTS, encoding="utf-8")
     kernel = tile2cu.load(path, device="cpu", target="cuda:sm_80", check=True)
-    assert "tl::rows<512, tl::RowStart<16>>(S, part * 768)" in kernel.source
+    assert "tl::rows<512, tl::Aligned<16>>(S, part * 768)" in kernel.source
     x = RNG.integers(-9, 10, (3, 1024)).astype(np.float16)
     np.testing.assert_array_equal(kernel(x), x + x)
 

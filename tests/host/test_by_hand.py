@@ -435,9 +435,9 @@ def test_stores_by_hand_stay_in_flight_for_a_turn(read: bool, tmp_path: Path) ->
     np.testing.assert_array_equal(kernel(x), x * np.float32(2) + np.arange(420, dtype=np.float32) % 128)
     body = kernel.source.partition("__global__")[2]
     assert "tl::tma_copy(S[k % 2], Y_map, tl::at(bx * 64, k * 128));" in body
-    assert body.index("stores_have_read<1>") < body.index("tl::sync_threads") < body.index("tl::copy(L, S")
+    assert body.index("block_tma_store_wait_read<1>") < body.index("tl::sync_threads") < body.index("tl::copy(L, S")
     assert body.count("tl::fence_async_proxy();") == 1 and "TMA does not read as threads do" in body
-    assert ("stores_have_read<0>" in body) is read and "Y_data" not in body
+    assert ("block_tma_store_wait_read<0>" in body) is read and "Y_data" not in body
 
 
 @pytest.mark.parametrize(

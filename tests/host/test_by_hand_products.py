@@ -107,7 +107,7 @@ def test_parts_of_tiles_stay_in_flight(tmp_path: Path) -> None:
     assert "tl::overwrite_if(" in text
     assert text.index("tl::gemm_start(") < text.index("tl::gemm_wait<0>(C_local)")
     assert "fence_async_proxy" not in text, "TMA writes as wgmma reads"
-    assert "tl::give_registers<40>()" in text and "tl::take_registers<256>()" in text
+    assert "tl::warpgroup_reg_dealloc<40>()" in text and "tl::warpgroup_reg_alloc<256>()" in text
     assert "__launch_bounds__(block_threads, 1)" in kernel.source
 
 
@@ -155,7 +155,7 @@ def test_shares_that_do_not_add_up_are_left_out(tmp_path: Path) -> None:
     kernel = gemm(tmp_path, STEPS.replace("dec_max_nreg(40)", "dec_max_nreg(240)").replace("(256)", "(264)"))
     a, b = operands()
     np.testing.assert_array_equal(kernel(a, b), product(a, b))
-    assert "take_registers" not in kernel.source and "left out: line" in kernel.source
+    assert "warpgroup_reg_alloc" not in kernel.source and "left out: line" in kernel.source
 
 
 def test_operands_in_registers_and_rows_of_tiles(tmp_path: Path) -> None:

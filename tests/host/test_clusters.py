@@ -291,10 +291,10 @@ def test_the_example_shares_its_loads(cluster: int) -> None:
     assert ("tl::blocks<" in kernel.source) == (cluster > 1)
 
 
-def test_the_engine_finds_loads_of_the_example_into_slots_in_use(tmp_path: Path) -> None:
-    """Consumers that tell only their own block, as often as a slot asks for."""
+def test_the_engine_finds_loads_of_the_example_into_stages_in_use(tmp_path: Path) -> None:
+    """Consumers that arrive only at their own block's barriers."""
     text = EXAMPLE.read_text(encoding="utf-8").replace(
-        "T.mbarrier_arrive(released[slot], rank)", "T.mbarrier_arrive(released[slot])"
+        "T.mbarrier_arrive(empty[stage], rank)", "T.mbarrier_arrive(empty[stage])"
     )
     (tmp_path / "gemm_cluster.py").write_text(text, encoding="utf-8")
     sizes = {"block_M": 128, "block_N": 64, "block_K": 64, "stages": 2}
@@ -318,7 +318,7 @@ T.copy(C_local, C[by * 128, bx * 128])
 
 
 # the cluster, the grid, the operand that its blocks share, and the order of the clusters
-BY_ROWS = "tl::panel_order_of_clusters<{}, tl::Panels::rows, {}>"
+BY_ROWS = "tl::grouped_order_of_clusters<{}, tl::GroupOf::rows, {}>"
 ALONG = {
     "columns": ("(2, 1, 1)", "T.ceildiv(N, 256) * 2, T.ceildiv(M, 128)", "A", BY_ROWS.format(12, "2, 1")),
     "rows": ("(1, 4)", "T.ceildiv(N, 128), T.ceildiv(M, 512) * 4", "B", BY_ROWS.format(12, "1, 4")),

@@ -51,18 +51,18 @@ def test_a_product_of_what_the_kernel_before_wrote(target: str, tmp_path: Path) 
     kernel(a, b, s, c)
     np.testing.assert_array_equal(c, 2 * a.astype(np.float64) @ b.astype(np.float64))
     early = target == "cuda:sm_90a"
-    assert ("tl::launch_early<Shared>" in kernel.source) is early
-    assert ("tl::let_later_kernels_start();" in kernel.source) is early
+    assert ("tl::launch_pdl<Shared>" in kernel.source) is early
+    assert ("tl::griddepcontrol_launch_dependents();" in kernel.source) is early
 
 
 def test_who_loads_waits_too_and_no_load_may_come_before(tmp_path: Path) -> None:
     text = load(tmp_path, "cuda:sm_90a").source
     second = text[text.rindex("__global__") :]
-    assert second.index("tl::wait_for_earlier_kernels();") < second.index("tl::is_producer<")
+    assert second.index("tl::griddepcontrol_wait();") < second.index("tl::is_producer<")
     plain = text[: text.rindex("__global__")]
     assert "const tl::half* __restrict__ A_data" in plain  # it waits for nobody
 
 
 def test_a_kernel_whose_threads_do_not_all_wait_starts_as_others_do(tmp_path: Path) -> None:
     text = load(tmp_path, "cuda:sm_90a", "if by == 0:\n                T.pdl_sync()").source
-    assert "tl::wait_for_earlier_kernels();" in text and "tl::launch_early" not in text
+    assert "tl::griddepcontrol_wait();" in text and "tl::launch_pdl" not in text

@@ -109,7 +109,7 @@ def test_loops_and_values_of_one_name_keep_their_own_ranges(first: int, tmp_path
             Y[row - 8, j] = 2.0
     """
     kernel = load_body(tmp_path, statements, 'Y: T.Tensor((20, 34), "float32")', grid="3", threads=32)
-    assert "tl::ragged(20), tl::ragged(34)" in kernel.source
+    assert "tl::predicated(20), tl::predicated(34)" in kernel.source
     expected = np.full((20, 34), 2.0)
     expected[:, 70 - first :] = 1
     np.testing.assert_array_equal(kernel(), expected)

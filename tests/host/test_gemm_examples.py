@@ -171,7 +171,7 @@ def test_weights_of_four_bits(weights: str, dtype: str, target: str, form: str) 
 def test_rows_times_integers_of_four_bits(group: int | None, zeros: str, partial: str) -> None:
     """A scale a row and none, or a scale and a zero a group: rows and columns that leave tiles partly empty."""
     kernel = load("dequant.py", "dequant_gemv", group=group, zero_dtype=zeros or "uint8", partial_dtype=partial)
-    assert "tl::nibbles_apart(" in kernel.source
+    assert "tl::unpack_uint4_interleaved(" in kernel.source
     for m, n, k in ((2, 19, 2112), (1, 8, 64)):
         groups = (n, k // group) if group else (n,)
         x, packed, scales, zero = inputs.four_bits(random(n), [(m, k), (n, k // 2), groups, groups])

@@ -168,9 +168,9 @@ def test_warpgroups_share_scores(second: str, length: int, tmp_path: Path) -> No
     np.testing.assert_allclose(kernel(q, kv), expected, atol=2e-3)
     assert "tl::WgmmaAccumulator<64, 128, 1, threads / 128>" in kernel.source
     dealt = second == FROM_SHARED
-    assert ("tl::hand_over(highest, highest_handed);" in kernel.source) == dealt
+    assert ("tl::store_fragment(highest, highest_handed);" in kernel.source) == dealt
     assert kernel.source.count("tl::copy(highest, before);") == 1 + dealt, "both know the maximum before"
-    assert ("tl::add_up<threads>(total, total_handed);" in kernel.source) == dealt
+    assert ("tl::allreduce_sum<threads>(total, total_handed);" in kernel.source) == dealt
     assert ("tl::ReduceWorkspace<float, 64, 2, threads>" in kernel.source) != dealt
     assert kernel.source.count("start_acc_o(k);") == 2 * dealt, "each warpgroup has the product once"
 
@@ -205,7 +205,7 @@ def test_warps_whose_maxima_stay_scale_nothing(start: str, tmp_path: Path) -> No
     weights = np.exp(scores - scores.max(axis=1, keepdims=True))
     expected = weights / weights.sum(axis=1, keepdims=True) @ kv.astype(np.float64)
     np.testing.assert_allclose(kernel(q, kv), expected if start else np.full((64, 128), np.nan), atol=8e-3)
-    assert "if (tl::differ(before, highest)) {" in kernel.source
+    assert "if (tl::any_changed(before, highest)) {" in kernel.source
 
 
 def test_results_are_staged_where_an_operand_was(tmp_path: Path) -> None:
@@ -269,7 +269,7 @@ def test_without_wgmma_tma_feeds_mma_sync(tmp_path: Path) -> None:
     wide = kv.astype(np.float64)
     np.testing.assert_array_equal(kernel(q, kv), q.astype(np.float64) @ wide.T @ wide)
     assert "tl::TmaPipeline" in kernel.source and "tl::MmaAccumulator" in kernel.source
-    assert "tl::AnyRowStart" not in kernel.source, "TMA's condition on the sizes aligns every row"
+    assert "tl::AnyAlignment" not in kernel.source, "TMA's condition on the sizes aligns every row"
 
 
 FOUR_BITS = 'X: T.Tensor((M, K), "float16"), W: T.Tensor((N, K // 2), "uint8"), C: T.Tensor((M, N), "float32")'
@@ -314,7 +314,7 @@ def test_a_product_is_in_flight_while_the_next_turn_writes_its_operand(tmp_path:
     )
     assert_multiplies(kernel, 150, 100, 288)
     assert "tl::gemm_wait<1>();" in kernel.source and "W_shared[written_slots]" in kernel.source
-    assert "packed[k % num_stages](i, tl::quotient<2>(j))" in kernel.source
+    assert "packed[k % num_stages](i, tl::floordiv<2>(j))" in kernel.source
 
 
 def test_a_product_in_flight_reads_a_copy_of_the_operand_that_the_next_turn_writes(tmp_path: Path) -> None:
@@ -391,14 +391,14 @@ def test_two_warpgroups_take_turns(rows: int, length: int, tmp_path: Path) -> No
         total += scores.sum(axis=1, keepdims=True)
         expected += total + scores @ keys
     np.testing.assert_array_equal(kernel(q, kv), expected + total)
-    assert "tl::announce<threads>(tl::turn_handed_over, k);" in kernel.source
+    assert "tl::named_barrier_arrive<threads>(tl::fragment_stored, k);" in kernel.source
     assert "tl::gemm_start(Q_local, " in kernel.source, "the same in all turns, and small enough for registers"
 
 
 @pytest.mark.parametrize(
     ("line", "instead"),
     [
-        ("    tl::await<threads>(tl::turn_handed_over, k);", ""),
+        ("    tl::named_barrier_sync<threads>(tl::fragment_stored, k);", ""),
         (
             "tl::gemm_wait<0>(O);\n      pipeline.consumer_release(k);",
             "pipeline.consumer_release(k);\n      tl::gemm_wait<0>(O);",

@@ -46,7 +46,9 @@ def test_blocks_add_their_parts_of_a_product_to_a_tensor(cols: int, threads: int
     np.testing.assert_array_equal(sums, expected)
     body = kernel.source.partition("__global__")[2]
     assert "tl::tma_add_start(S, S_staging, Sum_map, tl::at(k * 64, 0));" in body
-    assert body.index("tl::staging_is_free") < body.index("tl::tma_add_start") < body.rindex("tl::staging_is_free")
+    assert (
+        body.index("tl::tma_store_wait_read") < body.index("tl::tma_add_start") < body.rindex("tl::tma_store_wait_read")
+    )
 
 
 def test_columns_that_are_no_whole_panels_are_added_by_threads(tmp_path: Path) -> None:
@@ -62,7 +64,7 @@ def test_the_engine_finds_a_tile_that_is_staged_too_early(tmp_path: Path) -> Non
     """Without the wait TMA still reads what the turn before staged."""
     added(tmp_path, 64)
     (emitted,) = tile2cu.emit(tmp_path / "small.py", target="cuda:sm_90a").values()
-    broken = emitted.source.replace("    tl::staging_is_free();  // before it is written again\n", "\n")
+    broken = emitted.source.replace("    tl::tma_store_wait_read();  // before it is written again\n", "\n")
     assert broken != emitted.source
     true, false = (hashlib.sha256(text.encode()).hexdigest() for text in (emitted.source, broken))
     folder = tmp_path / "broken"

@@ -31,7 +31,7 @@ def test_small_integers_become_numbers_exactly(dtype: str, kind: str, tmp_path: 
     wide = x.astype(np.int32)
     expected = np.stack([wide, wide * 2 - 257]).astype(NUMPY[dtype])
     np.testing.assert_array_equal(kernel(x).astype(np.float64), expected.astype(np.float64))
-    assert kernel.source.count("tl::cast_small<") == (2 if kind == "uint8" else 1)
+    assert kernel.source.count("tl::cast_exact<") == (2 if kind == "uint8" else 1)
     assert "tl::parallel<" in kernel.source
 
 
@@ -59,7 +59,7 @@ def test_several_values_of_a_byte_and_one_scale_of_a_group(target: str, tmp_path
     values = np.stack([w >> 2 * n & 3 for n in range(4)], axis=-1).reshape(21, 416).astype(np.float16)
     expected = values * np.repeat(s, 32, axis=1) - np.float16(1)
     np.testing.assert_array_equal(kernel(w, s), expected)
-    assert "tl::quotient<4>(bx * 256 + j)" in kernel.source and "tl::quotient<32>(bx * 256 + j)" in kernel.source
+    assert "tl::floordiv<4>(bx * 256 + j)" in kernel.source and "tl::floordiv<32>(bx * 256 + j)" in kernel.source
 
 
 def test_quotients_that_change_within_a_packet_are_taken_one_by_one(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_quotients_that_change_within_a_packet_are_taken_one_by_one(tmp_path: Pa
     x = RNG.standard_normal(16).astype(np.float16)
     j = np.arange(96)
     np.testing.assert_array_equal(kernel(x), np.stack([x[j // 12], x[(j + 1) // 8]]))
-    assert "tl::quotient" not in kernel.source
+    assert "tl::floordiv" not in kernel.source
 
 
 @pytest.mark.parametrize("columns", [104, 105])
@@ -105,7 +105,9 @@ def test_branches_are_of_packets_where_all_of_one_take_them(columns: int, tmp_pa
     expected[:, :24] = np.arange(21)[:, None] / 2
     expected[3] = x[3]
     np.testing.assert_array_equal(kernel(x), expected)
-    assert ("tl::first_index(column) < N" in kernel.source) == ("tl::parallel<8>" in kernel.source) == (columns == 104)
+    assert (
+        ("tl::first_of_vector(column) < N" in kernel.source) == ("tl::parallel<8>" in kernel.source) == (columns == 104)
+    )
 
 
 @pytest.mark.parametrize("channels", [24, 20])

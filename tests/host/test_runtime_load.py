@@ -176,7 +176,7 @@ def test_findings_can_be_left_in_the_report(emit: Emit) -> None:
 
 
 def test_a_read_out_of_bounds_names_the_python_line(emit: Emit) -> None:
-    folder = emit("vector_add", ("(A_data, tl::ragged(N))", "(A_data, tl::ragged(N + 64))"))
+    folder = emit("vector_add", ("(A_data, tl::predicated(N))", "(A_data, tl::predicated(N + 64))"))
     kernel = load_kernel(folder, device="cpu", check=True)
     a, b = numbers(1000), numbers(1000)
     with pytest.raises(CheckError) as raised:

@@ -248,7 +248,9 @@ def test_small_floats_are_those_of_ml_dtypes(gxx: str, tmp_path: Path) -> None:
 
 
 def test_an_emitted_test_fails_when_the_kernel_is_wrong(gxx: str, tmp_path: Path) -> None:
-    program = build(gxx, tmp_path, EXAMPLES / "vector_add.py", "cuda:sm_80", {}, "tl::ragged(N) -> tl::ragged(N - 1)")
+    program = build(
+        gxx, tmp_path, EXAMPLES / "vector_add.py", "cuda:sm_80", {}, "tl::predicated(N) -> tl::predicated(N - 1)"
+    )
     done = subprocess.run([program], capture_output=True, text=True)
     assert done.returncode == 1
     assert "vector_add N=1027: WRONG" in done.stdout and "vector_add N=0: ok" in done.stdout

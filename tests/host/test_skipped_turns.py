@@ -76,7 +76,7 @@ def test_turns_are_skipped_by_all(form: str, tmp_path: Path) -> None:
     kernel = kernel_of(form, tmp_path)
     arrays, expected = problem(form)
     np.testing.assert_array_equal(kernel(*arrays), expected)
-    assert "pipeline.producer_acquire(stage);" in kernel.source and "rewrite.turns.skipped" in kernel.source
+    assert "pipeline.producer_acquire(stage);" in kernel.source and "rewrite.iterations.skipped" in kernel.source
 
 
 def test_a_producer_that_skips_other_turns_is_reported(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_producer_that_skips_other_turns_is_reported(tmp_path: Path) -> None:
     assert kernel_of("an element of a tensor", tmp_path).source.count(loads) == 1
     (emitted,) = tile2cu.emit(tmp_path / "small.py", target="cuda:sm_90a").values()
     for name, text in emitted.files.items():
-        (tmp_path / name).write_text(text.replace(loads, f"if (turn.k == 0) return;\n{loads}"), encoding="utf-8")
+        (tmp_path / name).write_text(text.replace(loads, f"if (iteration.k == 0) return;\n{loads}"), encoding="utf-8")
     arrays, _ = problem("")
     with pytest.raises(CheckError):
         load_kernel(tmp_path / "small.cu", device="cpu", check=True)(*arrays)
@@ -133,7 +133,7 @@ def test_turns_that_are_not_skipped_overlap(branch: str, late: str, stages: int,
     )
     launch = {"grid": "T.ceildiv(M, 64)", "arguments": "M, N", "target": "cuda:sm_90a"}
     kernel = load_body(tmp_path, OVERLAPPING.format(branch=branch, late=late, stages=stages), params, **launch)
-    overlaps = "each_turn([&](const Turn& turn) {\n    start_S(k_turn);" in kernel.source
+    overlaps = "for_each_iteration([&](const Iteration& iteration) {\n    start_S(k_turn);" in kernel.source
     assert overlaps == branch.startswith("if")
     a, b, d = (RNG.integers(-1, 2, shape).astype(np.float16) for shape in ((300, 64), (208, 64), (208, 64)))
     mask = np.array([[0, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 1]], np.int32)
@@ -190,7 +190,7 @@ def test_one_of_two_places_is_loaded_ahead(other: str, first: str, ahead: bool, 
     )
     launch = {"grid": "T.ceildiv(N, 64)", "arguments": "M, N, K", "target": "cuda:sm_90a"}
     kernel = load_body(tmp_path, CHOSEN.format(other=other, first=first), params, **launch)
-    assert ("rewrite.copy.chosen-place" in kernel.source) == ahead == ("tl::tma_load(A_map" in kernel.source)
+    assert ("rewrite.copy.if-conversion" in kernel.source) == ahead == ("tl::tma_load(A_map" in kernel.source)
     a, d, b = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((90, 200), (90, 200), (200, 136)))
     from_second = (a if other == "A" else d)[:64, 64:].astype(np.float64)
     expected = np.zeros((64, 136))

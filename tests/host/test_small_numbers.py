@@ -26,7 +26,7 @@ def test_nibbles_less_a_number(dtype: str, less: int, tmp_path: Path) -> None:
     """
     params = f'X: T.Tensor((64, 32), "uint8"), Y: T.Tensor((64, 64), "{dtype}")'
     kernel = load_body(tmp_path, statements, params)
-    assert "tl::nibbles(" in kernel.source
+    assert "tl::unpack_uint4(" in kernel.source
     assert "tl::parallel_into<" in kernel.source
     x = RNG.integers(0, 256, (64, 32)).astype(np.uint8)
     expected = np.stack([x & 15, x >> 4], axis=-1).reshape(64, 64).astype(int) - less
@@ -50,7 +50,7 @@ def test_sums_of_four_products(less: int, tmp_path: Path) -> None:
     """
     params = 'A: T.Tensor((512,), "int8"), X: T.Tensor((16, 128), "uint8"), Y: T.Tensor((16, 128), "int32")'
     kernel = load_body(tmp_path, statements, params)
-    assert "tl::dot_4(" in kernel.source
+    assert "tl::dp4a(" in kernel.source
     a = RNG.integers(-128, 128, 512).astype(np.int8)
     x = RNG.integers(0, 256, (16, 128)).astype(np.uint8)
     weights = (x[:, :, None] >> np.array([0, 2, 4, 6]) & 3).astype(int) - less
@@ -74,7 +74,7 @@ def test_other_orders_stay_as_they_are(step: int, first: int, turn: int, tmp_pat
     """
     params = 'A: T.Tensor((512,), "int8"), X: T.Tensor((16, 128), "uint8"), Y: T.Tensor((16, 128), "int32")'
     kernel = load_body(tmp_path, statements, params)
-    assert "tl::dot_4(" not in kernel.source
+    assert "tl::dp4a(" not in kernel.source
     a = RNG.integers(-128, 128, 512).astype(np.int8)
     x = RNG.integers(0, 256, (16, 128)).astype(np.uint8)
     part = np.arange(4)
@@ -102,7 +102,7 @@ def test_sums_of_which_only_the_total_is_read_take_any_products(less: int, tmp_p
     """
     params = 'A: T.Tensor((512,), "int8"), X: T.Tensor((16, 128), "uint8"), Y: T.Tensor((16,), "int32")'
     kernel = load_body(tmp_path, statements, params)
-    assert "tl::dot_4_in_total(" in kernel.source
+    assert "tl::dp4a_total(" in kernel.source
     a = RNG.integers(-128, 128, 512).astype(np.int8)
     x = RNG.integers(0, 256, (16, 128)).astype(np.uint8)
     weights = (x[:, :, None] >> np.array([0, 2, 4, 6]) & 3).reshape(16, 512).astype(int) - less
@@ -129,7 +129,7 @@ def test_sums_that_are_read_otherwise_take_their_own_products(reader: str, tmp_p
     """
     params = f'A: T.Tensor((512,), "int8"), X: T.Tensor((16, 128), "uint8"), Y: T.Tensor(({extent},), "int32")'
     kernel = load_body(tmp_path, statements, params)
-    assert "tl::dot_4(" in kernel.source
+    assert "tl::dp4a(" in kernel.source
     a = RNG.integers(-128, 128, 512).astype(np.int8)
     x = RNG.integers(0, 256, (16, 128)).astype(np.uint8)
     products = (x[:, :, None] >> np.array([0, 2, 4, 6]) & 3).astype(int) * a.reshape(128, 4).astype(int)
@@ -262,8 +262,8 @@ def _sums(
 def test_numbers_that_are_only_summed_stay_as_they_come_apart(dtype: str, less: str, tmp_path: Path) -> None:
     value = f'T.cast(T.cast(nibble - {less}, "float16") * x[j], "{dtype}")'
     text, found, a, numbers, z = _sums(tmp_path, dtype, value, _TOTAL)
-    assert "tl::nibbles_apart(" in text
-    assert "tl::apart(x(j))" in text
+    assert "tl::unpack_uint4_interleaved(" in text
+    assert "tl::interleaved(x(j))" in text
     zeros = 8 if less == "8" else np.repeat(z, 32, axis=1).astype(float)
     np.testing.assert_array_equal(found, ((numbers - zeros) * a).sum(axis=1))
 
@@ -281,7 +281,7 @@ def test_numbers_that_are_only_summed_stay_as_they_come_apart(dtype: str, less: 
 )
 def test_numbers_whose_place_matters_stay_in_order(value: str, reader: str, tmp_path: Path) -> None:
     text, found, a, numbers, _ = _sums(tmp_path, "float32", value, reader)
-    assert "tl::nibbles_apart(" not in text
+    assert "tl::unpack_uint4_interleaved(" not in text
     terms = numbers * (np.arange(512.0) if "(j, " in value else a)
     np.testing.assert_array_equal(found, terms.max(axis=1) if "max" in reader else terms.sum(axis=1))
 
@@ -310,7 +310,7 @@ def test_products_of_a_group_stay_in_their_thread(reduction: str, tmp_path: Path
     )
     kernel = load_body(tmp_path, _GROUPS.format(reduction=reduction), params, threads=64)
     assert "SharedTile1D<tl::half, 1024, tl::Swizzle128B> x;" in kernel.source
-    assert ("tl::nibbles_apart(" in kernel.source) == (reduction == "sum")
+    assert ("tl::unpack_uint4_interleaved(" in kernel.source) == (reduction == "sum")
     a = RNG.integers(-3, 4, 1024).astype(np.float16)
     x = RNG.integers(0, 256, (8, 512)).astype(np.uint8)
     z = RNG.integers(0, 16, (8, 32)).astype(np.uint8)

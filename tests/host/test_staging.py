@@ -326,7 +326,7 @@ def test_shared_tiles_that_only_carry_are_left_out(tmp_path: Path) -> None:
     expected = (x[:, :128] + 2 * x[:, 128:]).sum(axis=1, dtype=np.float32)[:, None] + x[:, 127::-1]
     np.testing.assert_array_equal(kernel(x), expected.astype(np.float16))
     text = kernel.source[kernel.source.index("struct Shared") :]
-    assert text.count("rewrite.copy.straight") == 3 and " kept;" in text
+    assert text.count("rewrite.copy.forwarded") == 3 and " kept;" in text
     assert " carried;" not in text and " read;" not in text
 
 

@@ -92,4 +92,4 @@ def test_stores_that_are_left_to_one_thread_share_a_branch(tmp_path: Path) -> No
     kernel = load_body(tmp_path, statements, params)
     x = RNG.integers(-9, 10, (8, 128)).astype(np.float32)
     np.testing.assert_array_equal(kernel(x), [x.sum(axis=1), x.sum(axis=1) ** 2])
-    assert kernel.source.count("if (tl::owns(") == 1
+    assert kernel.source.count("if (tl::is_writer(") == 1

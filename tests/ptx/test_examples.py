@@ -131,7 +131,7 @@ def test_an_access_out_of_bounds_is_refused_with_its_place(tmp_path: Path) -> No
         shutil.copy(ROOT / "emitted" / "cuda" / "sm_80" / f"vector_add.{ending}", tmp_path)
     text = (tmp_path / "vector_add.cu").read_text(encoding="utf-8")
     (tmp_path / "vector_add.cu").write_text(
-        text.replace("A_data, tl::ragged(N)", "A_data, tl::ragged(N + 4)"), encoding="utf-8"
+        text.replace("A_data, tl::predicated(N)", "A_data, tl::predicated(N + 4)"), encoding="utf-8"
     )
     kernel = load_kernel(tmp_path, device="ptx")
     with pytest.raises(SimulationError, match="byte 4000 of `A`, which has 4000 are out of bounds") as raised:

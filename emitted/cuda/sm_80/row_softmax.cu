@@ -7,10 +7,9 @@
 //   X  in   float32  (M, N)  row-major
 //   Y  out  float32  (M, N)  row-major
 //
-// M may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
+// M may be any size from 0. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // Reductions accumulate in float32.
-// Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
-// overlaps no other.
+// Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
 namespace row_softmax_kernel {
@@ -29,14 +28,15 @@ constexpr int threads = 128;
 using X_local_layout = tl::Blocked<tl::Shape<block_M, N>, tl::Shape<4, 32>, 4>;
 // of row_max, row_sum:
 // (T128 threads, V1 values each) -> (4); 32 threads hold the same value  [layout.reduce.kept-dimension]
-using row_max_layout = tl::RowsOf<X_local_layout>;
+using row_max_layout = tl::Slice<1, X_local_layout>;
 
 // One block takes block_M whole rows: X is read once, Y is written once.
 __global__ void __launch_bounds__(threads) kernel(const float* __restrict__ X_data, float* __restrict__ Y_data, int M) {
-  // ragged: accesses may reach past this extent; there, reads give zero and writes are dropped  [guard.tensor.ragged]
-  // RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes  [vector.tensor.row-start]
-  const auto X = tl::tensor<tl::RowStart<16>>(X_data, tl::ragged(M), N);
-  const auto Y = tl::tensor<tl::RowStart<16>>(Y_data, tl::ragged(M), N);
+  // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
+  // [guard.tensor.out-of-bounds]
+  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  const auto X = tl::tensor<tl::Aligned<16>>(X_data, tl::predicated(M), N);
+  const auto Y = tl::tensor<tl::Aligned<16>>(Y_data, tl::predicated(M), N);
   const int bx = blockIdx.x;
 
   tl::Fragment<float, X_local_layout> X_local;
@@ -47,11 +47,11 @@ __global__ void __launch_bounds__(threads) kernel(const float* __restrict__ X_da
 
   // row_softmax.py:22-27  Subtracting the row's maximum keeps exp from overflowing; it cancels in the quotient.
   tl::reduce_max<1>(X_local, row_max);
-  // idle lanes compute, too: nobody branches  [vector.loop.in-registers]
+  // idle lanes compute, too: no branch  [vector.loop.in-registers]
   tl::parallel_in_registers(X_local_layout{},
                             [&](auto i, auto j) { X_local(i, j) = tl::exp(X_local(i, j) - row_max(i)); });
   tl::reduce_sum<1>(X_local, row_sum);
-  // idle lanes compute, too: nobody branches  [vector.loop.in-registers]
+  // idle lanes compute, too: no branch  [vector.loop.in-registers]
   tl::parallel_in_registers(X_local_layout{},
                             [&](auto i, auto j) { X_local(i, j) = tl::divide(X_local(i, j), row_sum(i)); });
 

@@ -13,20 +13,19 @@ extern "C" {
 //   X  in   float32  (M, N)  row-major
 //   Y  out  float32  (M, N)  row-major
 //
-// M may be any size from 0. Reads from outside a tensor give zero, writes to outside are dropped.
+// M may be any size from 0. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // Reductions accumulate in float32.
-// Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written tensor
-// overlaps no other.
+// Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 //
-// Starts the kernel on `stream`, a cudaStream_t of the current device, and returns: TL_OK says that it was accepted.
-// `workspace` is not used: NULL and 0 will do.
+// Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
+// `workspace` is not used: pass NULL and 0.
 tl_status row_softmax(const void* X, void* Y, int M, void* workspace, size_t workspace_bytes, void* stream);
 
-// How many bytes a call with these sizes needs as `workspace`.
+// The bytes of `workspace` that a call with these sizes needs.
 size_t row_softmax_workspace_size(int M);
 
-// What a call with these sizes answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why it is
-// refused. The launcher asks the same; what it adds are the addresses.
+// Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
+// The launcher checks the same, and the pointers' alignment.
 tl_status row_softmax_supports(int M, int device);
 
 #ifdef __cplusplus

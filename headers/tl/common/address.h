@@ -12,7 +12,7 @@ template <class T> TL_DEVICE T* address(T& element) { return &element; }
 template <class T> TL_DEVICE bool inside(const Element<T>& element) { return element.inside; }
 
 // The sum of the products of 4 bytes each.
-TL_DEVICE int dot_4(const int8_t* a, const int8_t* b) {
+TL_DEVICE int dp4a(const int8_t* a, const int8_t* b) {
   int sum = 0;
   TL_UNROLL
   for (int i = 0; i < 4; ++i) sum += int(a[i]) * int(b[i]);

@@ -165,9 +165,9 @@ TL_DEVICE void atomic_shared_tile(const Tile& from, const Place<View>& to) {
 
 // tl::atomic_add(C(i, j), v): one indivisible step; any thread. It returns what was there before, or zero outside. With
 // a packet for the last index it is one step an element, and returns nothing.
-// tl::atomic_add(fragment, C.tile(i, j)), (fragment, shared_tile): every element, converted to the type of `to`. Who:
-// every thread of the block; copies of an element count once. Two 16-bit neighbours, and up to four floats on sm_90,
-// are one instruction where rows allow it.
+// tl::atomic_add(fragment, C.tile(i, j)), (fragment, shared_tile): every element, converted to the type of `to`. Called
+// by: every thread of the block; copies of an element count once. Two 16-bit neighbours, and up to four floats on
+// sm_90, are one instruction where rows allow it.
 // tl::atomic_add<threads>(shared_tile, C.tile(i, j)): the same by `threads` threads, from thread 0 on; reads the shared
 // tile without a barrier.
 // Sums of floats depend on the order of arrival. min and max of floats exchange until nobody came between; bits (and,

@@ -69,8 +69,8 @@ template <class Tile, class Other> TL_BOTH constexpr int chunk_bytes_with() {
   return smaller(Tile::chunk_bytes, bytes_of<typename Tile::type>(most));
 }
 
-// Who: `threads` threads of the block, from thread 0 on. Orders nothing: tl::sync_threads must follow before others
-// read `to`.
+// Called by: `threads` threads of the block, from thread 0 on. Orders nothing: tl::sync_threads must follow before
+// others read `to`.
 template <int threads, class View, class Tile>
 TL_DEVICE std::enable_if_t<is_shared_tile<Tile> && !goes_in_bytes<View, Tile>> copy(const Place<View>& from, Tile& to) {
   constexpr int bytes = chunk_bytes_with<Tile, Place<View>>();
@@ -251,7 +251,7 @@ TL_DEVICE void copy(const Fragment<T, Layout>& from, Fragment<U, Layout>& to) {
 
 // ---- filling a shared tile ---------------------------------------------------------------------------------------
 
-// Who: `threads` threads of the block, from thread 0 on.
+// Called by: `threads` threads of the block, from thread 0 on.
 template <int threads, class Tile, class X> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> fill(Tile& tile, X x) {
   constexpr int vector = elements_in<typename Tile::type>(Tile::chunk_bytes);
   using Pieces = ChunksOf<threads, Tile, vector>;

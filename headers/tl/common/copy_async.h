@@ -7,7 +7,7 @@ namespace tl {
 // How many of the n elements at `first` lie in front of the end of a row, in bytes.
 template <class View, int n> TL_DEVICE int bytes_inside(const View& view, int first) {
   constexpr int size = sizeof(typename View::type);
-  if (!View::is_ragged(View::last)) return n * size;
+  if (!View::is_predicated(View::last)) return n * size;
   if (unsigned(first) >= unsigned(view.extent[View::last])) return 0;
   return View::has_whole_rows ? n * size : min(n, view.extent[View::last] - first) * size;
 }
@@ -74,7 +74,8 @@ template <int threads, class View, class Tile> struct DirectCopy {
 
 // Starts to copy the tile at `from` into `to`, which has its shape. In 16-byte chunks where rows allow it, else in
 // narrower ones, else (rows at odd places, where cp.async cannot read) element by element: that waits for the loads.
-// Who: `threads` threads of the block, from thread 0 on. The caller commits and waits; tl::cp_async_pipeline does both.
+// Called by: `threads` threads of the block, from thread 0 on. The caller commits and waits; tl::cp_async_pipeline does
+// both.
 template <int threads, class View, class Tile, class Reads = ReadAgain>
 TL_DEVICE std::enable_if_t<!goes_in_bytes<View, Tile>> copy_async(const Place<View>& from, Tile& to,
                                                                   const Reads& reads = {}) {

@@ -53,7 +53,7 @@ template <class T, int n> TL_DEVICE void print(const char* name, const T (&array
   TL_NO_UNROLL
   for (int i = 0; i < n; ++i) print_element(name, 1, i, 0, 0, array[i]);
 }
-// A line for each element of a fragment, by one of the threads that hold it. Who: every thread of the block.
+// A line for each element of a fragment, by one of the threads that hold it. Called by: every thread of the block.
 template <class T, class Layout> TL_DEVICE void print(const char* name, const Fragment<T, Layout>& f) {
   if (Layout::replica() != 0) return;
   TL_UNROLL

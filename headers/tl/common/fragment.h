@@ -1,7 +1,7 @@
 // Tiles in registers.
 #pragma once
 #include "index.h"
-#include "rows_of.h"
+#include "slice.h"
 #include "spread.h"
 
 namespace tl {

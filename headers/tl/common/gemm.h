@@ -105,7 +105,7 @@ template <int m_tiles, int n_tiles> struct MmaStep {
 // MmaOperandA (or an accumulator's layout with all warps along M); b: a shared tile K x N, or tl::transposed of one
 // stored N x K, or a fragment of 16-bit elements with MmaOperandB, or tl::transposed of one with MmaTransposedOperandB.
 // A shared tile may be tl::rows or tl::cols of one. The operands of the next step of K are loaded before the products
-// of this one are started. Who: every warp of C's layout. Reads shared memory without a barrier.
+// of this one are started. Called by: every warp of C's layout. Reads shared memory without a barrier.
 template <class A, class B, class T, int M, int N, class W>
 TL_DEVICE void gemm(const A& a, const B& b, Fragment<T, MmaAccumulator<M, N, W>>& C) {
   using Layout = MmaAccumulator<M, N, W>;

@@ -16,11 +16,11 @@ template <class Tile> TL_BOTH constexpr int columns_of(const Transposed<Tile>&) 
 
 // a, b: shared tiles, parts of them, or tl::transposed of those; C: a fragment with any layout of two dimensions that
 // knows its rows and columns. A thread reads, for each k, what its rows and columns need, in C's type.
-// Who: every thread of C's layout. Reads shared memory without a barrier.
+// Called by: every thread of C's layout. Reads shared memory without a barrier.
 template <class A, class B, class T, class Layout>
 TL_DEVICE void gemm_fma(const A& a, const B& b, Fragment<T, Layout>& C) {
-  using Rows = RowsOf<Layout>;
-  using Cols = ColsOf<Layout>;
+  using Rows = Slice<1, Layout>;
+  using Cols = Slice<0, Layout>;
   TL_NO_UNROLL
   for (int k = 0; k < columns_of(a); ++k) {
     T left[Rows::registers], right[Cols::registers];

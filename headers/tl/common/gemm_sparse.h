@@ -59,7 +59,7 @@ template <class E> struct MetadataTile<Transposed<E>> {
 // that multiply them, float8; of each four neighbours along K the two that e names. e: a shared tile of M rows of
 // integers, or tl::transposed of one of M columns, of which 4 bits say for each four where the two are, the first in
 // the lower 2. b: a shared tile K x N, or tl::transposed of one stored N x K. C: a fragment of float, of int for int8.
-// Who: every warp of C's layout. Reads shared memory without a barrier.
+// Called by: every warp of C's layout. Reads shared memory without a barrier.
 template <class A, class E, class B, class D, int M, int N, class W>
 TL_DEVICE void gemm_sparse(const A& a, const E& e, const B& b, Fragment<D, MmaAccumulator<M, N, W>>& C) {
   using Layout = MmaAccumulator<M, N, W>;

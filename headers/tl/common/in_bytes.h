@@ -35,10 +35,10 @@ template <class Tile, int n, class Start> TL_DEVICE auto in_bytes(const SubTile1
   return SubTile1D<Bytes, n / 2, Start>{&in_bytes(*part.tile), part.first / 2};
 }
 // Neighbours of the last dimension are neighbours in memory.
-template <class T, class Start, int rank, unsigned ragged_dims, bool whole_rows>
-TL_DEVICE auto in_bytes(const Place<Tensor<T, Start, rank, ragged_dims, whole_rows>>& from) {
+template <class T, class Start, int rank, unsigned predicated_dims, bool whole_rows>
+TL_DEVICE auto in_bytes(const Place<Tensor<T, Start, rank, predicated_dims, whole_rows>>& from) {
   using Byte = typename PackedPointer<T>::Byte;
-  Place<Tensor<Byte, Start, rank, ragged_dims, whole_rows>> place{{from.view.data.byte(), {}, {}}, {}};
+  Place<Tensor<Byte, Start, rank, predicated_dims, whole_rows>> place{{from.view.data.byte(), {}, {}}, {}};
   TL_UNROLL
   for (int d = 0; d < rank; ++d) {
     const int each = d == rank - 1 ? 2 : 1;

@@ -27,7 +27,7 @@ template <class Layout, int dim, int n> struct PacketSize<PacketIndex<Layout, di
 template <class Layout, int dim, int n> TL_DEVICE Vec<int, n> value(const PacketIndex<Layout, dim, n>& i) {
   return value(i.ramp());
 }
-template <class Layout, int dim, int n> TL_DEVICE int first_index(const PacketIndex<Layout, dim, n>& i) {
+template <class Layout, int dim, int n> TL_DEVICE int first_of_vector(const PacketIndex<Layout, dim, n>& i) {
   return i.ramp().first;
 }
 
@@ -64,28 +64,28 @@ template <int n, int c> struct Repeated {
 template <int n, int c> struct PacketSize<Repeated<n, c>> {
   static constexpr int value = n;
 };
-template <int n, int c> TL_DEVICE constexpr int first_index(Repeated<n, c> i) { return i.first; }
+template <int n, int c> TL_DEVICE constexpr int first_of_vector(Repeated<n, c> i) { return i.first; }
 
 // i / c for the indices of a packet that starts at a multiple of its size: one number where they all have the same,
 // else each quotient c times. None of them is negative.
-template <int c, int n> TL_DEVICE auto quotient(const Ramp<n>& i) {
+template <int c, int n> TL_DEVICE auto floordiv(const Ramp<n>& i) {
   static_assert(c % n == 0 || n % c == 0, "quotients do not change within a packet, or each comes c times");
   if constexpr (c % n == 0)
     return int(unsigned(i.first) / c);
   else
     return Repeated<n, c>{int(unsigned(i.first) / c)};
 }
-template <int c, class Layout, int dim, int n> TL_DEVICE auto quotient(const PacketIndex<Layout, dim, n>& i) {
-  return quotient<c>(i.ramp());
+template <int c, class Layout, int dim, int n> TL_DEVICE auto floordiv(const PacketIndex<Layout, dim, n>& i) {
+  return floordiv<c>(i.ramp());
 }
 
 // i % c for the same indices, where they all have one quotient: n consecutive ones again.
-template <int c, int n> TL_DEVICE Ramp<n> remainder(const Ramp<n>& i) {
+template <int c, int n> TL_DEVICE Ramp<n> floormod(const Ramp<n>& i) {
   static_assert(c % n == 0, "a packet's remainders follow one another");
   return {int(unsigned(i.first) % c)};
 }
-template <int c, class Layout, int dim, int n> TL_DEVICE Ramp<n> remainder(const PacketIndex<Layout, dim, n>& i) {
-  return remainder<c>(i.ramp());
+template <int c, class Layout, int dim, int n> TL_DEVICE Ramp<n> floormod(const PacketIndex<Layout, dim, n>& i) {
+  return floormod<c>(i.ramp());
 }
 
 // Each element c times in a row.

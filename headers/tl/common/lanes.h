@@ -1,5 +1,5 @@
-// What the lanes of a warp, or the threads of a block, agree on, in scalars. Who: every lane of the warp, at the same
-// call; of what is named for the block every thread of it.
+// What the lanes of a warp, or the threads of a block, agree on, in scalars. Called by: every lane of the warp, at the
+// same call; of what is named for the block every thread of it.
 #pragma once
 #include "reduce.h"
 
@@ -32,10 +32,10 @@ template <class Op, int lanes, class T> TL_DEVICE T of_lanes(T x) {
   for (int distance = lanes / 2; distance > 0; distance /= 2) x = Op::combine(x, shuffle_xor(x, distance));
   return x;
 }
-template <int lanes = warp_size, class T> TL_DEVICE T sum_of_lanes(T x) { return of_lanes<ReduceSum, lanes>(x); }
-template <int lanes = warp_size, class T> TL_DEVICE T max_of_lanes(T x) { return of_lanes<ReduceMax, lanes>(x); }
-template <int lanes = warp_size, class T> TL_DEVICE T min_of_lanes(T x) { return of_lanes<ReduceMin, lanes>(x); }
-template <int lanes = warp_size, class T> TL_DEVICE T bitand_of_lanes(T x) { return of_lanes<ReduceBitAnd, lanes>(x); }
-template <int lanes = warp_size, class T> TL_DEVICE T bitor_of_lanes(T x) { return of_lanes<ReduceBitOr, lanes>(x); }
+template <int lanes = warp_size, class T> TL_DEVICE T warp_sum(T x) { return of_lanes<ReduceSum, lanes>(x); }
+template <int lanes = warp_size, class T> TL_DEVICE T warp_max(T x) { return of_lanes<ReduceMax, lanes>(x); }
+template <int lanes = warp_size, class T> TL_DEVICE T warp_min(T x) { return of_lanes<ReduceMin, lanes>(x); }
+template <int lanes = warp_size, class T> TL_DEVICE T warp_bitand(T x) { return of_lanes<ReduceBitAnd, lanes>(x); }
+template <int lanes = warp_size, class T> TL_DEVICE T warp_bitor(T x) { return of_lanes<ReduceBitOr, lanes>(x); }
 
 }  // namespace tl

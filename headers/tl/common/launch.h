@@ -47,7 +47,7 @@ tl_status launch(void (*kernel)(Parameters...), dim3 grid, int threads, void* st
   return launch_with(kernel, grid, threads, 0, stream, arguments...);
 }
 
-// The same for a kernel that waits by tl::wait_for_earlier_kernels: it may start before those before it on the stream
+// The same for a kernel that waits by tl::griddepcontrol_wait: it may start before those before it on the stream
 // are done, if they let it.
 template <class... Parameters>
 tl_status launch_early_with(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, void* stream,
@@ -57,13 +57,13 @@ tl_status launch_early_with(void (*kernel)(Parameters...), dim3 grid, int thread
   return status_of(launch_kernel_early(kernel, grid, dim3(threads), shared_bytes, stream, arguments...));
 }
 template <class Shared, class... Parameters>
-tl_status launch_early(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream,
-                       typename ArgumentFor<Parameters>::type... arguments) {
+tl_status launch_pdl(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream,
+                     typename ArgumentFor<Parameters>::type... arguments) {
   return launch_early_with(kernel, grid, threads, sizeof(Shared), stream, arguments...);
 }
 template <class... Parameters>
-tl_status launch_early(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream,
-                       typename ArgumentFor<Parameters>::type... arguments) {
+tl_status launch_pdl(void (*kernel)(Parameters...), dim3 grid, int threads, void* stream,
+                     typename ArgumentFor<Parameters>::type... arguments) {
   return launch_early_with(kernel, grid, threads, 0, stream, arguments...);
 }
 

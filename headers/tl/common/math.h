@@ -243,7 +243,7 @@ template <> struct SmallInteger<half> {
     return moved - bit_cast<half>(static_cast<uint16_t>(middle));
   }
 };
-template <class To, class X> TL_DEVICE auto cast_small(X x) {
+template <class To, class X> TL_DEVICE auto cast_exact(X x) {
   constexpr int n = packet_size<X>;
   if constexpr (std::is_same<To, half>::value && n > 0 && n % 2 == 0) {
     const auto v = value(x);

@@ -1,4 +1,4 @@
-// Numbers of 4 bits, two in a byte: what packed(i, tl::quotient<2>(j)) >> 4 * (j % 2) & 15 is for a packet of j.
+// Numbers of 4 bits, two in a byte: what packed(i, tl::floordiv<2>(j)) >> 4 * (j % 2) & 15 is for a packet of j.
 #pragma once
 #include "math.h"
 
@@ -23,7 +23,7 @@ template <int n> struct PacketSize<NibblesLess<n>> {
 };
 
 // `repeated` has each byte twice, as an index of the packet's quotients gives them.
-template <int n> TL_DEVICE Nibbles<n> nibbles(const Vec<uint8_t, n>& repeated) {
+template <int n> TL_DEVICE Nibbles<n> unpack_uint4(const Vec<uint8_t, n>& repeated) {
   static_assert(n % 2 == 0, "a packet has whole bytes");
   Nibbles<n> found;
   TL_UNROLL
@@ -76,7 +76,7 @@ TL_DEVICE Vec<uint32_t, 4> nibbles_as_halves(uint32_t word, int less) {
   return {{lower_halves(pairs.at[0], pairs.at[1]), lower_halves(pairs.at[2], pairs.at[3]),
            upper_halves(pairs.at[0], pairs.at[1]), upper_halves(pairs.at[2], pairs.at[3])}};
 }
-template <class To, int n> TL_DEVICE auto cast_small(const NibblesLess<n>& x) {
+template <class To, int n> TL_DEVICE auto cast_exact(const NibblesLess<n>& x) {
   if constexpr (std::is_same<To, half>::value && n % 8 == 0) {
     const auto words = bit_cast<Vec<uint32_t, n / 8>>(x.nibbles.bytes);
     Vec<Vec<uint32_t, 4>, n / 8> halves;
@@ -84,10 +84,10 @@ template <class To, int n> TL_DEVICE auto cast_small(const NibblesLess<n>& x) {
     for (int i = 0; i < n / 8; ++i) halves.at[i] = nibbles_as_halves(words.at[i], x.less);
     return bit_cast<Vec<half, n>>(halves);
   } else {
-    return cast_small<To>(value(x));
+    return cast_exact<To>(value(x));
   }
 }
-template <class To, int n> TL_DEVICE auto cast_small(const Nibbles<n>& x) { return cast_small<To>(x - 0); }
+template <class To, int n> TL_DEVICE auto cast_exact(const Nibbles<n>& x) { return cast_exact<To>(x - 0); }
 
 // ---- the order in which they come apart --------------------------------------------------------------------------
 // Of each eight: 0, 4, 1, 5, 2, 6, 3, 7.
@@ -121,11 +121,11 @@ template <class T, int n> TL_DEVICE Vec<T, n> put_apart(const Vec<T, n>& x) {
     return result;
   }
 }
-template <class Bytes> TL_DEVICE auto nibbles_apart(const Bytes& repeated) {
-  const auto in_order = nibbles(value(repeated));
+template <class Bytes> TL_DEVICE auto unpack_uint4_interleaved(const Bytes& repeated) {
+  const auto in_order = unpack_uint4(value(repeated));
   return NibblesApart<packet_size<decltype(in_order)>>{in_order};
 }
-template <class X> TL_DEVICE auto apart(const X& x) { return put_apart(value(x)); }
+template <class X> TL_DEVICE auto interleaved(const X& x) { return put_apart(value(x)); }
 template <int n> TL_DEVICE Vec<int, n> value(const NibblesApart<n>& x) { return put_apart(value(x.nibbles)); }
 template <int n> TL_DEVICE Vec<int, n> value(const NibblesApartLess<n>& x) {
   return put_apart(value(x.nibbles)) - x.less;
@@ -139,7 +139,7 @@ template <class To, int n> TL_DEVICE auto cast(const NibblesApart<n>& x) {
   else
     return x;
 }
-template <class To, int n> TL_DEVICE auto cast_small(const NibblesApartLess<n>& x) {
+template <class To, int n> TL_DEVICE auto cast_exact(const NibblesApartLess<n>& x) {
   if constexpr (std::is_same<To, half>::value) {
     const auto words = bit_cast<Vec<uint32_t, n / 8>>(x.nibbles.bytes);
     Vec<Vec<uint32_t, 4>, n / 8> pairs;
@@ -147,10 +147,10 @@ template <class To, int n> TL_DEVICE auto cast_small(const NibblesApartLess<n>& 
     for (int i = 0; i < n / 8; ++i) pairs.at[i] = nibbles_as_pairs(words.at[i], x.less);
     return bit_cast<Vec<half, n>>(pairs);
   } else {
-    return cast_small<To>(value(x));
+    return cast_exact<To>(value(x));
   }
 }
-template <class To, int n> TL_DEVICE auto cast_small(const NibblesApart<n>& x) { return cast_small<To>(x - 0); }
+template <class To, int n> TL_DEVICE auto cast_exact(const NibblesApart<n>& x) { return cast_exact<To>(x - 0); }
 
 // ---- bits of them at places of 16-bit words ----------------------------------------------------------------------
 // (x & mask) << shift of each. Numbers has bytes of two numbers: byte(i) is the i-th, in a word.

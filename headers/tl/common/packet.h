@@ -8,8 +8,8 @@ namespace tl {
 template <int n> struct Ramp {
   int first;
 };
-// The last index of A(i, tl::packet<n>(j)): n neighbours from j on, which is a multiple of n.
-template <int n> TL_DEVICE constexpr Ramp<n> packet(int first) { return {first}; }
+// The last index of A(i, tl::vec<n>(j)): n neighbours from j on, which is a multiple of n.
+template <int n> TL_DEVICE constexpr Ramp<n> vec(int first) { return {first}; }
 template <int n> struct PacketSize<Ramp<n>> {
   static constexpr int value = n;
 };
@@ -21,8 +21,8 @@ template <int n> TL_DEVICE Vec<int, n> value(const Ramp<n>& ramp) {
 }
 
 // The first of the indices that an argument of A(...) stands for.
-TL_DEVICE constexpr int first_index(int i) { return i; }
-template <int n> TL_DEVICE constexpr int first_index(Ramp<n> i) { return i.first; }
+TL_DEVICE constexpr int first_of_vector(int i) { return i; }
+template <int n> TL_DEVICE constexpr int first_of_vector(Ramp<n> i) { return i.first; }
 
 // What caches should give up before other lines, or after them. A hint, which loads of 16 bytes from tensors follow.
 enum class Evict { as_usual, first, last };

@@ -91,11 +91,11 @@ TL_DEVICE void parallel_into(Layout, Tile& to, const Body& body) {
 }
 
 // Whether this thread stores its elements: the others hold copies of them.
-template <class Layout> TL_DEVICE bool owns(Layout) { return Layout::replica() == 0; }
+template <class Layout> TL_DEVICE bool is_writer(Layout) { return Layout::replica() == 0; }
 
 // The same loop by the owners only: for bodies that write to memory and to no fragment.
 template <int vector = 1, class Layout, class Body> TL_DEVICE void parallel_once(Layout layout, const Body& body) {
-  if (owns(layout)) parallel<vector>(layout, body);
+  if (is_writer(layout)) parallel<vector>(layout, body);
 }
 
 }  // namespace tl

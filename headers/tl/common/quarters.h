@@ -13,7 +13,7 @@ template <int n> struct QuartersLess {
   Quarters<n> quarters;
   int less;
 };
-template <class Packet> TL_DEVICE auto quarters(const Packet& packet) {
+template <class Packet> TL_DEVICE auto unpack_uint2(const Packet& packet) {
   return Quarters<packet_size<Packet>>{value(packet)};
 }
 template <int n> TL_DEVICE QuartersLess<n> operator-(const Quarters<n>& x, int less) { return {x, less}; }
@@ -23,12 +23,12 @@ template <int n> struct Quads {
   Vec<uint32_t, n> words;
 };
 template <class Tile, class Layout, int dim, int n>
-TL_DEVICE Quads<n> quads(Tile& tile, const PacketIndex<Layout, dim, n>& j) {
-  return {bit_cast<Vec<uint32_t, n>>(value(tile.template packet<4 * n>(4 * first_index(j))))};
+TL_DEVICE Quads<n> groups_of_4(Tile& tile, const PacketIndex<Layout, dim, n>& j) {
+  return {bit_cast<Vec<uint32_t, n>>(value(tile.template packet<4 * n>(4 * first_of_vector(j))))};
 }
 
 // sum + the four products of each byte's numbers and its quad's, in int8.
-template <int n, class Sum> TL_DEVICE Vec<int, n> dot_4(const QuartersLess<n>& x, const Quads<n>& y, const Sum& sum) {
+template <int n, class Sum> TL_DEVICE Vec<int, n> dp4a(const QuartersLess<n>& x, const Quads<n>& y, const Sum& sum) {
   static_assert(n % 4 == 0, "the bytes are words");
   Vec<int, n> result = value(sum);
   const auto words = bit_cast<Vec<uint32_t, n / 4>>(x.quarters.bytes);
@@ -48,15 +48,15 @@ template <int n, class Sum> TL_DEVICE Vec<int, n> dot_4(const QuartersLess<n>& x
   }
   return result;
 }
-template <int n, class Sum> TL_DEVICE Vec<int, n> dot_4(const Quarters<n>& x, const Quads<n>& y, const Sum& sum) {
-  return dot_4(x - 0, y, sum);
+template <int n, class Sum> TL_DEVICE Vec<int, n> dp4a(const Quarters<n>& x, const Quads<n>& y, const Sum& sum) {
+  return dp4a(x - 0, y, sum);
 }
 
 // The same products, added to the packet's first element: of sums of which only the total is read. Numbers `part` of
 // four bytes lie side by side in a word as they are; of y, every fourth does, once for all rows. The odd parts are left
 // in their places, four times as large, and their sum is divided, which is exact.
 template <int n, class Sum>
-TL_DEVICE Vec<int, n> dot_4_in_total(const QuartersLess<n>& x, const Quads<n>& y, const Sum& sum) {
+TL_DEVICE Vec<int, n> dp4a_total(const QuartersLess<n>& x, const Quads<n>& y, const Sum& sum) {
   static_assert(n % 4 == 0, "the bytes are words");
   Vec<int, n> result = value(sum);
   const auto words = bit_cast<Vec<uint32_t, n / 4>>(x.quarters.bytes);
@@ -80,9 +80,8 @@ TL_DEVICE Vec<int, n> dot_4_in_total(const QuartersLess<n>& x, const Quads<n>& y
   result.at[0] = once + (fourfold >> 2) - x.less * total;
   return result;
 }
-template <int n, class Sum>
-TL_DEVICE Vec<int, n> dot_4_in_total(const Quarters<n>& x, const Quads<n>& y, const Sum& sum) {
-  return dot_4_in_total(x - 0, y, sum);
+template <int n, class Sum> TL_DEVICE Vec<int, n> dp4a_total(const Quarters<n>& x, const Quads<n>& y, const Sum& sum) {
+  return dp4a_total(x - 0, y, sum);
 }
 
 }  // namespace tl

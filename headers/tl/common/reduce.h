@@ -173,7 +173,8 @@ TL_DEVICE void reduce_in_warp(const Fragment<T, Layout>& from, Fragment<U, Resul
   combine_lanes<Op, Layout, dim>(to);
 }
 
-// Then the parts of other warps, through shared memory. Who: every thread of the block, or of the workspace's threads.
+// Then the parts of other warps, through shared memory. Called by: every thread of the block, or of the workspace's
+// threads.
 template <class Op, int dim, class Layout, class U, class ResultLayout, int extent, int warps, int threads>
 TL_DEVICE void reduce_over_warps(Fragment<U, ResultLayout>& to, ReduceWorkspace<U, extent, warps, threads>& workspace) {
   constexpr Spread spread = Layout::spread(dim);
@@ -296,10 +297,10 @@ TL_DEVICE void reduce_tile(const Tile& from, Fragment<U, ResultLayout>& to) {
     reduce_tile<Op, dim, true, threads>(from, to);                                                                   \
   }
 // reduce_max<dim>(from, to [, tl::accumulate] [, workspace]), and the same for the others. The results are in the type
-// of `to`, in every thread that holds a part of the row. Who: every thread of the block, or of the workspace's threads.
-// reduce_max<dim, threads>(shared_tile, to [, tl::accumulate]): `to` is a fragment in any layout of one value a line,
-// or a shared tile with one dimension, which `threads` threads from thread 0 on write. Reads shared memory without a
-// barrier.
+// of `to`, in every thread that holds a part of the row. Called by: every thread of the block, or of the workspace's
+// threads. reduce_max<dim, threads>(shared_tile, to [, tl::accumulate]): `to` is a fragment in any layout of one value
+// a line, or a shared tile with one dimension, which `threads` threads from thread 0 on write. Reads shared memory
+// without a barrier.
 TL_REDUCTION(reduce_sum, ReduceSum)
 TL_REDUCTION(reduce_max, ReduceMax)
 TL_REDUCTION(reduce_min, ReduceMin)
@@ -314,17 +315,17 @@ TL_REDUCTION(reduce_bitxor, ReduceBitXor)
 #undef TL_REDUCTION
 
 // reduce_sum in two steps, where one warp holds a row: each thread's own elements, and later, when such sums have been
-// added up, or multiplied by what is the same for a row, those of the lanes that share a row of `Layout`. Who: whole
-// warps.
-template <int dim, class From, class To> TL_DEVICE void reduce_sum_own(const From& from, To& to) {
+// added up, or multiplied by what is the same for a row, those of the lanes that share a row of `Layout`. Called by:
+// whole warps.
+template <int dim, class From, class To> TL_DEVICE void thread_reduce_sum(const From& from, To& to) {
   reduce_own<ReduceSum, dim>(from, to);
 }
-template <class Layout, int dim, class To> TL_DEVICE void sum_lanes(To& to) {
+template <class Layout, int dim, class To> TL_DEVICE void warp_allreduce_sum(To& to) {
   static_assert(Layout::spread(dim).warps == 1, "one warp holds a row");
   combine_lanes<ReduceSum, Layout, dim>(to);
 }
 
-// Of one value a lane, in every lane. Who: every lane of the warp.
+// Of one value a lane, in every lane. Called by: every lane of the warp.
 template <class T> TL_DEVICE T warp_reduce_sum(T x) { return reduce_lanes<ReduceSum>(x); }
 template <class T> TL_DEVICE T warp_reduce_max(T x) { return reduce_lanes<ReduceMax>(x); }
 template <class T> TL_DEVICE T warp_reduce_min(T x) { return reduce_lanes<ReduceMin>(x); }

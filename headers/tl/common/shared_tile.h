@@ -7,25 +7,25 @@
 
 namespace tl {
 
-// A row-major rows x cols tile. With a swizzle narrower than a row it is stored panel after panel.
+// A row-major rows x cols tile. With a swizzle narrower than a row it is stored slab after slab.
 template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct alignas(Swizzle::alignment) SharedTile {
   using type = T;
   static constexpr int rank = 2, rows = rows_, cols = cols_;
   static constexpr int row_bytes = bytes_of<T>(cols);
-  static constexpr int panel_cols = Swizzle::span > 0 ? elements_in<T>(Swizzle::span) : cols;
-  static constexpr int pitch = panel_cols + elements_in<T>(Swizzle::padding);  // elements
+  static constexpr int slab_cols = Swizzle::span > 0 ? elements_in<T>(Swizzle::span) : cols;
+  static constexpr int pitch = slab_cols + elements_in<T>(Swizzle::padding);  // elements
   // A row is made of pieces of this many bytes, each in one piece and aligned.
   static constexpr int chunk_bytes = smaller(power_of_two_in(row_bytes), 16);
   static constexpr int chunk_cols = elements_in<T>(chunk_bytes);
   static_assert(row_bytes % (Swizzle::span > 0 ? Swizzle::span : 1) == 0, "a row is a whole number of swizzle spans");
 
-  Stored<T> data[rows * (cols / panel_cols) * pitch / (is_packed<T> ? 2 : 1)];
+  Stored<T> data[rows * (cols / slab_cols) * pitch / (is_packed<T> ? 2 : 1)];
 
   static TL_DEVICE constexpr unsigned offset(unsigned row, unsigned col) {
     if constexpr (Swizzle::span == 0) return row * pitch + col;
-    const unsigned panel = col / panel_cols, col_in_panel = col % panel_cols;
-    const unsigned chunk = Swizzle::chunk(row, col_in_panel / chunk_cols);
-    return (panel * rows + row) * panel_cols + chunk * chunk_cols + col_in_panel % chunk_cols;
+    const unsigned slab = col / slab_cols, col_in_slab = col % slab_cols;
+    const unsigned chunk = Swizzle::chunk(row, col_in_slab / chunk_cols);
+    return (slab * rows + row) * slab_cols + chunk * chunk_cols + col_in_slab % chunk_cols;
   }
 
   // The element at (row, col); chunks of chunk_cols elements that start at a multiple of it lie in one piece.
@@ -196,7 +196,7 @@ TL_DEVICE auto rows(Tile& tile, int first)
   TL_CHECK_INDEX(first, std::remove_const_t<Tile>::cols - n + 1);
   return {&tile, first};
 }
-// Of a tile with one dimension, from a multiple of Start::alignment bytes on (tl::RowStart).
+// Of a tile with one dimension, from a multiple of Start::alignment bytes on (tl::Aligned).
 template <int n, class Start, class Tile>
 TL_DEVICE auto rows(Tile& tile, int first)
     -> std::enable_if_t<std::remove_const_t<Tile>::rank == 1, const SubTile1D<Tile, n, Start>> {

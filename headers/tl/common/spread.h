@@ -51,15 +51,15 @@ template <int n> struct SpreadBytes {
   int first;
 };
 // i / c where the 4 n indices have one quotient, or i / 2.
-template <int c, int n> TL_DEVICE auto quotient(const SpreadRamp<n>& i) {
+template <int c, int n> TL_DEVICE auto floordiv(const SpreadRamp<n>& i) {
   static_assert(c % (4 * n) == 0 || c == 2, "quotients do not change within a packet, or pairs have one each");
   if constexpr (c == 2)
     return SpreadBytes<n>{int(unsigned(i.first) / 2)};
   else
     return int(unsigned(i.first) / c);
 }
-template <int c, class Layout, int dim, int n> TL_DEVICE auto quotient(const SpreadIndex<Layout, dim, n>& i) {
-  return quotient<c>(i.ramp());
+template <int c, class Layout, int dim, int n> TL_DEVICE auto floordiv(const SpreadIndex<Layout, dim, n>& i) {
+  return floordiv<c>(i.ramp());
 }
 
 // The four-byte words in which they lie.
@@ -88,7 +88,7 @@ template <int n> struct PacketSize<SpreadNibbles<n>> {
   static constexpr int value = n;
 };
 template <int n> struct PacketSize<SpreadNibblesLess<n>> : PacketSize<SpreadNibbles<n>> {};
-template <int n> TL_DEVICE SpreadNibbles<n> nibbles(const SpreadWords<n>& spread) { return {spread.words}; }
+template <int n> TL_DEVICE SpreadNibbles<n> unpack_uint4(const SpreadWords<n>& spread) { return {spread.words}; }
 template <int n> TL_DEVICE Vec<int, n> value(const SpreadNibbles<n>& x) {
   Vec<int, n> values;
   TL_UNROLL
@@ -108,7 +108,7 @@ template <class To, int n> TL_DEVICE auto cast(const SpreadNibbles<n>& x) {
 }
 
 // As halves: of a byte's two numbers the second lies 16 times as high.
-template <class To, int n> TL_DEVICE auto cast_small(const SpreadNibblesLess<n>& x) {
+template <class To, int n> TL_DEVICE auto cast_exact(const SpreadNibblesLess<n>& x) {
   if constexpr (std::is_same<To, half>::value) {
     constexpr uint32_t one_and_sixteenth = 0x2c003c00;
     const BelowNibbles below = below_nibbles(x.less);
@@ -119,10 +119,10 @@ template <class To, int n> TL_DEVICE auto cast_small(const SpreadNibblesLess<n>&
       pairs.at[i] = fma2(and_or(x.nibbles.byte_twice(i), 0x00f0000f, above_nibbles), one_and_sixteenth, each, half());
     return bit_cast<Vec<half, n>>(pairs);
   } else {
-    return cast_small<To>(value(x));
+    return cast_exact<To>(value(x));
   }
 }
-template <class To, int n> TL_DEVICE auto cast_small(const SpreadNibbles<n>& x) { return cast_small<To>(x - 0); }
+template <class To, int n> TL_DEVICE auto cast_exact(const SpreadNibbles<n>& x) { return cast_exact<To>(x - 0); }
 
 // n elements of a fragment, of which SpreadIndex names the first.
 template <class T, int n> struct InSpreadRegisters {

@@ -7,7 +7,7 @@
 namespace tl {
 
 // Rows of `span` bytes; chunk c of row r moves to c ^ (r / (128 / span)) % (span / 16). The pattern repeats after eight
-// rows. A tile wider than the span is stored panel after panel, a panel being all rows of one span.
+// rows. A tile wider than the span is stored slab after slab, a slab being all rows of one span.
 template <int span_> struct XorSwizzle {
   static constexpr int span = span_, padding = 0, alignment = 8 * span;
   static TL_DEVICE constexpr unsigned chunk(unsigned row, unsigned chunk) {

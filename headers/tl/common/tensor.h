@@ -6,13 +6,13 @@
 namespace tl {
 
 // What is known about where rows start: every row, and every offset that is used, is at a multiple of `bytes`.
-template <int bytes> struct RowStart {
+template <int bytes> struct Aligned {
   static_assert(bytes > 0 && bytes <= 16 && (bytes & (bytes - 1)) == 0, "a power of two up to 16");
   static constexpr int alignment = bytes;
   static constexpr Evict evict = Evict::as_usual;
 };
 // Nothing is known: copies test it at run time, once each.
-struct AnyRowStart {
+struct AnyAlignment {
   static constexpr int alignment = 0;
   static constexpr Evict evict = Evict::as_usual;
 };
@@ -21,20 +21,20 @@ template <class Start, Evict policy> struct Evicting : Start {
   static constexpr Evict evict = policy;
 };
 template <int bytes> struct StartOfRows {
-  using type = RowStart<bytes>;
+  using type = Aligned<bytes>;
 };
 template <> struct StartOfRows<0> {  // half a byte: elements are taken one by one
-  using type = AnyRowStart;
+  using type = AnyAlignment;
 };
 template <int bytes> using StartOf = typename StartOfRows<bytes>::type;
 
 // An extent that tiles need not divide: reads outside give zero, writes outside are dropped.
-struct Ragged {
+struct Predicated {
   int extent;
 };
-TL_DEVICE constexpr Ragged ragged(int extent) { return {extent}; }
+TL_DEVICE constexpr Predicated predicated(int extent) { return {extent}; }
 TL_BOTH constexpr int extent_of(int extent) { return extent; }
-TL_BOTH constexpr int extent_of(Ragged extent) { return extent.extent; }
+TL_BOTH constexpr int extent_of(Predicated extent) { return extent.extent; }
 
 // Bit d is set when flag d is.
 template <bool... flags> TL_BOTH constexpr unsigned bits_of() {
@@ -118,20 +118,20 @@ template <int rank> struct At {
 };
 template <class... I> TL_DEVICE At<sizeof...(I)> at(I... i) { return {{static_cast<int>(i)...}}; }
 
-// A view of a tensor. `ragged_dims` has bit d set when dimension d is guarded. `whole_rows`: rows are contiguous, so a
-// vector that divides the distance of two rows also divides a row.
-template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_rows> struct Tensor {
+// A view of a tensor. `predicated_dims` has bit d set when dimension d is guarded. `whole_rows`: rows are contiguous,
+// so a vector that divides the distance of two rows also divides a row.
+template <class T_, class Start, int rank_, unsigned predicated_dims, bool whole_rows> struct Tensor {
   using type = T_;
   using T = std::remove_const_t<T_>;
   static constexpr int rank = rank_, alignment = Start::alignment, last = rank - 1;
-  static constexpr bool has_whole_rows = whole_rows, guarded = ragged_dims != 0;
+  static constexpr bool has_whole_rows = whole_rows, guarded = predicated_dims != 0;
 
   Pointer<T_> data;
   int64_t stride[rank];
   int extent[rank];
 
-  TL_BOTH static constexpr bool is_ragged(int dim) { return ragged_dims >> dim & 1; }
-  TL_DEVICE bool inside(int dim, int i) const { return !is_ragged(dim) || unsigned(i) < unsigned(extent[dim]); }
+  TL_BOTH static constexpr bool is_predicated(int dim) { return predicated_dims >> dim & 1; }
+  TL_DEVICE bool inside(int dim, int i) const { return !is_predicated(dim) || unsigned(i) < unsigned(extent[dim]); }
 
   // Every row of a tile at these indices starts at a multiple of `bytes`. The parts are tested one by one, so that what
   // does not change in a loop is tested once.
@@ -144,7 +144,7 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   }
   // The same view, with rows known to start at a multiple of `bytes`.
   template <int bytes> TL_DEVICE auto with_row_start() const {
-    Tensor<T_, Evicting<StartOf<bytes>, Start::evict>, rank, ragged_dims, whole_rows> view;
+    Tensor<T_, Evicting<StartOf<bytes>, Start::evict>, rank, predicated_dims, whole_rows> view;
     view.data = data;
     TL_UNROLL
     for (int d = 0; d < rank; ++d) view.stride[d] = stride[d], view.extent[d] = extent[d];
@@ -153,7 +153,7 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
 
   // The same view, of which caches should give up what is loaded before other lines, or after them.
   template <Evict policy> TL_DEVICE auto evicting() const {
-    Tensor<T_, Evicting<Start, policy>, rank, ragged_dims, whole_rows> view;
+    Tensor<T_, Evicting<Start, policy>, rank, predicated_dims, whole_rows> view;
     view.data = data;
     TL_UNROLL
     for (int d = 0; d < rank; ++d) view.stride[d] = stride[d], view.extent[d] = extent[d];
@@ -180,7 +180,7 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   // The place of an element, of constants, too.
   template <class... I> TL_DEVICE Element<T_> at(I... i) const {
     static_assert(sizeof...(I) == rank, "as many indices as the tensor has dimensions");
-    const int place[rank] = {first_index(i)...};
+    const int place[rank] = {first_of_vector(i)...};
     return {address(place), inside(place)};
   }
   // A(i, tl::all): the rest of the dimensions, fixed at i. A(i, j): one element, which reads zero outside; of a tensor
@@ -189,7 +189,7 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
     static_assert(sizeof...(I) == rank, "as many indices as the tensor has dimensions");
     constexpr unsigned kept = bits_of<std::is_same<I, All>::value...>();
     constexpr int n = (packet_size<I> + ...), c = (repeats<I> * ...);
-    const int at[rank] = {first_index(i)...};
+    const int at[rank] = {first_of_vector(i)...};
     if constexpr (kept != 0)
       return view<kept>(at);
     else if constexpr (c > 1)
@@ -212,7 +212,7 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
     for (int d = 0; d < last; ++d) rows_inside = rows_inside && inside(d, at[d]);
     // Single elements may have gaps between them.
     const bool vector = width > bytes_of<T>(1) && (alignment != 0 || aligned(at, width));
-    using Elements = InGlobal<T_, n, width, is_ragged(last), whole, Start::evict>;
+    using Elements = InGlobal<T_, n, width, is_predicated(last), whole, Start::evict>;
     const Elements elements{p, stride[last], at[last], extent[last], rows_inside, vector};
     if constexpr (std::is_const<T_>::value)
       return elements.load();
@@ -229,7 +229,7 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
 
   // The dimensions whose bit is set in `kept`; the others are fixed. A fixed index outside makes the view empty.
   template <unsigned kept> TL_DEVICE auto view(const int (&at)[rank]) const {
-    constexpr bool may_be_empty = (ragged_dims & ~kept) != 0, keeps_last = kept >> last & 1;
+    constexpr bool may_be_empty = (predicated_dims & ~kept) != 0, keeps_last = kept >> last & 1;
     constexpr unsigned kept_ragged = compacted(kept) | (may_be_empty ? 1 : 0);
     using RowsStart = std::conditional_t<keeps_last, Start, StartOf<bytes_of<T>(1)>>;
     // Without a neighbouring row, the view cannot tell at run time whether a vector divides the rows.
@@ -255,7 +255,7 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
     unsigned result = 0;
     int to = 0;
     for (int d = 0; d < rank; ++d)
-      if (kept >> d & 1) result |= (is_ragged(d) ? 1u : 0u) << to++;
+      if (kept >> d & 1) result |= (is_predicated(d) ? 1u : 0u) << to++;
     return result;
   }
 
@@ -266,10 +266,10 @@ template <class T_, class Start, int rank_, unsigned ragged_dims, bool whole_row
   }
 };
 
-// The same view of what lies before `end` along a dimension: the rest is outside. Who: any thread.
-template <int dim, class T, class Start, int rank, unsigned ragged_dims, bool whole_rows>
-TL_DEVICE auto up_to(const Tensor<T, Start, rank, ragged_dims, whole_rows>& tensor, int end) {
-  Tensor<T, Start, rank, ragged_dims | 1u << dim, whole_rows && dim != rank - 1> view;
+// The same view of what lies before `end` along a dimension: the rest is outside. Called by: any thread.
+template <int dim, class T, class Start, int rank, unsigned predicated_dims, bool whole_rows>
+TL_DEVICE auto up_to(const Tensor<T, Start, rank, predicated_dims, whole_rows>& tensor, int end) {
+  Tensor<T, Start, rank, predicated_dims | 1u << dim, whole_rows && dim != rank - 1> view;
   view.data = tensor.data;
   TL_UNROLL
   for (int d = 0; d < rank; ++d) view.stride[d] = tensor.stride[d], view.extent[d] = tensor.extent[d];
@@ -310,7 +310,7 @@ template <class View> struct Place {
     bool result = true;
     TL_UNROLL
     for (int d = 0; d < rank; ++d)
-      if (View::is_ragged(d)) result = result && offset[d] >= 0 && offset[d] <= view.extent[d] - extents[d];
+      if (View::is_predicated(d)) result = result && offset[d] >= 0 && offset[d] <= view.extent[d] - extents[d];
     return result;
   }
   template <class... I> TL_DEVICE auto address(I... i) const {
@@ -343,10 +343,10 @@ template <int n> struct Strides {
 // The distance of neighbours along each dimension, in elements.
 template <class... S> TL_BOTH Strides<sizeof...(S)> strides(S... stride) { return {{static_cast<int64_t>(stride)...}}; }
 
-// A row-major tensor without gaps. An extent is a number, when tiles cover it exactly, or tl::ragged(n).
+// A row-major tensor without gaps. An extent is a number, when tiles cover it exactly, or tl::predicated(n).
 template <class Start, class T, class... Extents> TL_DEVICE auto tensor(T* data, Extents... extents) {
   constexpr int rank = sizeof...(Extents);
-  Tensor<ElementIn<T>, Start, rank, bits_of<std::is_same<Extents, Ragged>::value...>(), (rank > 1)> view{
+  Tensor<ElementIn<T>, Start, rank, bits_of<std::is_same<Extents, Predicated>::value...>(), (rank > 1)> view{
       first_element(data), {}, {extent_of(extents)...}};
   int64_t stride = 1;
   TL_UNROLL
@@ -361,7 +361,7 @@ template <class Start, class T, class... Extents> TL_DEVICE auto tensor(T* data,
 template <class Start, class T, int rank, class... Extents>
 TL_DEVICE auto strided_tensor(T* data, Strides<rank> strides, Extents... extents) {
   static_assert(sizeof...(Extents) == rank, "a stride for each extent");
-  Tensor<ElementIn<T>, Start, rank, bits_of<std::is_same<Extents, Ragged>::value...>(), false> view{
+  Tensor<ElementIn<T>, Start, rank, bits_of<std::is_same<Extents, Predicated>::value...>(), false> view{
       first_element(data), {}, {extent_of(extents)...}};
   TL_UNROLL
   for (int d = 0; d < rank; ++d) view.stride[d] = strides.stride[d];

@@ -5,7 +5,7 @@
 namespace tl {
 
 // to(j, i) = from(i, j), converted; the tiles do not overlap. Neighbouring threads read neighbouring columns of a row
-// and write chunks of neighbouring rows. Who: `threads` threads of the block, from thread 0 on. Orders nothing:
+// and write chunks of neighbouring rows. Called by: `threads` threads of the block, from thread 0 on. Orders nothing:
 // tl::sync_threads comes before it, and after it before others read `to`.
 template <int threads, class From, class To>
 TL_DEVICE std::enable_if_t<is_shared_tile<From> && is_shared_tile<To>> transpose(const From& from, To& to) {

@@ -4,8 +4,8 @@
 
 namespace tl {
 
-// Whether any element of a shared tile is not zero: each warp reads it all and votes. Who: whole warps, any of them.
-// Reads shared memory without a barrier.
+// Whether any element of a shared tile is not zero: each warp reads it all and votes. Called by: whole warps, any of
+// them. Reads shared memory without a barrier.
 template <class Tile> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>, bool> any_of(const Tile& tile) {
   bool found = false;
   TL_UNROLL_LITTLE
@@ -28,15 +28,17 @@ template <class Tile> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>, bool> all
   }
   return ballot(missing) == 0;
 }
-// Whether two fragments of one layout differ in any element that the warp holds, or are infinite there. Who: whole
-// warps.
-template <class T, class Layout> TL_DEVICE bool differ(const Fragment<T, Layout>& a, const Fragment<T, Layout>& b) {
+// Whether two fragments of one layout differ in any element that the warp holds, or are infinite there. Called by:
+// whole warps.
+template <class T, class Layout>
+TL_DEVICE bool any_changed(const Fragment<T, Layout>& a, const Fragment<T, Layout>& b) {
   bool found = false;
   TL_UNROLL
   for (int r = 0; r < Layout::registers; ++r) found = found || a.reg[r] != b.reg[r] || abs(a.reg[r]) == infinity<T>;
   return ballot(found) != 0;
 }
-// Whether `here` holds in any thread of the block, of `warps` warps. Contains barriers. Who: every thread of the block.
+// Whether `here` holds in any thread of the block, of `warps` warps. Contains barriers. Called by: every thread of the
+// block.
 template <int warps> TL_DEVICE bool any_of_block(bool here, ReduceWorkspace<int, 1, warps>& workspace) {
   const int in_warp = ballot(here) != 0;
   sync_threads();  // nobody reads the workspace of an earlier vote any more

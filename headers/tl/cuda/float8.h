@@ -42,7 +42,7 @@ struct Float8Instructions {
           : "=r"(low), "=r"(high)
           : "r"(four));
   }
-  // d += a * b; fragments as those of int8. Who: every lane of the warp.
+  // d += a * b; fragments as those of int8. Called by: every lane of the warp.
   // [PTX ISA, "Matrix Fragments for mma.m16n8k32"]
   static TL_DEVICE void mma_m16n8k32(float* d, const uint32_t* a, const uint32_t* b, bool is_e4m3) {
     if (is_e4m3)

@@ -10,7 +10,7 @@
 namespace tl {
 
 // Waits for all threads of the grid; what they wrote to global memory before it is visible after it.
-// Who: every thread of the grid, in a launch by tl::launch_together.
+// Called by: every thread of the grid, in a launch by tl::launch_cooperative.
 // [CUDA C++ Programming Guide, "Cooperative Groups", "Grid Synchronization"]
 TL_DEVICE void sync_grid() { cooperative_groups::this_grid().sync(); }
 

@@ -1,4 +1,4 @@
-// mma.sync: d += a * b on the registers of a warp. Who: every lane of the warp.
+// mma.sync: d += a * b on the registers of a warp. Called by: every lane of the warp.
 // Lane l = 4 * g + t holds, of A (16 x k): rows g and g + 8; of B (k x 8): column g; of D (16 x 8): rows g and g + 8,
 // columns 2t and 2t + 1. Registers, in CuTe's notation (thread, value) -> (row, column):
 //   A, 16 bit: (T32,V8) -> (M16,K16)  ((4,8),(2,2,2)):((32,1),(16,8,128))

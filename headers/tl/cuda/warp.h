@@ -1,4 +1,4 @@
-// Warp collectives. Who: every lane of the warp, or all that `lanes` has bits for, at the same call. None of them
+// Warp collectives. Called by: every lane of the warp, or all that `lanes` has bits for, at the same call. None of them
 // orders memory.
 #pragma once
 #include "../standard.h"

@@ -33,7 +33,7 @@ constexpr bool has_loads_to_shared = false;
 // Starts to copy the 16 bytes at start + offset, or zeros where they are not among the first `bytes`, to
 // lds[place + lane], past the registers. All but `offset` is the same in all lanes. The bytes are there once
 // wait_vector_memory has counted this load; the compiler does not know of it, so that it waits for nothing by itself.
-// Who: every lane of the wave. [AMD CDNA4 ISA, "Memory Buffer Load to LDS": M0, 128 bits; "Manually Inserted Wait
+// Called by: every lane of the wave. [AMD CDNA4 ISA, "Memory Buffer Load to LDS": M0, 128 bits; "Manually Inserted Wait
 // States": one between the write of M0 and its use]
 #if defined(__gfx950__)
 template <class Bits>

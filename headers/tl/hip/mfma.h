@@ -1,4 +1,4 @@
-// Matrix cores. Who: every lane of the wave, at the same call.
+// Matrix cores. Called by: every lane of the wave, at the same call.
 // [AMD Instinct MI200, MI300 and CDNA4 ISA, "Matrix Arithmetic Instructions"; clang, "AMDGPU builtins"]
 #pragma once
 #include "../common/base.h"
@@ -26,7 +26,7 @@ constexpr int mfma_bytes_16bit = 8, mfma_bytes_8bit = 8, mfma_items_float8 = 8;
 
 }  // namespace hip
 
-// From here on waves of a higher priority, 0 to 3, go first on their SIMD. Who: every wave for itself. Moves of
+// From here on waves of a higher priority, 0 to 3, go first on their SIMD. Called by: every wave for itself. Moves of
 // instructions end here. [AMD Instinct MI300 ISA, "S_SETPRIO"]
 template <int priority> TL_DEVICE void set_wave_priority() {
   static_assert(priority >= 0 && priority <= 3, "a wave's priority is 0 to 3");
@@ -35,7 +35,7 @@ template <int priority> TL_DEVICE void set_wave_priority() {
 
 // Every 16 lanes read 8 bytes each of rows of 16 elements: of 2 bytes lane l four of row l / 4, from column 4 * (l % 4)
 // on; of 1 byte eight of row l / 2. Lane l receives column l of the four or eight rows. The address is a multiple of 8
-// in shared memory. Who: every lane of the wave. [AMD CDNA4 ISA, "DS_READ_B64_TR_B16", "DS_READ_B64_TR_B8"]
+// in shared memory. Called by: every lane of the wave. [AMD CDNA4 ISA, "DS_READ_B64_TR_B16", "DS_READ_B64_TR_B8"]
 #if defined(__gfx950__)
 template <class T> constexpr bool has_transposing_reads = sizeof(T) <= 2 && !is_packed<T>;
 template <class T> TL_DEVICE auto load_transposed(const T* from) {
@@ -54,7 +54,8 @@ template <class T> TL_DEVICE Vec<T, 8 / sizeof(T)> load_transposed(const T*) {
 }
 #endif
 
-// Who: any thread. As many bytes of shared memory as one access has, at a multiple of them, straight to registers.
+// Called by: any thread. As many bytes of shared memory as one access has, at a multiple of them, straight to
+// registers.
 template <int bytes> TL_DEVICE void load_bits_to(void* to, const void* from) {
   __builtin_memcpy(to, __builtin_assume_aligned(from, bytes), bytes);
 }

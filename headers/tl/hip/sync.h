@@ -5,7 +5,7 @@
 namespace tl {
 
 // Waits for all threads of the block; what they wrote to shared and global memory before it is visible after it.
-// Who: every thread of the block. [LLVM, "User Guide for AMDGPU Backend": memory model gfx942]
+// Called by: every thread of the block. [LLVM, "User Guide for AMDGPU Backend": memory model gfx942]
 TL_DEVICE void sync_threads() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
   __builtin_amdgcn_s_barrier();
@@ -21,7 +21,7 @@ template <class Predicate> TL_DEVICE int all_of_block(Predicate here) { return c
 
 TL_DEVICE void sync_block() { sync_threads(); }
 
-// Orders memory among the lanes of a wave, which run in step. Who: every lane of the wave.
+// Orders memory among the lanes of a wave, which run in step. Called by: every lane of the wave.
 TL_DEVICE void sync_warp() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
   __builtin_amdgcn_wave_barrier();

@@ -1,4 +1,4 @@
-// Wave collectives. Who: every lane of the wave, at the same call. None of them orders memory.
+// Wave collectives. Called by: every lane of the wave, at the same call. None of them orders memory.
 #pragma once
 #include "../threads.h"
 #include "memory.h"

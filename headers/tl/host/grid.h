@@ -6,7 +6,7 @@
 
 namespace tl {
 
-// Who: every thread of the grid, in a launch by tl::launch_together.
+// Called by: every thread of the grid, in a launch by tl::launch_cooperative.
 TL_DEVICE void sync_grid() {
   sync_block();
   tl_engine_sync_grid();

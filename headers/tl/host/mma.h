@@ -1,4 +1,4 @@
-// mma.sync: d += a * b on the registers of a warp. Who: every lane.  [PTX ISA, Matrix fragments for mma.m16n8k*]
+// mma.sync: d += a * b on the registers of a warp. Called by: every lane.  [PTX ISA, Matrix fragments for mma.m16n8k*]
 // The engine adds the products to d in ascending k, in float without fused rounding of pairs; a tensor core's order
 // and rounding differ, so only integer-valued data is equal to the bit.
 #pragma once

@@ -5,7 +5,7 @@
 
 namespace tl {
 
-// Who: every thread of the block.
+// Called by: every thread of the block.
 TL_DEVICE void sync_block() { tl_engine_sync_threads(); }
 // A barrier of the block that tells in how many threads the predicate holds, or whether it does in any, or in all.
 TL_DEVICE int count_of_block(bool predicate) { return tl_engine_sync_threads_count(predicate); }
@@ -21,11 +21,11 @@ TL_DEVICE void sync_threads() { barrier_sync(15 - group(), group_threads()); }
 #else
 TL_DEVICE void sync_threads() { sync_block(); }
 #endif
-// Who: every lane of the warp, or those of `lanes`.
+// Called by: every lane of the warp, or those of `lanes`.
 TL_DEVICE void sync_warp(uint64_t lanes = ~uint64_t(0)) { tl_engine_sync_warp(lanes); }
 // Kernels start one after the other here: they are done, and later ones start when this one is.
-TL_DEVICE void wait_for_earlier_kernels() {}
-TL_DEVICE void let_later_kernels_start() {}
+TL_DEVICE void griddepcontrol_wait() {}
+TL_DEVICE void griddepcontrol_launch_dependents() {}
 
 }  // namespace tl
 

@@ -215,7 +215,7 @@ class Values:
                 return np.unpackbits(bits[:, None].view(np.uint8), axis=1).sum(axis=1, dtype=np.int64)
             case "if_then_else":
                 return self._select(expr, mask)
-            case "dot_4":  # T.dp4a
+            case "dp4a":  # T.dp4a
                 factors = [np.stack(list(self.elements(arg, mask))).astype(np.int32) for arg in args]
                 return np.asarray(np.prod(factors, axis=0).sum(axis=0))
             case "thread" if self.thread is not None:

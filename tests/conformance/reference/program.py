@@ -53,7 +53,7 @@ from tile2cu.core.program import (
 _ONE = np.ones(1, bool)
 # One statement after the other, all threads side by side: what orders them has nothing left to do.
 _ORDER = "sync_warp mbarrier_expect fence_async_proxy cp_async_commit cp_async_wait"
-_NOTHING = frozenset((*_ORDER.split(), "wait_for_earlier_kernels", "let_later_kernels_start"))
+_NOTHING = frozenset((*_ORDER.split(), "griddepcontrol_wait", "griddepcontrol_launch_dependents"))
 _ARRIVALS = frozenset(("mbarrier_arrive", "mbarrier_arrive_expect", "cp_async_arrive"))
 _WAITS = frozenset(("mbarrier_wait", "barrier_sync"))
 

@@ -49,7 +49,7 @@ template <Fault fault> __device__ __forceinline__ int exchange(Shared& s, int ra
   return tl::in_block(s.numbers, other)[tl::thread()];  // @exchange
 }
 
-template <Fault fault> __device__ __forceinline__ void hand_over(Shared& s, int rank) {
+template <Fault fault> __device__ __forceinline__ void store_fragment(Shared& s, int rank) {
   for (int i = tl::thread(); i < 16 * 64; i += threads)
     s.mine(i / 64, i % 64) = tl::half(float(i % 50 + rank));  // @mine
   if (fault == copied_without_fence) {
@@ -71,8 +71,8 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads)
     kernel(const __grid_constant__ tl::TensorMap map, tl::half* loaded, tl::half* handed, int* numbers) {
   auto& s = tl::shared<Shared>();
   const int rank = tl::block_rank();
-  tl::mbarrier_start(s.there, {threads});  // @initialised
-  tl::mbarrier_start(s.handed, {1});
+  tl::mbarrier_init_all(s.there, {threads});  // @initialised
+  tl::mbarrier_init_all(s.handed, {1});
   if (fault == initialised_for_the_block)
     tl::sync_block();
   else
@@ -98,7 +98,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads)
     if (fault != overwritten_while_read) tl::sync_cluster();                           // @turn
   }
 
-  hand_over<fault>(s, rank);
+  store_fragment<fault>(s, rank);
   if (fault != copied_to_an_ended_block) {
     for (int i = tl::thread(); i < 16 * 64; i += threads) handed[blockIdx.x * 16 * 64 + i] = s.theirs(i / 64, i % 64);
   }

@@ -72,11 +72,11 @@ __global__ void __launch_bounds__(256, 1) kernel(const __grid_constant__ tl::Ten
   if (fault != init_without_barrier) tl::sync_threads();
 
   if (tl::warp() >= 4) {
-    tl::give_registers<40>();
+    tl::warpgroup_reg_dealloc<40>();
     if (tl::thread() == 128) produce<fault>(s, A, B, m0, n0, turns);
     return;
   }
-  tl::take_registers<232>();
+  tl::warpgroup_reg_alloc<232>();
   float acc[64];
   multiply<fault>(s, acc, turns);
 #pragma unroll

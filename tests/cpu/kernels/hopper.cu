@@ -63,7 +63,7 @@ template <Fault fault>
 __global__ void kernel(const tl::half* A_data, const __grid_constant__ tl::TensorMap B_map,
                        const __grid_constant__ tl::TensorMap C_map) {
   auto& s = tl::shared<Shared>();
-  const auto A = tl::tensor<tl::RowStart<16>>(A_data, 64, 64);
+  const auto A = tl::tensor<tl::Aligned<16>>(A_data, 64, 64);
   auto load = [&](int turn, tl::Barrier& full) {
     tl::tma_load(B_map, tl::at(turn * 64, 0), half_of(s.B[turn % stages], 0), full);       // @load_upper
     tl::tma_load(B_map, tl::at(turn * 64 + 32, 0), half_of(s.B[turn % stages], 1), full);  // @load_lower

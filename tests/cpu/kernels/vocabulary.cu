@@ -10,8 +10,8 @@ using Layout = tl::MmaAccumulator<64, 64, tl::Warps<4, 1>>;
 
 // Out = In * In^T.
 template <bool synchronised> __global__ void __launch_bounds__(128) square(const tl::half* in, float* out) {
-  const auto In = tl::tensor<tl::RowStart<16>>(in, 64, 64);
-  const auto Out = tl::tensor<tl::RowStart<16>>(out, 64, 64);
+  const auto In = tl::tensor<tl::Aligned<16>>(in, 64, 64);
+  const auto Out = tl::tensor<tl::Aligned<16>>(out, 64, 64);
   auto& tile = tl::shared<Shared>().tile;
   tl::Fragment<float, Layout> C;
   tl::clear(C);

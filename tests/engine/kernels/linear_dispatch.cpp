@@ -4,7 +4,7 @@
 //
 // Launches one of linear_few_rows, linear_hopper, linear_any: the first in this order that is for the call and
 // supports it.
-// What a kernel computes and asks of its arguments stands in its own header.
+// Each kernel's own header documents what it computes and requires of its arguments.
 #include "linear_dispatch.h"
 
 #include "linear_few_rows.h"

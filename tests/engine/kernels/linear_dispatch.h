@@ -10,19 +10,19 @@ extern "C" {
 //
 // Launches one of linear_few_rows, linear_hopper, linear_any: the first in this order that is for the call and
 // supports it.
-// What a kernel computes and asks of its arguments stands in its own header.
+// Each kernel's own header documents what it computes and requires of its arguments.
 //
-// Starts one kernel on `stream`, a cudaStream_t of the current device, and returns: TL_OK says that it was accepted.
+// Launches one kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
 tl_status linear(const void* X, const void* W, void* Y, int M, int K, int N, void* workspace, size_t workspace_bytes,
                  void* stream);
 
 // How many bytes a call like this needs as `workspace`, whichever kernel is chosen.
 size_t linear_workspace_size(int M, int K, int N);
 
-// What a call like this answers on a device, given by its ordinal or as TL_CURRENT_DEVICE: TL_OK, or why it is refused.
+// Whether such a call is supported on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
 tl_status linear_supports(int M, int K, int N, int device);
 
-// The name of the entry that such a call would launch; empty when it is refused.
+// The name of the entry that such a call would launch; empty when it is not supported.
 const char* linear_choice(int M, int K, int N, int device);
 
 #ifdef __cplusplus

@@ -28,14 +28,14 @@ struct Shared {
 // of acc_s and acc_s_cast, which is operand A of the second product
 using acc_s_layout = tl::WgmmaAccumulator<block_M, block_N, 2>;
 using acc_o_layout = tl::WgmmaAccumulator<block_M, dim, 2>;
-using scores_max_layout = tl::RowsOf<acc_s_layout>;
+using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     kernel(const tl::half* __restrict__ Q_data, const __grid_constant__ tl::TensorMap K_map,
            const __grid_constant__ tl::TensorMap V_map, tl::half* __restrict__ Output_data, int batch, int seq_len,
            int heads) {
-  const auto Q = tl::tensor<tl::RowStart<16>>(Q_data, batch, tl::ragged(seq_len), heads, dim);
-  const auto Output = tl::tensor<tl::RowStart<16>>(Output_data, batch, tl::ragged(seq_len), heads, dim);
+  const auto Q = tl::tensor<tl::Aligned<16>>(Q_data, batch, tl::predicated(seq_len), heads, dim);
+  const auto Output = tl::tensor<tl::Aligned<16>>(Output_data, batch, tl::predicated(seq_len), heads, dim);
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;

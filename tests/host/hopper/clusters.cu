@@ -29,7 +29,7 @@ template <int blocks> struct Meeting {
 template <int blocks>
 __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(threads) meeting(const int* in, int* out, int turns) {
   auto& shared = tl::shared<Meeting<blocks>>();
-  tl::mbarrier_start(shared.there, {blocks * threads});
+  tl::mbarrier_init_all(shared.there, {blocks * threads});
   tl::sync_cluster();
   const int rank = tl::block_rank(), cluster = blockIdx.x / blocks;
   for (int turn = 0; turn < turns; ++turn) {
@@ -54,7 +54,7 @@ template <unsigned mask, int blocks, class Tile>
 __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(threads)
     loads(const __grid_constant__ tl::TensorMap map, typename Tile::type* out, int turns) {
   auto& shared = tl::shared<Loads<Tile>>();
-  tl::mbarrier_start(shared.there, {threads, threads});
+  tl::mbarrier_init_all(shared.there, {threads, threads});
   tl::sync_cluster();
   for (int turn = 0; turn < turns; ++turn) {
     const int slot = turn % 2;
@@ -84,7 +84,7 @@ template <unsigned mask, int blocks, class Tile>
 __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(threads)
     waited(const __grid_constant__ tl::TensorMap map, typename Tile::type* out, int turns) {
   auto& shared = tl::shared<Waited<Tile>>();
-  tl::mbarrier_start(shared.there, {threads});
+  tl::mbarrier_init_all(shared.there, {threads});
   tl::sync_cluster();
   for (int turn = 0; turn < turns; ++turn) {
     tl::copy_to_blocks(map, tl::at(turn * Tile::rows - 3, int(blockIdx.x) * Tile::cols), shared.tile, shared.there[0],
@@ -112,7 +112,7 @@ template <int blocks, int rows, int cols, class Tile>
 __global__ void __cluster_dims__(blocks, 1, 1) __launch_bounds__(threads) handed(typename Tile::type* out, int turns) {
   using T = typename Tile::type;
   auto& shared = tl::shared<Handed<Tile>>();
-  tl::mbarrier_start(shared.there, {1});
+  tl::mbarrier_init_all(shared.there, {1});
   for (int i = tl::thread(); i < Tile::rows * Tile::cols; i += threads)
     shared.theirs(i / Tile::cols, i % Tile::cols) = T(-1.0f);
   const int next = (tl::block_rank() + 1) % blocks;

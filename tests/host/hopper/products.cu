@@ -51,9 +51,9 @@ __global__ void __launch_bounds__(Case::threads, 1)
   auto& shared = tl::shared<typename Case::Shared>();
   using TileA = typename Case::A;
   using TileB = typename Case::B;
-  const auto A = tl::tensor<tl::RowStart<16>>(A_data, TileA::rows, TileA::cols);
-  const auto B = tl::tensor<tl::RowStart<16>>(B_data, TileB::rows, TileB::cols);
-  const auto C = tl::tensor<tl::RowStart<16>>(C_data, M, N);
+  const auto A = tl::tensor<tl::Aligned<16>>(A_data, TileA::rows, TileA::cols);
+  const auto B = tl::tensor<tl::Aligned<16>>(B_data, TileB::rows, TileB::cols);
+  const auto C = tl::tensor<tl::Aligned<16>>(C_data, M, N);
   tl::copy<threads>(A.tile(0, 0), shared.A_shared);
   tl::copy<threads>(B.tile(0, 0), shared.B_shared);
   tl::sync_consumers<threads>();

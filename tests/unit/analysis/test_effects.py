@@ -136,12 +136,12 @@ def test_calls_that_synchronise_order(name: str) -> None:
     assert effects(Effect(call=Call(INT32, name, ()), span=AT)).orders & set(Order)
 
 
-VALUES = frozenset(("dot_4", "block_rank", "first_set", "nth_set", "popcount"))  # calls that only give one
+VALUES = frozenset(("dp4a", "block_rank", "first_set", "nth_set", "popcount"))  # calls that only give one
 
 
 def test_every_call_with_an_effect_that_is_printed_is_in_the_table() -> None:
     names = {name.partition("<")[0] for name in _OWN_TYPES} - VALUES
-    assert {"mbarrier_arrive", "cp_async", "cp_async_commit", "fence_async_proxy", "stores_are_done"} <= names
+    assert {"mbarrier_arrive", "cp_async", "cp_async_commit", "fence_async_proxy", "block_tma_store_wait"} <= names
     for name in names:
         found = effects(Effect(call=Call(INT32, name, ()), span=AT))
         assert USER_STATE not in found.scalars_written, f"{name} is not in the table of effects"

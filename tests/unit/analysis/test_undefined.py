@@ -50,6 +50,4 @@ def test_the_text_says_so() -> None:
     """
     program = small_program(statements, PARAMS)
     (text,) = (text for name, text in emit_program(program, find("cuda:sm_80")).files.items() if name.endswith(".cu"))
-    assert (
-        "// Read before anything is written to it, so that results hang on what was there: squares (line 15)." in text
-    )
+    assert "// Read before it is written, so that results depend on its previous contents: squares (line 15)." in text

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tile2cu.cli import main
+from tile2cu.renamed import RENAMED
 from tile2cu.rules import REWRITES, RULES
 
 GEMM = Path(__file__).resolve().parents[3] / "examples" / "gemm_relu.py"
@@ -157,6 +158,12 @@ def test_every_rule_has_a_page(rule: object, capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize("rewrite", REWRITES)
 def test_every_rewrite_that_a_text_names_has_a_page(rewrite: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert explain(capsys, rewrite).startswith(f"{rewrite}\n{'=' * len(rewrite)}\n\nThe launch ")
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_old_ids_lead_to_the_new_page(old: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert old not in {*(rule.id for rule in RULES), *REWRITES}
+    assert explain(capsys, old).startswith(f"{RENAMED[old]}\n")
 
 
 def test_errors_have_pages_and_other_names_none(capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,8 +63,8 @@ def test_a_barrier_names_all_that_it_shows() -> None:
 
 def test_who_loads_and_who_computes_share_the_arithmetic_of_tiles() -> None:
     text = emit(EXAMPLES / "gemm_persistent.py", target="cuda:sm_90a")["gemm_persistent"].files["gemm_persistent.cu"]
-    assert text.count("const int tile = ") == 1 and text.count("each_work_tile([&](const WorkTile& work) {") == 2
+    assert text.count("const int tile = ") == 1 and text.count("for_each_work_tile([&](const WorkTile& work) {") == 2
     sizes = {"block_M": 128, "block_N": 128, "num_stages": 2, "threads": 256, "dim": 128, "is_causal": True}
     text = emit(EXAMPLES / "attention.py", target="cuda:sm_90a", **sizes)["attention"].files["attention.cu"]
-    assert text.count("tl::longest_first<") == 1 and text.count("WorkTile work;") == 2
+    assert text.count("tl::lpt_order<") == 1 and text.count("WorkTile work;") == 2
     assert "const int num_iterations" not in text

@@ -52,14 +52,15 @@ def test_the_order_of_sums_is_said(tmp_path: Path) -> None:
     """Of each kind of sum that a kernel has; a maximum has no order to speak of."""
     attention = emit(Path(__file__).parents[3] / "examples" / "attention.py")["attention"].files["attention.json"]
     assert json.loads(attention)["numerics"]["order"] == [
-        "MMAs: along k upwards, one mma.m16n8k16.float32.float16 after the other, which adds its own k as it does",
-        "reductions: a thread's own elements upwards, then lanes pair by pair",
+        "MMAs: along k in ascending order, one mma.m16n8k16.float32.float16 after another, "
+        "the hardware's order within each",
+        "reductions: a thread's own elements in ascending order, then lanes pairwise",
     ]
     (tmp_path / "small.py").write_text(
         KERNEL.replace("B[bx, i, 0] = A[bx, i]", "T.atomic_add(B[bx, i, 0], A[bx, i])"), encoding="utf-8"
     )
     added = json.loads(emit(tmp_path / "small.py")["small"].files["small.json"])["numerics"]["order"]
-    assert added == ["atomic additions: in any order, which may change the last bits from run to run"]
+    assert added == ["atomic additions: in any order, so the last bits may differ from run to run"]
 
 
 def test_what_rounds_is_said_wherever_it_stands(tmp_path: Path) -> None:
@@ -77,7 +78,7 @@ def test_what_rounds_is_said_wherever_it_stands(tmp_path: Path) -> None:
     first = next(number for number, line in enumerate(kernel.splitlines(), 1) if "half = " in line)
     assert numerics["rounded"] == [f"half to float16, line {first}", f"B to float16, line {first + 2}"]
     assert numerics["computed"] == [f"B in float16, line {first + 1}"]
-    assert "tl::exp2 is the hardware's approximation. tl::max of NaN" in files["small.h"].replace("\n// ", " ")
+    assert "tl::exp2 is ex2.approx.ftz.f32. tl::max of NaN" in files["small.h"].replace("\n// ", " ")
 
 
 def test_what_the_file_says_of_all_its_kernels_is_in_the_contract(tmp_path: Path) -> None:

@@ -122,8 +122,8 @@ READ = {
     "T.tvm_storage_sync('shared')\nT.tvm_storage_sync('warp')": ["sync", "sync_warp()"],
     "row[0] = T.fast_rcp(A[0, 0])": ["row[0] = (1.0 / A[0, 0])"],
     "T.func_attr({'x': 1})\nT.reads(A[0:4, 0:4])": [],
-    "T.tma_store_arrive()\nT.tma_store_wait(0)": ["close_stores()", "stores_have_read<0>()"],
-    "T.tma_store_wait(2, read=False)": ["stores_are_done<2>()"],
+    "T.tma_store_arrive()\nT.tma_store_wait(0)": ["block_tma_store_commit()", "block_tma_store_wait_read<0>()"],
+    "T.tma_store_wait(2, read=False)": ["block_tma_store_wait<2>()"],
     "T.async_copy(A[bx, 0], S)\nT.ptx_wait_group(0)": [
         "copy A[bx:+block_M, 0:+32] -> S",
         "cp_async_commit()",

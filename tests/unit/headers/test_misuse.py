@@ -23,9 +23,9 @@ void kernel() {
   tl::Fragment<float, Small> x;
   tl::Fragment<float, Wide> y;
   tl::Fragment<float, Other> z;
-  tl::Fragment<float, tl::RowsOf<Small>> row;
-  tl::Fragment<float, tl::RowsOf<Other>> other_row;
-  const auto X = tl::tensor<tl::RowStart<16>>(static_cast<const float*>(nullptr), 64, 64);
+  tl::Fragment<float, tl::Slice<1, Small>> row;
+  tl::Fragment<float, tl::Slice<1, Other>> other_row;
+  const auto X = tl::tensor<tl::Aligned<16>>(static_cast<const float*>(nullptr), 64, 64);
   tl::clear(x), tl::clear(y), tl::clear(z), tl::clear(row), tl::clear(other_row);
   (void)s, (void)X;
 """
@@ -53,7 +53,7 @@ MISUSES = [
     ("tl::rows<65>(s.square, 0);", "a part of the tile"),
     ("tl::reduce_max<1>(x, other_row);", "the result holds one value a row"),
     ("tl::reduce_sum<0>(z, other_row);", "the result holds one value a row (dim 1) or a column (dim 0)"),
-    ("tl::Fragment<float, tl::ColsOf<Other>> c; tl::reduce_sum<0>(z, c);", "a tl::ReduceWorkspace is needed"),
+    ("tl::Fragment<float, tl::Slice<0, Other>> c; tl::reduce_sum<0>(z, c);", "a tl::ReduceWorkspace is needed"),
     ("tl::copy_async<128>(X.tile(0, 0), s.square);", "an asynchronous copy does not convert"),
     ("tl::Fragment<float, tl::MmaAccumulator<72, 64, tl::Warps<4, 1>>> bad;", "a warp owns rows in sixteens"),
     ("tl::SharedTile<tl::half, 8, 24, tl::Swizzle128B> bad; (void)bad;", "a row is a whole number of swizzle spans"),

@@ -11,12 +11,10 @@ VOCABULARIES = ("styles/tl/vocabulary.py", "styles/cute/vocabulary.py")
 REMAINING = {
     "core/decisions.py": 1,
     "core/dtype.py": 11,
-    "core/layout.py": 3,
     "emitter/contract.py": 3,
     "emitter/host.py": 10,
     "emitter/manifest.py": 1,
     "emitter/tma.py": 4,
-    "emitter/words.py": 1,
     "explain.py": 3,
     "rules/layout/gemm.py": 1,
     "rules/select.py": 2,

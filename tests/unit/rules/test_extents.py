@@ -42,4 +42,4 @@ def test_accesses_of_128_bits(columns: int, threads: int) -> None:
         assert int(lanes) >= 8, "neighbours read 128 bytes side by side"
         assert int(rows) * int(lanes) > 0.8 * threads, "few threads are idle"
     assert re.search(r"tl::parallel(_once)?<8>", source)
-    assert "tl::tensor<tl::RowStart<16>>" in source
+    assert "tl::tensor<tl::Aligned<16>>" in source

@@ -28,21 +28,21 @@ CYCLES = {
     # Room for operands in registers and for second stages is what a persistent kernel leaves, which is one only where
     # an operand is in registers.
     Phase.PIPELINE: {
-        ("pipeline.gemm.held-operand", "schedule.grid.persistent", "pipeline.loop.product-in-flight"),
+        ("pipeline.gemm.register-operand", "schedule.grid.persistent", "pipeline.loop.mma-in-flight"),
     },
 }
 # Rules that read what they state themselves, and are asked until they state nothing new.
 REPEATED = {
     "launch.hopper.producer-warp",
     "layout.loop.flat",
-    "storage.shared.one-after-another",
+    "storage.shared.aliasing",
     "epilogue.copy.tma-store",
 }
 # Rules that read what a later phase decides as well: they do not see that.
 EARLY = {
-    ("vector.tensor.row-start", TMA_IF),  # of TMA stores: these ask for their rows by themselves
-    ("pipeline.gemm.held-operand", ALIASING),  # both size shared memory before any of it is reused
-    ("pipeline.loop.product-in-flight", ALIASING),
+    ("vector.tensor.alignment", TMA_IF),  # of TMA stores: these ask for their rows by themselves
+    ("pipeline.gemm.register-operand", ALIASING),  # both size shared memory before any of it is reused
+    ("pipeline.loop.mma-in-flight", ALIASING),
 }
 
 

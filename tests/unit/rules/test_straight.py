@@ -45,5 +45,5 @@ def test_copies_through_shared_memory(statements: tuple[str, ...], columns: int,
     text = _KERNEL.format(statements="\n".join(" " * 12 + line for line in statements))
     path, target = Path("small.py"), find("cuda:sm_90a")
     (emitted,) = emit_text(path, kernel=None, target=target, bindings={"N": columns}, text=text)
-    assert emitted.files["small.cu"].count("[rewrite.copy.straight]") == straight
+    assert emitted.files["small.cu"].count("[rewrite.copy.forwarded]") == straight
     assert ("struct Shared" in emitted.files["small.cu"]) == (straight != 2 and statements != (*_LOAD, *_ONCE))

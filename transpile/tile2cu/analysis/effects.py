@@ -12,12 +12,12 @@ from typing import cast
 
 from tile2cu.analysis.regions import Box, Extent, over, without
 from tile2cu.analysis.sync_calls import (
-    CLOSE_STORES,
     START_KERNELS,
-    STORES_ARE_DONE,
-    STORES_HAVE_READ,
     SYNC_CLUSTER,
     SYNC_GRID,
+    TMA_STORE_COMMIT,
+    TMA_STORE_WAIT,
+    TMA_STORE_WAIT_READ,
     WAIT_FOR_KERNELS,
 )
 from tile2cu.core.dtype import INT32
@@ -190,15 +190,15 @@ _AWAITS = {
     "mbarrier_wait": Mechanism.MBARRIER,
     "mbarrier_wait_cluster": Mechanism.MBARRIER,
     "barrier_sync": Mechanism.CP_ASYNC,
-    STORES_HAVE_READ: Mechanism.BULK_STORE,
-    STORES_ARE_DONE: Mechanism.BULK_STORE,
+    TMA_STORE_WAIT_READ: Mechanism.BULK_STORE,
+    TMA_STORE_WAIT: Mechanism.BULK_STORE,
 }
 _STARTS = {
     "cp_async": Mechanism.CP_ASYNC,
     "cp_async_commit": Mechanism.CP_ASYNC,
     "mbarrier_expect": Mechanism.MBARRIER,
     "mbarrier_arrive_expect": Mechanism.MBARRIER,
-    CLOSE_STORES: Mechanism.BULK_STORE,
+    TMA_STORE_COMMIT: Mechanism.BULK_STORE,
 }
 
 

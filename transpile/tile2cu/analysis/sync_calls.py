@@ -3,12 +3,16 @@
 from tile2cu.core.program import Effect, Stmt, walk_stmts
 
 SYNC_GRID = "sync_grid"
-WAIT_FOR_KERNELS = "wait_for_earlier_kernels"  # T.pdl_sync
-START_KERNELS = "let_later_kernels_start"  # T.pdl_trigger
+WAIT_FOR_KERNELS = "griddepcontrol_wait"  # T.pdl_sync
+START_KERNELS = "griddepcontrol_launch_dependents"  # T.pdl_trigger
 SYNC_CLUSTER = "sync_cluster"
 
 # Calls about the groups of stores that T.tma_copy begins; headers/tl/common/sm90/tma_copy.h has the functions.
-CLOSE_STORES, STORES_HAVE_READ, STORES_ARE_DONE = "close_stores", "stores_have_read", "stores_are_done"
+TMA_STORE_COMMIT, TMA_STORE_WAIT_READ, TMA_STORE_WAIT = (
+    "block_tma_store_commit",
+    "block_tma_store_wait_read",
+    "block_tma_store_wait",
+)
 
 
 def is_grid_barrier(stmt: Stmt) -> bool:
@@ -38,4 +42,4 @@ def starts_early(body: tuple[Stmt, ...]) -> bool:
 
 def awaits_stores(stmt: Stmt) -> bool:
     """Whether it is T.tma_store_wait."""
-    return isinstance(stmt, Effect) and stmt.call.function.startswith((STORES_HAVE_READ, STORES_ARE_DONE))
+    return isinstance(stmt, Effect) and stmt.call.function.startswith((TMA_STORE_WAIT_READ, TMA_STORE_WAIT))

@@ -45,7 +45,9 @@ def _kernels(options: argparse.Namespace) -> str:
 def _page(name: str) -> str:
     from tile2cu.core.codes import CODES
     from tile2cu.explain import find_rule, rewrite_page, rule_ids, rule_page
+    from tile2cu.renamed import RENAMED
 
+    name = RENAMED.get(name, name)
     if (rule := find_rule(name)) is not None:
         return rule_page(rule)
     if (page := rewrite_page(name)) is not None:

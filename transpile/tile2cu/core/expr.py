@@ -122,7 +122,7 @@ class Address(Expr):
 # Functions whose value, or whose taking part, is each thread's own. Votes of a block give all its threads one value.
 _OF_THREAD = (
     "thread lane shuffle shuffle_xor shuffle_up shuffle_down ballot any_of_warp all_of_warp match_any match_all "
-    "sum_of_lanes max_of_lanes min_of_lanes bitand_of_lanes bitor_of_lanes random.next random.uniform random.normal "
+    "warp_sum warp_max warp_min warp_bitand warp_bitor random.next random.uniform random.normal "
     "atomic_load atomic_load_acquire atomic_load_seq_cst"  # another value may arrive between two threads' loads
 )
 OF_THREAD = frozenset(_OF_THREAD.split())

@@ -332,12 +332,8 @@ class Slice(FragmentLayout):
         return f"{SLICES[len(self.of.shape), self.kept][1]} of {self.of}"
 
 
-# The slices that have a C++ type, by the tile's rank and what is kept: its name there, and what people call it.
-SLICES = {
-    (2, (0,)): ("tl::RowsOf", "rows"),
-    (2, (1,)): ("tl::ColsOf", "columns"),
-    (3, (0, 1)): ("tl::PlanesOf", "planes"),
-}
+# The slices that have a C++ type, by the tile's rank and the dimensions kept: the removed dimension, and what is left.
+SLICES = {(2, (0,)): (1, "rows"), (2, (1,)): (0, "columns"), (3, (0, 1)): (2, "planes")}
 
 
 def slice_of(layout: FragmentLayout, kept: tuple[int, ...]) -> FragmentLayout | None:

@@ -326,12 +326,12 @@ class Persistent:
 
     @property
     def drawn_bytes(self) -> int:
-        """The size of the `tl::DrawnTiles` of this work, or `tl::DealtTiles` (headers/tl/common/sm90/persistent.h)."""
+        """The bytes of the `tl::ScheduledTiles` or `tl::ScheduledNonEmptyTiles` of this work (tile_scheduler.h)."""
         barriers = 4 if self.idle is None else 6
         return _with_flags(self.work, 2) + barriers * BARRIER_BYTES
 
     def taken_bytes(self, stages: int) -> int:
-        """The size of the `tl::TakenTurns` of a ring with so many slots (headers/tl/common/sm90/persistent.h)."""
+        """The bytes of the `tl::ActiveIterations` of a pipeline of so many stages (tile_scheduler.h)."""
         return _with_flags(self.turn, stages)
 
     def __str__(self) -> str:

@@ -166,7 +166,9 @@ def _of_groups(settled: Settled) -> set[str]:
 
 def _of_producer(settled: Settled) -> set[str]:
     """The names that a kernel with a producer needs besides, and a persistent one."""
-    names = "tile tiles tile_iter k_base queue next_tile drawn_tiles prologue_barriers prologue_pipeline idle"
+    names = (
+        "tile tiles tile_iter k_base scheduler next_tile scheduled_tiles prologue_barriers prologue_pipeline is_empty"
+    )
     names += " active_iterations"
     counted = {"num_iterations"} if is_producer(settled) else set()
     return set(names.split()) | counted if persistent_in(settled) is not None else counted
@@ -245,7 +247,7 @@ def _cute_launch_view(written: Written) -> LaunchView:
         shared_bytes=plan.memory.total,
         layouts=cute.registers(),
         comments=_above(settled, written.maps),
-        template="class RowStart" if cute.by_instance else "",
+        template="class Alignment" if cute.by_instance else "",
         bounds=_bounds(settled, leading=False),
         cluster="",
         params=tuple(map(in_cute, kernel_params(settled, printer, written.maps))),
@@ -307,7 +309,7 @@ def _launch_view(written: Written) -> LaunchView:
         shared_bytes=plan.memory.total,
         layouts=layouts.section(),
         comments=_above(settled, maps),
-        template="class RowStart" if aligned_when(settled) else "",
+        template="class Alignment" if aligned_when(settled) else "",
         bounds=_bounds(settled, leading=bool(leading)),
         cluster=", ".join(map(str, settled.launch.cluster)),
         params=kernel_params(settled, printer, maps),
@@ -319,7 +321,7 @@ def _launch_view(written: Written) -> LaunchView:
         counted=roles.counted() if roles is not None else "",
         work=work_types(plan.persistent, printer),
         work_type=f"{printer.names('__WorkTile')} {printer.names('__work')}" if plan.persistent is not None else "",
-        drawn=roles.drawn() if roles is not None else "",
+        next_tile=roles.next_tile() if roles is not None else "",
         start=start,
         end=end if plan.persistent is not None else (),
     )

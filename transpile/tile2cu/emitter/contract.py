@@ -11,7 +11,7 @@ from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Locate, Program, walk_stmts
 from tile2cu.core.schedule import strictest
-from tile2cu.emitter.numerics import numerics
+from tile2cu.emitter.numerics import APPROXIMATIONS, numerics
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import tensors, touched
 from tile2cu.styles.base.comments import WIDTH, ascii_only, listed, wrapped
@@ -56,8 +56,8 @@ def contract(launches: tuple[Settled, ...], printer: Printer, limits: tuple[str,
         *_paragraph(_numerics(launches)),
         *_paragraph(_unwritten(launches, printer)),
         *_paragraph(
-            "Tensors start at multiples of 16 bytes, which the launcher checks; the caller sees to it that a written "
-            "tensor overlaps no other." + _addresses(launches)
+            "Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments "
+            "(unchecked)." + _addresses(launches)
         ),
     )
 
@@ -115,7 +115,7 @@ def _filled(paragraph: str) -> list[str]:
 def _compiled_in(program: Program) -> tuple[str, ...]:
     """The values given with -D, which are no arguments any more."""
     given = listed([f"{name} = {value}" for name, value in program.bindings])
-    return (*_paragraph(f"Compiled in: {given}."), "") if given else ()
+    return (*_paragraph(f"Compile-time constants: {given}."), "") if given else ()
 
 
 def _parts(launches: tuple[Settled, ...]) -> str:
@@ -137,7 +137,7 @@ def _arguments(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ..
         if isinstance(param, Buffer):
             shape = ", ".join(printer.index(extent).replace("tl::", "") for extent in param.shape)
             order = "strided" if param.strides else "row-major"
-            order += ", two a byte, the first in its lower half" if param.dtype.is_packed else ""
+            order += ", two per byte, the first in the lower half" if param.dtype.is_packed else ""
             rows.append((param.name, words[access_of(param, launches)], str(param.dtype), f"({shape})", order))
         else:
             rows.append((param.name, "in", str(param.dtype), "scalar", ""))
@@ -168,21 +168,21 @@ def _edges(launches: tuple[Settled, ...], printer: Printer, limits: tuple[str, .
     for factor in dict.fromkeys(each.of for each in rows):
         alike = [printer.text(each.value) for each in rows if each.of == factor]
         must = "must be a multiple" if len(alike) == 1 else "must be multiples"
-        text += f"{listed(alike)} {must} of {factor}, since TMA moves rows; else TL_NOT_SUPPORTED. "
+        text += f"{listed(alike)} {must} of {factor}, since TMA needs 16-byte row pitches; else TL_NOT_SUPPORTED. "
     if any(syncs_grid(settled.launch.body) for settled in launches):
-        text += "Blocks wait for one another: a grid that the device does not hold at once is TL_NOT_SUPPORTED. "
+        text += "Grid-wide barriers: a grid that is not co-resident on the device is TL_NOT_SUPPORTED. "
     for x, y, z in dict.fromkeys(settled.launch.cluster for settled in launches if settled.launch.cluster):
         text += f"Blocks run in clusters of {x} x {y} x {z}: a grid of other than whole ones is TL_NOT_SUPPORTED. "
     if any(any(settled.facts[tensor, BOUNDS_CHECKED]) for settled in launches for tensor in tensors(settled)):
-        return text + "Reads from outside a tensor give zero, writes to outside are dropped."
-    return text + "All accesses stay inside the tensors; there are no guards."
+        return text + "Out-of-bounds loads return zero; out-of-bounds stores are predicated off."
+    return text + "No access is out of bounds; there are no guards."
 
 
 def _unwritten(launches: tuple[Settled, ...], printer: Printer) -> str:
     """Which tiles the kernel reads before it writes to them."""
     found = (each for launch in launches[0].program.launches for each in read_unwritten(launch).items())
     names = listed([f"{printer.names(tile.name)} (line {span.line})" for tile, span in found])
-    return f"Read before anything is written to it, so that results hang on what was there: {names}." if names else ""
+    return f"Read before it is written, so that results depend on its previous contents: {names}." if names else ""
 
 
 def _addresses(launches: tuple[Settled, ...]) -> str:
@@ -191,7 +191,9 @@ def _addresses(launches: tuple[Settled, ...]) -> str:
     names = dict.fromkeys(stmt.tensor.name for stmt in stmts if isinstance(stmt, Locate))
     if not names:
         return ""
-    return f" The same goes for {listed(list(names))}, which lie where addresses say: these the launcher cannot check."
+    return (
+        f" The same holds for {listed(list(names))}, whose addresses come from memory: the launcher cannot check them."
+    )
 
 
 def _of_whole_bytes(program: Program) -> tuple[Expr, ...]:
@@ -212,31 +214,30 @@ def _extents(program: Program) -> frozenset[Expr]:
 
 def _numerics(launches: tuple[Settled, ...]) -> str:
     """Where products and sums accumulate, where values are rounded, and what NaN does."""
-    found = numerics(launches)
+    found, file = numerics(launches), launches[0].program.source.name
     parts: list[str] = []
     if found.products:
         parts.append(f"MMAs accumulate in {listed(list(found.products))}.")
     if found.reductions:
         parts.append(f"Reductions accumulate in {listed(list(found.reductions))}.")
     if found.rounded:
-        parts.append(f"Rounded to nearest even: {_places(found.rounded)}.")
+        parts.append(f"Rounded to nearest even (RN): {_places(found.rounded, file)}.")
     if found.computed:
-        parts.append(f"Computed in 16 bits or fewer, not in float32: {_places(found.computed)}.")
+        parts.append(f"Computed in 16 bits or fewer, not in float32: {_places(found.computed, file)}.")
     if found.approximated:
-        names = listed([f"tl::{name}" for name in found.approximated])
-        one = len(found.approximated) == 1
-        parts.append(f"{names} {'is' if one else 'are'} the hardware's approximation{'' if one else 's'}.")
+        instructions = APPROXIMATIONS[launches[0].target.is_amd]
+        parts.append(listed([f"tl::{name} is {instructions[name]}" for name in found.approximated]) + ".")
     if found.extrema:
         parts.append(f"tl::{listed(list(found.extrema))} of NaN and a number is the number.")
     return " ".join(parts)
 
 
-def _places(found: tuple[tuple[str, str, int], ...]) -> str:
-    """What the lines of the Python file give a value of a type, a name once."""
+def _places(found: tuple[tuple[str, str, int], ...], file: str) -> str:
+    """Each value once, with its type and the lines of the Python file that compute it."""
     lines: dict[tuple[str, str], list[str]] = {}
     for name, dtype, line in found:
         lines.setdefault((name, dtype), []).append(str(line))
-    said = ((name, dtype, f"line{'s' * (len(at) > 1)} {listed(at)}") for (name, dtype), at in lines.items())
+    said = ((name, dtype, f"{file}:{listed(at)}") for (name, dtype), at in lines.items())
     return listed([f"{name} ({dtype}, {at})" for name, dtype, at in said])
 
 

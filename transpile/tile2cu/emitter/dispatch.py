@@ -131,7 +131,7 @@ def _about(dispatch: Dispatch, specials: list[_Special]) -> list[str]:
     names = ", ".join(special.program.name for special in specials)
     lines = wrapped(f"{dispatch.name}: {doc or specials[0].program.function}")
     lines += ["", *wrapped(f"Launches one of {names}: the first in this order that is for the call and supports it.")]
-    lines += wrapped("What a kernel computes and asks of its arguments stands in its own header.")
+    lines += wrapped("Each kernel's own header documents what it computes and requires of its arguments.")
     return lines
 
 
@@ -216,7 +216,7 @@ def _check_fallbacks(dispatch: Dispatch, specials: list[_Special], sizes: tuple[
             raise Tile2CuError(
                 "T2C-E023",
                 f"`{dispatch.name}` has no fallback for {types}{where}: its last entry `{last.entry.name}` {problem}",
-                help="add an entry without `when` at the end, with all sizes left open, for the oldest chip",
+                help="add an entry without `when` at the end, with all sizes dynamic, for the oldest architecture",
             )
 
 

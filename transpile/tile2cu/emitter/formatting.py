@@ -55,7 +55,7 @@ def clang_format_path() -> str:
     except ImportError as error:
         raise Tile2CuError(
             "T2C-E011",
-            "the clang-format package is missing, and without it the text would have other bytes",
+            "the clang-format package is missing, and without it the emitted source would differ",
             help="pip install clang-format==23.1.3",
         ) from error
     return str(clang_format.get_executable("clang-format"))

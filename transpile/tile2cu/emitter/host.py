@@ -73,16 +73,15 @@ def _staying(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     if persistent is None:
         return ()
     extents = ", ".join(printer.index(extent) for extent in settled.launch.grid)
-    about = (
-        f"One block a multiprocessor, which takes tile after tile  [{settled.facts.rule(settled.launch, PERSISTENT)}]"
-    )
+    rule = settled.facts.rule(settled.launch, PERSISTENT)
+    about = f"Persistent kernel: one block per SM loops over output tiles  [{rule}]"
     found = (
         Declaration(f"const dim3 tiles({extents});"),
-        Declaration("const dim3 grid = tl::staying_blocks(tiles);", (about,)),
+        Declaration("const dim3 grid = tl::persistent_grid(tiles);", (about,)),
     )
     if not persistent.queue:
         return found
-    start = "start_queue" if persistent.idle is None else "start_busy_queue"
+    start = "reset_tile_counter" if persistent.idle is None else "reset_non_empty_tile_counter"
     started = Declaration(f"const tl_status queue = tl::{start}(next_tile, tiles, grid, stream);")
     return (*found, started, Declaration("if (queue != TL_OK) return queue;"))
 
@@ -116,7 +115,9 @@ def noted_grids(launches: tuple[Settled, ...]) -> tuple[tuple[Expr, ...], ...]:
 
 def _queue_ints(launches: tuple[Settled, ...], printer: Printer) -> str:
     """How many ints a queue takes; launches, of which one runs at a time, have it in turns."""
-    noted = [f"tl::busy_queue_ints({', '.join(map(printer.index, grid))})" for grid in noted_grids(launches)]
+    noted = [
+        f"tl::non_empty_tile_counter_ints({', '.join(map(printer.index, grid))})" for grid in noted_grids(launches)
+    ]
     return " + ".join(noted) or "1"
 
 
@@ -168,7 +169,7 @@ def kernel_params(settled: Settled, printer: Printer, maps: dict[int, TensorMap]
     params = [f"const __grid_constant__ tl::TensorMap {view.name}" for view in distinct(maps)]
     for tensor in memories(settled):
         const, name = _const(tensor, (settled,)), f"{printer.names(tensor.name)}_data"
-        # Loads by a constant __restrict__ pointer may move above tl::wait_for_earlier_kernels.
+        # Loads by a constant __restrict__ pointer may move above tl::griddepcontrol_wait.
         restrict = "" if const and starts_early(settled.launch.body) else "__restrict__ "
         params.append(f"{const}{tensor.dtype.in_memory}* {restrict}{name}")
     persistent = persistent_in(settled)
@@ -199,7 +200,7 @@ def _whole_bytes(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
         for tensor in tensors
         if tensor.dtype.is_packed and static_value(tensor.shape[-1]) is None
     ]
-    comment = "Two elements of 4 bits share a byte: rows are whole bytes"
+    comment = "Two 4-bit elements share a byte: rows must be whole bytes"
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 
@@ -240,7 +241,7 @@ def _rows(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
     """The refusal of run-time sizes whose rows TMA cannot reach."""
     conditions = row_multiples(launches)
     texts = [f"{launches[0].printer.text(each.value)} % {each.of} != 0" for each in conditions]
-    comment = "TMA reaches rows that start at multiples of 16 bytes; the text for cuda:sm_80 takes any"
+    comment = "TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit"
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 
@@ -250,8 +251,8 @@ def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     if not conditions:
         return ()
     texts = [f"{printer.text(condition.value)} % {condition.of} == 0" for condition in conditions]
-    comment = f"Rows that start at multiples of 16 bytes are moved 16 bytes at once  [{rule_of_rows(settled)}]"
-    text = f"const auto chosen = {' && '.join(texts)} ? kernel<tl::RowStart<16>> : kernel<tl::AnyRowStart>;"
+    comment = f"16-byte accesses where all rows are 16-byte aligned  [{rule_of_rows(settled)}]"
+    text = f"const auto chosen = {' && '.join(texts)} ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;"
     return (Declaration(text, (comment,)),)
 
 
@@ -268,7 +269,7 @@ def _launch(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> s
         threads = "::".join((f"{settled.program.name}_kernel", *filter(None, (settled.namespace,)), threads))
     kernel = "chosen" if aligned_when(settled) else "kernel"
     body, cluster = settled.launch.body, []
-    launch = "launch_together" if syncs_grid(body) else "launch_early" if starts_early(body) else "launch"
+    launch = "launch_cooperative" if syncs_grid(body) else "launch_pdl" if starts_early(body) else "launch"
     if settled.launch.cluster:
         launch, cluster = "launch_clusters", [f"dim3({', '.join(map(str, settled.launch.cluster))})"]
     return f"tl::{launch}{shared}({', '.join([kernel, *cluster, 'grid', threads, 'stream', *arguments])})"

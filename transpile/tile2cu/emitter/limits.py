@@ -83,7 +83,9 @@ def _tile_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit
     ]
     counts = _unique(" times ".join(_word(printer, extent) for extent in grid) for printer, grid in grids)
     yield Limit(
-        conditions=_unique(f"!{tl.COUNTABLE}({', '.join(map(printer.index, grid))})" for printer, grid in grids),
+        conditions=_unique(
+            f"!{tl.TILE_COUNT_FITS_INT}({', '.join(map(printer.index, grid))})" for printer, grid in grids
+        ),
         comment="Tiles are numbered by an int",
         stated=f"{listed(list(counts))} must be at most 1,073,741,824 (tiles)",
     )

@@ -23,7 +23,7 @@ from tile2cu.styles.tl.expressions import Printer
 FORMAT = 1
 # The libraries whose headers a style includes beside tl's.
 NEEDS = {"tl": (), "cute": ("cutlass",)}
-_TILES_A_WORD = 31  # tl::tiles_a_word of headers/tl/common/sm90/persistent.h
+_TILES_A_WORD = 31  # tl::tiles_per_word of headers/tl/common/sm90/tile_scheduler.h
 
 
 def manifest(
@@ -78,7 +78,7 @@ def _launch(settled: Settled, printer: Printer) -> dict[str, Any]:
     stays = persistent_in(settled) is not None
     return {
         **({"kernel": settled.namespace} if settled.namespace else {}),
-        **({"grid": ["tl::staying_blocks(tiles)"], "tiles": extents} if stays else {"grid": extents}),
+        **({"grid": ["tl::persistent_grid(tiles)"], "tiles": extents} if stays else {"grid": extents}),
         **({"cluster": list(settled.launch.cluster)} if settled.launch.cluster else {}),
         "threads": settled.launch.threads + producer_threads(settled),
         "shared_bytes": ledger.total,

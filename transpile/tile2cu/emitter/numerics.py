@@ -26,8 +26,36 @@ from tile2cu.core.program import (
 )
 from tile2cu.plan.settled import Settled
 
-# headers/tl/common/math.h: written over the special-function unit in float32, besides all that start with fast_.
-_APPROXIMATED = frozenset({"exp2", "rsqrt"})
+# headers/tl/{cuda,hip}/math.h: what functions of float32 use of the special-function unit, on NVIDIA's and AMD's GPUs.
+_UNIT = {
+    "exp2": ("ex2.approx.ftz.f32", "v_exp_f32"),
+    "log2": ("lg2.approx.ftz.f32", "v_log_f32"),
+    "rsqrt": ("rsqrt.approx.ftz.f32", "v_rsq_f32"),
+    "rcp": ("rcp.approx.ftz.f32", "v_rcp_f32"),
+    "sin": ("sin.approx.ftz.f32", "v_sin_f32"),
+    "cos": ("cos.approx.ftz.f32", "v_cos_f32"),
+}
+_TANH = ("tanh.approx.f32", f"{_UNIT['exp2'][1]} and {_UNIT['rcp'][1]}")
+_BY_UNIT = {
+    "exp2": (_UNIT["exp2"],),
+    "rsqrt": (_UNIT["rsqrt"],),
+    "fast_exp": (_UNIT["exp2"],),
+    "fast_exp10": (_UNIT["exp2"],),
+    "fast_log": (_UNIT["log2"],),
+    "fast_log2": (_UNIT["log2"],),
+    "fast_log10": (_UNIT["log2"],),
+    "fast_sin": (_UNIT["sin"],),
+    "fast_cos": (_UNIT["cos"],),
+    "fast_tan": (_UNIT["sin"], _UNIT["cos"], _UNIT["rcp"]),
+    "fast_tanh": (_TANH,),
+    "fast_reciprocal": (_UNIT["rcp"],),
+    "fast_pow": (_UNIT["log2"], _UNIT["exp2"]),
+    "fast_divide": (_UNIT["rcp"],),
+}
+# By whether the target is AMD's: the instructions that approximate a function.
+APPROXIMATIONS = {
+    amd: {name: " and ".join(each[amd] for each in units) for name, units in _BY_UNIT.items()} for amd in (False, True)
+}
 _SUMS = (Reduction.SUM, Reduction.ABSSUM)
 # What gives one of its arguments, a constant, or the same bits: nothing is rounded.
 _EXACT = frozenset(("cast", "reinterpret", "if_then_else", "infinity", "max", "min", "abs"))
@@ -62,7 +90,7 @@ def numerics(launches: tuple[Settled, ...]) -> Numerics:
         rounded=tuple(dict.fromkeys(found for stmt in stmts for found in _rounded(stmt))),
         computed=tuple(dict.fromkeys(found for stmt in stmts for found in _computed(stmt))),
         extrema=tuple(sorted({name for name in calls if name in ("max", "min")})),
-        approximated=tuple(sorted({name for name in calls if name in _APPROXIMATED or name.startswith("fast_")})),
+        approximated=tuple(sorted({name for name in calls if name in _BY_UNIT})),
         order=tuple(dict.fromkeys(text for settled in launches for text in _order(settled))),
     )
 
@@ -116,18 +144,23 @@ def _order(settled: Settled) -> Iterator[str]:
         if isinstance(op, Gemm) and op.c.buffer.dtype.is_float:
             instruction = settled.facts[op, INSTRUCTION]
             if instruction.unit is MmaUnit.FMA:
-                yield "MMAs: along k upwards, one product at a time"
+                yield "FMA: along k in ascending order, one product at a time"
             else:
-                yield f"MMAs: along k upwards, one {instruction} after the other, which adds its own k as it does"
+                inside = "the hardware's order within each"
+                yield f"MMAs: along k in ascending order, one {instruction} after another, {inside}"
         elif isinstance(op, Scan) and op.kind in _SUMS and op.dst.dtype.is_float:
-            yield "running sums: a thread's own elements upwards; a warp's line in steps of 1, 2, 4, ... elements"
+            yield "scans: a thread's own elements in ascending order; across a warp in steps of 1, 2, 4, ... elements"
         elif isinstance(op, Reduce) and op.kind in _SUMS and op.dst.dtype.is_float:
             of_tile = " of shared tiles" if op.src.scope is Scope.SHARED else ""
-            parts = ", then the block's groups of lanes upwards" if settled.facts[op, REDUCTION_WARPS] > 1 else ""
+            parts = (
+                ", then over the block's lane groups in ascending order"
+                if settled.facts[op, REDUCTION_WARPS] > 1
+                else ""
+            )
             lanes = "after the loop" if settled.facts.get(op, THREAD_LOCAL_SUM) else "then"
-            yield f"reductions{of_tile}: a thread's own elements upwards, {lanes} lanes pair by pair{parts}"
+            yield f"reductions{of_tile}: a thread's own elements in ascending order, {lanes} lanes pairwise{parts}"
         elif _adds_atomically(op):
-            yield "atomic additions: in any order, which may change the last bits from run to run"
+            yield "atomic additions: in any order, so the last bits may differ from run to run"
 
 
 def _float_calls(stmts: Iterable[Stmt]) -> Iterator[str]:

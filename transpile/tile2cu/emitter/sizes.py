@@ -79,9 +79,11 @@ def _register_shares(settled: Settled) -> Iterator[Declaration]:
     shares = settled.facts.get(settled.launch, REGISTER_SHARES)
     if shares is not None:
         rule = settled.facts.rule(settled.launch, REGISTER_SHARES)
-        about = f"of a thread: the producer's warpgroup hands most of its share to those that compute  [{rule}]"
+        about = (
+            f"registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers  [{rule}]"
+        )
         text = f"constexpr int producer_registers = {shares.producer}, consumer_registers = {shares.consumer};"
-        yield Declaration(text, (about,))
+        yield Declaration(text, tuple(wrapped(about)))
 
 
 def _waves_per_simd(settled: Settled) -> Iterator[Declaration]:
@@ -111,7 +113,7 @@ def _occupancy(settled: Settled, waves: int) -> str:
 def _least_blocks(settled: Settled) -> Iterator[Declaration]:
     """How many blocks the user wants to fit a multiprocessor."""
     if blocks := asked_blocks(settled):
-        about = "blocks that fit a multiprocessor: the compiler gives threads so few registers"
+        about = "minimum blocks per SM: limits the registers per thread"
         yield Declaration(f"constexpr int least_blocks = {blocks};", (about,))
 
 
@@ -193,7 +195,7 @@ def _threads_about(settled: Settled) -> tuple[str, ...]:
     """How many warps, and how they share the first product."""
     count, rest = divmod(settled.launch.threads, settled.target.warp_size)
     if rest:
-        return ("which work each by itself: no whole warps",)
+        return ("independent of each other: not a multiple of the warp size",)
     found = producer_loop(settled)
     if found is not None and ping_pong_of(settled) is not None:
         return (f"{count} warps, in 2 warpgroups that alternate  [{settled.facts.rule(found[0], PING_PONG)}]",)

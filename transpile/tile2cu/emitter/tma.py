@@ -123,18 +123,17 @@ def map_notes(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:
     notes = []
     if is_producer(settled) and not asked_blocks(settled):
         notes.append(
-            "Launch bounds: `threads` and the producer's; one block on a multiprocessor will do, so that it may use "
-            "all registers there"
+            "Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers"
         )
     started_with = settled.facts.get(settled.launch, SETMAXNREG)
     if started_with is not None:
         rule = settled.facts.rule(settled.launch, SETMAXNREG)
         notes.append(
-            f"Launch bounds: one block on a multiprocessor, whose threads start with {started_with} registers each "
-            f"and hand some over  [{rule}]"
+            f"Launch bounds: 1 block per SM, whose threads start with {started_with} registers each; setmaxnreg moves "
+            f"some of them  [{rule}]"
         )
     if any(store_dims(view) for view in maps.values()):
-        notes.append("tl::Dims<r, c>: the rows and columns of a map's tile lie along dimensions r and c of its tensor")
+        notes.append("tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor")
     return tuple(notes)
 
 

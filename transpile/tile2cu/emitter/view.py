@@ -103,7 +103,7 @@ class LaunchView:
     shared_bytes: int
     layouts: Section
     comments: tuple[str, ...]
-    template: str  # "class RowStart", or empty
+    template: str  # "class Alignment", or empty
     bounds: str  # of __launch_bounds__
     cluster: str  # of __cluster_dims__, or empty
     params: tuple[str, ...]
@@ -113,9 +113,9 @@ class LaunchView:
     body: tuple[StatementView, ...]
     each_tile: tuple[StatementView, ...] = ()  # what a tile begins with, where blocks stay; around the body then
     counted: str = ""  # and what its iterations are counted by
-    work: tuple[Declaration, ...] = ()  # the struct of what is drawn from a queue
+    work: tuple[Declaration, ...] = ()  # the structs of what a tile scheduler publishes
     work_type: str = ""  # and a variable of it
-    drawn: str = ""  # the call that gives the block's next tile, where it comes from a queue
+    next_tile: str = ""  # the call that gives the block's next tile, where the schedule is dynamic
     start: tuple[StatementView, ...] = ()  # what all threads do first
     end: tuple[StatementView, ...] = ()  # what a block that stays does behind its last tile
 

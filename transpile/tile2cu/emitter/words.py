@@ -11,8 +11,10 @@ def value_of(fact: Fact) -> str:
     """What was decided."""
     value = fact.value
     if isinstance(value, FragmentLayout):
-        kind = SLICES[len(value.of.shape), value.kept][0] if isinstance(value, Slice) else type(value).__name__
-        return f"{kind.removeprefix('tl::')}, {described(value)}"
+        kind = type(value).__name__
+        if isinstance(value, Slice):
+            kind += f"<{SLICES[len(value.of.shape), value.kept][0]}>"
+        return f"{kind}, {described(value)}"
     if isinstance(value, Warps):
         return f"{value.m} along M by {value.n} along N"
     if isinstance(value, tuple) and value:

@@ -129,7 +129,7 @@ ASKED = {
     HOLD_OPERAND: "The first operand of an MMA that no iteration changes is copied to registers before the loop.",
     COPY_OPERAND: "The first operand of an asynchronous MMA is copied to registers that nothing else writes.",
     UNSTAGE_RESULTS: "A shared tile that only takes a result to a tensor is left out.",
-    IN_PLACE_UPDATES: "A loop that changes memory in place writes shared tiles: one thread does all of an element.",
+    IN_PLACE_UPDATES: "An in-place loop writes shared tiles: one thread executes all iterations of an element.",
     STORES_INSTEAD: "A loop that only stores a result's transpose, or a result under a condition, is a copy.",
 }
 

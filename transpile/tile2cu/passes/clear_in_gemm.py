@@ -18,7 +18,7 @@ from tile2cu.core.program import (
 )
 from tile2cu.passes.rebuild import Body, in_body
 
-OVERWRITES = "rewrite.gemm.overwrites"
+OVERWRITES = "rewrite.gemm.clears"
 _ABOUT = "It overwrites {}, which was zero here: nothing else reads the zeros  [{}]"
 
 

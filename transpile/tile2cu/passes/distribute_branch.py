@@ -37,7 +37,7 @@ from tile2cu.core.program import (
 from tile2cu.passes.rebuild import Body, with_expressions
 
 # Calls that say what comes before what.
-_ORDERS = ("mbarrier", "barrier", "cp_async", "fence", "sync", "close_stores", "stores_")
+_ORDERS = ("mbarrier", "barrier", "cp_async", "fence", "sync", "block_tma_store")
 
 
 def is_tile_work(stmt: Stmt) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from tile2cu.analysis.sync_calls import CLOSE_STORES, START_KERNELS, WAIT_FOR_KERNELS, awaits_stores
+from tile2cu.analysis.sync_calls import START_KERNELS, TMA_STORE_COMMIT, WAIT_FOR_KERNELS, awaits_stores
 from tile2cu.core.program import (
     Await,
     Copy,
@@ -52,7 +52,7 @@ def _closes_or_awaits_copies(stmt: Stmt) -> bool:
 
 def _closes_or_awaits_stores(stmt: Stmt) -> bool:
     """Whether it is about groups of stores by TMA; T.copy to a tensor waits for itself."""
-    return awaits_stores(stmt) or (isinstance(stmt, Effect) and stmt.call.function == CLOSE_STORES)
+    return awaits_stores(stmt) or (isinstance(stmt, Effect) and stmt.call.function == TMA_STORE_COMMIT)
 
 
 def _without(launch: Launch, dropped: tuple[type, ...]) -> Launch:

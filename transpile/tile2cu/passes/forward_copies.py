@@ -27,7 +27,7 @@ from tile2cu.core.program import (
 )
 from tile2cu.passes.rebuild import Body, in_body, with_expressions
 
-STRAIGHT = "rewrite.copy.straight"
+STRAIGHT = "rewrite.copy.forwarded"
 _MOST_BYTES = 128  # of a tile that a thread loads at once
 
 

@@ -83,7 +83,7 @@ def _copy(op: Parallel) -> Copy | None:
     ones = [Range(start=place, extent=int_const(1)) for place in element.indices[:-1]]
     ranges = (*ones, Range(start=start, extent=op.extents[1]))
     src = Region(buffer=tensor, ranges=ranges, kept=(tensor.rank - 1,), whole=False, span=store.span)
-    about = (*op.comments, *store.comments, f"Rows that a loop gathers are copied, which can run ahead  [{GATHERED}]")
+    about = (*op.comments, *store.comments, f"Gathered rows are copied, which can be pipelined  [{GATHERED}]")
     return Copy(src=src, dst=whole(tile, op), row=row, when=joined("and", conditions), span=op.span, comments=about)
 
 

@@ -7,7 +7,7 @@ from tile2cu.core.expr import Call, Expr
 from tile2cu.core.program import Copy, If, Launch, Loop, LoopKind, Region, Scope, walk_stmts
 from tile2cu.passes.rebuild import Body, in_body
 
-CHOSEN = "rewrite.copy.chosen-place"
+CHOSEN = "rewrite.copy.if-conversion"
 
 
 def with_chosen_places(launch: Launch) -> Launch | None:
@@ -57,7 +57,7 @@ def _chosen(branch: If) -> Body:
     for one, other in zip(branch.then, branch.orelse, strict=True):
         assert isinstance(one, Copy) and isinstance(other, Copy), "both ways copy"
         found.append(replace(one, src=_region(branch.condition, one.src, other.src)))
-    about = f"Of the two places that the branch copies from, the one that it takes  [{CHOSEN}]"
+    about = f"If-conversion: the source that the branch selects  [{CHOSEN}]"
     return (replace(found[0], comments=(*branch.comments, *found[0].comments, about)), *found[1:])
 
 

@@ -8,7 +8,7 @@ from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Scope, steps
 from tile2cu.passes.rebuild import in_body, under_comments, with_buffer
 from tile2cu.passes.tiles import fresh, whole
 
-_ABOUT = "One thread has each element here, lest others read what it stores: `{}` goes through shared memory"
+_ABOUT = "Each element has one thread here, so that no other reads its store: `{}` through shared memory"
 
 
 def by_one_thread_each(launch: Launch, op: Parallel) -> Launch:

@@ -66,7 +66,11 @@ def _copy(op: Parallel, bounds: Bounds) -> Copy | None:
     )
     kept = tuple(dim for dim, (var, _) in enumerate(starts) if var is not None)
     src = Region(buffer=tensor, ranges=ranges, kept=kept, whole=False, span=store.span)
-    about = (*op.comments, *store.comments, f"A loop that only copies is a copy, which can run ahead  [{COPIED}]")
+    about = (
+        *op.comments,
+        *store.comments,
+        f"A loop that only copies becomes a copy, which can be pipelined  [{COPIED}]",
+    )
     ends = tuple(_end(start, tensor.shape[dim], conditions, op, bounds) for dim, start in enumerate(starts))
     return Copy(
         src=src, dst=whole(tile, op), ends=() if ends.count(None) == len(ends) else ends, span=op.span, comments=about

@@ -27,7 +27,7 @@ from tile2cu.core.expr import (
 from tile2cu.core.program import Gemm, If, Launch, Let, Parallel, Scope, Stmt, Store
 from tile2cu.passes.rebuild import Body, in_body
 
-MASK = "rewrite.mask.after-product"
+MASK = "rewrite.mask.after-gemm"
 
 
 def masks_after_products(launch: Launch) -> Launch:

@@ -26,9 +26,9 @@ from tile2cu.passes.rebuild import Body, in_body, under_comments
 from tile2cu.passes.thread_local_rows import reads_by_row
 from tile2cu.passes.tiles import fresh
 
-ROWS_AHEAD = "rewrite.line.turn-ahead"
+ROWS_AHEAD = "rewrite.vector.prefetched"
 _ABOUT = f"For the next iteration, during this one's MMAs  [{ROWS_AHEAD}]"
-_FIRST = "For the first turn"
+_FIRST = "For the first iteration"
 
 
 def with_rows_ahead(launch: Launch) -> Launch | None:

@@ -108,7 +108,7 @@ def _is_computed(op: Parallel, indices: tuple[Expr, ...]) -> bool:
     return any(index not in op.vars and own.intersection(walk(index)) for index in indices)
 
 
-_SCATTERED = "turns compute which element of `{}` they update: by atomics on shared memory"
+_SCATTERED = "iterations compute which element of `{}` they update: by atomics on shared memory"
 
 
 def _in_shared(op: Parallel, updates: list[Store | Atomic], shared: Callable[[Buffer], Buffer]) -> Body:

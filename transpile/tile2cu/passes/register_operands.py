@@ -7,7 +7,7 @@ from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, Scope, walk_s
 from tile2cu.passes.rebuild import in_body
 from tile2cu.passes.tiles import fresh, whole
 
-HELD = "pipeline.gemm.held-operand"
+HELD = "pipeline.gemm.register-operand"
 
 
 def in_registers(launch: Launch, product: Gemm, tile: Buffer) -> Launch:

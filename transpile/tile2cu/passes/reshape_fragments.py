@@ -27,8 +27,8 @@ from tile2cu.core.program import (
 from tile2cu.passes.rebuild import Body, under_comments, with_buffer
 from tile2cu.passes.tiles import fresh, whole
 
-_READS = "`{}` shows `{}` in another shape, which other threads hold: through shared memory"
-_WRITES = "`{}`, which shows `{}` in another shape, was written: through shared memory"
+_READS = "`{}` is a reshape of `{}` with a different distribution over threads: through shared memory"
+_WRITES = "`{}`, a reshape of `{}`, was written: through shared memory"
 
 
 def views_through_shared(launch: Launch) -> Launch:
@@ -132,7 +132,7 @@ class _Moves:
 def _read_in_condition(view: Buffer, stmt: Stmt) -> Tile2CuError:
     return Tile2CuError(
         "T2C-L014",
-        f"a condition or a loop's bound reads `{view.name}`, which shows a fragment in another shape",
+        f"a condition or a loop's bound reads `{view.name}`, a reshape of a fragment",
         stmt.span,
         help="read the element into a T.alloc_var before, or keep the tile in shared memory",
     )

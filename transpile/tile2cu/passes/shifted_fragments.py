@@ -52,7 +52,7 @@ def shifted(op: Parallel) -> Body | None:
     body = tuple(_rewritten(stmt, moved) for stmt in op.body)
     condition = joined("and", conditions)
     assert condition is not None
-    about = f"Over all of {accesses[0].buffer.name}, so that each thread passes what it holds"
+    about = f"Over all of {accesses[0].buffer.name}, so that each thread stores its own elements"
     inside = If(condition=condition, then=body, span=op.span)
     return (replace(op, extents=shape, body=(inside,), comments=(*op.comments, about)),)
 

@@ -11,7 +11,7 @@ from tile2cu.core.expr import Expr, Load, Role, Var, binary, int_const
 from tile2cu.core.program import Buffer, Copy, If, Launch, Let, Loop, LoopKind, Scope, operations, walk_stmts
 from tile2cu.passes.rebuild import Body, in_body, with_expressions
 
-SKIPPED = "rewrite.turns.skipped"
+SKIPPED = "rewrite.iterations.skipped"
 
 
 def with_skipped_turns(launch: Launch) -> Launch | None:

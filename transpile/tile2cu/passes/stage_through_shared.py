@@ -89,9 +89,9 @@ def _before(launch: Launch, op: Parallel, tile: Buffer) -> tuple[Buffer, tuple[S
     return before, (_moved(op, tile, before, _BEFORE),)
 
 
-_READS = "other threads hold what is read here of `{}`: through shared memory"
-_WRITES = "other threads hold what was written here of `{}`: through shared memory"
-_BEFORE = "other threads read what `{}` holds before the loop: through shared memory"
+_READS = "elements of `{}` that other threads hold are read: through shared memory"
+_WRITES = "elements of `{}` that other threads hold are written: through shared memory"
+_BEFORE = "elements of `{}` from before the loop are read by other threads: through shared memory"
 
 
 def _copy(launch: Launch, op: Copy) -> Launch | None:

@@ -58,7 +58,7 @@ def with_sums_after_loops(launch: Launch) -> Launch:
             wish = fresh(replace(launch, tiles=(*launch.tiles, *parts)), f"{op.dst.name}_parts")
             tile = replace(op.src, name=wish, dtype=op.dst.dtype, comment="")
             parts.append(tile)
-            about = f"each thread adds up its own elements, and they meet after the loop  [{AFTER_LOOP}]"
+            about = f"each thread adds its own elements; one reduction over threads after the loop  [{AFTER_LOOP}]"
             zero = Const(tile.dtype, 0)
             before.append(Fill(dst=whole(tile, op), value=zero, is_clear=True, span=op.span, comments=(about,)))
             apart[id(op)] = _added(op, tile, launch)

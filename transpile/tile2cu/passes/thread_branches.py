@@ -339,7 +339,7 @@ def _as_range(threads: list[int]) -> range | None:
 def _refusal(branch: _Branch, work: Stmt) -> Tile2CuError:
     return Tile2CuError(
         "T2C-P004",
-        "only some threads of the block come to this operation on a whole tile",
+        "only some threads of the block execute this operation on a whole tile",
         work.span,
         notes=(Note("the branch depends on the thread", branch.stmt.span),),
         help="move it out of the `if`, with the barriers and the values of single threads that it needs, or give each "

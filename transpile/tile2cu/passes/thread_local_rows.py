@@ -26,7 +26,7 @@ from tile2cu.core.program import (
 from tile2cu.passes.rebuild import in_body, with_buffer
 from tile2cu.passes.tiles import fresh
 
-OWN_ROWS = "rewrite.line.own-rows"
+OWN_ROWS = "rewrite.vector.own-rows"
 _ABOUT = f"each thread computes them for the rows that it holds, so that none waits for another  [{OWN_ROWS}]"
 
 

@@ -231,7 +231,7 @@ class Producing:
             source=op,
             iterations=iterations,
             products=_started(self.lower(found.products, where), found.products, paced=True),
-            hand_over=_to_registers(handing, found.store, own),
+            store_fragment=_to_registers(handing, found.store, own),
             handed=found.handed,
             taken=tuple(self._taken(found, where)),
             running=() if running is None else self.lower((running.reduce,), where),

@@ -213,16 +213,16 @@ class Overlapped(Op):
 class PingPong(Op):
     """A loop whose iterations two warpgroups take in alternation, but for the last MMA, whose columns they share.
 
-    One does `products` and `hand_over`, which ends with a copy of the result to its `own` fragment, and passes that and
-    what is `handed` on through shared memory; both do `late`, if the iteration `has_late`, and `second`, which reads
-    the fragment that is used `now`. `taken` is what the other takes over of an iteration: values, and what it computes
-    from them. `kept`: what `late` reads and the next iteration, which begins before, computes anew. `running` adds to
-    `sums`, of which each thread keeps a part until they meet in `total`.
+    One does `products` and `store_fragment`, which ends with a copy of the result to its `own` fragment, and sends that
+    and what is `handed` through shared memory; both do `late`, if the iteration `has_late`, and `second`, which reads
+    the fragment that is used `now`. `taken` is what the other receives of an iteration: values, and what it computes
+    from them. `kept`: what `late` reads and the next iteration, which starts before it, overwrites. `running` adds to
+    `sums`, of which each thread keeps a part until `total` adds them.
     """
 
     iterations: Iterations
     products: Block
-    hand_over: Block
+    store_fragment: Block
     handed: tuple[Buffer, ...]
     taken: tuple[Block | Buffer, ...]
     running: Block

@@ -25,7 +25,7 @@ from tile2cu.rules.dealt import dealt_turns
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
 from tile2cu.rules.fences import proxy_fence
 from tile2cu.rules.first_tiles import first_tiles
-from tile2cu.rules.grid import grid_dies, grid_panels, longest_first
+from tile2cu.rules.grid import grid_dies, grid_panels, lpt_order
 from tile2cu.rules.hopper import (
     producer_warp,
     share_among_warpgroups,
@@ -177,7 +177,7 @@ RULES: tuple[Rule, ...] = (
     tma_store,
     grid_panels,
     grid_dies,
-    longest_first,
+    lpt_order,
     idle_blocks,
     priority,
     copy_synchronous,

@@ -26,7 +26,7 @@ T.reduce_sum(sums, total, dim=1)
 
 
 @rule(
-    "vector.loop.any-order",
+    "vector.loop.permutation-invariant",
     phase=Phase.LOOP,
     on=Parallel,
     reads=(LAYOUT, VECTOR),

@@ -50,7 +50,7 @@ _FEWEST = 3  # two MMAs side by side gain nothing: 1.000 to 1.002 of three kerne
 
 
 @rule(
-    "pipeline.loop.products-beside",
+    "pipeline.loop.concurrent-mmas",
     phase=Phase.PIPELINE,
     on=Loop,
     reads=(EXPLICIT_WGMMA, LAYOUT, MMA_IN_FLIGHT, MMA_OVERLAP, PING_PONG, PIPELINE, WARP_SPECIALISED),

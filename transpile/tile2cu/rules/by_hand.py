@@ -55,7 +55,7 @@ _WARPGROUP = 128  # threads
 
 
 @rule(
-    "launch.by-hand.available",
+    "launch.explicit.available",
     phase=Phase.WARPS,
     on=Launch,
     writes=(EXPLICIT_SYNC,),
@@ -110,7 +110,7 @@ def by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 @rule(
-    "warps.gemm.wgmma-by-hand",
+    "warps.gemm.explicit-wgmma",
     phase=Phase.WARPS,
     on=Launch,
     reads=(WARP_SPECIALISED,),
@@ -163,7 +163,7 @@ def _share_a_fragment(op: Gemm, other: Gemm) -> bool:
 
 
 @rule(
-    "select.copy.tma-by-hand",
+    "select.copy.explicit-tma",
     phase=Phase.STRICT,
     on=Copy,
     writes=(CALL, SHARED_LAYOUT, TMA_IF),

@@ -114,7 +114,7 @@ def _is_same(block: Var, context: Context, *exprs: Expr) -> bool:
 
 
 @rule(
-    "sync.cluster.stays",
+    "sync.cluster.exit-barrier",
     phase=Phase.SYNC,
     on=Launch,
     writes=(EXIT_BARRIER,),

@@ -62,7 +62,7 @@ _OWN = (Let, Gemm, Parallel, Reduce, Copy, Fill, If)  # what a warpgroup can do 
 
 
 @rule(
-    "pipeline.loop.dealt-turns",
+    "pipeline.loop.ping-pong",
     phase=Phase.WARPS,
     on=Loop,
     reads=(WARP_SPECIALISED,),

@@ -30,7 +30,7 @@ _MOST_ROWS = 256  # CUDA Driver API, 'cuTensorMapEncodeTiled': boxDim
 
 
 @rule(
-    "pipeline.copy.first-tiles",
+    "pipeline.copy.prologue",
     phase=Phase.PIPELINE,
     on=Launch,
     reads=(PIPELINE, SHARED_LAYOUT),

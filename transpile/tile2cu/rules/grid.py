@@ -26,16 +26,16 @@ _LEAST = 4
 
 
 @rule(
-    "schedule.grid.panels",
+    "schedule.grid.grouped-order",
     phase=Phase.SELECT,
     on=Launch,
     reads=(WARP_SPECIALISED,),
     writes=(RASTER_GROUP,),
-    source=f"{_LESSONS}: panels of 12 tile rows beat 4 and 32 by 2 % of a GEMM",
+    source=f"{_LESSONS}: groups of 12 tile rows beat 4 and 32 by 2 % of a GEMM",
     examples=(Example(_GEMM, "launch", "panel", "None", target="cuda:sm_90a"),),
 )
 def grid_panels(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Blocks of a two-dimensional grid of products run in panels of tile rows, so that their operands meet in L2.
+    """Grouped rasterisation: blocks of a 2-D grid of GEMM tiles run in groups of tile rows, which share operands in L2.
 
     Where they run in clusters, these do, whole.
 
@@ -46,7 +46,7 @@ def grid_panels(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 @rule(
-    "schedule.grid.dies",
+    "schedule.grid.xcds",
     phase=Phase.SELECT,
     on=Launch,
     writes=(RASTER_GROUP,),
@@ -68,14 +68,14 @@ def grid_dies(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 @rule(
-    "schedule.grid.longest-first",
+    "schedule.grid.lpt-order",
     phase=Phase.SELECT,
     on=Launch,
     writes=(TILE_ORDER,),
     source=f"{_LESSONS}: 1 to 21 % of causal attention",
     examples=(Example(_GEMM, "launch", "order", "longest first, in groups of 4 or more"),),
 )
-def longest_first(launch: Launch, context: Context) -> Iterator[Decision]:
+def lpt_order(launch: Launch, context: Context) -> Iterator[Decision]:
     """Where a block's turns of products grow with its first index, if it has any, those with the most start first.
 
     The short ones then fill the gaps at the end. Blocks that differ in the other indices go in groups, so that those

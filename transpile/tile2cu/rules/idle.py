@@ -43,7 +43,7 @@ for i, j in T.Parallel(64, 64):
 
 
 @rule(
-    "schedule.grid.idle-blocks",
+    "schedule.grid.empty-tiles",
     phase=Phase.SELECT,
     on=Launch,
     reads=(PERSISTENT,),

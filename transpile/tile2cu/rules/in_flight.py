@@ -89,7 +89,7 @@ _DECODE_IN_REGISTERS = _decode("alloc_fragment", 128, "B, A_shared")
 
 
 @rule(
-    "pipeline.loop.product-in-flight",
+    "pipeline.loop.mma-in-flight",
     phase=Phase.PIPELINE,
     on=Loop,
     reads=(

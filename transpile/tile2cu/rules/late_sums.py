@@ -49,7 +49,7 @@ for k in T.Pipelined(4, num_stages=2):
 
 
 @rule(
-    "pipeline.loop.lanes-last",
+    "pipeline.loop.deferred-reduction",
     phase=Phase.PIPELINE,
     on=Loop,
     reads=(LAYOUT, MMA_OVERLAP, UNMASKED_ITERATIONS),

@@ -26,7 +26,7 @@ _FEWEST_BITS = 8  # of elements that have bytes of their own
 
 
 @rule(
-    "pipeline.loop.lines-ahead",
+    "pipeline.loop.prefetched-vectors",
     phase=Phase.PIPELINE,
     on=Loop,
     reads=(MMA_IN_FLIGHT, MMA_OVERLAP, PING_PONG, PIPELINE, WARP_SPECIALISED),

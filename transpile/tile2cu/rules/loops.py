@@ -44,7 +44,7 @@ _CHUNK_BYTES = 16  # what shared tiles keep in one piece: headers/tl/common/shar
 
 
 @rule(
-    "vector.loop.packets",
+    "vector.loop.vectors",
     phase=Phase.LOOP,
     on=Parallel,
     reads=(LAYOUT,),

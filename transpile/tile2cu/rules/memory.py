@@ -65,7 +65,7 @@ class _Box:
 
 
 @rule(
-    "guard.tensor.ragged",
+    "guard.tensor.out-of-bounds",
     phase=Phase.MEMORY,
     on=Launch,
     reads=(VECTOR,),
@@ -107,7 +107,7 @@ def tensor_ragged(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 @rule(
-    "vector.tensor.row-start",
+    "vector.tensor.alignment",
     phase=Phase.MEMORY,
     on=Launch,
     reads=(TMA_IF, VECTOR),
@@ -136,7 +136,7 @@ def tensor_row_start(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 @rule(
-    "vector.tile.part-start",
+    "vector.tile.alignment",
     phase=Phase.MEMORY,
     on=Launch,
     writes=(SLICE_ALIGNMENT,),
@@ -177,7 +177,7 @@ def _part_start(part: Region, bounds: Bounds) -> int:
 
 
 @rule(
-    "vector.tensor.row-start-when",
+    "vector.tensor.alignment-dispatch",
     phase=Phase.MEMORY,
     on=Launch,
     reads=(ROW_ALIGNMENT, VECTOR),

@@ -13,7 +13,7 @@ _ADDED_TOGETHER = ("float32", "float16", "bfloat16")
 
 
 @rule(
-    "vector.atomic.packet",
+    "vector.atomic.vector",
     phase=Phase.LOOP,
     on=Loop,
     writes=(ATOMIC_VECTOR,),

@@ -19,7 +19,7 @@ for k in T.Pipelined(4, num_stages=2):
 
 
 @rule(
-    "select.copy.read-once",
+    "select.copy.streaming",
     phase=Phase.SELECT,
     on=Copy,
     reads=(CALL,),

@@ -96,7 +96,7 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
 
     What lies between the products runs while the second one of the turn before is in flight, except for what writes
     its operand or touches its result: that waits for it. Each product's tile has a ring of its own. The next turn is
-    the next that is taken, where some are skipped (`rewrite.turns.skipped`). Where the result is
+    the next that is taken, where some are skipped (`rewrite.iterations.skipped`). Where the result is
     scaled by a power of the difference of two values a row, of which the user keeps the older one in most turns, that
     comes first of what waits, and warps in which they are equal leave it out.
 
@@ -114,7 +114,7 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
 
 
 @rule(
-    "pipeline.loop.plain-turns",
+    "pipeline.loop.interior-iterations",
     phase=Phase.PIPELINE,
     on=Loop,
     reads=(MMA_OVERLAP,),

@@ -58,7 +58,7 @@ _MOST_PARTS = 6
 
 
 @rule(
-    "storage.shared.one-after-another",
+    "storage.shared.aliasing",
     phase=Phase.SYNC,
     on=Launch,
     reads=(

@@ -76,7 +76,7 @@ _ZERO, _ONE, _LEAST = "0", "1", "-inf"
 
 
 @rule(
-    "pipeline.loop.own-turns",
+    "pipeline.loop.warpgroup-trips",
     phase=Phase.PIPELINE,
     on=Loop,
     reads=(LAYOUT, MMA_OVERLAP, PIPELINE, WARPS),

@@ -41,7 +41,9 @@ for i, j in T.Parallel(64, 64):
     writes=(STAGED_BECAUSE,),
     source="PTX ISA, 'State Spaces': a register belongs to one thread",
     examples=(
-        Example(_TRANSPOSED, 4, "reason", "other threads hold what is read here of `X_local`: through shared memory"),
+        Example(
+            _TRANSPOSED, 4, "reason", "elements of `X_local` that other threads hold are read: through shared memory"
+        ),
     ),
 )
 def copy_through_shared(op: Copy, context: Context) -> Iterator[Decision]:
@@ -97,7 +99,7 @@ def copy_cp_async(op: Loop, context: Context) -> Iterator[Decision]:
 
 
 @rule(
-    "select.gemm.parts",
+    "select.gemm.slices",
     phase=Phase.SELECT,
     on=Gemm,
     writes=(GEMM_SLICES,),
@@ -163,7 +165,7 @@ def atomic_tile(op: AtomicTile, context: Context) -> Iterator[Decision]:
 
 
 @rule(
-    "select.loop.owners-store",
+    "select.loop.elected-writers",
     phase=Phase.SELECT,
     on=Parallel,
     reads=(LAYOUT,),

@@ -19,7 +19,7 @@ _FEWEST, _MOST, _STEP = 24, 256, 8  # that setmaxnreg takes
 
 
 @rule(
-    "launch.by-hand.registers",
+    "launch.explicit.registers",
     phase=Phase.PIPELINE,
     on=Launch,
     writes=(NO_SETMAXNREG, SETMAXNREG),

@@ -193,7 +193,7 @@ def shared_plain(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 @rule(
-    "storage.shared.ledger",
+    "storage.shared.budget",
     phase=Phase.STORAGE,
     on=Launch,
     reads=(

@@ -9,11 +9,11 @@ namespace tl {
 template <class Tile> struct StoredChunk;
 template <class T, int rows, int cols, class Swizzle> struct StoredChunk<SharedTile<T, rows, cols, Swizzle>> {
   using Tile = SharedTile<T, rows, cols, Swizzle>;
-  static constexpr int in_row = Tile::panel_cols / Tile::chunk_cols, count = rows * cols / Tile::chunk_cols;
+  static constexpr int in_row = Tile::slab_cols / Tile::chunk_cols, count = rows * cols / Tile::chunk_cols;
   static constexpr bool in_order = Swizzle::padding == 0 && Tile::chunk_bytes == 16;
   static TL_DEVICE int row(unsigned n) { return n / in_row % rows; }
   static TL_DEVICE int col(unsigned n) {  // a swizzle undoes itself
-    return n / in_row / rows * Tile::panel_cols + Swizzle::chunk(row(n), n % in_row) * Tile::chunk_cols;
+    return n / in_row / rows * Tile::slab_cols + Swizzle::chunk(row(n), n % in_row) * Tile::chunk_cols;
   }
 };
 template <class T, int n_> struct StoredChunk<SharedTile1D<T, n_>> {

@@ -147,7 +147,7 @@ template <class Ta, class Tb, class Shape, class Order, int m_tiles, int n_group
 // C += A B. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment with MfmaOperandA; b: a shared
 // tile K x N, or tl::transposed of one stored N x K. A shared tile may be tl::rows or tl::cols of one. The operands of
 // the next step of K are loaded before the products of this one are started.
-// Who: every wave of C's layout. Reads shared memory without a barrier.
+// Called by: every wave of C's layout. Reads shared memory without a barrier.
 template <class A, class B, class T, int M, int N, class W, class I, class Shape>
 TL_DEVICE void gemm(const A& a, const B& b, Fragment<T, MfmaAccumulator<M, N, W, I, Shape>>& C) {
   using Layout = MfmaAccumulator<M, N, W, I, Shape>;

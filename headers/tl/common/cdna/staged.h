@@ -30,7 +30,7 @@ template <class T, int n, int threads, class As = T> using Staged1D = Staged<T, 
 // elements have bytes of their own.
 template <class View, int bytes>
 constexpr bool has_whole_pieces = !is_packed<typename View::T> && View::alignment >= bytes && bytes >= 4 &&
-                                  (View::has_whole_rows || !View::is_ragged(View::last));
+                                  (View::has_whole_rows || !View::is_predicated(View::last));
 
 // `vector` elements of the tile at `from`, as bits; zero outside of the tensor.
 template <int vector, class View> TL_DEVICE auto staged_piece(const Place<View>& from, int row, int col) {
@@ -46,7 +46,7 @@ template <class View> struct StagedBuffer {
 
   TL_DEVICE StagedBuffer(const Place<View>& place, int rows) : from(place) {
     bytes = static_cast<uint32_t>(buffer_bytes);
-    if constexpr (View::is_ragged(0)) {
+    if constexpr (View::is_predicated(0)) {
       const int inside = smaller(from.view.extent[0] - from.offset[0], rows);
       bytes = static_cast<uint32_t>(inside) * static_cast<uint32_t>(from.view.stride[0]) * size;
     }
@@ -56,7 +56,7 @@ template <class View> struct StagedBuffer {
   static TL_DEVICE bool reaches(const Place<View>& place, int rows, int cols) {
     const int64_t over_rows = View::rank == 1 ? 0 : rows * place.view.stride[0];
     if ((over_rows + cols * place.view.stride[last]) * size >= buffer_bytes) return false;
-    if (!View::is_ragged(0)) return true;
+    if (!View::is_predicated(0)) return true;
     const bool starts_inside = place.offset[0] >= 0 && place.offset[0] <= place.view.extent[0];
     return starts_inside && (View::rank == 1 || place.view.stride[0] >= place.view.extent[last]);
   }
@@ -82,7 +82,7 @@ template <class View> struct StagedBuffer {
 };
 
 // Starts to load the tile at `from`; the registers are there when they are used. Places outside of the tensor are zero.
-// Who: `threads` threads of the block, from thread 0 on.
+// Called by: `threads` threads of the block, from thread 0 on.
 template <class View, class T, int rows, int cols, int threads, class As>
 TL_DEVICE void load(const Place<View>& from, Staged<T, rows, cols, threads, As>& to) {
   using To = Staged<T, rows, cols, threads, As>;
@@ -114,8 +114,8 @@ TL_DEVICE void load(const Place<View>& from, Staged<T, rows, cols, threads, As>&
   }
 }
 
-// Stores what has been loaded, converted to the tile's type. Who: the threads that loaded it. Orders nothing: a barrier
-// must follow before others read `to`.
+// Stores what has been loaded, converted to the tile's type. Called by: the threads that loaded it. Orders nothing: a
+// barrier must follow before others read `to`.
 template <class T, int rows, int cols, int threads, class As, class Tile>
 TL_DEVICE void store(const Staged<T, rows, cols, threads, As>& from, Tile& to) {
   using From = Staged<T, rows, cols, threads, As>;

@@ -32,10 +32,10 @@ constexpr int widest_box(int cols, int element_bytes) {
   return box;
 }
 
-// How many columns of a tile TMA moves at a time: a panel, or a part of it where it is a single row.
+// How many columns of a tile TMA moves at a time: a slab, or a part of it where it is a single row.
 template <class Tile> struct BoxCols {
   static constexpr int value =
-      Tile::rows == 1 ? widest_box(Tile::panel_cols, int(sizeof(typename Tile::type))) : Tile::panel_cols;
+      Tile::rows == 1 ? widest_box(Tile::slab_cols, int(sizeof(typename Tile::type))) : Tile::slab_cols;
 };
 
 // How many rows of a tile TMA moves at a time.

@@ -21,7 +21,7 @@ template <unsigned mask_> struct Blocks {
 };
 template <unsigned mask> constexpr Blocks<mask> blocks{};
 
-// As tl::tma_load, to each block of the mask; see tma_load_box_to. Who: one thread of the cluster.
+// As tl::tma_load, to each block of the mask; see tma_load_box_to. Called by: one thread of the cluster.
 template <unsigned mask, int rank, class Tile>
 TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& barrier, Blocks<mask>) {
   TL_UNROLL
@@ -31,8 +31,8 @@ TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& 
   }
 }
 
-// The same by the first of these blocks, for all of them: what they load is the same. Who: one thread of each of them,
-// whose `barrier` expects the bytes.
+// The same by the first of these blocks, for all of them: what they load is the same. Called by: one thread of each of
+// them, whose `barrier` expects the bytes.
 template <unsigned mask, int rank, class Tile>
 TL_DEVICE void tma_load_for(Blocks<mask> blocks, const TensorMap& map, const At<rank>& from, Tile& to,
                             Barrier& barrier) {
@@ -40,8 +40,8 @@ TL_DEVICE void tma_load_for(Blocks<mask> blocks, const TensorMap& map, const At<
 }
 
 // As tl::tma_copy, but the first of these blocks loads the tile, at its own coordinates, for all of them; others load
-// their own. Each announces the bytes at its own barrier. No thread of these blocks may still use the tile. Who: any
-// threads that tile operations see, in every block; the first of them does it.
+// their own. Each announces the bytes at its own barrier. No thread of these blocks may still use the tile. Called by:
+// any threads that tile operations see, in every block; the first of them does it.
 template <unsigned mask, int rank, class Tile>
 TL_DEVICE void tma_copy(const TensorMap& map, const At<rank>& from, Tile& to, Barrier& barrier, Blocks<mask> blocks) {
   if (thread() != 0) return;
@@ -54,7 +54,7 @@ TL_DEVICE void tma_copy(const TensorMap& map, const At<rank>& from, Tile& to, Ba
 }
 
 // The same, when all blocks of the cluster have come there, so that none uses the tile any more; and it waits until the
-// tile is there. `barrier` takes an arrival of each thread of the block. Who: every thread of the cluster.
+// tile is there. `barrier` takes an arrival of each thread of the block. Called by: every thread of the cluster.
 template <unsigned mask, int rank, class Tile>
 TL_DEVICE void copy_to_blocks(const TensorMap& map, const At<rank>& from, Tile& to, Barrier& barrier,
                               Blocks<mask> blocks) {
@@ -86,16 +86,16 @@ constexpr bool is_copy_of_bytes = std::is_same<From, To>::value && InBlock<To>::
                                   int(sizeof(To)) == bytes_of<typename To::type>(To::rows * To::cols);
 
 // Copies a shared tile, or a part, to where `to` lies in the block of that rank. Orders nothing: a barrier of the
-// cluster must follow before that block reads it, and one must have ended what it did there before. Who: `threads`
-// threads of the block, from thread 0 on.
+// cluster must follow before that block reads it, and one must have ended what it did there before. Called by:
+// `threads` threads of the block, from thread 0 on.
 template <int threads, class From, class To> TL_DEVICE void copy_to_block(int rank, const From& from, To& to) {
   auto&& there = InBlock<To>::of(to, rank);
   copy<threads>(from, there);
 }
 
 // Copies a shared tile to where `to` lies in the block of that rank, and arrives once at that block's barrier: its
-// phase goes on when the tile is there, and those see it who wait by mbarrier_wait_cluster. Who: every thread that tile
-// operations see. The tile that is copied must stay as it is, and this block must stay, until then.
+// phase goes on when the tile is there, and those see it who wait by mbarrier_wait_cluster. Called by: every thread
+// that tile operations see. The tile that is copied must stay as it is, and this block must stay, until then.
 template <int threads, class From, class To>
 TL_DEVICE void copy_to_block(int rank, const From& from, To& to, Barrier& barrier) {
   if constexpr (is_copy_of_bytes<From, To>) {

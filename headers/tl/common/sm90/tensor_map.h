@@ -64,7 +64,7 @@ template <class Like, class Along, int rank> constexpr TensorMapTile tensor_map_
   constexpr int box_rows = BoxRows<Tile>::value, box_cols = BoxCols<Tile>::value;
   static_assert(rank >= 2 && rank <= 5, "a tensor map has two to five dimensions");
   static_assert(box_rows <= 256 && box_cols <= 256, "TMA moves boxes of at most 256 rows and 256 columns");
-  static_assert(Tile::pitch == Tile::panel_cols && Tile::panel_cols * size % 16 == 0, "TMA leaves no gaps in a tile");
+  static_assert(Tile::pitch == Tile::slab_cols && Tile::slab_cols * size % 16 == 0, "TMA leaves no gaps in a tile");
   constexpr int swizzle_bytes = alignof(Tile) > 16 ? int(alignof(Tile)) / 8 : 0;
   return {box_rows, box_cols, RowDim<Along, rank>::value, size, swizzle_bytes};
 }

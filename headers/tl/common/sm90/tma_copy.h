@@ -9,7 +9,7 @@
 namespace tl {
 
 // Starts to load the tile at these coordinates of all the tensor's dimensions; it arrives at `barrier`, which expects
-// its bytes. Elements outside of the tensor become zero. Who: one thread; TmaPipeline::produce elects it.
+// its bytes. Elements outside of the tensor become zero. Called by: one thread; TmaPipeline::produce elects it.
 template <int rank, class Tile>
 TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& barrier) {
   TL_UNROLL
@@ -20,7 +20,7 @@ TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& 
 }
 
 // Starts to load a tile, and announces its bytes at the user's barrier: the phase ends when they, and all arrivals, are
-// there. Who: any threads that tile operations see; the first of them does it.
+// there. Called by: any threads that tile operations see; the first of them does it.
 template <int rank, class Tile>
 TL_DEVICE void tma_copy(const TensorMap& map, const At<rank>& from, Tile& to, Barrier& barrier) {
   if (thread() != 0) return;
@@ -28,23 +28,23 @@ TL_DEVICE void tma_copy(const TensorMap& map, const At<rank>& from, Tile& to, Ba
   tma_load(map, from, to, barrier);
 }
 
-// The same for columns of a tile, which are whole panels of it.
+// The same for columns of a tile that are whole slabs of it.
 template <int rank, class Tile, int rows, int cols>
 TL_DEVICE void tma_copy(const TensorMap& map, At<rank> from, const SubTile<Tile, rows, cols>& to, Barrier& barrier) {
-  constexpr int panel_cols = Tile::panel_cols;
-  static_assert(rows == Tile::rows && cols % panel_cols == 0, "TMA fills whole panels");
+  constexpr int slab_cols = Tile::slab_cols;
+  static_assert(rows == Tile::rows && cols % slab_cols == 0, "TMA fills whole slabs");
   if (thread() != 0) return;
   mbarrier_expect(barrier, rows * cols * int(sizeof(typename Tile::type)));
   TL_UNROLL
-  for (int col = 0; col < cols; col += panel_cols) {
+  for (int col = 0; col < cols; col += slab_cols) {
     tma_load_box(to.tile->data + rows * (to.first_col + col), map, from.coordinate, barrier);
-    from.coordinate[rank - 1] += panel_cols;
+    from.coordinate[rank - 1] += slab_cols;
   }
 }
 
-// Starts to store a tile at these coordinates, as a group of stores by itself; what lies outside of the tensor is
-// dropped. TMA reads the tile until stores_have_read; what threads wrote there is behind a fence_async_proxy and a
-// barrier. Who: any threads that tile operations see; the first of them does it.
+// Issues the TMA store of a tile at these coordinates and commits it as a group of its own; out-of-bounds elements are
+// not written. TMA reads the tile until block_tma_store_wait_read; what threads wrote there must be ordered by a
+// fence_async_proxy and a barrier. Called by: any threads that execute tile operations; thread 0 issues it.
 template <class Tile, int rank> TL_DEVICE void tma_copy(const Tile& from, const TensorMap& map, At<rank> to) {
   if (thread() != 0) return;
   TL_UNROLL
@@ -55,45 +55,45 @@ template <class Tile, int rank> TL_DEVICE void tma_copy(const Tile& from, const 
   tma_store_commit();
 }
 
-// The same for columns of a tile, which are whole panels of it.
+// The same for columns of a tile that are whole slabs of it.
 template <class Tile, int rows, int cols, int rank>
 TL_DEVICE void tma_copy(const SubTile<Tile, rows, cols>& from, const TensorMap& map, At<rank> to) {
-  constexpr int panel_cols = Tile::panel_cols;
-  static_assert(rows == Tile::rows && cols % panel_cols == 0, "TMA stores whole panels");
+  constexpr int slab_cols = Tile::slab_cols;
+  static_assert(rows == Tile::rows && cols % slab_cols == 0, "TMA stores whole slabs");
   if (thread() != 0) return;
   TL_UNROLL
-  for (int col = 0; col < cols; col += panel_cols) {
+  for (int col = 0; col < cols; col += slab_cols) {
     tma_store_box(map, to.coordinate, from.tile->data + rows * (from.first_col + col));
-    to.coordinate[rank - 1] += panel_cols;
+    to.coordinate[rank - 1] += slab_cols;
   }
   tma_store_commit();
 }
 
-// A group of stores that may be empty. Who: as above.
-TL_DEVICE void close_stores() {
+// Commits the stores issued since the last commit, if any, as a group. Called by: as above.
+TL_DEVICE void block_tma_store_commit() {
   if (thread() == 0) tma_store_commit();
 }
 
-// Waits until all but the last n groups have read their tiles, or are done: their elements are there. After a barrier
-// behind it all threads may write the tiles. Who: as above; the thread that started them waits.
-template <int n> TL_DEVICE void stores_have_read() {
+// Waits until all but the last n groups have read their tiles, or have completed: their elements are visible. After a
+// barrier that follows, all threads may write the tiles. Called by: as above; the thread that issued them waits.
+template <int n> TL_DEVICE void block_tma_store_wait_read() {
   if (thread() == 0) tma_store_wait_read<n>();
 }
-template <int n> TL_DEVICE void stores_are_done() {
+template <int n> TL_DEVICE void block_tma_store_wait() {
   if (thread() == 0) tma_store_wait<n>();
 }
 
-// Initialises the user's barriers: each phase of barrier i takes arrivals[i]. Who: every thread of the block, before a
-// barrier of the block, which shows them to all.
-template <int n> TL_DEVICE void mbarrier_start(Barrier (&barriers)[n], const int (&arrivals)[n]) {
+// Initialises the user's barriers: a phase of barrier i expects arrivals[i]. Called by: every thread of the block,
+// before a barrier of the block.
+template <int n> TL_DEVICE void mbarrier_init_all(Barrier (&barriers)[n], const int (&arrivals)[n]) {
   if (thread_of_block() != 0) return;
   TL_UNROLL
   for (int i = 0; i < n; ++i) mbarrier_init(barriers[i], arrivals[i]);
   mbarrier_init_fence();
 }
 
-// A shared tile into registers that lie as an accumulator's, of 16-bit elements four 8x8 matrices at a time. Who: the
-// threads that the layout names, whole warps.
+// A shared tile into registers that lie as an accumulator's, of 16-bit elements four 8x8 matrices at a time. Called by:
+// the threads that the layout names, whole warps.
 template <class Tile, class T, int M, int N, int along_m, int along_n>
 TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Tile& from,
                                                       Fragment<T, WgmmaAccumulator<M, N, along_m, along_n>>& to) {
@@ -181,22 +181,22 @@ TL_DEVICE void stage_transposed(const Fragment<T, Layout>& from, Tile& to) {
   }
 }
 
-// Stages a box, the rows of this warp in one m tile and one panel, and starts to store it, or to add it to what is
-// there; then those behind it. A tile of fewer columns than the fragment is filled again from its first panel on: each
+// Stages a box, the rows of this warp in one m tile and one slab, and starts to store it, or to add it to what is
+// there; then those behind it. A tile of fewer columns than the fragment is filled again from its first slab on: each
 // box as soon as TMA has read the one before it there.
 template <class Along, int box, bool adds, class T, class Layout, class Tile, int rank>
 TL_DEVICE void store_boxes(const Fragment<T, Layout>& from, Tile& staging, const TensorMap& map, const At<rank>& to) {
   static_assert(Tile::cols == Layout::N || Layout::own_cols == Layout::N,
                 "warpgroups that share a row stage all of it");
-  static_assert(Layout::own_cols % Tile::panel_cols == 0, "a warpgroup stages whole panels");
-  constexpr int m = box % Layout::m_tiles, first = box / Layout::m_tiles * Tile::panel_cols;
+  static_assert(Layout::own_cols % Tile::slab_cols == 0, "a warpgroup stages whole slabs");
+  constexpr int m = box % Layout::m_tiles, first = box / Layout::m_tiles * Tile::slab_cols;
   constexpr int before = first / Tile::cols * Tile::cols;
   if constexpr (before > 0) {
-    constexpr int boxes = Tile::cols / Tile::panel_cols * Layout::m_tiles;  // of a warp, in the tile
+    constexpr int boxes = Tile::cols / Tile::slab_cols * Layout::m_tiles;  // of a warp, in the tile
     if (lane() == 0) tma_store_wait_read<boxes - 1>();
     sync_warp();
   }
-  stage_rows<first, Tile::panel_cols, before>(from, staging, m);
+  stage_rows<first, Tile::slab_cols, before>(from, staging, m);
   fence_async_proxy();  // TMA sees what this lane wrote,
   sync_warp();          // and what the others wrote
   if (lane() == 0) {
@@ -210,24 +210,24 @@ TL_DEVICE void store_boxes(const Fragment<T, Layout>& from, Tile& staging, const
       tma_store_box(map, corner.coordinate, rows);
     tma_store_commit();
   }
-  if constexpr ((box + 1) / Layout::m_tiles * Tile::panel_cols < Layout::own_cols)
+  if constexpr ((box + 1) / Layout::m_tiles * Tile::slab_cols < Layout::own_cols)
     store_boxes<Along, box + 1, adds>(from, staging, map, to);
 }
 
-// Waits until TMA has read what this warp staged: its rows may be written again, or the block may end. Who: whole
-// warps.
-TL_DEVICE void staging_is_free() {
+// Waits until TMA has read this warp's rows of its staging tile (cp.async.bulk.wait_group.read 0): they may be
+// overwritten, or the block may exit. Called by: whole warps.
+TL_DEVICE void tma_store_wait_read() {
   if (lane() == 0) tma_store_wait_read<0>();
   sync_warp();
 }
 
-// Whether TMA reaches rows of which so much is known (tl::RowStart, tl::AnyRowStart).
-template <class Start> constexpr bool tma_reaches = Start::alignment == 16;
+// Whether TMA can address rows of this alignment (tl::Aligned, tl::AnyAlignment).
+template <class Start> constexpr bool tma_can_address = Start::alignment == 16;
 
 // Starts to store a fragment to the tile at these coordinates; what lies outside of the tensor is dropped. Each warp
-// stages its own rows and stores them, panel after panel, and waits for no other; `staging` has the fragment's columns,
-// or room for some at a time. TMA reads it until tl::staging_is_free. `Along`: as in tl::tensor_map. Who: every thread
-// of the fragment's layout.
+// stages its own rows and stores them, slab after slab, and waits for no other; `staging` has the fragment's columns,
+// or room for some at a time. TMA reads it until tl::tma_store_wait_read. `Along`: as in tl::tensor_map. Called by:
+// every thread of the fragment's layout.
 template <class Along = LastDims, class T, class Layout, class U, int cols, class Swizzle, int rank>
 TL_DEVICE void tma_store_start(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, cols, Swizzle>& staging,
                                const TensorMap& map, const At<rank>& to) {
@@ -246,12 +246,12 @@ template <class Along = LastDims, class T, class Layout, class U, int cols, clas
 TL_DEVICE void tma_store(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, cols, Swizzle>& staging,
                          const TensorMap& map, const At<rank>& to) {
   tma_store_start<Along>(from, staging, map, to);
-  staging_is_free();
+  tma_store_wait_read();
 }
 
 // Stores a fragment's transpose, tl::transposed(fragment), to the tile at these coordinates. All warps stage their
 // rows, as columns, before one thread stores the tile; returns when TMA has read it. `Along`: as above.
-// Who: every thread of the fragment's layout, which are the block's but for a producer.
+// Called by: every thread of the fragment's layout, which are the block's but for a producer.
 template <class Along = LastDims, class T, class Layout, class U, class Swizzle, int rank>
 TL_DEVICE void tma_store(const Transposed<Fragment<T, Layout>>& from,
                          SharedTile<U, Layout::N, Layout::M, Swizzle>& staging, const TensorMap& map,
@@ -261,7 +261,7 @@ TL_DEVICE void tma_store(const Transposed<Fragment<T, Layout>>& from,
   stage_transposed(from.tile, staging);
   sync_consumers<threads>();
   tma_copy(staging, map, to);
-  stores_have_read<0>();
+  block_tma_store_wait_read<0>();
   sync_readers<threads>();
 }
 

@@ -8,18 +8,18 @@ namespace tl {
 // Who loads: one warp beyond the threads that the kernel was written for, or a warpgroup that hands over registers.
 constexpr int producer_threads = warp_size, producer_warpgroup = 4 * warp_size;
 // The shuffle tells the compiler that whole warps take the same way, so that it keeps loop counters and addresses of
-// what follows in uniform registers. Who: whole warps.
+// what follows in uniform registers. Called by: whole warps.
 template <int threads> TL_DEVICE bool is_producer() { return shuffle(warp(), 0) >= threads / warp_size; }
 
 // A barrier among the first `threads` threads, without the producer. It also makes what they wrote to shared memory by
-// ordinary stores visible to wgmma and TMA. Who: each of those threads.
+// ordinary stores visible to wgmma and TMA. Called by: each of those threads.
 template <int threads> TL_DEVICE void sync_consumers() {
   fence_async_proxy();
   barrier_sync(1, threads);
 }
 
 // A barrier among them that only ends their reads: what was read may be overwritten, nothing is made visible. The fence
-// that this one lacks waits for each thread's own loads and stores. Who: the first `threads` threads.
+// that this one lacks waits for each thread's own loads and stores. Called by: the first `threads` threads.
 template <int threads> TL_DEVICE void sync_readers() { barrier_sync(1, threads); }
 
 // What these tiles hold, in bytes.
@@ -123,9 +123,9 @@ template <int stages, int threads, int blocks = 1> class TmaPipeline {
 };
 
 // visit(k) for those of start .. stop - 1 for which taken(k) holds, in order. The lanes of a warp ask for as many turns
-// at once, so that what decides arrives together. Who: whole warps, all of whose threads know the same.
+// at once, so that what decides arrives together. Called by: whole warps, all of whose threads know the same.
 template <class Taken, class Visit>
-TL_DEVICE void each_taken(int start, int stop, const Taken& taken, const Visit& visit) {
+TL_DEVICE void for_each_active(int start, int stop, const Taken& taken, const Visit& visit) {
   for (int first = start; first < stop; first += warp_size) {
     const int own = first + lane();
     auto bits = static_cast<uint32_t>(ballot(own < stop && taken(own)));

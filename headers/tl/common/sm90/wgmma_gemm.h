@@ -53,7 +53,7 @@ template <class Tile, int rows, int cols> struct WgmmaSource<SubTile<Tile, rows,
 template <class Tile> struct WgmmaTile {
   using type = typename Tile::type;
   using Whole = typename WgmmaSource<Tile>::Whole;
-  static constexpr int panel = Whole::panel_cols, span = panel * int(sizeof(type));
+  static constexpr int slab = Whole::slab_cols, span = slab * int(sizeof(type));
   static_assert(is_small_float<type> || is_wgmma_byte<type> || is_wgmma_float<type>,
                 "wgmma multiplies half, bfloat16, float8, int8, uint8, tfloat32 or float here");
   static_assert(alignof(Whole) == 8 * span, "wgmma reads tiles with a swizzle of 128, 64 or 32 bytes");
@@ -62,10 +62,10 @@ template <class Tile> struct WgmmaTile {
 // K runs along a row of the tile.
 template <class Tile> struct KContiguous : WgmmaTile<Tile> {
   using Whole = typename WgmmaTile<Tile>::Whole;
-  using WgmmaTile<Tile>::panel, WgmmaTile<Tile>::span;
+  using WgmmaTile<Tile>::slab, WgmmaTile<Tile>::span;
   static constexpr int mn_extent = Tile::rows, k_extent = Tile::cols;
   static constexpr bool is_mn = false;
-  static TL_DEVICE constexpr int offset(int mn, int k) { return (k / panel * Whole::rows + mn) * panel + k % panel; }
+  static TL_DEVICE constexpr int offset(int mn, int k) { return (k / slab * Whole::rows + mn) * slab + k % slab; }
   // The operand from its row or column `mn` on.
   static TL_DEVICE uint64_t from(const Tile& tile, int mn) {
     const WgmmaSource<Tile> source(tile);
@@ -76,11 +76,11 @@ template <class Tile> struct KContiguous : WgmmaTile<Tile> {
 // K runs down the rows of the tile, and M or N along them.
 template <class Tile> struct MnContiguous : WgmmaTile<Tile> {
   using Whole = typename WgmmaTile<Tile>::Whole;
-  using WgmmaTile<Tile>::panel, WgmmaTile<Tile>::span;
+  using WgmmaTile<Tile>::slab, WgmmaTile<Tile>::span;
   static constexpr int mn_extent = Tile::cols, k_extent = Tile::rows;
   static constexpr bool is_mn = true;
   static_assert(sizeof(typename Tile::type) == 2, "wgmma reads operands of 8 and 32 bits with K contiguous only");
-  static TL_DEVICE constexpr int offset(int mn, int k) { return (mn / panel * Whole::rows + k) * panel; }
+  static TL_DEVICE constexpr int offset(int mn, int k) { return (mn / slab * Whole::rows + k) * slab; }
   static TL_DEVICE uint64_t from(const Tile& tile, int mn) {
     const WgmmaSource<Tile> source(tile);
     const uint64_t start = wgmma_descriptor(source.whole.data, Whole::rows * span, 8 * span, span);
@@ -141,7 +141,7 @@ template <class T, class Layout, class C> TL_DEVICE auto wgmma_a(const Fragment<
 template <class Tile, class C> TL_DEVICE auto wgmma_b(const Tile& b, const C& c) {
   using Operand = MnContiguous<Tile>;
   using Layout = typename C::Layout;
-  static_assert(Layout::own_cols == Layout::N || Layout::own_cols % Operand::panel == 0,
+  static_assert(Layout::own_cols == Layout::N || Layout::own_cols % Operand::slab == 0,
                 "warpgroups share B by whole spans");
   return WgmmaB<Operand>(b, c.first_col);
 }
@@ -185,12 +185,12 @@ TL_DEVICE void wgmma_start(const A& a, const B& b, Fragment<Sum, Layout>& C, boo
 
 // Has a fragment's registers written before a loop whose products stay in flight; ptxas otherwise writes them when the
 // first product starts, and serialises all (C7515). No instruction.
-template <class Sum, class Layout> TL_DEVICE void settle(Fragment<Sum, Layout>& C) {
+template <class Sum, class Layout> TL_DEVICE void warpgroup_fence_operand(Fragment<Sum, Layout>& C) {
   pin_registers<Layout::registers>(C.reg);
 }
 
 // Waits until at most `pending` of the products that were started last are in flight; those of `fragments` are then
-// there. Who: every thread of their warpgroups.
+// there. Called by: every thread of their warpgroups.
 template <int pending, class... Sums, class... Layouts>
 TL_DEVICE void gemm_wait(Fragment<Sums, Layouts>&... fragments) {
   wgmma_wait<pending>();
@@ -225,8 +225,8 @@ TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator
 // with a WgmmaAccumulator's layout and C's warpgroups; b: a shared tile K x N, or tl::transposed of one stored N x K.
 // Operands of 8 and 32 bits have K contiguous: a shared tile M x K, and tl::transposed of one stored N x K.
 // Shared tiles have a swizzle of 128, 64 or 32 bytes.
-// Who: every thread of C's warpgroups. Reads shared memory without a barrier; what ordinary stores wrote there needs
-// tl::sync_consumers before.
+// Called by: every thread of C's warpgroups. Reads shared memory without a barrier; what ordinary stores wrote there
+// needs tl::sync_consumers before.
 template <class A, class B, class Sum, int M, int N, int along_m, int along_n>
 TL_DEVICE void gemm(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C) {
   gemm_start(a, b, C), gemm_wait<0>(C);

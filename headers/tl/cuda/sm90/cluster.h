@@ -17,21 +17,21 @@ TL_DEVICE int block_rank() {
 
 // Arrives at the barrier of the cluster without waiting, and waits there: until all threads of the cluster have arrived
 // that have not returned. What they wrote before they arrived is visible behind the wait; not so what they wrote
-// before a relaxed arrival. Who: whole warps, each thread of the cluster once, in turns.
+// before a relaxed arrival. Called by: whole warps, each thread of the cluster once, in turns.
 // [PTX ISA, "Parallel Synchronization and Communication Instructions: barrier.cluster"]
 TL_DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 TL_DEVICE void cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 TL_DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
-// Both. Who: every thread of the cluster.
+// Both. Called by: every thread of the cluster.
 TL_DEVICE void sync_cluster() {
   cluster_arrive();
   cluster_wait();
 }
 // Shows barriers that one thread of each block has initialised, and fenced by mbarrier_init_fence, to all threads of
 // the cluster; nothing else that other blocks wrote. A barrier of the cluster that shows all would wait until the whole
-// GPU sees what was written before. Who: every thread of the cluster.
+// GPU sees what was written before. Called by: every thread of the cluster.
 // [PTX ISA, "Parallel Synchronization and Communication Instructions: membar, fence", fence.mbarrier_init]
-TL_DEVICE void show_barriers_to_cluster() {
+TL_DEVICE void cluster_sync_relaxed() {
   sync_threads();
   cluster_arrive_relaxed();
   cluster_wait();
@@ -52,7 +52,7 @@ TL_DEVICE uint32_t shared_address_in_block(const void* own, int rank) {
 }
 
 // One arrival at the barrier of the block of that rank; with bytes, the phase also waits for so many that are copied
-// there. Who: each thread that was counted in its mbarrier_init.
+// there. Called by: each thread that was counted in its mbarrier_init.
 TL_DEVICE void mbarrier_arrive(Barrier& own, int rank) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(shared_address_in_block(&own, rank))
                : "memory");
@@ -69,7 +69,7 @@ TL_DEVICE void mbarrier_arrive_expect(Barrier& own, int bytes, int rank) {
                "r"(bytes)
                : "memory");
 }
-// As mbarrier_wait; also what threads of other blocks wrote before they arrived is visible then. Who: anyone.
+// As mbarrier_wait; also what threads of other blocks wrote before they arrived is visible then. Called by: anyone.
 TL_DEVICE void mbarrier_wait_cluster(Barrier& barrier, int parity) {
   uint32_t done = 0;
   while (!done) {
@@ -81,7 +81,7 @@ TL_DEVICE void mbarrier_wait_cluster(Barrier& barrier, int parity) {
         : "memory");
   }
 }
-// One arrival, and a wait until the phase that it belongs to is over. Who: each thread that was counted in
+// One arrival, and a wait until the phase that it belongs to is over. Called by: each thread that was counted in
 // mbarrier_init.
 TL_DEVICE void mbarrier_arrive_and_wait(Barrier& barrier) {
   uint64_t phase;
@@ -96,7 +96,7 @@ TL_DEVICE void mbarrier_arrive_and_wait(Barrier& barrier) {
 }
 
 // As tma_load_box, but to each block of `mask`, of which bit i stands for the block of rank i: there to where `to` lies
-// here, and its bytes arrive at the barrier there that lies where `barrier` does. Who: one thread of the cluster.
+// here, and its bytes arrive at the barrier there that lies where `barrier` does. Called by: one thread of the cluster.
 // [PTX ISA, "cp.async.bulk.tensor", .multicast::cluster]
 #define TL_TMA_LOAD(dims, coordinates, ...)                                                                       \
   asm volatile("cp.async.bulk.tensor." dims                                                                       \
@@ -117,7 +117,7 @@ TL_DEVICE void tma_load_box_to(uint16_t mask, void* to, const TensorMap& map, co
 
 // Starts to copy bytes of this block's shared memory to the block of that rank, there to where `to` lies here; they
 // arrive at the barrier there that lies where `barrier` does. Addresses and `bytes` are multiples of 16. What threads
-// wrote to `from` is behind a fence_async_proxy. Who: one thread.
+// wrote to `from` is behind a fence_async_proxy. Called by: one thread.
 // [PTX ISA, "cp.async.bulk", .shared::cluster.shared::cta]
 TL_DEVICE void bulk_copy_to(int rank, void* to, const void* from, int bytes, Barrier& barrier) {
   asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(

@@ -6,7 +6,7 @@ namespace tl {
 
 // Stores four 8x8 matrices of 16-bit elements to shared memory: lane l gives the address of row l % 8 of matrix l / 8,
 // 16 bytes at a multiple of 16; register m of lane l holds row l / 4, elements 2 * (l % 4) and the next, of matrix m.
-// Who: every lane of the warp. Orders nothing.
+// Called by: every lane of the warp. Orders nothing.
 TL_DEVICE void stmatrix_x4(void* row, const uint32_t* r) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)), "r"(r[0]),
                "r"(r[1]), "r"(r[2]), "r"(r[3])

@@ -11,8 +11,8 @@ struct alignas(128) TensorMap {
 };
 
 // The box of a tensor at these coordinates, outermost first, to shared memory; its bytes arrive at `barrier`. What lies
-// outside of the tensor becomes zero. The last coordinate is a multiple of 16 bytes; all may be negative. Who: one
-// thread.
+// outside of the tensor becomes zero. The last coordinate is a multiple of 16 bytes; all may be negative. Called by:
+// one thread.
 #define TL_TMA_LOAD(dims, coordinates, ...)                                                    \
   asm volatile("cp.async.bulk.tensor." dims                                                    \
                ".shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {" coordinates \
@@ -34,7 +34,7 @@ TL_DEVICE void tma_load_box(void* to, const TensorMap& map, int row, int column,
 }
 
 // Shared memory to a box of a tensor; what lies past its ends is dropped. No coordinate may be negative (an H200
-// answers "illegal instruction"); the last is a multiple of 16 bytes. Who: one thread.
+// answers "illegal instruction"); the last is a multiple of 16 bytes. Called by: one thread.
 #define TL_TMA_STORE(dims, coordinates, ...)                                                    \
   asm volatile("cp.async.bulk.tensor." dims ".global.shared::cta.bulk_group [%0, {" coordinates \
                "}], [%1];" ::"l"(&map),                                                         \
@@ -68,9 +68,10 @@ template <int rank> TL_DEVICE void tma_add_box(const TensorMap& map, const int (
     TL_TMA_ADD("5d", "%2, %3, %4, %5, %6", "r"(at[4]), "r"(at[3]), "r"(at[2]), "r"(at[1]), "r"(at[0]));
 }
 #undef TL_TMA_ADD
-// Closes a group of stores. Who: the thread that issued them.  [cp.async.bulk.commit_group]
+// Closes a group of stores. Called by: the thread that issued them.  [cp.async.bulk.commit_group]
 TL_DEVICE void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Waits until all but the newest n groups are complete. Who: the thread that issued them.  [cp.async.bulk.wait_group]
+// Waits until all but the newest n groups are complete. Called by: the thread that issued them.
+// [cp.async.bulk.wait_group]
 template <int n> TL_DEVICE void tma_store_wait() { asm volatile("cp.async.bulk.wait_group %0;" ::"n"(n) : "memory"); }
 // The same, but only until their shared memory has been read: it may be written again, or the block may end.
 template <int n> TL_DEVICE void tma_store_wait_read() {

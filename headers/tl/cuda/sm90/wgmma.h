@@ -52,10 +52,12 @@ template <class T, int words> class WgmmaWords {
   uint32_t word_[words / 4][4];
 };
 
-// Registers a thread may use from here on (24..256, a multiple of 8): fewer for producers, more for consumers. Who:
-// every warp of a warpgroup, in a kernel with __launch_bounds__(threads, 1).  [setmaxnreg]
-template <int n> TL_DEVICE void give_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n)); }
-template <int n> TL_DEVICE void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(n)); }
+// Registers a thread may use from here on (24..256, a multiple of 8): fewer for producers, more for consumers. Called
+// by: every warp of a warpgroup, in a kernel with __launch_bounds__(threads, 1).  [setmaxnreg]
+template <int n> TL_DEVICE void warpgroup_reg_dealloc() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(n));
+}
+template <int n> TL_DEVICE void warpgroup_reg_alloc() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(n)); }
 
 // d = a * b, or += when `accumulate`: n a multiple of 8 up to 256, K 32 bytes of T. d is float, int32_t for integers,
 // or half for halves, of which elements 2 i and 2 i + 1 are a register.

@@ -1,6 +1,6 @@
 // wgmma.mma_async m64nN for every N: 64 x N sums += 64 x K times K x N, where K is 32 bytes. The instructions of each
 // type of operand are in a header of their own, for texts that ask for them: each costs a compilation 0.05 s or more.
-// Who: every thread of the warpgroup, between wgmma_fence and wgmma_commit.
+// Called by: every thread of the warpgroup, between wgmma_fence and wgmma_commit.
 // [PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: wgmma.mma_async"]
 #pragma once
 #include "../../standard.h"

@@ -20,7 +20,7 @@ constexpr bool has_loads_to_shared = true;
 
 // Starts to copy the 16 bytes at start + offset, or zeros where they are not among the first `bytes`, to
 // lds[place + lane]; all but `offset` is the same in all lanes. They are there once wait_vector_memory has counted
-// them. Who: every lane of the wave.
+// them. Called by: every lane of the wave.
 template <class Bits>
 TL_DEVICE void load_to_shared(Bits* lds, int place, const void* start, uint32_t bytes, uint32_t offset) {
   static_assert(sizeof(Bits) == 16, "128 bits a lane");

@@ -37,7 +37,8 @@ template <> struct MfmaType<double> {
 
 }  // namespace host
 
-// Who: any thread. As many bytes of shared memory as one access has, at a multiple of them, straight to registers.
+// Called by: any thread. As many bytes of shared memory as one access has, at a multiple of them, straight to
+// registers.
 template <int bytes> TL_DEVICE void load_bits_to(void* to, const void* from) {
   const auto bits = host::load<host::Bits<bytes>>(from);
   std::memcpy(to, &bits, bytes);
@@ -48,7 +49,7 @@ template <class T> constexpr int mfma_items = 16 / static_cast<int>(sizeof(T));
 
 // D += A B of `size` rows and columns and 64 / size * n of K. Lane l hands over n elements of row l % size of A and of
 // column l % size of B, those of K from n * (l / size) on. Element i of d: column l % size, row
-// 4 * (l / size + 64 / size * (i / 4)) + i % 4; of double row l / size + 4 i. Who: every lane of the wave.
+// 4 * (l / size + 64 / size * (i / 4)) + i % 4; of double row l / size + 4 i. Called by: every lane of the wave.
 template <int size, int n, class Result, class T, class U> TL_DEVICE void mfma(Result* d, const T* a, const U* b) {
   static_assert(size == 16 || size == 32, "16 or 32 rows and columns");
   static_assert(std::is_same<Result, double>::value == std::is_same<T, double>::value, "double accumulates double");
@@ -63,15 +64,15 @@ template <int size, int n, class Result, class T, class U> TL_DEVICE void mfma(R
   }
 }
 
-// From here on waves of a higher priority, 0 to 3, go first on their SIMD. Who: every wave for itself. Here all are
-// alike.
+// From here on waves of a higher priority, 0 to 3, go first on their SIMD. Called by: every wave for itself. Here all
+// are alike.
 template <int priority> TL_DEVICE void set_wave_priority() {
   static_assert(priority >= 0 && priority <= 3, "a wave's priority is 0 to 3");
 }
 
 // Every 16 lanes read 8 bytes each of rows of 16 elements: of 2 bytes lane l four of row l / 4, from column 4 * (l % 4)
 // on; of 1 byte eight of row l / 2. Lane l receives column l of the four or eight rows. The address is a multiple of 8
-// in shared memory. Who: every lane of the wave.
+// in shared memory. Called by: every lane of the wave.
 template <class T> constexpr bool has_transposing_reads = sizeof(T) <= 2;
 template <class T> TL_DEVICE Vec<T, 8 / sizeof(T)> load_transposed(const T* from) {
   Vec<T, 8 / sizeof(T)> column;

@@ -13,7 +13,7 @@ TL_DEVICE void sync_cluster() {
   cluster_arrive();
   cluster_wait();
 }
-TL_DEVICE void show_barriers_to_cluster() { sync_cluster(); }
+TL_DEVICE void cluster_sync_relaxed() { sync_cluster(); }
 template <class T> TL_DEVICE T& in_block(T& own, int rank) { return *static_cast<T*>(tl_engine_in_block(&own, rank)); }
 TL_DEVICE void mbarrier_arrive(Barrier& own, int rank) { mbarrier_arrive(in_block(own, rank)); }
 TL_DEVICE void mbarrier_arrive_as_reader(Barrier& own, int rank) { mbarrier_arrive(own, rank); }

@@ -26,8 +26,8 @@ template <class T, int words> class WgmmaWords {
  private:
   const T* from_;
 };
-template <int n> TL_DEVICE void give_registers() {}
-template <int n> TL_DEVICE void take_registers() {}
+template <int n> TL_DEVICE void warpgroup_reg_dealloc() {}
+template <int n> TL_DEVICE void warpgroup_reg_alloc() {}
 
 namespace host {
 template <class Float8> constexpr int operand_type = Float8::is_e4m3 ? TL_ENGINE_E4M3 : TL_ENGINE_E5M2;

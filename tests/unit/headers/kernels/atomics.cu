@@ -12,9 +12,9 @@ template <class T> struct Shared {
 };
 template <class T> __global__ void elements(const T* X_data, T* Y_data, T* Z_data) {
   auto& S = tl::shared<Shared<T>>().results;
-  const auto X = tl::tensor<tl::RowStart<16>>(X_data, M, N);
-  const auto Y = tl::tensor<tl::AnyRowStart>(Y_data, 3, tl::ragged(M - 1));
-  const auto Z = tl::tensor<tl::RowStart<sizeof(T)>>(Z_data, 3, M);
+  const auto X = tl::tensor<tl::Aligned<16>>(X_data, M, N);
+  const auto Y = tl::tensor<tl::AnyAlignment>(Y_data, 3, tl::predicated(M - 1));
+  const auto Z = tl::tensor<tl::Aligned<sizeof(T)>>(Z_data, 3, M);
   tl::fill<threads>(S, T(1));
   tl::sync_threads();
   tl::parallel(Layout{}, [&](auto i, auto j) {
@@ -32,9 +32,9 @@ template <class T> __global__ void elements(const T* X_data, T* Y_data, T* Z_dat
 
 // The bits of every element of a row, and tickets: each old value is given once.
 __global__ void bits(const unsigned* X_data, unsigned* Y_data, int* tickets_data) {
-  const auto X = tl::tensor<tl::RowStart<16>>(X_data, M, N);
-  const auto Y = tl::tensor<tl::RowStart<4>>(Y_data, 3, M);
-  const auto tickets = tl::tensor<tl::RowStart<4>>(tickets_data, M * N + 1);
+  const auto X = tl::tensor<tl::Aligned<16>>(X_data, M, N);
+  const auto Y = tl::tensor<tl::Aligned<4>>(Y_data, 3, M);
+  const auto tickets = tl::tensor<tl::Aligned<4>>(tickets_data, M * N + 1);
   tl::parallel(Layout{}, [&](auto i, auto j) {
     tl::atomic_and(Y(0, i), X(i, j));
     tl::atomic_or(Y(1, i), X(i, j));
@@ -51,9 +51,9 @@ template <class To, class L> struct Tile {
 template <class To, class L, class Start>
 __global__ void tiles(const float* X_data, To* sum_data, To* max_data, int rows, int cols, int row, int col) {
   auto& s = tl::shared<Tile<To, L>>();
-  const auto X = tl::tensor<tl::RowStart<16>>(X_data, L::M, L::N);
-  const auto sum = tl::tensor<Start>(sum_data, 4, tl::ragged(rows), tl::ragged(cols));
-  const auto most = tl::tensor<Start>(max_data, tl::ragged(rows), tl::ragged(cols));
+  const auto X = tl::tensor<tl::Aligned<16>>(X_data, L::M, L::N);
+  const auto sum = tl::tensor<Start>(sum_data, 4, tl::predicated(rows), tl::predicated(cols));
+  const auto most = tl::tensor<Start>(max_data, tl::predicated(rows), tl::predicated(cols));
   tl::Fragment<float, L> x;
   tl::copy(X.tile(0, 0), x);
   tl::copy<128>(X.tile(0, 0), s.wide);
@@ -76,7 +76,7 @@ tl_status run_tiles(const void* X, void* sum, void* most, int rows, int cols, in
 
 // Of several blocks: an atomic of all of them, next to a plain write by block 0 when `fault` is 1, or a plain read.
 __global__ void mixed(int* Y_data, int fault) {
-  const auto Y = tl::tensor<tl::RowStart<4>>(Y_data, 2);
+  const auto Y = tl::tensor<tl::Aligned<4>>(Y_data, 2);
   if (fault == 1 && blockIdx.x == 0) Y(0) = 5;
   tl::atomic_add(Y(0), 1);
   if (fault == 2 && blockIdx.x == 1) Y(0) = 5;
@@ -112,9 +112,9 @@ extern "C" tl_status mixed(void* Y, int fault) {
   }
 using Mma = tl::MmaAccumulator<32, 24, tl::Warps<2, 1>>;
 using Wide = tl::Blocked<tl::Shape<32, 24>, tl::Shape<16, 3>, 8>;
-TL_TILES(tiles_float, float, Mma, tl::AnyRowStart)
-TL_TILES(tiles_float_known, float, Wide, tl::RowStart<16>)
-TL_TILES(tiles_half, tl::half, Mma, tl::AnyRowStart)
-TL_TILES(tiles_half_known, tl::half, Wide, tl::RowStart<4>)
-TL_TILES(tiles_bfloat16, tl::bfloat16, Wide, tl::AnyRowStart)
-TL_TILES(tiles_int, int, Wide, tl::AnyRowStart)
+TL_TILES(tiles_float, float, Mma, tl::AnyAlignment)
+TL_TILES(tiles_float_known, float, Wide, tl::Aligned<16>)
+TL_TILES(tiles_half, tl::half, Mma, tl::AnyAlignment)
+TL_TILES(tiles_half_known, tl::half, Wide, tl::Aligned<4>)
+TL_TILES(tiles_bfloat16, tl::bfloat16, Wide, tl::AnyAlignment)
+TL_TILES(tiles_int, int, Wide, tl::AnyAlignment)

@@ -8,16 +8,16 @@ using tl::Shape;
 using tl::Warps;
 
 // Equal rows and equal warps: one type, whatever the columns. A result is the next product's operand.
-static_assert(std::is_same<tl::RowsOf<MmaAccumulator<64, 64, Warps<4, 1>>>,
-                           tl::RowsOf<MmaAccumulator<64, 128, Warps<4, 1>>>>::value);
+static_assert(std::is_same<tl::Slice<1, MmaAccumulator<64, 64, Warps<4, 1>>>,
+                           tl::Slice<1, MmaAccumulator<64, 128, Warps<4, 1>>>>::value);
 static_assert(std::is_same<MmaOperandA<64, 64, Warps<4, 1>>, MmaAccumulator<64, 64, Warps<4, 1>>>::value);
-static_assert(std::is_same<tl::RowsOf<MmaOperandA<64, 32, Warps<2, 2>>>,
-                           tl::RowsOf<MmaAccumulator<64, 128, Warps<2, 2>>>>::value);
-static_assert(std::is_same<tl::RowsOf<Blocked<Shape<8, 64>, Shape<4, 32>, 2>>,
-                           tl::RowsOf<Blocked<Shape<8, 256>, Shape<4, 32>, 4>>>::value);
+static_assert(std::is_same<tl::Slice<1, MmaOperandA<64, 32, Warps<2, 2>>>,
+                           tl::Slice<1, MmaAccumulator<64, 128, Warps<2, 2>>>>::value);
+static_assert(std::is_same<tl::Slice<1, Blocked<Shape<8, 64>, Shape<4, 32>, 2>>,
+                           tl::Slice<1, Blocked<Shape<8, 256>, Shape<4, 32>, 4>>>::value);
 
 static_assert(
-    std::is_same<tl::RowsOf<tl::WgmmaAccumulator<128, 64, 2>>, tl::RowsOf<tl::WgmmaAccumulator<128, 256, 2>>>::value);
+    std::is_same<tl::Slice<1, tl::WgmmaAccumulator<128, 64, 2>>, tl::Slice<1, tl::WgmmaAccumulator<128, 256, 2>>>::value);
 
 int main() {
   print<MmaAccumulator<16, 8, Warps<1, 1>>>("mma 16x8", 32);

@@ -7,8 +7,8 @@ namespace loops {
 template <class T, class Start, int vector>
 __global__ void arithmetic(const T* X_data, T* Y_data, int M, int N, int row, int col) {
   using Layout = tl::Blocked<tl::Shape<6, 64>, tl::Shape<4, 8>, 8>;
-  const auto X = tl::tensor<Start>(X_data, tl::ragged(M), tl::ragged(N));
-  const auto Y = tl::tensor<Start>(Y_data, tl::ragged(M), tl::ragged(N));
+  const auto X = tl::tensor<Start>(X_data, tl::predicated(M), tl::predicated(N));
+  const auto Y = tl::tensor<Start>(Y_data, tl::predicated(M), tl::predicated(N));
   tl::parallel<vector>(Layout{}, [&](auto i, auto j) {
     const auto x = tl::cast<float>(X(row + i, col + j));
     const auto bounded = tl::min(tl::max(x, -3.0f), 2.5f);
@@ -25,14 +25,14 @@ template <class T, class Start, int vector> tl_status run(const void* X, void* Y
 
 // A bias a column, a scale a row, and sums kept by column: fragments of a slice of the loop's layout.
 template <class Layout, int M, int N> __global__ void broadcast(const float* X_data, float* Y_data) {
-  const auto X = tl::tensor<tl::RowStart<16>>(X_data, M, N);
-  const auto Y = tl::tensor<tl::RowStart<16>>(Y_data, M, N);
+  const auto X = tl::tensor<tl::Aligned<16>>(X_data, M, N);
+  const auto Y = tl::tensor<tl::Aligned<16>>(Y_data, M, N);
   tl::Fragment<float, Layout> x;
-  tl::Fragment<float, tl::RowsOf<Layout>> scale;
-  tl::Fragment<float, tl::ColsOf<Layout>> bias;
+  tl::Fragment<float, tl::Slice<1, Layout>> scale;
+  tl::Fragment<float, tl::Slice<0, Layout>> bias;
   tl::copy(X.tile(0, 0), x);
-  tl::parallel(tl::RowsOf<Layout>{}, [&](auto i) { scale(i) = i + 1; });
-  tl::parallel(tl::ColsOf<Layout>{}, [&](auto j) { bias(j) = 100 * j; });
+  tl::parallel(tl::Slice<1, Layout>{}, [&](auto i) { scale(i) = i + 1; });
+  tl::parallel(tl::Slice<0, Layout>{}, [&](auto j) { bias(j) = 100 * j; });
   tl::parallel<2>(Layout{}, [&](auto i, auto j) { x(i, j) = x(i, j) * scale(i) + bias(j); });
   tl::copy(x, Y.tile(0, 0));
 }
@@ -45,12 +45,12 @@ struct Shared {
 __global__ void elements(const float* X_data, float* Y_data, int* count_data, float* once_data) {
   auto& tile = tl::shared<Shared>().tile;
   auto& counts = tl::shared<Shared>().counts;
-  const auto X = tl::tensor<tl::RowStart<16>>(X_data, 8, 32);
-  const auto Y = tl::tensor<tl::RowStart<16>>(Y_data, 8, 32);
-  const auto count = tl::tensor<tl::RowStart<4>>(count_data, tl::ragged(3));
-  const auto once = tl::tensor<tl::RowStart<4>>(once_data, 8);
+  const auto X = tl::tensor<tl::Aligned<16>>(X_data, 8, 32);
+  const auto Y = tl::tensor<tl::Aligned<16>>(Y_data, 8, 32);
+  const auto count = tl::tensor<tl::Aligned<4>>(count_data, tl::predicated(3));
+  const auto once = tl::tensor<tl::Aligned<4>>(once_data, 8);
   using Layout = tl::Blocked<tl::Shape<8, 32>, tl::Shape<8, 8>, 4>;
-  using Rows = tl::RowsOf<Layout>;
+  using Rows = tl::Slice<1, Layout>;
   tl::fill<64>(counts, 0);
   tl::parallel<4>(Layout{}, [&](auto i, auto j) { tile(i, j) = X(i, j); });
   tl::sync_threads();
@@ -64,8 +64,8 @@ __global__ void elements(const float* X_data, float* Y_data, int* count_data, fl
 // Three dimensions, and a fragment that every thread holds.
 __global__ void cube(const float* X_data, float* Y_data) {
   using Layout = tl::Blocked<tl::Shape<3, 5, 20>, tl::Shape<2, 4, 4>, 4>;
-  const auto X = tl::tensor<tl::RowStart<16>>(X_data, 3, 5, 20);
-  const auto Y = tl::tensor<tl::RowStart<16>>(Y_data, 3, 5, 20);
+  const auto X = tl::tensor<tl::Aligned<16>>(X_data, 3, 5, 20);
+  const auto Y = tl::tensor<tl::Aligned<16>>(Y_data, 3, 5, 20);
   tl::Fragment<float, Layout> x;
   tl::Fragment<float, tl::Replicated<tl::Shape<3>>> offset;
   tl::parallel(tl::Replicated<tl::Shape<3>>{}, [&](auto i) { offset(i) = 1000.0f * i; });
@@ -77,8 +77,8 @@ __global__ void cube(const float* X_data, float* Y_data) {
 // Every function of one argument, a row each.
 __global__ void functions(const float* X_data, float* Y_data) {
   constexpr int n = 128;
-  const auto X = tl::tensor<tl::RowStart<16>>(X_data, n);
-  const auto Y = tl::tensor<tl::RowStart<16>>(Y_data, 16, n);
+  const auto X = tl::tensor<tl::Aligned<16>>(X_data, n);
+  const auto Y = tl::tensor<tl::Aligned<16>>(Y_data, 16, n);
   tl::parallel<4>(tl::Blocked<tl::Shape<n>, tl::Shape<32>, 4>{}, [&](auto i) {
     const auto x = X(i);
     Y(0, i) = tl::exp(x), Y(1, i) = tl::exp2(x), Y(2, i) = tl::log(tl::abs(x)), Y(3, i) = tl::log2(tl::abs(x));
@@ -94,12 +94,12 @@ __global__ void functions(const float* X_data, float* Y_data) {
   extern "C" tl_status name(const void* X, void* Y, int M, int N, int row, int col) { \
     return loops::run<__VA_ARGS__>(X, Y, M, N, row, col);                             \
   }
-TL_ARITHMETIC(float_1, float, tl::AnyRowStart, 1)
-TL_ARITHMETIC(float_4, float, tl::AnyRowStart, 4)
-TL_ARITHMETIC(float_8_known, float, tl::RowStart<16>, 8)
-TL_ARITHMETIC(half_1, tl::half, tl::AnyRowStart, 1)
-TL_ARITHMETIC(half_8, tl::half, tl::AnyRowStart, 8)
-TL_ARITHMETIC(bfloat16_8_known, tl::bfloat16, tl::RowStart<4>, 8)
+TL_ARITHMETIC(float_1, float, tl::AnyAlignment, 1)
+TL_ARITHMETIC(float_4, float, tl::AnyAlignment, 4)
+TL_ARITHMETIC(float_8_known, float, tl::Aligned<16>, 8)
+TL_ARITHMETIC(half_1, tl::half, tl::AnyAlignment, 1)
+TL_ARITHMETIC(half_8, tl::half, tl::AnyAlignment, 8)
+TL_ARITHMETIC(bfloat16_8_known, tl::bfloat16, tl::Aligned<4>, 8)
 
 using Mma = tl::MmaAccumulator<32, 48, tl::Warps<2, 2>>;
 using Square = tl::Blocked<tl::Shape<30, 50>, tl::Shape<8, 16>, 2>;
@@ -126,24 +126,24 @@ extern "C" tl_status empty_grid(const void*, void*) {
 }
 
 // Each block writes its number where its tile is.
-template <int panel, tl::Panels across, int dies = 1> __global__ void order(int* Y_data) {
-  const auto Y = tl::tensor<tl::RowStart<4>>(Y_data, int(gridDim.y), int(gridDim.x));
-  const auto tile = tl::panel_order<panel, across, dies>();
+template <int panel, tl::GroupOf across, int dies = 1> __global__ void order(int* Y_data) {
+  const auto Y = tl::tensor<tl::Aligned<4>>(Y_data, int(gridDim.y), int(gridDim.x));
+  const auto tile = tl::grouped_order<panel, across, dies>();
   Y(tile.y, tile.x) = int(blockIdx.x + blockIdx.y * gridDim.x);
 }
 extern "C" tl_status order_rows(void* Y, int x, int y) {
-  return tl::launch(order<3, tl::Panels::rows>, dim3(x, y), 1, nullptr, static_cast<int*>(Y));
+  return tl::launch(order<3, tl::GroupOf::rows>, dim3(x, y), 1, nullptr, static_cast<int*>(Y));
 }
 extern "C" tl_status order_on_dies(void* Y, int x, int y) {
-  return tl::launch(order<3, tl::Panels::rows, 4>, dim3(x, y), 1, nullptr, static_cast<int*>(Y));
+  return tl::launch(order<3, tl::GroupOf::rows, 4>, dim3(x, y), 1, nullptr, static_cast<int*>(Y));
 }
 extern "C" tl_status order_columns(void* Y, int x, int y) {
-  return tl::launch(order<2, tl::Panels::columns>, dim3(x, y), 1, nullptr, static_cast<int*>(Y));
+  return tl::launch(order<2, tl::GroupOf::columns>, dim3(x, y), 1, nullptr, static_cast<int*>(Y));
 }
 
 template <int wide, int high> __global__ void order_of_clusters(int* Y_data) {
-  const auto Y = tl::tensor<tl::RowStart<4>>(Y_data, int(gridDim.y), int(gridDim.x));
-  const auto tile = tl::panel_order_of_clusters<6, tl::Panels::rows, wide, high>();
+  const auto Y = tl::tensor<tl::Aligned<4>>(Y_data, int(gridDim.y), int(gridDim.x));
+  const auto tile = tl::grouped_order_of_clusters<6, tl::GroupOf::rows, wide, high>();
   Y(tile.y, tile.x) = int(blockIdx.x + blockIdx.y * gridDim.x);
 }
 extern "C" tl_status clusters_1_2(void* Y, int x, int y) {

@@ -8,9 +8,9 @@ using Layout = tl::Blocked<tl::Shape<n>, tl::Shape<32>, 4>;
 
 // X is any number, U lies in [-1, 1], P is positive.
 template <class T, int vector> __global__ void functions(const T* X_data, const T* U_data, const T* P_data, T* Y_data) {
-  const auto in = [&](const T* data) { return tl::tensor<tl::RowStart<8>>(data, n); };
+  const auto in = [&](const T* data) { return tl::tensor<tl::Aligned<8>>(data, n); };
   const auto X = in(X_data), U = in(U_data), P = in(P_data);
-  const auto Y = tl::tensor<tl::RowStart<8>>(Y_data, 28, n);
+  const auto Y = tl::tensor<tl::Aligned<8>>(Y_data, 28, n);
   tl::parallel<vector>(Layout{}, [&](auto i) {
     const auto x = X(i);
     const auto u = U(i);
@@ -29,10 +29,10 @@ template <class T, int vector> __global__ void functions(const T* X_data, const 
 // Of special values: isnan, isinf, isfinite as bits 0, 1, 2; the sign; the bits themselves, and their complement.
 template <class T, class Bits, int vector>
 __global__ void special(const T* X_data, int* Y_data, T* S_data, Bits* B_data) {
-  const auto X = tl::tensor<tl::RowStart<8>>(X_data, n);
-  const auto Y = tl::tensor<tl::RowStart<16>>(Y_data, n);
-  const auto S = tl::tensor<tl::RowStart<8>>(S_data, n);
-  const auto B = tl::tensor<tl::RowStart<8>>(B_data, 2, n);
+  const auto X = tl::tensor<tl::Aligned<8>>(X_data, n);
+  const auto Y = tl::tensor<tl::Aligned<16>>(Y_data, n);
+  const auto S = tl::tensor<tl::Aligned<8>>(S_data, n);
+  const auto B = tl::tensor<tl::Aligned<8>>(B_data, 2, n);
   tl::parallel<vector>(Layout{}, [&](auto i) {
     const auto x = X(i);
     Y(i) = tl::cast<int>(tl::isnan(x)) + 2 * tl::cast<int>(tl::isinf(x)) + 4 * tl::cast<int>(tl::isfinite(x));
@@ -44,8 +44,8 @@ __global__ void special(const T* X_data, int* Y_data, T* S_data, Bits* B_data) {
 
 // Integers: powers, remainders, minimum and maximum, the sign.
 __global__ void integers(const int* X_data, const int* E_data, int* Y_data) {
-  const auto X = tl::tensor<tl::RowStart<16>>(X_data, n), E = tl::tensor<tl::RowStart<16>>(E_data, n);
-  const auto Y = tl::tensor<tl::RowStart<16>>(Y_data, 5, n);
+  const auto X = tl::tensor<tl::Aligned<16>>(X_data, n), E = tl::tensor<tl::Aligned<16>>(E_data, n);
+  const auto Y = tl::tensor<tl::Aligned<16>>(Y_data, 5, n);
   tl::parallel<4>(Layout{}, [&](auto i) {
     Y(0, i) = tl::pow(X(i), E(i)), Y(1, i) = tl::clamp(X(i), -2, 5), Y(2, i) = tl::sign(X(i));
     Y(3, i) = tl::fma(X(i), E(i), 7), Y(4, i) = tl::cast<int>(tl::isfinite(X(i)));
@@ -63,10 +63,10 @@ template <class T, class Bits, int vector> tl_status run_special(const void* X, 
 
 // To 8-bit floating point one by one and in packets, back to float and half, and what arithmetic makes of it.
 template <class T> __global__ void float8(const float* X_data, T* Y_data, float* Z_data, tl::half* H_data) {
-  const auto X = tl::tensor<tl::RowStart<16>>(X_data, n);
-  const auto Y = tl::tensor<tl::RowStart<4>>(Y_data, 3, n);
-  const auto Z = tl::tensor<tl::RowStart<16>>(Z_data, 2, n);
-  const auto H = tl::tensor<tl::RowStart<8>>(H_data, n);
+  const auto X = tl::tensor<tl::Aligned<16>>(X_data, n);
+  const auto Y = tl::tensor<tl::Aligned<4>>(Y_data, 3, n);
+  const auto Z = tl::tensor<tl::Aligned<16>>(Z_data, 2, n);
+  const auto H = tl::tensor<tl::Aligned<8>>(H_data, n);
   tl::Fragment<T, Layout> y;
   tl::parallel(Layout{}, [&](auto i) { Y(0, i) = X(i), y(i) = tl::cast<T>(X(i)); });
   tl::parallel<4>(Layout{}, [&](auto i) { Y(1, i) = tl::cast<T>(X(i)); });

@@ -8,8 +8,8 @@ using tl::MfmaOperandA;
 using tl::Warps;
 
 // Equal rows and equal waves: one type, whatever the columns. A result is the next product's operand.
-static_assert(std::is_same<tl::RowsOf<MfmaAccumulator<64, 64, Warps<4, 1>>>,
-                           tl::RowsOf<MfmaAccumulator<64, 128, Warps<4, 1>, Interleave<4>>>>::value);
+static_assert(std::is_same<tl::Slice<1, MfmaAccumulator<64, 64, Warps<4, 1>>>,
+                           tl::Slice<1, MfmaAccumulator<64, 128, Warps<4, 1>, Interleave<4>>>>::value);
 static_assert(std::is_same<MfmaOperandA<64, 64, Warps<4, 1>>, MfmaAccumulator<64, 64, Warps<4, 1>>>::value);
 
 // Where the items of the t-th of the instructions that share their columns are.

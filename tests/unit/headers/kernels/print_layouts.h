@@ -53,9 +53,9 @@ template <class Layout> void print(const char* name, int threads) {
     std::printf("],\"col_registers\":[");
     for (int reg = 0; reg < Layout::registers; ++reg) std::printf("%s%d", reg ? "," : "", Layout::col_register(reg));
     std::printf("],\"rows\":");
-    print_threads<tl::RowsOf<Layout>>(threads);
+    print_threads<tl::Slice<1, Layout>>(threads);
     std::printf("},\"cols\":");
-    print_threads<tl::ColsOf<Layout>>(threads);
+    print_threads<tl::Slice<0, Layout>>(threads);
     std::printf("}");
   }
   std::printf("}");

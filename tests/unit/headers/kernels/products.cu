@@ -24,8 +24,8 @@ __global__ void __launch_bounds__(Case::threads)
   constexpr int threads = Case::threads;
   auto& a = tl::shared<Case>().a;
   auto& b = tl::shared<Case>().b;
-  tl::copy<threads>(tl::tensor<tl::RowStart<16>>(A_data, Case::A::rows, Case::A::cols).tile(0, 0), a);
-  tl::copy<threads>(tl::tensor<tl::RowStart<16>>(B_data, Case::B::rows, Case::B::cols).tile(0, 0), b);
+  tl::copy<threads>(tl::tensor<tl::Aligned<16>>(A_data, Case::A::rows, Case::A::cols).tile(0, 0), a);
+  tl::copy<threads>(tl::tensor<tl::Aligned<16>>(B_data, Case::B::rows, Case::B::cols).tile(0, 0), b);
   tl::sync_threads();
   tl::Fragment<typename Case::Acc, typename Case::C_layout> C;
   tl::fill(C, 7);
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(Case::threads)
   if constexpr (Case::trans_a && !Case::trans_b) tl::gemm(tl::transposed(a), b, C, tl::overwrite);
   if constexpr (!Case::trans_a && Case::trans_b) tl::gemm(a, tl::transposed(b), C, tl::overwrite);
   if constexpr (!Case::trans_a && !Case::trans_b) tl::gemm(a, b, C, tl::overwrite);
-  tl::copy(C, tl::tensor<tl::RowStart<8>>(C_data, Case::M, Case::N).tile(0, 0));
+  tl::copy(C, tl::tensor<tl::Aligned<8>>(C_data, Case::M, Case::N).tile(0, 0));
 }
 
 // The left operand in registers: rows over the warps along M, copies in the warps along N.
@@ -53,8 +53,8 @@ __global__ void __launch_bounds__(Case::threads)
   constexpr int M = Case::M, N = Case::N, K = Case::K, threads = Case::threads;
   auto& a_shared = tl::shared<Case>().a;
   auto& b_shared = tl::shared<Case>().b;
-  tl::copy<threads>(tl::tensor<tl::RowStart<16>>(A_data, M, K).tile(0, 0), a_shared);
-  tl::copy<threads>(tl::tensor<tl::RowStart<16>>(B_data, K, N).tile(0, 0), b_shared);
+  tl::copy<threads>(tl::tensor<tl::Aligned<16>>(A_data, M, K).tile(0, 0), a_shared);
+  tl::copy<threads>(tl::tensor<tl::Aligned<16>>(B_data, K, N).tile(0, 0), b_shared);
   tl::sync_threads();
   tl::Fragment<typename Case::T, tl::MmaOperandA<M, K, typename Case::W>> a;
   tl::Fragment<float, tl::MmaAccumulator<M, N, typename Case::W>> C;
@@ -62,7 +62,7 @@ __global__ void __launch_bounds__(Case::threads)
   tl::clear(C);
   tl::gemm(a, b_shared, C);
   tl::gemm(a, b_shared, C);
-  tl::copy(C, tl::tensor<tl::RowStart<8>>(C_data, M, N).tile(0, 0));
+  tl::copy(C, tl::tensor<tl::Aligned<8>>(C_data, M, N).tile(0, 0));
 }
 
 // The same for other widths of elements, into any accumulator.
@@ -81,16 +81,16 @@ __global__ void __launch_bounds__(Case::threads)
                                 const typename Case::T* __restrict__ B_data, typename Case::Acc* __restrict__ C_data) {
   constexpr int M = Case::M, N = Case::N, K = Case::K, threads = Case::threads;
   auto& b = tl::shared<Case>().b;
-  tl::copy<threads>(tl::tensor<tl::RowStart<8>>(B_data, Case::B::rows, Case::B::cols).tile(0, 0), b);
+  tl::copy<threads>(tl::tensor<tl::Aligned<8>>(B_data, Case::B::rows, Case::B::cols).tile(0, 0), b);
   tl::sync_threads();
   tl::Fragment<typename Case::T, tl::MmaOperandA<M, K, typename Case::W>> a;
-  tl::copy(tl::tensor<tl::RowStart<8>>(A_data, M, K).tile(0, 0), a);
+  tl::copy(tl::tensor<tl::Aligned<8>>(A_data, M, K).tile(0, 0), a);
   tl::Fragment<typename Case::Acc, tl::MmaAccumulator<M, N, typename Case::W>> C;
   if constexpr (Case::trans_b)
     tl::gemm(a, tl::transposed(b), C, tl::overwrite);
   else
     tl::gemm(a, b, C, tl::overwrite);
-  tl::copy(C, tl::tensor<tl::RowStart<8>>(C_data, M, N).tile(0, 0));
+  tl::copy(C, tl::tensor<tl::Aligned<8>>(C_data, M, N).tile(0, 0));
 }
 
 // C = 2 A B without tensor cores.
@@ -109,8 +109,8 @@ __global__ void __launch_bounds__(Case::threads)
   constexpr int M = Case::M, N = Case::N, threads = Case::threads;
   auto& a = tl::shared<Case>().a;
   auto& b = tl::shared<Case>().b;
-  tl::copy<threads>(tl::tensor<tl::RowStart<1>>(A_data, a.rows, a.cols).tile(0, 0), a);
-  tl::copy<threads>(tl::tensor<tl::RowStart<1>>(B_data, b.rows, b.cols).tile(0, 0), b);
+  tl::copy<threads>(tl::tensor<tl::Aligned<1>>(A_data, a.rows, a.cols).tile(0, 0), a);
+  tl::copy<threads>(tl::tensor<tl::Aligned<1>>(B_data, b.rows, b.cols).tile(0, 0), b);
   tl::sync_threads();
   tl::Fragment<typename Case::Acc, tl::Blocked<tl::Shape<M, N>, tl::Shape<4, 16>, 1>> C;
   if constexpr (Case::trans) {
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(Case::threads)
     tl::gemm_fma(a, b, C, tl::overwrite);
     tl::gemm_fma(a, b, C);
   }
-  tl::copy(C, tl::tensor<tl::RowStart<1>>(C_data, M, N).tile(0, 0));
+  tl::copy(C, tl::tensor<tl::Aligned<1>>(C_data, M, N).tile(0, 0));
 }
 
 // B in registers, as K x N or, transposed, as N x K; A in registers too, or in shared memory.
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(Case::threads)
   constexpr int M = Case::M, N = Case::N, K = Case::K, threads = Case::threads;
   using W = typename Case::W;
   auto& a_shared = tl::shared<Case>().a;
-  tl::copy<threads>(tl::tensor<tl::RowStart<16>>(A_data, M, K).tile(0, 0), a_shared);
+  tl::copy<threads>(tl::tensor<tl::Aligned<16>>(A_data, M, K).tile(0, 0), a_shared);
   tl::sync_threads();
   tl::Fragment<typename Case::T, tl::MmaOperandA<M, K, W>> a;
   tl::Fragment<float, tl::MmaAccumulator<M, N, W>> C;
@@ -153,14 +153,14 @@ __global__ void __launch_bounds__(Case::threads)
   };
   if constexpr (Case::trans_b) {
     tl::Fragment<typename Case::T, tl::MmaTransposedOperandB<N, K, W>> b;
-    tl::copy(tl::tensor<tl::RowStart<16>>(B_data, N, K).tile(0, 0), b);
+    tl::copy(tl::tensor<tl::Aligned<16>>(B_data, N, K).tile(0, 0), b);
     multiply(tl::transposed(b));
   } else {
     tl::Fragment<typename Case::T, tl::MmaOperandB<K, N, W>> b;
-    tl::copy(tl::tensor<tl::RowStart<16>>(B_data, K, N).tile(0, 0), b);
+    tl::copy(tl::tensor<tl::Aligned<16>>(B_data, K, N).tile(0, 0), b);
     multiply(b);
   }
-  tl::copy(C, tl::tensor<tl::RowStart<8>>(C_data, M, N).tile(0, 0));
+  tl::copy(C, tl::tensor<tl::Aligned<8>>(C_data, M, N).tile(0, 0));
 }
 
 // Rows and columns of shared tiles as operands: rows [8, 8 + M) of A, with K in slices; B transposed or not.
@@ -179,21 +179,21 @@ __global__ void __launch_bounds__(Case::threads)
   constexpr int M = Case::M, N = Case::N, K = Case::K, threads = Case::threads;
   auto& a = tl::shared<Case>().a;
   auto& b = tl::shared<Case>().b;
-  tl::copy<threads>(tl::tensor<tl::RowStart<16>>(A_data, M, K).tile(0, 0), tl::rows<M>(a, 8));
+  tl::copy<threads>(tl::tensor<tl::Aligned<16>>(A_data, M, K).tile(0, 0), tl::rows<M>(a, 8));
   tl::Fragment<float, tl::MmaAccumulator<M, N, tl::Warps<2, 1>>> C;
   tl::clear(C);
   if constexpr (Case::trans_b) {
-    tl::copy<threads>(tl::tensor<tl::RowStart<16>>(B_data, N, K).tile(0, 0), tl::rows<N>(b, 8));
+    tl::copy<threads>(tl::tensor<tl::Aligned<16>>(B_data, N, K).tile(0, 0), tl::rows<N>(b, 8));
     tl::sync_threads();
     for (int k = 0; k < K; k += 16)
       tl::gemm(tl::cols<16>(tl::rows<M>(a, 8), k), tl::transposed(tl::cols<16>(tl::rows<N>(b, 8), k)), C);
   } else {
-    tl::copy<threads>(tl::tensor<tl::RowStart<16>>(B_data, K, N).tile(0, 0), tl::cols<N>(b, 64));
+    tl::copy<threads>(tl::tensor<tl::Aligned<16>>(B_data, K, N).tile(0, 0), tl::cols<N>(b, 64));
     tl::sync_threads();
     for (int k = 0; k < K; k += 32)
       tl::gemm(tl::cols<32>(tl::rows<M>(a, 8), k), tl::rows<32>(tl::cols<N>(b, 64), k), C);
   }
-  tl::copy(C, tl::tensor<tl::RowStart<8>>(C_data, M, N).tile(0, 0));
+  tl::copy(C, tl::tensor<tl::Aligned<8>>(C_data, M, N).tile(0, 0));
 }
 
 template <class Case, class Kernel> tl_status run(Kernel kernel, const void* A, const void* B, void* C) {
@@ -217,8 +217,8 @@ template <class T, bool transposes> __global__ void operands(const T* A_data, co
   };
   auto& a = tl::shared<Shared>().a;
   auto& b = tl::shared<Shared>().b;
-  tl::copy<32>(tl::tensor<tl::RowStart<16>>(A_data, rows, cols).tile(0, 0), a);
-  tl::copy<32>(tl::tensor<tl::RowStart<16>>(B_data, rows, cols).tile(0, 0), b);
+  tl::copy<32>(tl::tensor<tl::Aligned<16>>(A_data, rows, cols).tile(0, 0), a);
+  tl::copy<32>(tl::tensor<tl::Aligned<16>>(B_data, rows, cols).tile(0, 0), b);
   tl::sync_threads();
   if constexpr (transposes)
     store_operands(tl::transposed(a), b, Y);

@@ -24,10 +24,10 @@ __global__ void __launch_bounds__(Case::threads)
   constexpr int M = Case::M, N = Case::N, dim = Case::dim, count = Case::count, warps = Case::warps;
   tl::Fragment<From, Layout> X;
   if constexpr (Layout::rank == 1)
-    tl::copy(tl::tensor<tl::RowStart<4>>(X_data, N).tile(0), X);
+    tl::copy(tl::tensor<tl::Aligned<4>>(X_data, N).tile(0), X);
   else
-    tl::copy(tl::tensor<tl::RowStart<4>>(X_data, M, N).tile(0, 0), X);
-  const auto Y = tl::tensor<tl::RowStart<sizeof(To)>>(Y_data, 6, count);
+    tl::copy(tl::tensor<tl::Aligned<4>>(X_data, M, N).tile(0, 0), X);
+  const auto Y = tl::tensor<tl::Aligned<sizeof(To)>>(Y_data, 6, count);
   tl::Fragment<To, Result> y;
   auto& workspace = tl::shared<Case>().workspace;
   const auto store = [&](int row) { tl::copy(y, Y(row, tl::all).tile(0)); };
@@ -69,9 +69,9 @@ template <int L_, int M_, int N_, class Threads, int vector, int threads_> struc
 template <class Case> __global__ void cube(const float* X_data, float* Y_data, float* Z_data) {
   constexpr int L = Case::L, M = Case::M, N = Case::N;
   auto& workspace = tl::shared<Case>().workspace;
-  const auto X = tl::tensor<tl::RowStart<4>>(X_data, L, M, N);
-  const auto Z = tl::tensor<tl::RowStart<4>>(Z_data, L, M, N);
-  const auto Y = tl::tensor<tl::RowStart<4>>(Y_data, 2, L, M);
+  const auto X = tl::tensor<tl::Aligned<4>>(X_data, L, M, N);
+  const auto Z = tl::tensor<tl::Aligned<4>>(Z_data, L, M, N);
+  const auto Y = tl::tensor<tl::Aligned<4>>(Y_data, 2, L, M);
   tl::Fragment<float, typename Case::Layout> x;
   tl::Fragment<float, typename Case::Result> total, most;
   tl::copy(X.tile(0, 0, 0), x);
@@ -99,8 +99,8 @@ template <class T, int M, int N, class Swizzle>
 __global__ void tiles(const T* X_data, float* rows_data, float* cols_data, float* row_data) {
   constexpr int threads = tile_threads;
   auto& s = tl::shared<Tiles<T, M, N, Swizzle>>();
-  const auto X = tl::tensor<tl::RowStart<2>>(X_data, M, N);
-  const auto rows = tl::tensor<tl::RowStart<4>>(rows_data, 3, M), cols = tl::tensor<tl::RowStart<4>>(cols_data, 3, N);
+  const auto X = tl::tensor<tl::Aligned<2>>(X_data, M, N);
+  const auto rows = tl::tensor<tl::Aligned<4>>(rows_data, 3, M), cols = tl::tensor<tl::Aligned<4>>(cols_data, 3, N);
   tl::copy<threads>(X.tile(0, 0), s.tile);
   tl::copy<threads>(X(0, tl::all).tile(0), s.row);
   tl::sync_threads();
@@ -130,9 +130,9 @@ __global__ void tiles(const T* X_data, float* rows_data, float* cols_data, float
 __global__ void bits(const int* X_data, int* Y_data) {
   using Layout = tl::Blocked<tl::Shape<6, 100>, tl::Shape<4, 32>, 1>;
   tl::Fragment<int, Layout> x;
-  tl::Fragment<int, tl::RowsOf<Layout>> y;
-  tl::copy(tl::tensor<tl::RowStart<4>>(X_data, 6, 100).tile(0, 0), x);
-  const auto Y = tl::tensor<tl::RowStart<4>>(Y_data, 4, 6);
+  tl::Fragment<int, tl::Slice<1, Layout>> y;
+  tl::copy(tl::tensor<tl::Aligned<4>>(X_data, 6, 100).tile(0, 0), x);
+  const auto Y = tl::tensor<tl::Aligned<4>>(Y_data, 4, 6);
   tl::reduce_bitand<1>(x, y), tl::copy(y, Y(0, tl::all).tile(0));
   tl::reduce_bitor<1>(x, y), tl::copy(y, Y(1, tl::all).tile(0));
   tl::reduce_bitxor<1>(x, y), tl::copy(y, Y(2, tl::all).tile(0));
@@ -150,7 +150,7 @@ struct Votes {
 };
 __global__ void votes(const int* X_data, int* Y_data) {
   auto& s = tl::shared<Votes>();
-  const auto X = tl::tensor<tl::RowStart<4>>(X_data, 5, 9);
+  const auto X = tl::tensor<tl::Aligned<4>>(X_data, 5, 9);
   tl::Fragment<int, tl::Blocked<tl::Shape<5, 9>, tl::Shape<8, 4>, 1>> x;
   tl::copy(X.tile(0, 0), x);
   tl::copy<96>(X.tile(0, 0), s.tile);
@@ -229,9 +229,9 @@ namespace with_nan {
 using Layout = Blocked<Shape<4, 64>, Shape<4, 32>, 2>;
 __global__ void kernel(const float* X_data, float* Y_data) {
   tl::Fragment<float, Layout> X;
-  tl::Fragment<float, tl::RowsOf<Layout>> y;
-  tl::copy(tl::tensor<tl::RowStart<8>>(X_data, 4, 64).tile(0, 0), X);
-  const auto Y = tl::tensor<tl::RowStart<4>>(Y_data, 2, 4);
+  tl::Fragment<float, tl::Slice<1, Layout>> y;
+  tl::copy(tl::tensor<tl::Aligned<8>>(X_data, 4, 64).tile(0, 0), X);
+  const auto Y = tl::tensor<tl::Aligned<4>>(Y_data, 2, 4);
   tl::reduce_max<1>(X, y);
   tl::copy(y, Y(0, tl::all).tile(0));
   tl::reduce_min<1>(X, y);

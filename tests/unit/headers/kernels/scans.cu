@@ -10,7 +10,7 @@ template <class From_, class To_, class Layout_, class Result_, int dim_, int th
   using Result = Result_;
   static constexpr int dim = dim_, threads = threads_;
   tl::ScanWorkspace<To, extents_...> workspace;
-  template <class T> static TL_DEVICE auto view(T* data) { return tl::tensor<tl::RowStart<4>>(data, 5, extents_...); }
+  template <class T> static TL_DEVICE auto view(T* data) { return tl::tensor<tl::Aligned<4>>(data, 5, extents_...); }
   // Result `which` as a place.
   template <class T> static TL_DEVICE auto place(T* data, int which) {
     if constexpr (sizeof...(extents_) == 1)
@@ -50,8 +50,8 @@ template <class T, int M, int N, class Swizzle> struct Tiles {
 template <class T, int M, int N, class Swizzle, int dim> __global__ void tiles(const T* X_data, T* Y_data) {
   constexpr int threads = 128;
   auto& s = tl::shared<Tiles<T, M, N, Swizzle>>();
-  const auto X = tl::tensor<tl::RowStart<4>>(X_data, M, N);
-  const auto Y = tl::tensor<tl::RowStart<4>>(Y_data, 5, M, N);
+  const auto X = tl::tensor<tl::Aligned<4>>(X_data, M, N);
+  const auto Y = tl::tensor<tl::Aligned<4>>(Y_data, 5, M, N);
   tl::copy<threads>(X.tile(0, 0), s.from);
   const auto store = [&](const auto& tile, int which) {
     tl::sync_threads();

@@ -21,7 +21,7 @@ __global__ void moves(const typename Case::T* X_data, typename Case::U* same_dat
                       typename Case::U* line_data) {
   constexpr int M = Case::M, N = Case::N;
   auto& s = tl::shared<Case>();
-  const auto X = tl::tensor<tl::RowStart<2>>(X_data, M, N);
+  const auto X = tl::tensor<tl::Aligned<2>>(X_data, M, N);
   tl::copy<threads>(X.tile(0, 0), s.from);
   tl::copy<threads>(X(1, tl::all).tile(0), s.line);
   tl::sync_threads();
@@ -29,9 +29,9 @@ __global__ void moves(const typename Case::T* X_data, typename Case::U* same_dat
   tl::copy<threads>(s.line, s.other_line);
   tl::transpose<threads>(s.from, s.turned);
   tl::sync_threads();
-  tl::copy<threads>(s.same, tl::tensor<tl::RowStart<2>>(same_data, M, N).tile(0, 0));
-  tl::copy<threads>(s.turned, tl::tensor<tl::RowStart<2>>(turned_data, N, M).tile(0, 0));
-  tl::copy<threads>(s.other_line, tl::tensor<tl::RowStart<2>>(line_data, N).tile(0));
+  tl::copy<threads>(s.same, tl::tensor<tl::Aligned<2>>(same_data, M, N).tile(0, 0));
+  tl::copy<threads>(s.turned, tl::tensor<tl::Aligned<2>>(turned_data, N, M).tile(0, 0));
+  tl::copy<threads>(s.other_line, tl::tensor<tl::Aligned<2>>(line_data, N).tile(0));
 }
 
 // Parts: rows 3..10 are filled, columns 16..31 of them doubled in a loop, and elements 5..8 of a line set.
@@ -47,7 +47,7 @@ __global__ void parts(float* Y_data, float* sums_data, float* line_data) {
   tl::fill<threads>(tl::rows<8>(s.tile, 3), 2);
   const auto few = tl::rows<4>(s.line, 5);
   static_assert(decltype(few)::chunk_bytes == sizeof(few(0)), "nothing is known of where it starts");
-  static_assert(decltype(tl::rows<4, tl::RowStart<8>>(s.line, 4))::chunk_bytes == 8, "its start is known");
+  static_assert(decltype(tl::rows<4, tl::Aligned<8>>(s.line, 4))::chunk_bytes == 8, "its start is known");
   if (tl::thread() < 4) few(tl::thread()) = tl::thread() + 1;
   tl::sync_threads();
   const auto part = tl::cols<16>(tl::rows<8>(s.tile, 3), 16);
@@ -56,9 +56,9 @@ __global__ void parts(float* Y_data, float* sums_data, float* line_data) {
   tl::sync_threads();
   tl::Fragment<float, tl::Blocked<tl::Shape<8>, tl::Shape<8>, 1>> sums;
   tl::reduce_sum<1, threads>(tl::rows<8>(s.tile, 3), sums);
-  tl::copy(sums, tl::tensor<tl::RowStart<4>>(sums_data, 8).tile(0));
-  tl::copy<threads>(s.tile, tl::tensor<tl::RowStart<16>>(Y_data, 16, 64).tile(0, 0));
-  tl::copy<threads>(s.line, tl::tensor<tl::RowStart<4>>(line_data, 16).tile(0));
+  tl::copy(sums, tl::tensor<tl::Aligned<4>>(sums_data, 8).tile(0));
+  tl::copy<threads>(s.tile, tl::tensor<tl::Aligned<16>>(Y_data, 16, 64).tile(0, 0));
+  tl::copy<threads>(s.line, tl::tensor<tl::Aligned<4>>(line_data, 16).tile(0));
 }
 
 struct Said {
@@ -72,7 +72,7 @@ __global__ void says(int* Y_data) {
   tl::parallel(tl::Blocked<tl::Shape<4>, tl::Shape<2>, 1>{}, [&](auto i) { f(i) = i + 0.5f; });
   tl::print("tile", tile);
   tl::print("f", f);
-  if (tl::thread() == 3) tl::print("half", tl::half(1.5f)), tl::print("Y", tl::tensor<tl::RowStart<4>>(Y_data, 1)(0));
+  if (tl::thread() == 3) tl::print("half", tl::half(1.5f)), tl::print("Y", tl::tensor<tl::Aligned<4>>(Y_data, 1)(0));
 }
 __global__ void asserts(int* Y_data, int bound) {
   Y_data[blockIdx.x * threads + tl::thread()] = 1;

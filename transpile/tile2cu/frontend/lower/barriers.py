@@ -5,11 +5,11 @@ from dataclasses import replace
 from math import prod
 
 from tile2cu.analysis.sync_calls import (
-    CLOSE_STORES,
     START_KERNELS,
-    STORES_ARE_DONE,
-    STORES_HAVE_READ,
     SYNC_GRID,
+    TMA_STORE_COMMIT,
+    TMA_STORE_WAIT,
+    TMA_STORE_WAIT_READ,
     WAIT_FOR_KERNELS,
 )
 from tile2cu.core.dtype import INT32, UINT64
@@ -133,14 +133,14 @@ def tma_copy(
 
 def tma_store_arrive(cx: Context) -> object:
     """`T.tma_store_arrive()`: closes a group of stores by TMA, as T.tma_copy does by itself."""
-    record(cx, "T.tma_store_arrive", CLOSE_STORES)
+    record(cx, "T.tma_store_arrive", TMA_STORE_COMMIT)
     return None
 
 
 def tma_store_wait(cx: Context, count: object = 0, read: object = True) -> object:
     """`T.tma_store_wait(n)`: until TMA has read all but the last n groups' tiles; with `read=False`, stored them."""
     groups = as_count(count, "the number of T.tma_store_wait")
-    function = STORES_HAVE_READ if as_flag(read, "`read` of T.tma_store_wait") else STORES_ARE_DONE
+    function = TMA_STORE_WAIT_READ if as_flag(read, "`read` of T.tma_store_wait") else TMA_STORE_WAIT
     record(cx, "T.tma_store_wait", f"{function}<{groups}>")
     return None
 

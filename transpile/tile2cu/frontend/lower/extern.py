@@ -170,7 +170,7 @@ def dp4a(cx: Context, a: object, b: object, c: object) -> object:
         Store(
             buffer=target.buffer,
             indices=target.indices,
-            value=Call(INT32, "dot_4", tuple(places)),
+            value=Call(INT32, "dp4a", tuple(places)),
             op="+",
             **at.fields,
         )

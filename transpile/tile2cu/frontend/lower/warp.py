@@ -123,7 +123,7 @@ def _warp_reduce(kind: str) -> Callable[..., object]:
         what = as_number(value, f"the value of {name}")
         if kind.startswith("bit") and what.dtype.is_float:
             raise Fault("T2C-F018", f"{name} takes integers, not {what.dtype}")
-        return cx.expression(Call(what.dtype, f"{kind}_of_lanes", (what,)))
+        return cx.expression(Call(what.dtype, f"warp_{kind}", (what,)))
 
     return run
 
@@ -174,7 +174,7 @@ def thread_allreduce(
     if lanes > 1 and not (neighbours and cx.recorder.reducer.kind):
         what = _through_shared(cx, what, axis)
     elif lanes > 1:
-        what = Call(what.dtype, f"{cx.recorder.reducer.kind}_of_lanes<{lanes}>", (what,))
+        what = Call(what.dtype, f"warp_{cx.recorder.reducer.kind}<{lanes}>", (what,))
     assert isinstance(out.buffer, Buffer)
     _emit(cx, Store, buffer=out.buffer, indices=out.indices, value=cx.expression(what))
     return None

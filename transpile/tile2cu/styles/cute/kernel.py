@@ -113,7 +113,7 @@ class Cute(Statements):
     def struct(self) -> Section:
         """The shared tiles with their layouts; stages are the last mode."""
         memory = self.plan.memory
-        title = f"shared memory: {memory.total:,} of {memory.limit:,} bytes a block may use"
+        title = f"shared memory: {memory.total:,} of {memory.limit:,} bytes per block"
         members = (each for each in memory.members if not isinstance(each, shared.Workspaces))
         return Section(rule_line(title), tuple(line for member in members for line in self._tile(member)))
 
@@ -168,8 +168,8 @@ class Cute(Statements):
         if not self.by_instance:
             yield from (Declaration(f"using {each.name} = {each.other};") for each in self.copies)
             return
-        about = "16 bytes at once where all rows start at multiples of them, else one element at once"
-        yield Declaration("template <class RowStart> struct Copies {", (about,))
+        about = "16-byte accesses where all rows are 16-byte aligned, else one element at a time"
+        yield Declaration("template <class Alignment> struct Copies {", (about,))
         yield from (Declaration(f"using {each.name} = {each.other};") for each in self.copies)
         yield Declaration("};")
         yield Declaration(f"template <> struct Copies<{words.ALIGNED_ROWS}> {{")
@@ -199,7 +199,7 @@ class Cute(Statements):
         if not self.by_instance:
             return ()
         return tuple(
-            Declaration(f"using {each.name} = typename Copies<RowStart>::{each.name};") for each in self.copies
+            Declaration(f"using {each.name} = typename Copies<Alignment>::{each.name};") for each in self.copies
         )
 
     def _tensor(self, tensor: Buffer) -> Declaration:

@@ -1,6 +1,6 @@
 """The names of headers/tl/cute.h, and those of the launcher's side that kernels in CuTe's style use."""
 
-ALIGNED_ROWS = "tl::RowStart<16>"
+ALIGNED_ROWS = "tl::Aligned<16>"
 CONVERTED = "tl::converted"
 COPY_TILE = "tl::copy_tile"
 VALUE_AT = "tl::value_at"

@@ -28,11 +28,11 @@ from tile2cu.styles.tl.pipelined import pipelined, staged
 from tile2cu.styles.tl.tensors import located
 
 _PURPOSES = {
-    Purpose.GRID_BARRIER: "all blocks of the grid come here before any goes on, and see what all have written",
+    Purpose.GRID_BARRIER: "grid-wide barrier: all blocks see each other's earlier writes",
     Purpose.AWAIT_KERNELS: (
-        "until here the kernel may run beside those before it on its stream, whose results it reads now"
+        "up to here the kernel may overlap with earlier ones on its stream; now it reads their results"
     ),
-    Purpose.START_KERNELS: "a kernel after this one that waits for it by itself may start",
+    Purpose.START_KERNELS: "later kernels on the stream that wait by griddepcontrol may start",
 }
 _Line = (
     structure.Let
@@ -122,7 +122,7 @@ class Body(Statements):
     def _by_one_holder(self, op: structure.ByOneHolder, above: list[str]) -> StatementView:
         first, *others = op.body
         views = (self.statement(first, above), *(self.statement(s, list(s.source.comments)) for s in others))
-        holder = f"{tl.OWNS}({self.layout_of(op.layout, op.extents)}{{}})"
+        holder = f"{tl.IS_WRITER}({self.layout_of(op.layout, op.extents)}{{}})"
         return StatementView("branch", {"condition": holder}, views[0].line, (), views)
 
     def _pipelined(self, op: structure.PipelinedLoop) -> StatementView:
@@ -159,7 +159,7 @@ class Body(Statements):
 
     def _acquire_stage(self, op: AcquireStage) -> StatementView:
         names = self.printer.names
-        published = f", {names('__turn')}" if op.publishes else ""
+        published = f", {names('__iteration')}" if op.publishes else ""
         acquired = f"{pipeline_name(op.tile, names)}.producer_acquire({self.printer.counts[op.tile.name]}{published});"
         text = f"{tl.BARRIER}& {names(f'__{op.tile.name}_full')} = {acquired}"
         return text_line(text, op.source.span.line)
@@ -200,7 +200,7 @@ class Body(Statements):
                 return "prologue_pipeline.consumer_release(tile_iter);"
             case structure.AwaitStaging():
                 until = "before it is written again" if op.again else "before the block ends"
-                return f"{tl.STAGING_IS_FREE}();  // {until}"
+                return f"{tl.TMA_STORE_WAIT_READ}();  // {until}"
 
     def _elementwise(self, op: Elementwise) -> StatementView:
         """A loop over elements, with a word on each of its means that does not speak for itself."""

@@ -33,8 +33,8 @@ from tile2cu.styles.base.names import Names
 
 # headers/tl/common/tensor.h: both are hints.
 _EVICTED = {
-    "evict_first": "evict_first: caches give it up first, as nothing reads it again",
-    "evict_last": "evict_last: caches keep it longest, as it is soon read again",
+    "evict_first": "evict_first: nothing reads it again",
+    "evict_last": "evict_last: it is read again soon",
 }
 
 
@@ -48,16 +48,16 @@ def _sentence(claim: Claim, names: Names) -> str:
     match claim:
         case Exchanged():
             who = "warps" if claim.lanes is None else f"groups of {claim.lanes} lanes"
-            return f"{claim.parts} {who} hold a part each: exchanged in shared memory, two barriers inside"
+            return f"{claim.parts} {who} hold a part each: exchanged through shared memory, with two barriers"
         case Ends():
             return _ended(claim.hazards, names)
         case Reuses():
             staging, tile = names(claim.staging), names(claim.where.name)
             return f"until all have read {tile}, in whose memory {staging} is"
         case OutlivesUse():
-            return "A block stays until no other one uses its shared memory"
+            return "A block exits when no other block accesses its shared memory"
         case ReachedElsewhere():
-            return "all threads of the block meet here and elsewhere"
+            return "a barrier of all threads, which also synchronise elsewhere"
         case LeftOut():
             return f"left out: {claim.because}"
         case _:
@@ -69,17 +69,17 @@ def _of_elementwise(claim: Claim, names: Names) -> str:
         case Packets(columns=0):
             return f"{claim.elements} elements at a time"
         case Packets():
-            return f"{claim.elements} elements at a time: what a thread holds of {claim.columns} columns of a row"
+            return f"{claim.elements} elements at a time: a thread's part of {claim.columns} columns of a row"
         case IdleLanesCompute():
-            return "idle lanes compute, too: nobody branches"
+            return "idle lanes compute, too: no branch"
         case TotalsOnly():
-            return "in the order in which the numbers come apart: only totals are read"
+            return "permutation-invariant: elements in the order in which they are unpacked, as only totals are read"
         case ByLdmatrix():
             return "ldmatrix transposes on the way"
         case ArrivesAsReader():
-            return "it tells that tiles were read; other blocks read nothing that threads wrote"
+            return "it releases tiles that were read; other blocks read nothing that these threads wrote"
         case HalfBytes():
-            return "two threads may write halves of one byte: each by an atomic operation"
+            return "two threads may write halves of one byte, so each write is atomic"
         case StoredLast():
             return (
                 f"parallel_into: {names(claim.tile.name)} is stored when all packets are computed, so that no load "
@@ -94,28 +94,30 @@ def _of_copy(claim: Claim) -> str:
         case AddedByTma():
             return (
                 "Each warp writes its rows to the staging tile and fences them for TMA, which adds them to the "
-                "tensor's while the block goes on"
+                "tensor's elements while the block continues"
             )
         case Staged():
             return claim.because
         case Streams():
-            return "copy_async_once: where no other block reads it, L2 gives it up first"
+            return "copy_async_once: evict_first in L2, as no other block reads it"
         case StoredByTma() if claim.transposed:
             return (
-                "The warps write the tile transposed, by stmatrix; behind a barrier one thread stores it; returns when "
+                "The warps write the tile transposed, by stmatrix; after a barrier one thread stores it; returns when "
                 "TMA has read it"
             )
         case StoredByTma():
-            until = "TMA reads them while the block goes on" if claim.outstanding else "returns when TMA has read them"
+            until = (
+                "TMA reads them while the block continues" if claim.outstanding else "returns when TMA has read them"
+            )
             return (
                 f"Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; {until}"
             )
         case Aligned():
-            return "RowStart<n>: a part that starts at a multiple of n bytes is moved n bytes at once"
+            return "Aligned<n>: the part starts at a multiple of n bytes, so accesses are n bytes wide"
         case Evicts():
             return _EVICTED[claim.policy]
         case AddressableByTma():
-            return "TMA reaches rows at multiples of 16 bytes; others leave from registers"
+            return "TMA can address rows at multiples of 16 bytes; others are stored from registers"
         case _:
             return ""
 
@@ -123,9 +125,9 @@ def _of_copy(claim: Claim) -> str:
 def _of_mma(claim: Claim) -> str:
     match claim:
         case Prioritised():
-            return "waves at this MMA have priority on their SIMD, as asked for"
+            return "s_setprio: waves at this MMA have priority on their SIMD, as requested"
         case AwaitedAtOnce():
-            return "waited for at once" + (f": {claim.because}" if claim.because else "")
+            return "waited for immediately" + (f": {claim.because}" if claim.because else "")
         case NoTensorCore():
             a, b, c = claim.types
             return f"no tensor core of {claim.arch} multiplies {a} by {b} into {c}: each thread multiplies and adds"

@@ -81,7 +81,7 @@ def _consume(op: Consume, texts: Texts, body: "Body") -> StatementView:
 def _prefetched(op: Prefetch, texts: Texts, body: "Body") -> tuple[StatementView, ...]:
     """What stands before a loop whose vectors are loaded one iteration ahead: registers, the load, the first one's."""
     names, k, trips = body.printer.names, texts.k, texts.trips if texts.stage else texts.count
-    tiles = {id(copy): staged_tile(copy, body.printer, tl.LINE_AHEAD) for copy in op.copies}
+    tiles = {id(copy): staged_tile(copy, body.printer, tl.PREFETCHED_VECTOR) for copy in op.copies}
     load = names.fresh("load_lines")
     listed_tiles = ", ".join(tile.name for tile in tiles.values())
     about = f"{listed_tiles}: the next iteration's vectors, prefetched during this one's MMAs"
@@ -113,7 +113,7 @@ def _in_flight(op: InFlight, texts: Texts, body: "Body") -> StatementView:
         f"{listed(tiles)}, which {has} two stages. All warps have waited for the {what} of iteration {k} - 2, the "
         f"last to read the stage  [{op.rule}]"
     )
-    settled = [f"{tl.SETTLE}({name});" for name in sums]
+    settled = [f"{tl.WARPGROUP_FENCE_OPERAND}({name});" for name in sums]
     parts = {
         **texts.parts,
         "settle": "\n".join(settled) + f"  // {their} registers are written before the MMA reads them",
@@ -135,7 +135,7 @@ def _in_flight_from_registers(op: InFlightFromRegisters, texts: Texts, body: "Bo
         for name, views in bodies.items()
     )
     about = (
-        f"Software pipelining: the MMA of iteration {k} - 1, which reads a copy of {tile}, is issued behind the "
+        f"Software pipelining: the MMA of iteration {k} - 1, which reads a copy of {tile}, is issued after the "
         f"preparation of iteration {k}. Neither depends on the other, so the compiler overlaps them  [{op.rule}]"
     )
     return StatementView(
@@ -171,9 +171,9 @@ def _each_active(op: EachActive, body: "Body") -> StatementView:
     decided = text_line(f"return {printer.text(op.condition)};", 0, tuple(heading((op.branch,))))
     parts = {"start": printer.text(op.start), "stop": printer.text(op.stop), "variable": printer.names(op.var.name)}
     return StatementView(
-        "each_taken",
+        "for_each_active",
         parts,
         body=(*body.views(op.asked), decided),
         orelse=(*body.views(op.visited), replace(_visit(op.visit.visiting, body), gap=False)),
-        comments=("Each lane of a warp tests one iteration: what 32 of them depend on is loaded at once",),
+        comments=("Each lane of a warp tests one iteration: the conditions of 32 are loaded together",),
     )

@@ -33,9 +33,9 @@ def dots_of_four(op: DotsOfFour, printer: Printer) -> str:
     dot = op.dot
     place = ", ".join(printer.index(index) for index in dot.sum.indices)
     sum_, less = printer.element(dot.sum.buffer, dot.sum.indices), f" - {dot.less}" if dot.less else ""
-    packed = f"{tl.QUARTERS}({printer.tile(dot.packed)}({place})){less}"
-    quads = f"{tl.QUADS}({printer.tile(dot.tile)}, {printer.index(dot.sum.indices[-1])})"
-    name = tl.DOT_4_IN_TOTAL if dot.in_total else tl.DOT_4
+    packed = f"{tl.UNPACK_UINT2}({printer.tile(dot.packed)}({place})){less}"
+    quads = f"{tl.GROUPS_OF_4}({printer.tile(dot.tile)}, {printer.index(dot.sum.indices[-1])})"
+    name = tl.DP4A_TOTAL if dot.in_total else tl.DP4A
     return f"{sum_} = {name}({packed}, {quads}, {sum_});"
 
 

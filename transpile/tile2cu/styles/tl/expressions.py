@@ -56,13 +56,13 @@ _SMALL_FLOATS = (*FLOATS_OF_8_BITS, FLOAT4_E2M1)
 _NARROW = frozenset((FLOAT16.name, "bfloat16", *(dtype.name for dtype in _SMALL_FLOATS)))
 # Functions of tl:: whose arguments have types of their own, besides those among threads.
 _OWN = (
-    "any_of_block all_of_block count_of_block sync_warp barrier_sync barrier_arrive dot_4 random.start "
+    "any_of_block all_of_block count_of_block sync_warp barrier_sync barrier_arrive dp4a random.start "
     "cp_async cp_async_commit cp_async_wait cp_async_arrive "
     "mbarrier_wait mbarrier_wait_cluster mbarrier_arrive mbarrier_arrive_as_reader mbarrier_expect "
     "mbarrier_arrive_expect fence_async_proxy "
-    "close_stores stores_have_read stores_are_done "
+    "block_tma_store_commit block_tma_store_wait_read block_tma_store_wait "
     "block_rank sync_cluster cluster_arrive cluster_arrive_relaxed cluster_wait "
-    "first_set nth_set popcount wait_for_earlier_kernels let_later_kernels_start"
+    "first_set nth_set popcount griddepcontrol_wait griddepcontrol_launch_dependents"
 )
 _OWN_TYPES = frozenset(_OWN.split())
 # (operator, operator of an operand): C++ warns of these mixtures without parentheses, or people misread them.
@@ -110,7 +110,7 @@ class Printer:
         return self._of_first().text(expr)
 
     def _of_first(self) -> "Printer":
-        first = {ramp: f"tl::first_index({self.names(ramp.name)})" for ramp in self.ramps}
+        first = {ramp: f"tl::first_of_vector({self.names(ramp.name)})" for ramp in self.ramps}
         return replace(self, fields={**self.fields, **first}, packet=None, vector=1, ramps=[])
 
     def is_run(self, expr: Expr) -> bool:
@@ -127,11 +127,11 @@ class Printer:
         quotient = quotient_of(expr, self.packet) if self.packet is not None else None
         if quotient is not None and not self.is_run(expr):  # the number keeps its name
             assert isinstance(expr, Binary)
-            return f"tl::quotient<{self.text(expr.rhs)}>({self.text(quotient[0])})"
+            return f"tl::floordiv<{self.text(expr.rhs)}>({self.text(quotient[0])})"
         if self.is_run(expr):
             return self.first(expr)
         if isinstance(expr, Binary) and expr.op == "%" and self._moves(expr.lhs):
-            return f"tl::remainder<{self.text(expr.rhs)}>({self.text(expr.lhs)})"
+            return f"tl::floormod<{self.text(expr.rhs)}>({self.text(expr.lhs)})"
         return self.text(expr)
 
     def _moves(self, expr: Expr) -> bool:
@@ -173,11 +173,11 @@ class Printer:
     def _cast(self, expr: Expr, want: DType) -> str:
         """How a value becomes one of another type: a small integer from memory needs no conversion unit."""
         if want.is_float and want.bits <= 32 and want not in _SMALL_FLOATS and self._is_small(expr):
-            return "tl::cast_small"
+            return "tl::cast_exact"
         return "tl::cast"
 
     def _is_small(self, expr: Expr) -> bool:
-        """Whether it is an integer that was read and lies in what tl::cast_small takes."""
+        """Whether it is an integer that was read and lies in what tl::cast_exact takes."""
         if not expr.dtype.is_int or not any(isinstance(part, Load) for part in walk(self.bounds.expanded(expr))):
             return False
         ends = self.bounds.interval(expr)
@@ -196,7 +196,7 @@ class Printer:
             case Load():
                 assert isinstance(expr.buffer, Buffer)
                 element = self.element(expr.buffer, expr.indices)
-                return f"tl::apart({element})" if self._reordered(expr) else element, _PRIMARY
+                return f"tl::interleaved({element})" if self._reordered(expr) else element, _PRIMARY
             case Address():
                 return self._address(expr), _PRIMARY
             case Unary():
@@ -226,7 +226,7 @@ class Printer:
     def _binary(self, expr: Binary, dtype: DType) -> tuple[str, int]:
         packed = nibbles_of(expr, self.packet) if self.packet is not None else None
         if packed is not None:
-            name = "tl::nibbles_apart" if self.any_order else "tl::nibbles"
+            name = "tl::unpack_uint4_interleaved" if self.any_order else "tl::unpack_uint4"
             return f"{name}({self._arithmetic(packed, packed.dtype)[0]})", _PRIMARY
         operands = self._operand_type(expr, dtype)
         if operands is BOOL and expr.op in ("==", "!=") and isinstance(expr.rhs, Const):  # a truth, or its opposite

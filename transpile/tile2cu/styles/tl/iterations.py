@@ -87,9 +87,9 @@ def barriers_name(ring: Ring, names: Names) -> str:
 def called(visiting: Visiting, names: Names) -> dict[str, str]:
     """How the text calls what is visited, its type, the way, and the tile of work of which it is one."""
     if not visiting.iterations:
-        return {"type": names("__WorkTile"), "each": names("__each_work_tile"), "work": names("__work"), "of": ""}
+        return {"type": names("__WorkTile"), "each": names("__for_each_work_tile"), "work": names("__work"), "of": ""}
     of = {"of": names("__work"), "of_type": names("__WorkTile")} if visiting.within_tile else {"of": ""}
-    return {"type": names("__Turn"), "each": names("__each_turn"), "work": names("__turn"), **of}
+    return {"type": names("__Iteration"), "each": names("__for_each_iteration"), "work": names("__iteration"), **of}
 
 
 @contextmanager

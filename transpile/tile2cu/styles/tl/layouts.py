@@ -22,6 +22,7 @@ from tile2cu.plan.registers import Registers
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.layouts import described
 from tile2cu.styles.base.view import Declaration, Section
+from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.expressions import Printer
 
 
@@ -181,12 +182,12 @@ class Layouts:
 
     def _slice(self, layout: Slice) -> str:
         """A row or column slice, of a layout that has a name if there is one."""
-        kind, _ = SLICES[len(layout.of.shape), layout.kept]
+        dim, _ = SLICES[len(layout.of.shape), layout.kept]
         for alias in self.aliases:
             whole = alias.layout
             if len(whole.shape) == len(layout.of.shape) and slice_of(whole, layout.kept) == layout:
-                return f"{kind}<{alias.name}>"
-        return f"{kind}<{self._named(layout.of)}>"
+                return f"{tl.SLICE}<{dim}, {alias.name}>"
+        return f"{tl.SLICE}<{dim}, {self._named(layout.of)}>"
 
     def _named(self, layout: FragmentLayout) -> str:
         """A layout's name, or else its type, in numbers."""

@@ -27,12 +27,12 @@ class Operands:
         region, buffer = tile.region, tile.buffer
         text = self.printer.plane(buffer, tuple(part.start for part in region.ranges[:-2]))
         names = ("rows",) if buffer.rank == 1 else ("rows", "cols")
-        known = f", {tl.ROW_START}<{tile.alignment}>" if tile.alignment else ""
+        known = f", {tl.ALIGNED}<{tile.alignment}>" if tile.alignment else ""
         parts = list(zip(names, region.ranges[-2:], buffer.shape[-2:], strict=True))
         for name, part, extent in reversed(parts):
             if static_value(part.extent) != static_value(extent):
                 count = self.printer.index(part.extent)
-                text = f"{tl.SLICE[name]}<{count}{known}>({text}, {self.printer.index(part.start)})"
+                text = f"{tl.SUB_TILE[name]}<{count}{known}>({text}, {self.printer.index(part.start)})"
         return text
 
     def tensor_tile(self, tile: TensorTile) -> str:

@@ -74,7 +74,7 @@ class Operations:
         """A branch on what the launcher knew when it chose the kernel's instance."""
         by_tma = self.view(op.by_tma)
         inside = tuple(wrapped(" ".join(by_tma.comments), BODY_WIDTH - 2)) if by_tma.comments else ()
-        condition = {"condition": f"{tl.TMA_REACHES}<RowStart>", "static": "yes"}
+        condition = {"condition": f"{tl.TMA_CAN_ADDRESS}<Alignment>", "static": "yes"}
         body = replace(by_tma, comments=inside)
         return StatementView("branch", condition, body=(body,), orelse=(self.view(op.by_threads),))
 
@@ -94,7 +94,7 @@ class Operations:
         if op.parts > 1:
             arguments.append(self.printer.names(f"{op.dst.name}_workspace"))
         template = f"{op.dim}, {self.operands.threads(op.threads)}" if op.src.scope is Scope.SHARED else str(op.dim)
-        name = f"reduce_{op.kind.value}" + "_or_nan" * op.keeps_nan + "_own" * op.thread_local
+        name = "thread_" * op.thread_local + f"reduce_{op.kind.value}" + "_or_nan" * op.keeps_nan
         return {"name": name, "template": template, "arguments": ", ".join(arguments)}
 
     def _scan(self, op: ops.Scan) -> Mapping[str, str]:
@@ -166,7 +166,7 @@ class Operations:
     def _registers(self, op: ops.SetRegisters) -> str:
         """The instruction, or why it is left out."""
         if not op.left_out:
-            return f"{tl.TAKE_REGISTERS if op.more else tl.GIVE_REGISTERS}<{op.count}>();"
+            return f"{tl.WARPGROUP_REG_ALLOC if op.more else tl.WARPGROUP_REG_DEALLOC}<{op.count}>();"
         return "\n".join(f"// {line}" for text in self._claims(op) for line in wrapped(text, BODY_WIDTH))
 
     def _statement(self, op: ops.Op) -> str:

@@ -62,7 +62,7 @@ def rescaled(op: Rescale, printer: Printer) -> tuple[StatementView, str]:
     about = f"where no row's {changed} changes the factor is 1 in the whole warp: the rescale is skipped  [{op.rule}]"
     fill = f"{tl.FILL}({names(factor.tile.name)}, {literal(1, factor.tile.dtype)});"
     ones = text_line(fill, 0, tuple(wrapped(about, BODY_WIDTH)))
-    return ones, f"{tl.DIFFER}({names(factor.before.name)}, {names(factor.after.name)})"
+    return ones, f"{tl.ANY_CHANGED}({names(factor.before.name)}, {names(factor.after.name)})"
 
 
 class _Parts:
@@ -126,7 +126,7 @@ def _timeline(first: str, second: str, k: str, rule: str) -> tuple[str, ...]:
     """What runs beside what."""
     about = (
         f"Software pipelining of the two MMAs: {second} of iteration {k} - 1 is in flight concurrently with {first} "
-        f"of iteration {k} and with what comes between the two in iteration {k}  [{rule}]"
+        f"and between({k}) of iteration {k}  [{rule}]"
     )
     units = (
         ("tensor cores", f"{first}(0)", "", f"{first}(1)", f"{second}(0)", f"{first}(2)", f"{second}(1)", "..."),
@@ -143,10 +143,10 @@ def _own_trips(op: Overlapped, tile: str, trips: str, printer: Printer) -> dict[
     if own is None:
         return {"own_trips": "", "count": trips}
     text, fresh = printer.text, printer.names.fresh
-    row, name = fresh("first_row"), fresh("own_turns")
+    row, name = fresh("first_row"), fresh("own_trip_count")
     about = (
-        f"Per-warpgroup trip count: behind the last column that its own 64 rows see, all of {tile} is masked and "
-        f"changes nothing. Rows from {text(own.end)} on are not stored and need no iteration  [{op.trips_rule}]"
+        f"Per-warpgroup trip count: beyond the last column that its 64 rows see, all of {tile} is masked and "
+        f"has no effect. Rows from {text(own.end)} on are not stored and need no iteration  [{op.trips_rule}]"
     )
     lines = [*_comment(about), f"const int {row} = {text(own.start)} + 64 * {tl.WARPGROUP}();"]
     seen = f"{row} + 64"
@@ -156,7 +156,7 @@ def _own_trips(op: Overlapped, tile: str, trips: str, printer: Printer) -> dict[
         lines.append(f"const int {seen} = {text(own.last)} + 64 * ({tl.WARPGROUP}() + 1);")
     stop = f"{tl.MIN}({trips}, {tl.CEILDIV}({seen}, {text(own.columns)}))"
     if own.may_see_none:
-        lines += _comment("With a row that sees no column it runs all iterations: they change what has no maximum yet")
+        lines += _comment("A row that sees no column needs all iterations: its maximum is not finite yet")
         stop = f"({seen} < 64 ? {trips} : {stop})"
     lines.append(f"const int {name} = {row} < {text(own.end)} ? {stop} : 0;")
     return {"own_trips": "\n".join(lines), "count": name, "all_trips": trips}
@@ -171,6 +171,7 @@ def _late_sum(op: Overlapped, body: "Body") -> str:
     late = op.deferred
     if late is None:
         return ""
-    about = f"// until here each thread's own elements  [{late.rule}]"
     total = body.printer.tile(late.total)
-    return f"{tl.SUM_LANES}<{body.layout_of_tile(late.source)}, {late.dim}>({total});  {about}"
+    about = _comment(f"Until here {total} has each thread's own elements only  [{late.rule}]")
+    sum_ = f"{tl.WARP_ALLREDUCE_SUM}<{body.layout_of_tile(late.source)}, {late.dim}>({total});"
+    return "\n".join((*about, sum_))

@@ -25,8 +25,8 @@ def ping_pong(op: PingPong, texts: Texts, body: "Body") -> StatementView:
         "first": first,
         "second": second,
         "start_first": f"start_{first}",
-        "hand_over": f"hand_over_{base}",
-        "take_over": f"take_over_{base}",
+        "store_fragment": f"send_{base}",
+        "load_fragment": f"receive_{base}",
         "prepare": f"prepare_{second}" if op.has_late else "",
         "start_second": f"start_{second}",
         "own": names(op.own.name),
@@ -57,8 +57,8 @@ def _add_up(op: PingPong, body: "Body") -> tuple[StatementView, ...]:
         return ()
     names = body.printer.names
     total, place = names(op.total.name), names(handed_place(op.total))
-    about = f"until here each thread has its own elements of {total} alone  [{op.rule}]"
-    return (text_line(f"{tl.ADD_UP}<threads>({total}, {place});", comments=tuple(wrapped(about, BODY_WIDTH))),)
+    about = f"Until here {total} has each thread's own elements only  [{op.rule}]"
+    return (text_line(f"{tl.ALLREDUCE_SUM}<threads>({total}, {place});", comments=tuple(wrapped(about, BODY_WIDTH))),)
 
 
 def _prepare(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView:
@@ -79,37 +79,37 @@ def _part(name: str, argument: str, body: tuple[StatementView, ...], variable: s
 def _start_first(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView:
     """The first MMAs, each of which waits for the panels of its tile."""
     line = op.products[0].statements[0].source.span.line
-    head = text_line(f"auto arriving = pipeline.arrivals({parts['k']});  // panel by panel, as TMA fills them", line)
+    head = text_line(f"auto arriving = pipeline.arrivals({parts['k']});  // slab by slab, as TMA fills them", line)
     return _part(parts["start_first"], parts["k"], (head, *body.views(op.products)), parts["variable"])
 
 
 def _hand_over(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView:
     """What follows the MMAs, up to the tile that goes to the other warpgroup."""
-    names, line = body.printer.names, op.hand_over[-1].statements[-1].source.span.line
+    names, line = body.printer.names, op.store_fragment[-1].statements[-1].source.span.line
     handed = [(names(tile.name), names(handed_place(tile))) for tile in op.handed]
     handed.append((parts["own"], names(op.tile.name)))
-    views = body.views(op.hand_over)
-    lines = [text_line(f"{tl.HAND_OVER}({fragment}, {place});", line) for fragment, place in handed]
-    event = text_line(f"{tl.ANNOUNCE}<threads>({tl.TURN_HANDED_OVER}, {parts['k']});", line)
+    views = body.views(op.store_fragment)
+    lines = [text_line(f"{tl.STORE_FRAGMENT}({fragment}, {place});", line) for fragment, place in handed]
+    event = text_line(f"{tl.NAMED_BARRIER_ARRIVE}<threads>({tl.FRAGMENT_STORED}, {parts['k']});", line)
     own = body.views(op.running)  # nobody waits for them
-    return _part(parts["hand_over"], parts["k"], (*views, *lines, event, *own), parts["variable"])
+    return _part(parts["store_fragment"], parts["k"], (*views, *lines, event, *own), parts["variable"])
 
 
 def _take_over(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView:
     """What an iteration of the other warpgroup leaves; values a row that follow from it are computed."""
-    names, line = body.printer.names, op.hand_over[-1].statements[-1].source.span.line
-    event = text_line(f"{tl.AWAIT}<threads>({tl.TURN_HANDED_OVER}, {parts['k']});", line)
+    names, line = body.printer.names, op.store_fragment[-1].statements[-1].source.span.line
+    event = text_line(f"{tl.NAMED_BARRIER_SYNC}<threads>({tl.FRAGMENT_STORED}, {parts['k']});", line)
     lines: list[StatementView] = []
     for each in op.taken:
         if isinstance(each, Buffer):
-            lines.append(text_line(f"{tl.TAKE_OVER}({names(handed_place(each))}, {names(each.name)});", line))
+            lines.append(text_line(f"{tl.LOAD_FRAGMENT}({names(handed_place(each))}, {names(each.name)});", line))
         else:
             lines += [replace(view, comments=()) for view in body.views(each)]
-    lines.append(text_line(f"{tl.TAKE_OVER}({names(op.tile.name)}, {parts['now']});", line))
+    lines.append(text_line(f"{tl.LOAD_FRAGMENT}({names(op.tile.name)}, {parts['now']});", line))
     if op.sums is not None:
         about = "the other warpgroup has this iteration's"
         lines.append(text_line(f"{tl.CLEAR}({names(op.sums.name)});  // {about}", line))
-    return _part(parts["take_over"], parts["k"], (event, *lines))
+    return _part(parts["load_fragment"], parts["k"], (event, *lines))
 
 
 def _notes(op: PingPong, parts: dict[str, str], body: "Body") -> tuple[str, ...]:

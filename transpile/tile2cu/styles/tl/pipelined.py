@@ -114,7 +114,7 @@ def _about(op: PipelinedLoop, k: str, stages: str, printer: Printer) -> str:
     elif op.direct is None:
         text = (
             f"cp.async pipeline: while iteration {k} computes on tile {k}, the next {stages} - 1 load; one commit "
-            "group per tile, empty behind the last"
+            "group per tile, empty after the last"
         )
     else:
         text = f"Direct-to-LDS pipeline: while iteration {k} computes on tile {k}, the next {stages} - 1 load"
@@ -124,5 +124,7 @@ def _about(op: PipelinedLoop, k: str, stages: str, printer: Printer) -> str:
 def _staged_about(tiles: list[StagedTile], registers: int) -> tuple[str, ...]:
     """What the registers are for, and how many there are."""
     names = ", ".join(tile.name for tile in tiles)
-    text = f"{names}: the next tile on its way from global to shared memory, in {registers} registers of each thread"
+    text = (
+        f"{names}: the next tile, between its global loads and its shared stores, in {registers} registers per thread"
+    )
     return tuple(wrapped(text, BODY_WIDTH))

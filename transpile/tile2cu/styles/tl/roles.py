@@ -18,7 +18,7 @@ from tile2cu.styles.tl.iterations import Texts, barriers_name, called, pipeline_
 _TILES = "The tiles of work of this block, in order: producer and consumers visit the same."
 _TURNS = "The active iterations: producer and consumers visit the same."
 _TAKEN = "The active iterations of a tile of work: the producer visits each, and publishes it to the consumers."
-_SOONER = "Issued before values for the loop are read from memory, so that both are outstanding at once"
+_SOONER = "Issued before values for the loop are read from memory, so that their latencies overlap"
 
 
 class Roles:
@@ -42,7 +42,11 @@ class Roles:
             loads = self._each_stage(texts, self.body.views(producer.loads))
         counted = [text_line(f"const int num_iterations = {texts.trips};")] * (texts.count == "num_iterations")
         prologue = self._prologue()
-        tail = [text_line(f"pipeline.producer_tail({texts.count});  // until all blocks have read what this one loads")]
+        tail = [
+            text_line(
+                f"pipeline.producer_tail({texts.count});  // until all blocks have read the tiles that this one loads"
+            )
+        ]
         sooner = (replace(self._by_one(prologue, _SOONER), gap=True), *_apart((), meanwhile)) if meanwhile else ()
         issued = self._by_one((*(() if meanwhile else prologue), loads, *tail * bool(producer.multicast)))
         place = heading((producer.loop,))[-1]  # the user's words stand above the loop itself
@@ -66,10 +70,12 @@ class Roles:
         with self.body.iterations(self.producer.iterations) as texts:
             return texts.count if self.producer.way is None else texts.k
 
-    def drawn(self) -> str:
-        """How the others see what has been drawn; empty where nothing is."""
+    def next_tile(self) -> str:
+        """The consumers' call for the next tile of work; empty where the schedule is static."""
         persistent = self.producer.persistent
-        return f"queue.drawn(tile_iter, {self.printer.names('__work')})" if persistent and persistent.queue else ""
+        return (
+            f"scheduler.next_tile(tile_iter, {self.printer.names('__work')})" if persistent and persistent.queue else ""
+        )
 
     def _nested(self) -> tuple[StatementView, ...]:
         """The producer's part where its loop stands in others: it goes through them, too."""
@@ -130,7 +136,7 @@ class Roles:
 
     def _acquired(self, texts: Texts) -> StatementView:
         """The wait for an empty stage."""
-        kind = tl.TMA_PANEL_LOADS if self.producer.panels is not None else f"{tl.BARRIER}&"
+        kind = tl.TMA_SLAB_LOADS if self.producer.panels is not None else f"{tl.BARRIER}&"
         return text_line(f"{kind} full = pipeline.producer_acquire({texts.k});")
 
     def _barriers(self) -> tuple[StatementView, ...]:
@@ -139,7 +145,7 @@ class Roles:
         declared, started = self._pipelines()
         persistent = producer.persistent
         if persistent is not None and persistent.queue:
-            declared, started = [*self._queue(persistent), *declared], ["queue.init();", *started]
+            declared, started = [*self._queue(persistent), *declared], ["scheduler.init();", *started]
         if producer.prologue is not None:
             tiles = self._tiles_of(producer.prologue)
             place = f"{tl.SHARED}<Shared>()"
@@ -154,7 +160,7 @@ class Roles:
         init = tuple(map(text_line, (*started, f"{tl.MBARRIER_INIT_FENCE}();")))
         shown = f"{tl.SYNC_THREADS}();  // all threads see the initialised barriers"
         if producer.multicast:
-            shown = f"{tl.SHOW_BARRIERS_TO_CLUSTER}();  // all threads of the cluster see the initialised barriers"
+            shown = f"{tl.CLUSTER_SYNC_RELAXED}();  // all threads of the cluster see the initialised barriers"
         above = tuple(wrapped(self._about_barriers(), BODY_WIDTH))
         return (
             text_line("\n".join(declared), 0, above),
@@ -170,7 +176,7 @@ class Roles:
             declared = list(map(self._ring, producer.rings))
             return declared, [f"{pipeline_name(ring.tile, names)}.init();" for ring in producer.rings]
         if producer.panels is not None:
-            kind = f"{tl.TMA_PANEL_PIPELINE}<{stages}, {producer.panels.total}, {producer.panels.first_part}, threads>"
+            kind = f"{tl.TMA_SLAB_PIPELINE}<{stages}, {producer.panels.total}, {producer.panels.first_part}, threads>"
             return [f"const {kind} pipeline({place}.barriers);"], ["pipeline.init();"]
         tiles = ", ".join(f"{names(tile.name)}[0]" for tile in producer.tiles)
         kind = f"{tl.TMA_PIPELINE}<{stages}, threads{f', {producer.multicast}' if producer.multicast else ''}>"
@@ -186,7 +192,7 @@ class Roles:
         name, place = pipeline_name(ring.tile, names), f"{tl.SHARED}<Shared>()"
         kind, published = f"{tl.TMA_PIPELINE}<{stages}, threads>", ""
         if ring.publishes:
-            kind = f"{tl.TAKEN_TURNS_RING}<{stages}, threads, {names('__Turn')}>"
+            kind = f"{tl.ACTIVE_ITERATION_PIPELINE}<{stages}, threads, {names('__Iteration')}>"
             published = f"{place}.{TAKEN}, "
         bytes_ = f"{tl.BYTES}({names(ring.tile.name)}[0])"
         return f"const {kind} {name}({place}.{barriers_name(ring, names)}, {published}{bytes_});"
@@ -194,14 +200,14 @@ class Roles:
     def _queue(self, persistent: Persistent) -> list[str]:
         """The declaration of the dynamic tile scheduler, and of which tiles it skips."""
         names = self.printer.names
-        work, place = names("__WorkTile"), f"{tl.SHARED}<Shared>().drawn_tiles, next_tile, {tl.COUNT}(tiles)"
+        work, place = names("__WorkTile"), f"{tl.SHARED}<Shared>().scheduled_tiles, next_tile, {tl.NUM_TILES}(tiles)"
         if persistent.idle is None:
-            return [f"const {tl.TILE_QUEUE}<threads, {work}> queue({place});"]
+            return [f"const {tl.DYNAMIC_TILE_SCHEDULER}<threads, {work}> scheduler({place});"]
         idle = self.printer.text(persistent.idle)
         return [
             f"// Empty tiles write nothing: the producer skips them  [{self.producer.persistent_rule}]",
-            f"const auto idle = [&](const {work}& {names('__work')}) {{ return {idle}; }};",
-            f"const {tl.BUSY_TILE_QUEUE}<threads, {work}> queue({place});",
+            f"const auto is_empty = [&](const {work}& {names('__work')}) {{ return {idle}; }};",
+            f"const {tl.NON_EMPTY_TILE_SCHEDULER}<threads, {work}> scheduler({place});",
         ]
 
     def _way(self, way: Way) -> StatementView:
@@ -238,7 +244,7 @@ class Roles:
         done = text_line(f"k_base += {texts.count};")
         if persistent.idle is not None:
             line = self.producer.loop.span.line
-            return (StatementView("load_turns", texts.parts, line, body=loads, gap=True), done)
+            return (StatementView("load_iterations", texts.parts, line, body=loads, gap=True), done)
         return (replace(self._each_stage(texts, loads), gap=True), done)
 
     def _loads_of_active(self) -> tuple[StatementView, ...]:
@@ -254,8 +260,8 @@ class Roles:
             return {"queue": "", "idle": ""}
         names, idle = self.printer.names, persistent.idle is not None
         given = f"tile_iter, {names('__work')}" + f", {names('__work_tile')}" * (not idle)
-        draw = "draw" if self.producer.way is None else "draw_for_warp"
-        return {"queue": f"queue.{draw}({given})", "idle": "yes" if idle else ""}
+        draw = "fetch" if self.producer.way is None else "fetch_for_warp"
+        return {"queue": f"scheduler.{draw}({given})", "idle": "yes" if idle else ""}
 
     def _prologue(self) -> tuple[StatementView, ...]:
         """The loads of what is loaded once, behind what their barrier expects."""
@@ -275,10 +281,10 @@ class Roles:
         if producer.panels is not None:
             parts = [f"{count} of {names(tile.name)}" for tile, count in producer.panels.counts]
             return (
-                f"A stage consists of {producer.panels.total} panels: {listed(parts)}. full[s][p] completes when the "
-                f"bytes of panel p have arrived by TMA (out-of-bounds elements as zeros), empty[s][g] when the 4 warps "
+                f"A stage consists of {producer.panels.total} slabs: {listed(parts)}. full[s][n] completes when the "
+                f"bytes of slab n have arrived by TMA (out-of-bounds elements as zeros), empty[s][g] when the 4 warps "
                 f"of warpgroup g have released their columns of {names(producer.panels.tile.name)}; warpgroup 1's "
-                f"start with panel {producer.panels.first_part}"
+                f"start with slab {producer.panels.first_part}"
             )
         if producer.multicast:
             return (
@@ -337,7 +343,7 @@ def work_types(persistent: Persistent | None, printer: Printer) -> tuple[Declara
     if not persistent.turn:
         return (tile,)
     about = "An active iteration: the producer finds those, and publishes each with its tile"
-    text = f"struct {printer.names('__Turn')} {{ {members(persistent.turn, printer.names)} }};"
+    text = f"struct {printer.names('__Iteration')} {{ {members(persistent.turn, printer.names)} }};"
     return (tile, Declaration(text, (about,)))
 
 

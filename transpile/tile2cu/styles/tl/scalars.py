@@ -45,4 +45,4 @@ class Scalars:
 
     def _vector(self, buffer: Buffer, indices: tuple[Expr, ...], count: int) -> str:
         *outer, last = indices
-        return self.printer.element(buffer, (*outer, Call(INT32, f"packet<{count}>", (last,))))
+        return self.printer.element(buffer, (*outer, Call(INT32, f"vec<{count}>", (last,))))

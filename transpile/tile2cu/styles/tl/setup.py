@@ -20,7 +20,8 @@ def setup(plan: Kernel, shared: Shared, printer: Printer) -> tuple[Declaration, 
     names = printer.names
     declared = [Declaration(parameter(view, printer)) for view in plan.tensors.views]
     if declared:
-        declared[0] = Declaration(declared[0].text, tuple(_about(plan.tensors)))
+        about = (line for sentence in _about(plan.tensors) for line in wrapped(sentence, BODY_WIDTH))
+        declared[0] = Declaration(declared[0].text, tuple(about))
     for each in plan.shared:
         if each.tile.of is not None:
             declared.append(shared.view(each))
@@ -38,7 +39,7 @@ def setup(plan: Kernel, shared: Shared, printer: Printer) -> tuple[Declaration, 
 
 def block_indices(grid: Grid, printer: Printer) -> tuple[Declaration, ...]:
     """The block's indices, or those of the tile of work that a block of a persistent kernel is at."""
-    order = _call(grid.order) if grid.order is not None else ("place_of", "") if grid.persistent else None
+    order = _call(grid.order) if grid.order is not None else ("tile_coord", "") if grid.persistent else None
     ordered = 2 if isinstance(grid.order, InPanels) else 3
     block = printer.names.fresh("block") if order else ""
     places = [
@@ -63,10 +64,12 @@ def _named(name: str, plan: Kernel, printer: Printer) -> Declaration:
 def _about(tensors: TensorViews) -> Iterator[str]:
     """What the marks on the tensors' extents and rows mean."""
     if any(any(view.checked) for view in tensors.views):
-        about = "ragged: accesses may reach past this extent; there, reads give zero and writes are dropped"
+        about = (
+            "predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off"
+        )
         yield f"{about}  [{tensors.bounds_rule}]"
     if any(view.alignment for view in tensors.views):
-        about = "RowStart<n>: rows, and what is accessed as a vector, start at multiples of n bytes"
+        about = "Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes"
         yield f"{about}  [{tensors.rows_rule}]"
     asked = {view.by_instance for view in tensors.views if not view.alignment}
     if asked:
@@ -82,9 +85,9 @@ def _started(barriers: StartedBarriers, printer: Printer) -> Iterator[Declaratio
         name = printer.names(tile.name)
         yield Declaration(f"auto& {name} = {tl.SHARED}<Shared>().{name};")
     for number, tile in enumerate(barriers.tiles):
-        about = (f"One thread initialises the barriers; {shown} shows them to all",) if not number else ()
+        about = (f"One thread initialises the barriers; {shown} makes them visible to all",) if not number else ()
         counts = ", ".join(map(str, tile.arrivals))
-        yield Declaration(f"{tl.MBARRIER_START}({printer.names(tile.name)}, {{{counts}}});", about)
+        yield Declaration(f"{tl.MBARRIER_INIT_ALL}({printer.names(tile.name)}, {{{counts}}});", about)
     if not barriers.shown_by_user:
         yield Declaration(f"{shown};")
 
@@ -92,21 +95,21 @@ def _started(barriers: StartedBarriers, printer: Printer) -> Iterator[Declaratio
 def _call(order: TileOrder) -> tuple[str, str]:
     """(call, what it does) of the order in which blocks take their tiles."""
     if isinstance(order, LongestFirst):
-        return f"longest_first<{order.least}>", (
+        return f"lpt_order<{order.least}>", (
             "LPT order: blocks with the most iterations start first, so that short ones fill the tail; of those that "
-            f"differ in other indices, {order.least} at a time, or as many as make 128 blocks, so that their tensors "
-            "meet in "
-            f"L2  [{order.rule}]"
+            f"differ in other indices, {order.least} at a time, or as many as make 128 blocks, so that they share "
+            f"their tensors in L2  [{order.rule}]"
         )
     kind, reason = _PANELS[order.across], f"  [{order.rule}]" if order.rule else ""
     if order.dies > 1:
-        return f"panel_order<{order.size}, {tl.PANELS}::{kind}, {order.dies}>", (
-            f"the hardware deals blocks to {order.dies} dies in turn, each with its own L2: each die takes a stretch "
-            f"of the tiles, in panels of {order.size} {kind}, so that its operands meet there{reason}"
+        return f"grouped_order<{order.size}, {tl.GROUP_OF}::{kind}, {order.dies}>", (
+            f"the hardware assigns blocks to {order.dies} XCDs round-robin, each with its own L2: each XCD takes a "
+            f"contiguous range of the tiles, in groups of {order.size} {kind}, which share operands there{reason}"
         )
     who = "clusters" if order.cluster else "blocks"
-    about = f"{who} take their tiles in panels of up to {order.size} {kind}, so that their operands meet in L2{reason}"
+    groups = f"groups of up to {order.size} {kind} of tiles"
+    about = f"Grouped rasterisation: {who} cover the grid in {groups}, which share operands in L2{reason}"
     if order.cluster:
         wide, high, _ = order.cluster
-        return f"panel_order_of_clusters<{order.size}, {tl.PANELS}::{kind}, {wide}, {high}>", about
-    return f"panel_order<{order.size}, {tl.PANELS}::{kind}>", about
+        return f"grouped_order_of_clusters<{order.size}, {tl.GROUP_OF}::{kind}, {wide}, {high}>", about
+    return f"grouped_order<{order.size}, {tl.GROUP_OF}::{kind}>", about

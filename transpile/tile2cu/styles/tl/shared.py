@@ -26,7 +26,7 @@ class Shared:
 
     def struct(self, memory: plan.SharedMemory) -> Section:
         """The struct of shared tiles, with what they take."""
-        title = f"shared memory: {memory.total:,} of {memory.limit:,} bytes a block may use"
+        title = f"shared memory: {memory.total:,} of {memory.limit:,} bytes per block"
         title += f" ({memory.padding:,} are padding)" if memory.padding > 0 else ""
         return Section(rule_line(title), tuple(each for member in memory.members for each in self._member(member)))
 
@@ -74,21 +74,21 @@ class Shared:
             case plan.PublishedIterations():
                 ring, stages = pipeline_name(member.ring.tile, names), self.constants.stages(member.ring.stages)
                 about = f"{member.bytes} bytes; the iteration of the tile in each stage of {ring}"
-                return Declaration(f"{tl.TAKEN_TURNS}<{stages}, {names('__Turn')}> {TAKEN};", (about,))
+                return Declaration(f"{tl.ACTIVE_ITERATIONS}<{stages}, {names('__Iteration')}> {TAKEN};", (about,))
             case plan.DrawnWork():
-                about = f"{member.bytes} bytes; the work of tiles that the producer has drawn, and barriers"
-                kind = tl.DEALT_TILES if member.idle else tl.DRAWN_TILES
-                return Declaration(f"{kind}<{names('__WorkTile')}> drawn_tiles;", (about,))
+                about = f"{member.bytes} bytes; the tiles of work that the producer has fetched, and their barriers"
+                kind = tl.SCHEDULED_NON_EMPTY_TILES if member.idle else tl.SCHEDULED_TILES
+                return Declaration(f"{kind}<{names('__WorkTile')}> scheduled_tiles;", (about,))
             case _:
                 raise TypeError(f"no text for {type(member).__name__}")
 
     def _pipeline_barriers(self, member: plan.PipelineBarriers) -> Declaration:
         stages = self.constants.stages(member.stages)
         panels = f", {member.panels}" if member.panels else ""
-        of = "full of each panel and two empty of each stage" if panels else "full and empty of each stage"
+        of = "full of each slab and two empty of each stage" if panels else "full and empty of each stage"
         about = f"{member.bytes} bytes; {of}, 8 bytes each"
         names = ", ".join(barriers_name(ring, self.printer.names) for ring in member.rings) or "barriers"
-        kind = tl.TMA_PANEL_BARRIERS if panels else tl.TMA_BARRIERS
+        kind = tl.TMA_SLAB_BARRIERS if panels else tl.TMA_BARRIERS
         return Declaration(f"{kind}<{stages}{panels}> {names};", (about,))
 
     def _overlaid(self, overlaid: plan.Overlaid) -> Iterator[Declaration]:
@@ -101,7 +101,7 @@ class Shared:
             yield Declaration(f"struct {type_of(member)} {{", (f"in use in {where}",))
             yield from map(self._tile, tiles)
             yield Declaration("};")
-        about = "never in use at once, so they share memory; a barrier stands where it changes hands"
+        about = "shared-memory aliasing: never live at the same time; a barrier separates their uses"
         yield Declaration("union {", tuple(wrapped(f"{about}  [{overlaid.rule}]")))
         yield from (Declaration(f"{type_of(member)} {member};") for member in members)
         yield Declaration("};")
@@ -124,7 +124,7 @@ class Shared:
         index, name = self.printer.index, self.printer.names(space.name)
         if space.handed is not None:
             handed = self.printer.names(space.handed.name)
-            about = f"{space.bytes:,} bytes; {handed} on its way to the other warpgroup  [{found.rule}]"
+            about = f"{space.bytes:,} bytes; {handed} between the warpgroups  [{found.rule}]"
             kind = f"{tl.SHARED_TILE_1D}<{space.dtype.cpp}, {index(space.handed.shape[0])}>"
             return Declaration(f"{kind} {name};", (about,))
         extents = ", ".join(map(index, like.shape) if like is not None else map(str, space.extents))
@@ -173,7 +173,7 @@ class Shared:
         extents = f"{index(shape[0])}, {columns if narrower else index(shape[-1])}"
         size = "in the same memory afterwards" if member.instead_of is not None else f"{staging.layout.bytes:,} bytes"
         leaving = f"{names(staging.like.name)}{', transposed,' if staging.transposed else ''}"
-        leaving += f" on its way out{f', {columns} of its columns at a time' if narrower else ''}"
+        leaving += f" staged for its TMA store{f', {columns} columns at a time' if narrower else ''}"
         about = f"{size}; {leaving}, {staging.layout}"
         kind = tl.SHARED_TILE if staging.transposed else tl.STAGING_TILE
         kind = f"{kind}<{staging.dtype.cpp}, {extents}, {tl.SWIZZLES[staging.layout.swizzle]}>"
@@ -212,5 +212,5 @@ def _rows_about(layout: SharedLayout) -> str:
     if len(layout.extents) == 1:
         return f"stored as rows of {layout.swizzle} bytes, {layout}"
     if layout.swizzle and row > layout.swizzle:
-        return f"{row // layout.swizzle} panels of {layout.swizzle * 8 // layout.element_bits} columns, {layout}"
+        return f"{row // layout.swizzle} slabs of {layout.swizzle * 8 // layout.element_bits} columns, {layout}"
     return f"rows of {row} bytes, {layout}"

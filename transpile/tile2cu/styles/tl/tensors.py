@@ -27,11 +27,11 @@ def located(op: Locate, printer: Printer) -> str:
 def _declared(view: TensorView, data: str, printer: Printer) -> str:
     tensor = view.tensor
     extents = [
-        f"{tl.RAGGED}({printer.index(extent)})" if checked else printer.index(extent)
+        f"{tl.PREDICATED}({printer.index(extent)})" if checked else printer.index(extent)
         for extent, checked in zip(tensor.shape, view.checked, strict=True)
     ]
-    start = f"{tl.ROW_START}<{view.alignment}>" if view.alignment else tl.ANY_ROW_START
-    start = "RowStart" if view.by_instance else start
+    start = f"{tl.ALIGNED}<{view.alignment}>" if view.alignment else tl.ANY_ALIGNMENT
+    start = "Alignment" if view.by_instance else start
     call = f"{tl.TENSOR}<{start}>({data}, {', '.join(extents)})"
     if tensor.strides is not None:
         strides = ", ".join(printer.index(stride) for stride in tensor.strides)

@@ -1,4 +1,4 @@
-// A ring whose tiles arrive panel by panel, so that a product starts when the first of them are there.
+// A pipeline whose tiles arrive in slabs of columns, so that an MMA starts when the first slab has arrived.
 #pragma once
 #include "tma_copy.h"
 #include "tma_pipeline.h"
@@ -6,16 +6,16 @@
 
 namespace tl {
 
-template <int stages, int panels> struct TmaPanelBarriers {
-  Barrier full[stages][panels];  // a phase ends when TMA has filled the panel
-  Barrier empty[stages][2];      // a phase ends when a warpgroup's warps have released its part of the slot
+template <int stages, int slabs> struct TmaSlabBarriers {
+  Barrier full[stages][slabs];  // a phase completes when TMA has filled the slab
+  Barrier empty[stages][2];     // a phase completes when a warpgroup's warps have released its part of the stage
 };
 
-// The panels of one slot, in the order in which they are loaded. Any thread has its own.
+// The slabs of one stage, in the order in which they are loaded. Each thread has its own.
 class TmaArrivals {
  public:
   TL_DEVICE TmaArrivals(Barrier* full, int parity) : next_(full), parity_(parity) {}
-  // Waits until the next panel is there. Who: any thread.
+  // Waits until the next slab has arrived. Called by: any thread.
   TL_DEVICE void wait() { mbarrier_wait(*next_++, parity_); }
 
  private:
@@ -23,73 +23,74 @@ class TmaArrivals {
   int parity_;
 };
 
-// The same for who loads them; `first_part` of them are warpgroup 0's. Who: the producer's one thread.
-class TmaPanelLoads {
+// The same for the producer; the first `first_part` of them are warpgroup 0's. Called by: the producer's one thread.
+class TmaSlabLoads {
  public:
-  TL_DEVICE TmaPanelLoads(Barrier* full, Barrier* empty, int first_part, int parity)
+  TL_DEVICE TmaSlabLoads(Barrier* full, Barrier* empty, int first_part, int parity)
       : full_(full), empty_(empty), first_part_(first_part), parity_(parity) {}
-  // Waits until the part of the slot that the next panel starts is free. The panel's barrier, which expects its bytes.
+  // Waits until the part of the stage that the next slab begins is empty. Returns the slab's barrier, which expects its
+  // bytes.
   TL_DEVICE Barrier& expect(int bytes) {
-    if (panel_ == 0 || panel_ == first_part_) mbarrier_wait(empty_[panel_ == 0 ? 0 : 1], parity_ ^ 1);
-    Barrier& full = full_[panel_++];
+    if (slab_ == 0 || slab_ == first_part_) mbarrier_wait(empty_[slab_ == 0 ? 0 : 1], parity_ ^ 1);
+    Barrier& full = full_[slab_++];
     mbarrier_arrive_expect(full, bytes);
     return full;
   }
 
  private:
   Barrier *full_, *empty_;
-  int panel_ = 0, first_part_, parity_;
+  int slab_ = 0, first_part_, parity_;
 };
 
-// As TmaPipeline, for tiles of `panels` panels in all, of two warpgroups that free a part each: the first `first_part`
-// panels, and the others. Tile k lies in slot k % stages.
-template <int stages, int panels, int first_part, int threads> class TmaPanelPipeline {
+// As TmaPipeline, for tiles of `slabs` slabs, of which two warpgroups release a part each: the first `first_part`
+// slabs, and the others. Tile k is in stage k % stages.
+template <int stages, int slabs, int first_part, int threads> class TmaSlabPipeline {
  public:
   static_assert(threads == 2 * warpgroup_warps * warp_size, "two warpgroups use the tiles");
-  static_assert(0 < first_part && first_part < panels, "each of them has a part");
+  static_assert(0 < first_part && first_part < slabs, "each of them has a part");
 
-  TL_DEVICE explicit TmaPanelPipeline(TmaPanelBarriers<stages, panels>& barriers) : barriers_(barriers) {}
+  TL_DEVICE explicit TmaSlabPipeline(TmaSlabBarriers<stages, slabs>& barriers) : barriers_(barriers) {}
   // Initialises the barriers; then come mbarrier_init_fence and a barrier of the block. Called by: one thread.
   TL_DEVICE void init() const {
     TL_UNROLL
     for (int stage = 0; stage < stages; ++stage) {
       TL_UNROLL
-      for (int panel = 0; panel < panels; ++panel) mbarrier_init(barriers_.full[stage][panel], 1);
+      for (int slab = 0; slab < slabs; ++slab) mbarrier_init(barriers_.full[stage][slab], 1);
       for (Barrier& empty : barriers_.empty[stage]) mbarrier_init(empty, warpgroup_warps);
     }
   }
 
-  // What the loads of tile k arrive at, panel by panel, each as soon as its part of the stage is empty. Called by: the
-  // producer's one thread.
-  TL_DEVICE TmaPanelLoads producer_acquire(int k) const {
+  // The barriers at which the loads of tile k complete, slab by slab, each as soon as its part of the stage is empty.
+  // Called by: the producer's one thread.
+  TL_DEVICE TmaSlabLoads producer_acquire(int k) const {
     return {barriers_.full[k % stages], barriers_.empty[k % stages], first_part, k / stages & 1};
   }
-  // The panels of tile k. Any thread.
+  // The slabs of tile k. Any thread.
   TL_DEVICE TmaArrivals arrivals(int k) const { return {barriers_.full[k % stages], k / stages & 1}; }
-  // This warp has read its warpgroup's part of tile k, which nobody else reads: it may be loaded again when all warps
-  // of the warpgroup have. Called by: whole consumer warps.
+  // This warp has read its warpgroup's part of tile k, which no other reads: the part may be overwritten when all warps
+  // of the warpgroup have released it. Called by: whole consumer warps.
   TL_DEVICE void consumer_release(int k) const {
     sync_warp();  // all lanes have read the stage
     if (lane() == 0) mbarrier_arrive(barriers_.empty[k % stages][warp() / warpgroup_warps]);
   }
 
  private:
-  TmaPanelBarriers<stages, panels>& barriers_;
+  TmaSlabBarriers<stages, slabs>& barriers_;
 };
 
-// As tl::tma_load of a tile that arrives at one barrier; here each panel arrives at its own.
+// As tl::tma_load of a tile that completes on one barrier; here each slab has its own.
 template <int rank, class Tile>
-TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, TmaPanelLoads& loads) {
-  constexpr int elements = Tile::rows * Tile::panel_cols;
+TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, TmaSlabLoads& loads) {
+  constexpr int elements = Tile::rows * Tile::slab_cols;
   TL_UNROLL
-  for (int panel = 0; panel < Tile::cols / Tile::panel_cols; ++panel) {
-    tma_load_box(to.data + panel * elements, map, from.coordinate,
+  for (int slab = 0; slab < Tile::cols / Tile::slab_cols; ++slab) {
+    tma_load_box(to.data + slab * elements, map, from.coordinate,
                  loads.expect(elements * int(sizeof(typename Tile::type))));
-    from.coordinate[rank - 1] += Tile::panel_cols;
+    from.coordinate[rank - 1] += Tile::slab_cols;
   }
 }
 
-// As tl::gemm_start, panel after panel of b's tile as they arrive, each a group of instructions. K runs along b's rows.
+// As tl::gemm_start, one slab of b's tile after another as they arrive, each a wgmma group. K runs along b's rows.
 template <class A, class Tile, class Sum, int M, int N, int along_m, int along_n>
 TL_DEVICE void gemm_start_arriving(const A& a, const Transposed<Tile>& b,
                                    Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C, bool accumulate,
@@ -99,13 +100,13 @@ TL_DEVICE void gemm_start_arriving(const A& a, const Transposed<Tile>& b,
   const auto from_a = wgmma_a(a, C);
   const auto from_b = wgmma_b(b, C);
   TL_UNROLL
-  for (int first = 0; first < Tile::cols; first += Tile::panel_cols) {
+  for (int first = 0; first < Tile::cols; first += Tile::slab_cols) {
     arrivals.wait();
     pin_registers<Layout::registers>(C.reg);
     wgmma_fence();
     TL_UNROLL
     for (int m = 0; m < Layout::m_tiles; ++m) TL_UNROLL
-    for (int k = first; k < first + Tile::panel_cols; k += wgmma_k<typename Tile::type>)
+    for (int k = first; k < first + Tile::slab_cols; k += wgmma_k<typename Tile::type>)
       from_a.template multiply<Layout::own_cols>(C.reg + m * Layout::tile_registers, m, k, from_b, 0,
                                                  accumulate || k > 0);
     wgmma_commit();

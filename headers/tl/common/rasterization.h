@@ -1,0 +1,89 @@
+// Rasterisation: which tile of the grid a block computes.
+#pragma once
+#include "base.h"
+
+namespace tl {
+
+enum class GroupOf { rows, columns };
+
+// A block's tile: x counts along gridDim.x, y along gridDim.y.
+struct BlockTile {
+  int x, y;
+};
+
+// The index of a block in an order of `blocks` of which each XCD takes a contiguous range. The hardware assigns blocks
+// to the XCDs round-robin: this one is number block / xcds of XCD block % xcds.
+template <int xcds> TL_DEVICE unsigned index_by_xcd(unsigned block, unsigned blocks) {
+  const unsigned xcd = block % xcds, least = blocks / xcds, longer = blocks % xcds;
+  return xcd * least + (xcd < longer ? xcd : longer) + block / xcds;
+}
+
+// The coordinates of tile `number` if groups of `group` rows (or columns) cover `columns` x `rows` tiles: across the
+// group first, then along it; every other group runs backwards, from where the previous one ended.
+template <GroupOf across>
+TL_DEVICE BlockTile tile_in_groups(unsigned number, unsigned columns, unsigned rows, unsigned group) {
+  const unsigned length = across == GroupOf::rows ? columns : rows;  // of a group, in tiles
+  const unsigned breadth = across == GroupOf::rows ? rows : columns;
+  const unsigned index = number / (group * length), within = number % (group * length);
+  const unsigned left = breadth - index * group, width = left < group ? left : group;  // the last group may be narrower
+  const unsigned step = within / width, along = index % 2 == 0 ? step : length - 1 - step;
+  const int far = static_cast<int>(index * group + within % width), near = static_cast<int>(along);
+  return across == GroupOf::rows ? BlockTile{near, far} : BlockTile{far, near};
+}
+
+// Grouped rasterisation (threadblock swizzle): concurrent blocks should share operands in L2, so they cover the grid in
+// groups of up to `most` rows (or columns) of tiles. Where rows have fewer than `most` tiles, groups are of two rows:
+// concurrent blocks then have all tiles of their rows anyway, and neighbours share the rest (benchmarks/RESULTS.md). On
+// a GPU of several XCDs, each with an L2, the blocks of one XCD form the groups, always `most` wide. Each tile is
+// computed by one block, for any grid. Any thread.
+template <int most, GroupOf across = GroupOf::rows, int xcds = 1> TL_DEVICE BlockTile grouped_order() {
+  static_assert(most > 0, "a group has at least one row of tiles");
+  const unsigned block = index_by_xcd<xcds>(blockIdx.x + blockIdx.y * gridDim.x, gridDim.x * gridDim.y);
+  const unsigned length = across == GroupOf::rows ? gridDim.x : gridDim.y;
+  return tile_in_groups<across>(block, gridDim.x, gridDim.y, xcds == 1 && length < most && most > 2 ? 2 : most);
+}
+
+// The same where blocks run in clusters of `wide` x `high`, which divide the grid: groups consist of whole clusters,
+// and a cluster's blocks keep their arrangement. Any thread.
+template <int most, GroupOf across, int wide, int high> TL_DEVICE BlockTile grouped_order_of_clusters() {
+  static_assert(most > 0, "a group has at least one row of tiles");
+  constexpr unsigned thick = across == GroupOf::rows ? high : wide;  // a cluster, in tiles
+  const unsigned columns = gridDim.x / wide, rows = gridDim.y / high;
+  const unsigned length = across == GroupOf::rows ? gridDim.x : gridDim.y;
+  const unsigned group = (length < most && most > 2 ? 2 : most) / thick;
+  const unsigned cluster = blockIdx.x / wide + blockIdx.y / high * columns;
+  const BlockTile first = tile_in_groups<across>(cluster, columns, rows, group > 0 ? group : 1);
+  return {first.x * wide + int(blockIdx.x % wide), first.y * high + int(blockIdx.y % high)};
+}
+
+// A block's coordinates in a grid of up to three dimensions.
+struct BlockCoord {
+  int x, y, z;
+};
+
+// About as many blocks as a large GPU has SMs.
+constexpr unsigned wave_blocks = 128;
+
+// Longest-processing-time-first order for blocks whose work grows with x: blocks with the largest x start first, for
+// `least` values of (y, z), or more where x has few values, so that they fill a wave; then come the next smaller x, and
+// then the next group of (y, z). Long blocks of any group do not start last. Each tile is computed by one block, for
+// any grid. Any thread.
+template <int least, class Grid> TL_DEVICE BlockCoord lpt_order(unsigned block, const Grid& grid) {
+  static_assert(least > 0, "a group has at least one block");
+  const unsigned others = grid.y * grid.z, group = grid.x * least < wave_blocks ? wave_blocks / grid.x : least;
+  const unsigned first = block / (group * grid.x) * group, left = others - first, size = left < group ? left : group;
+  const unsigned rest = block - first * grid.x, other = first + rest % size;
+  return {static_cast<int>(grid.x - 1 - rest / size), static_cast<int>(other % grid.y),
+          static_cast<int>(other / grid.y)};
+}
+template <int least> TL_DEVICE BlockCoord lpt_order() {
+  return lpt_order<least>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), gridDim);
+}
+
+// The coordinates of tile `block` of a grid, x fastest. Any thread.
+template <class Grid> TL_DEVICE BlockCoord tile_coord(unsigned block, const Grid& grid) {
+  return {static_cast<int>(block % grid.x), static_cast<int>(block / grid.x % grid.y),
+          static_cast<int>(block / grid.x / grid.y)};
+}
+
+}  // namespace tl

@@ -1,0 +1,24 @@
+// One value for each row, or each column, of a layout; of one with three dimensions, one for each (i, j) of the first
+// two. Layouts with equal rows share one type, whatever their columns.
+#pragma once
+#include "blocked.h"
+#include "replicated.h"
+
+namespace tl {
+
+template <int dim, class Layout> struct SliceOf;
+template <class Layout> struct SliceOf<0, Layout> {
+  using type = typename Layout::cols;
+};
+template <class Layout> struct SliceOf<1, Layout> {
+  using type = typename Layout::rows;
+};
+template <class Layout> struct SliceOf<2, Layout> {
+  using type = typename Layout::planes;
+};
+
+// A layout without its dimension `dim`: what a reduction over that dimension leaves. The threads that shared the
+// dimension hold copies.
+template <int dim, class Layout> using Slice = typename SliceOf<dim, Layout>::type;
+
+}  // namespace tl
