@@ -198,6 +198,11 @@ _FUNCTIONS: dict[str, object] = {
 }
 
 
+def function(name: str) -> object:
+    """A function or constant of the library. Raises KeyError."""
+    return _FUNCTIONS[name]
+
+
 def closing(text: str, opening: int) -> int:
     """Where the bracket that opens at `opening` is closed."""
     depth = 0

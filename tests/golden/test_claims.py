@@ -8,6 +8,7 @@ from random import Random
 
 import pytest
 
+from tests.golden.schedule import Event, trace
 from tests.golden.source_text import SIZES, KernelText, Source, Values, View, value
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -89,6 +90,65 @@ def test_workgroups_of_a_cu_are_those_that_registers_and_lds_have_room_for(path:
         assert (by_registers, by_lds) == (int(claimed[1]), int(claimed[2])) and (by_lds <= by_registers) == bool(
             claimed[3]
         )
+
+
+@pytest.mark.parametrize("path", TL, ids=str)
+def test_tiles_in_flight_by_cp_async_are_as_many_as_stated(path: Path) -> None:
+    for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
+        stated = re.findall(r"(one tile|no tile|\d+ tiles) in flight while one is used", kernel.head)
+        expected = {int(each.replace("no", "0").replace("one", "1").split()[0]) for each in stated}
+        found = {tiles_in_flight(trace(kernel))} if "tl::cp_async_wait<" in kernel.body else set()
+        assert found == expected
+
+
+def tiles_in_flight(events: list[Event]) -> int:
+    """The most tiles in flight while one is used. Raises AssertionError where a tile is used before it has arrived."""
+    copied = {event.of for event in events if event.kind == "copy_async" and event.number is not None}
+    groups: list[set[tuple[tuple[str, ...], int]]] = [set()]
+    arrived: set[tuple[tuple[str, ...], int]] = set()
+    most = 0
+    for event in events:
+        tile = (event.of, event.number)
+        if event.kind == "copy_async":
+            groups[-1].add(tile)
+        elif event.kind == "cp_async_commit":
+            groups.append(set())
+        elif event.kind == "cp_async_wait":
+            complete = max(0, len(groups) - 1 - event.number)
+            arrived = arrived.union(*groups[:complete])
+            groups = groups[complete:]
+        elif event.kind == "use" and event.of in copied:
+            assert tile in arrived, f"{event.of[0]} of iteration {event.number} has not arrived"
+            most = max(most, sum(map(bool, groups)))
+    return most
+
+
+@pytest.mark.parametrize("path", [path for path in TL if "sm_90a" in path.parts], ids=str)
+def test_the_producer_is_as_many_tiles_ahead_as_its_pipelines_have_stages(path: Path) -> None:
+    for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
+        body = re.sub(r"\s+(?://)?\s*", " ", kernel.body)
+        stages = {kernel.constants.get(each) for each in re.findall(r"tl::Tma\w*Pipeline<(\w+)", body)}
+        first = re.findall(r"TMA loads up to (one|\d+) tiles? before iteration 0", kernel.head)
+        ahead = re.findall(r"up to (one|\d+) (?:tile|iteration)s? ahead of the consumers", body)
+        assert {1 if each == "one" else int(each) for each in first + ahead} <= stages
+        assert bool(ahead) == ("producer_acquire(" in body)
+
+
+@pytest.mark.parametrize("path", [path for path in TL if "sm_90a" in path.parts], ids=str)
+def test_mmas_in_flight_after_a_wait_are_those_that_are_stated(path: Path) -> None:
+    for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
+        for second in (False, True):
+            in_flight: list[str] = []
+            for event in trace(kernel, second=second):
+                if event.kind == "gemm_start":
+                    in_flight += event.of
+                elif event.kind == "gemm":
+                    in_flight = []
+                elif event.kind == "gemm_wait":
+                    in_flight = in_flight[len(in_flight) - event.number :] if event.number else []
+                    assert not set(event.of) & set(in_flight), f"{event.of} may be in flight behind the wait"
+                    if names := re.match(r"(\w+(?:(?:, | and )\w+)*) stays? in flight", event.comment):
+                        assert set(re.split(", | and ", names[1])) == set(in_flight)
 
 
 def fragment_bytes(kernel: KernelText) -> int:

@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(threads)
 namespace gradients {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-// up to 2 tiles are loaded before iteration 0, one tile in flight while one is used  [pipeline.loop.tma]
+// TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 128;

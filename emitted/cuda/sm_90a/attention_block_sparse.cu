@@ -42,7 +42,7 @@ constexpr int block_N = 128;
 // log2(e) / sqrt(dim): exp2 replaces exp
 // attention_block_sparse.py:30  (1.0 / dim) ** 0.5 * 1.44269504
 constexpr float scale = 0.12751743f;
-// up to 2 tiles are loaded before iteration 0, one tile in flight while one is used  [pipeline.loop.tma]
+// TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 256;

@@ -47,7 +47,7 @@ constexpr float log2e = 1.44269504f;
 constexpr int tiles = 4;
 // chunk_scan.py:67  0 if groups == 1 else head // (heads // groups)
 constexpr int group = 0;
-// up to 2 tiles are loaded before iteration 0, one tile in flight while one is used  [pipeline.loop.tma]
+// TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 128;

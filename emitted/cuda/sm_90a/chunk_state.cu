@@ -42,7 +42,7 @@ constexpr int tiles = 1;
 constexpr int block_K = 16;
 // chunk_state.py:61  0 if groups == 1 else head // (heads // groups)
 constexpr int group = 0;
-// up to 6 tiles are loaded before iteration 0, 5 tiles in flight while one is used  [pipeline.loop.tma]
+// TMA loads up to 6 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 6;
 // 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 128;

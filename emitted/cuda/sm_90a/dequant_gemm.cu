@@ -27,7 +27,7 @@ namespace dequant_gemm_kernel {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int group = 32, block_M = 64, block_N = 64, block_K = 64;
-// up to 2 tiles are loaded before iteration 0, one tile in flight while one is used  [pipeline.loop.tma]
+// TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // one stage that the MMA in flight reads, one that is written  [pipeline.loop.mma-in-flight]
 constexpr int written_slots = 2;

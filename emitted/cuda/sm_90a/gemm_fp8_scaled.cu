@@ -31,7 +31,7 @@ constexpr int parts = 2;
 // elements of K, and rows of B, that share a scale
 // gemm_fp8_scaled.py:25
 constexpr int group = 128;
-// up to 4 tiles are loaded before iteration 0, 3 tiles in flight while one is used  [pipeline.loop.tma]
+// TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
 // 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 256;

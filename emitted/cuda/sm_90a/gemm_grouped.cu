@@ -26,7 +26,7 @@ namespace gemm_grouped_kernel {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 64, block_N = 128, block_K = 64;
-// up to 3 tiles are loaded before iteration 0, 2 tiles in flight while one is used  [pipeline.loop.tma]
+// TMA loads up to 3 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 3;
 // 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 128;

@@ -39,7 +39,7 @@ constexpr int strips = 32;
 namespace multiply {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-// up to 3 tiles are loaded before iteration 0, 2 tiles in flight while one is used  [pipeline.loop.tma]
+// TMA loads up to 3 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 3;
 // 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 256;

@@ -27,7 +27,7 @@ namespace linear_int4_kernel {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int group = 32, block_M = 256, block_N = 128, block_K = 64;
-// up to 4 tiles are loaded before iteration 0, 3 tiles in flight while one is used  [pipeline.loop.tma]
+// TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
 // one stage that the MMA in flight reads, one that is written  [pipeline.loop.mma-in-flight]
 constexpr int written_slots = 2;

@@ -29,7 +29,7 @@ namespace linear_int4_prefill_kernel {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int group = 32, block_M = 256, block_N = 128, block_K = 64;
-// up to 4 tiles are loaded before iteration 0, 3 tiles in flight while one is used  [pipeline.loop.tma]
+// TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
 // 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 256;

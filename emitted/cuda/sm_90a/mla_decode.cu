@@ -48,7 +48,7 @@ constexpr int slack = 8;
 // log2(e) / sqrt(dim + pe_dim): exp2 replaces exp
 // mla_decode.py:28  (1.0 / (dim + pe_dim)) ** 0.5 * 1.44269504
 constexpr float scale = 0.060112293f;
-// up to 2 tiles are loaded before iteration 0, one tile in flight while one is used  [pipeline.loop.tma]
+// TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // 8 warps, in 2 warpgroups that alternate  [pipeline.loop.ping-pong]
 constexpr int threads = 256;

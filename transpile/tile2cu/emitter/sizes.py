@@ -185,10 +185,12 @@ def _ahead_about(pipeline: Pipeline) -> str:
     if pipeline.staged:
         stored = ", one that is stored for the next iteration" if pipeline.stages > 1 else ""
         return f"one tile in use{stored}; the one after waits in registers"
+    tiles = {1: "one tile"}.get(pipeline.stages, f"{pipeline.stages} tiles")
+    if pipeline.producer:
+        return f"TMA loads up to {tiles} before iteration 0, then one for each that the consumers have released"
     ahead = pipeline.stages - 1
     tiles = {0: "no tile", 1: "one tile"}.get(ahead, f"{ahead} tiles")
-    first = f"up to {pipeline.stages} tiles are loaded before iteration 0, " if pipeline.producer else ""
-    return f"{first}{tiles} in flight while one is used"
+    return f"{tiles} in flight while one is used"
 
 
 def _threads_about(settled: Settled) -> tuple[str, ...]:
