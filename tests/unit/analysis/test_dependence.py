@@ -3,9 +3,9 @@
 import pytest
 
 from tests.unit.analysis.test_effects import body
-from tile2cu.analysis.dependence import Kind, broken_by, dependences, depends, keeps, may_swap
+from tile2cu.analysis.dependence import Kind, broken_by, dependences, depends, keeps, may_repeat, may_swap
 from tile2cu.analysis.effects import effects
-from tile2cu.core.program import Declare, Gemm, Loop, Stmt
+from tile2cu.core.program import Copy, Declare, Gemm, Loop, Stmt
 from tile2cu.core.schedule import Action, Step
 
 TILES = """
@@ -68,6 +68,21 @@ def test_updates_of_other_kinds_do_not_commute() -> None:
 def test_boxes_that_may_overlap_conflict() -> None:
     assert depends(*pair("T.copy(X[0, 0], S[0:33, :])", "T.copy(X[0, 0], S[32:64, :])"))
     assert depends(*pair("for i in T.Parallel(8):\n    S[v, i] = 0", "for i in T.Parallel(8):\n    S[8, i] = 1"))
+
+
+@pytest.mark.parametrize(
+    ("behind", "repeats"),
+    [
+        ("v = v + 1\nT.copy(L, X[0, 0])", True),
+        ("T.clear(S)", False),  # what it read
+        ("T.clear(L)", False),  # what it wrote
+        ("for i, j, k in T.Parallel(64, 4, 16):\n    V[i, j, k] = 0", False),  # by another name
+    ],
+)
+def test_a_copy_that_may_be_repeated(behind: str, repeats: bool) -> None:
+    found = [stmt for stmt in body(f"{TILES}\nT.copy(S, L)\n{behind}") if not isinstance(stmt, Declare)]
+    copy = next(stmt for stmt in found if isinstance(stmt, Copy))
+    assert may_repeat(copy, found[found.index(copy) + 1 :]) == repeats
 
 
 def test_a_statement_keeps_what_it_does_not_touch() -> None:

@@ -8,6 +8,7 @@ from tile2cu.core.program import Assign, Fill, Gemm, Loop, Parallel, Scope, Stor
 BODY = """
 A_shared = T.alloc_shared((64, 64), "float16")
 line_shared = T.alloc_shared((64,), "float32")
+rows = T.reshape(A, (500, 128))
 S = T.alloc_fragment((64, 64), "float32")
 sums = T.alloc_fragment((64, 64), "float32")
 T.clear(sums)
@@ -40,6 +41,7 @@ def scope(
 
 def test_a_line_of_a_products_rows_is_in_registers() -> None:
     assert scope() is Scope.FRAGMENT
+    assert scope(value="rows[i, k] * 2.0") is Scope.FRAGMENT
 
 
 @pytest.mark.parametrize(
@@ -48,6 +50,7 @@ def test_a_line_of_a_products_rows_is_in_registers() -> None:
         {"at": "j"},  # of columns each thread holds many
         {"at": "(i + 1) % 64"},
         {"value": "A_shared[i, 0]"},  # there only when the turn's tile is
+        {"value": "rows[i, k] * 2.0", "below": "A[0, 0] = 1.0"},  # changed, by another name
         {"value": "X[i, k]"},  # which the kernel writes
         {"value": "line_shared[i] + 1.0"},
         {"below": "T.copy(line_shared, X[64, 0:64])"},

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from itertools import product
 
-from tile2cu.analysis.effects import Access, Effects, effects
+from tile2cu.analysis.effects import Access, Effects, effects, effects_of
 from tile2cu.analysis.regions import apart, apart_in_other_iterations
 from tile2cu.core.expr import Role, Var, static_value
 from tile2cu.core.program import Buffer, Loop, Scope, Stmt
@@ -156,6 +156,19 @@ def keeps(body: Iterable[Stmt], *, of: Effects) -> bool:
     if any(each.scalars_written & of.scalars_read for each in found):
         return False
     return not any(may_overlap(a, b) for each in found for a in each.writes for b in of.reads)
+
+
+def may_repeat(stmt: Stmt, behind: Sequence[Stmt]) -> bool:
+    """Whether a statement, done again behind others, would change nothing: what it wrote still holds."""
+    own = effects(stmt)
+    kept = keeps((stmt, *behind), of=own)
+    return kept and not any(may_overlap(a, b) for other in behind for a in effects(other).writes for b in own.writes)
+
+
+def is_parallel(loop: Loop) -> bool:
+    """Whether a loop's iterations may run in any order, or at once: none depends on an earlier one."""
+    body = effects_of(loop.body)
+    return not any(True for _ in conflicts(body, body, loop))
 
 
 def dependences(body: Sequence[Stmt], loop: Loop | None = None) -> Iterator[Dependence]:

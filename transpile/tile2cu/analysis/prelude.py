@@ -69,6 +69,12 @@ def before(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
     return body[: next(place for place, other in enumerate(body) if other is stmt)]
 
 
+def above(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
+    """The statements above one in its own block, which is the body or a block below it."""
+    blocks = (body, *(arm for outer in around(body, stmt) for arm in bodies(outer)))
+    return before(next(block for block in blocks if any(other is stmt for other in block)), stmt)
+
+
 def loaded_by(loop: Loop, loads: tuple[Stmt, ...]) -> tuple[Expr, ...]:
     """What the turns of a loop and its loads are computed from."""
     return (loop.start, loop.stop, *(expr for load in loads for expr in expressions(load)))

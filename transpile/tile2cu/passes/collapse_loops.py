@@ -3,22 +3,9 @@
 from dataclasses import replace
 
 from tile2cu.analysis.accesses import element_accesses
-from tile2cu.core.expr import Expr, Role, Var
-from tile2cu.core.program import (
-    Assign,
-    Buffer,
-    Declare,
-    If,
-    Launch,
-    Let,
-    Loop,
-    LoopKind,
-    Parallel,
-    Scope,
-    Stmt,
-    Store,
-    walk_stmts,
-)
+from tile2cu.analysis.dependence import is_parallel
+from tile2cu.core.expr import Expr, Role, Var, walk
+from tile2cu.core.program import Launch, Loop, LoopKind, Parallel, Scope, Stmt
 from tile2cu.passes.rebuild import Body, in_body, with_expressions
 
 _MOST_DIMENSIONS = 3  # of a fragment
@@ -28,7 +15,7 @@ def joined_loops(launch: Launch) -> Launch:
     """The launch in which `for i in T.serial(m): for j in T.Parallel(n):` over a fragment's elements is one loop.
 
     Row after row, the threads that hold a row would work and the others wait, or the row would have to go to all of
-    them. No turn may meet what another one writes: then their order says nothing.
+    them. The serial loop must carry no dependence: then the order of its iterations says nothing.
     """
     return replace(launch, body=in_body(launch.body, lambda body, place: _joined(body[place])))
 
@@ -41,7 +28,7 @@ def _joined(stmt: Stmt) -> Body | None:
         return None
     if len(op.vars) >= _MOST_DIMENSIONS:
         return None
-    if not _has_turns_apart(op, (stmt.var, *op.vars)):
+    if not is_parallel(stmt) or any(stmt.var in walk(extent) for extent in op.extents):
         return None
     own = Var(stmt.var.dtype, stmt.var.name, Role.PARALLEL, stmt.var.number)
     renamed: dict[Expr, Expr] = {stmt.var: own}
@@ -55,21 +42,3 @@ def _is_of_a_fragment(op: Parallel, row: Var) -> bool:
     """Whether the serial loop's variable names elements of a fragment beside the inner loop's."""
     indices = (access.indices for access in element_accesses(op.body) if access.buffer.scope is Scope.FRAGMENT)
     return any(row in each and {*op.vars} & {*each} for each in indices)
-
-
-def _has_turns_apart(op: Parallel, turns: tuple[Var, ...]) -> bool:
-    """Whether each turn writes elements of its own, which no other reads, and does nothing else that others see."""
-    private = (Store, Let, Declare, Assign, If, Loop)
-    if not all(isinstance(part, private) for part in walk_stmts(op.body)):
-        return False
-    places: dict[Buffer, set[tuple[Expr, ...]]] = {}
-    written = set()
-    for access in element_accesses(op.body):
-        places.setdefault(access.buffer.memory, set()).add(access.indices)
-        written |= {access.buffer.memory} if access.is_store else set()
-        if access.atomic:
-            return False
-    made = {part.var for part in walk_stmts(op.body) if isinstance(part, Declare)}
-    if any(part.var not in made for part in walk_stmts(op.body) if isinstance(part, Assign)):
-        return False  # a variable from before the loop goes from turn to turn
-    return all(len(places[tile]) == 1 and {*turns} <= {*next(iter(places[tile]))} for tile in written)

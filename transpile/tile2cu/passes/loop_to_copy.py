@@ -101,10 +101,13 @@ def _starts(indices: tuple[Expr, ...], op: Parallel) -> tuple[Start, ...] | None
 
 
 def _is_a_limit(condition: Expr, op: Parallel) -> bool:
-    """Whether a condition says of one of a loop's variables that it is less than what all elements share."""
+    """Whether a condition says of one of a loop's variables that it is less than an integer that all elements share.
+
+    Below 2.5 there are three elements: a limit of a float type is no extent.
+    """
     if not isinstance(condition, Binary) or condition.op != "<" or condition.lhs not in op.vars:
         return False
-    return not any(var in walk(condition.rhs) for var in op.vars)
+    return condition.rhs.dtype.is_int and not any(var in walk(condition.rhs) for var in op.vars)
 
 
 def _end(start: Start, extent: Expr, conditions: tuple[Expr, ...], op: Parallel, bounds: Bounds) -> Expr | None:

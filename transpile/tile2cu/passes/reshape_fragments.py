@@ -32,7 +32,11 @@ _WRITES = "`{}`, a reshape of `{}`, was written: through shared memory"
 
 
 def views_through_shared(launch: Launch) -> Launch:
-    """The launch with fragments' views as tiles of their own, but for those that may stay in a product's registers."""
+    """The launch with fragments' views as tiles of their own, but for those that may stay in a product's registers.
+
+    A read of a view depends on every write of the fragment's storage, by whichever name: the copy to the view's own
+    tile stands between the two.
+    """
     for tile in launch.tiles:
         if tile.scope is Scope.FRAGMENT and tile.of is not None and not _may_stay(tile, launch):
             launch = view_through_shared(launch, tile)
@@ -116,8 +120,8 @@ class _Moves:
         return under_comments(stmt, parts)
 
     def is_fresh_after(self, stmt: Stmt, fresh_view: bool) -> bool:
-        if any(buffer is self.of for buffer in buffers_written(stmt)):
-            return False
+        if touches((buffer for buffer in buffers_written(stmt) if buffer is not self.view), self.of):
+            return False  # by another view, too
         return fresh_view or any(buffer is self.view for buffer in buffers_used(stmt))
 
     def _copies(self, op: Stmt, src: Buffer, by: Buffer, by_too: Buffer, dst: Buffer, reason: str) -> Body:

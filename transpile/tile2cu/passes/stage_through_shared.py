@@ -2,7 +2,10 @@
 
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import buffers_read, buffers_written, covers, element_accesses, touches
+from tile2cu.analysis.accesses import buffers_read, buffers_written, covers, element_accesses
+from tile2cu.analysis.dependence import keeps, may_repeat
+from tile2cu.analysis.effects import effects
+from tile2cu.analysis.prelude import above
 from tile2cu.core.expr import static_value, walk
 from tile2cu.core.program import (
     Buffer,
@@ -141,27 +144,18 @@ def _replaced(launch: Launch, op: Stmt, by: Body, tiles: tuple[Buffer, ...]) -> 
 
 
 def _same_in_shared(launch: Launch, op: Parallel, tile: Buffer) -> Buffer | None:
-    """The shared tile that the fragment is a copy of, if it still holds the same where the loop stands."""
-    found: list[Buffer] = []
+    """The shared tile that the fragment is a copy of, if it still holds the same where the loop stands.
 
-    def look(body: Body, place: int) -> Body | None:
-        if body[place] is op:
-            for before in reversed(body[:place]):
-                parts = tuple(walk_stmts((before,)))
-                if _is_copy_to(before, tile):
-                    assert isinstance(before, Copy)
-                    source = before.src.buffer
-                    between = body[body.index(before) : place + 1]
-                    written = [buffer for stmt in between for buffer in buffers_written(stmt)]
-                    if not touches(written, source):
-                        found.append(source)
-                    break
-                if any(buffer is tile for stmt in parts for buffer in buffers_written(stmt)):
-                    break
-        return None
-
-    in_body(launch.body, look)
-    return found[0] if found else None
+    The copy then depends on no statement between the two, by whichever name that writes either tile, and the loop
+    leaves the shared tile as it is.
+    """
+    behind: Body = ()
+    for stmt in reversed(above(launch.body, op)):
+        if isinstance(stmt, Copy) and _is_copy_to(stmt, tile):
+            same = may_repeat(stmt, behind) and keeps((op,), of=effects(stmt))
+            return stmt.src.buffer if same else None
+        behind = (stmt, *behind)
+    return None
 
 
 def _is_copy_to(stmt: Stmt, tile: Buffer) -> bool:

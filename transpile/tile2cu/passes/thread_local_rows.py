@@ -73,7 +73,9 @@ def _line(writer: Stmt, loop: Loop, launch: Launch) -> Buffer | None:
     inside = {id(op) for op in walk_stmts(loop.body)}
     others = [op for op in steps(launch.body) if id(op) not in inside]
     changed = {buffer.memory for op in launch.body for buffer in buffers_written(op)}
-    if not covers(writer, line) or any(b.scope is not Scope.GLOBAL or b in changed for b in buffers_read(writer)):
+    if not covers(writer, line):
+        return None
+    if any(read.scope is not Scope.GLOBAL or read.memory in changed for read in buffers_read(writer)):
         return None
     place = loop.body.index(writer)
     if any(line in used_by_itself(op) for op in others) or any(line in buffers_used(op) for op in loop.body[:place]):

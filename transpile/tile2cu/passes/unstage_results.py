@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import buffers_used, buffers_written, viewed
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.dependence import keeps
+from tile2cu.analysis.effects import effects
 from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Scope, Stmt
 from tile2cu.passes.predicated_copies import bounded
 from tile2cu.passes.rebuild import with_buffer
@@ -60,7 +62,7 @@ def _stored(staging: Copy, launch: Launch) -> tuple[Stmt | None, Stmt | None]:
     (user,) = users
     order = [id(stmt) for stmt in launch.body]
     first, last = order.index(id(staging)), order.index(id(user))
-    if first > last or any(result in buffers_written(stmt) for stmt in launch.body[first + 1 : last]):
+    if first > last or not keeps(launch.body[first + 1 : last], of=effects(staging)):
         return None, None
     if isinstance(user, Copy) and user.src.buffer is tile and user.src.whole and not (user.begun or user.transposed):
         return user, replace(user, src=whole(result, user))

@@ -1,0 +1,52 @@
+"""Serial loops around a loop over elements: collapsed where no iteration depends on an earlier one."""
+
+import pytest
+
+from tests.unit.passes.launches import launch_of
+from tile2cu.core.program import Loop, Parallel, walk_stmts
+from tile2cu.passes.collapse_loops import joined_loops
+
+KERNEL = """
+F = T.alloc_fragment((16, 64), "float32")
+flat = T.reshape(B, (16384,))
+v = T.alloc_var("int32", 0)
+T.copy(A[0, 0], F)
+for i in T.serial(16):
+    for j in T.Parallel(64):
+        {body}
+"""
+
+
+def is_collapsed(body: str) -> bool:
+    launch = joined_loops(launch_of(KERNEL.format(body=body.replace("\n", "\n        "))))
+    loops = [stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Loop)]
+    (elements,) = (stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Parallel))
+    assert len(elements.vars) + len(loops) == 2
+    return not loops
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "F[i, j] = F[i, j] * 2",
+        "F[i, j] = F[i, T.max(j - 1, 0)]",  # of its own row
+        "B[i * 2, j] = F[i, j]\nB[i * 2 + 1, j] = B[i * 2 + 1, j] + F[i, j]",
+        "if F[i, j] > 0:\n    T.atomic_add(Counts[0], 1)",  # in any order
+    ],
+)
+def test_iterations_that_meet_nowhere_are_elements(body: str) -> None:
+    assert is_collapsed(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "B[0, j] = F[i, j]",  # the last one counts
+        "F[i, j] = F[T.max(i - 1, 0), j]",
+        "flat[i * 64 + j] = F[i, j] + B[T.max(i - 1, 0), j]",  # by another name
+        "old = T.atomic_add(Counts[0], 1, return_prev=True)\nF[i, j] = old",
+        "F[i, j] = F[i, j] + v\nv = v + 1",
+    ],
+)
+def test_others_stay_in_order(body: str) -> None:
+    assert not is_collapsed(body)
