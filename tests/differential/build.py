@@ -57,7 +57,9 @@ def quick_load(emitted: Emitted, folder: Path, schedules: tuple[str, ...]) -> Ke
         (folder / name).write_text(content, encoding="utf-8")
     manifest = read_manifest(next(folder.glob("*.json")))
     build = host_build(manifest.text_file, check=True)
-    run_compiler((*build.compile, *precompiled_headers(build)), folder, manifest.text_file)
+    grouped = "#define TL_GROUP" in emitted.files[manifest.text_file]  # the headers are read below that, as they are
+    precompiled = () if grouped else precompiled_headers(build)
+    run_compiler((*build.compile, *precompiled), folder, manifest.text_file)
     load_engine()
     library = folder / "kernel.so"
     (folder / "export.c").write_text(_EXPORT.format(entry=manifest.entry), encoding="utf-8")

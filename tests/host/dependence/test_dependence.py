@@ -1,6 +1,7 @@
 """Kernels in which what a rewrite or a schedule moves depends on what it moves over: right, whatever is decided.
 
-Each file of kernels/ once was wrong. The reference interpreter runs the program as the user wrote it.
+Each file of kernels/ once was wrong. The reference interpreter runs the program as the user wrote it. Those of
+kernels/unsupported have no right source: the diagnostic whose code their first line names says so.
 """
 
 from pathlib import Path
@@ -13,11 +14,13 @@ from tests.conformance.reference import interpret
 from tests.differential.build import quick_load
 from tile2cu.api import emit_program
 from tile2cu.core.dtype import DType
+from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Buffer, Program
 from tile2cu.frontend import programs
 from tile2cu.targets import find
 
 KERNELS = sorted((Path(__file__).parent / "kernels").glob("*.py"))
+UNSUPPORTED = sorted((Path(__file__).parent / "kernels" / "unsupported").glob("*.py"))
 SCALARS = {"limit": 40, "length": 200, "unlimited": 2**31 - 1, "below": -(2**31), "row": 96, "first": 3}
 
 
@@ -46,3 +49,12 @@ def test_kernel_equals_the_interpreter(path: Path, target: str, tmp_path: Path) 
         if isinstance(param, Buffer):
             fault = limits.faults(np.asarray(given[param.name]), expected[param.name], param.dtype)
             assert not fault, f"{param.name}: {fault}"
+
+
+@pytest.mark.parametrize("path", UNSUPPORTED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("target", ["cuda:sm_90a", "cuda:sm_80", "hip:gfx942"])
+def test_kernel_is_unsupported(path: Path, target: str) -> None:
+    program, _ = problem(path, target)
+    with pytest.raises(Tile2CuError) as raised:
+        emit_program(program, find(target))
+    assert path.read_text(encoding="utf-8").startswith(f"# {raised.value.code}\n")

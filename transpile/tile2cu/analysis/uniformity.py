@@ -1,9 +1,14 @@
 """Which values are the same in all threads of a block: a barrier may only stand behind branches on such values."""
 
+from collections.abc import Callable
+
 from tile2cu.analysis.accesses import buffers_written
+from tile2cu.analysis.dependence import same_storage
+from tile2cu.analysis.effects import effects
 from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, children, is_of_thread
 from tile2cu.core.program import (
     Assign,
+    Atomic,
     Buffer,
     Copy,
     Declare,
@@ -32,13 +37,21 @@ class Uniformity:
     """What is known about a launch's values.
 
     In memory that is `ordered`, all threads read an element between the same two writes of it, as barriers see to that.
+    Of a part of the block, `taken_alike` answers for branches of which all of its threads take the same arm.
     """
 
-    def __init__(self, launch: Launch, *, ordered: tuple[Scope, ...] = ()) -> None:
-        self._ordered = ordered
+    def __init__(
+        self,
+        launch: Launch,
+        *,
+        ordered: tuple[Scope, ...] = (),
+        taken_alike: Callable[[If], bool] = lambda branch: False,
+    ) -> None:
+        self._ordered, self._taken_alike = ordered, taken_alike
         lets = [*launch.prelude, *(stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Let))]
         self._values = {let.var: let.value for let in lets}
-        self._written = {id(buffer) for stmt in walk_stmts(launch.body) for buffer in buffers_written(stmt)}
+        self._written = {buffer.memory for stmt in launch.body for buffer in buffers_written(stmt)}
+        self._previous = {stmt.previous for stmt in walk_stmts(launch.body) if isinstance(stmt, Atomic)}
         self._varying: set[str] = set()  # mutable scalars, private arrays and fragments
         known = -1
         while known != len(self._varying):  # what is assigned may vary itself: until nothing more does
@@ -58,39 +71,54 @@ class Uniformity:
                 return False
             case Var(role=Role.MUTABLE):
                 return part.name not in self._varying
+            case Var() if part in self._previous:
+                return False  # each thread's atomic gave it what it met there
             case Var() if part in self._values:
                 return self.holds(self._values[part])
             case Load():
-                return self._element(part.buffer)
+                assert isinstance(part.buffer, Buffer)
+                return self.holds_in(part.buffer)
             case Call() | Address():
                 return not is_of_thread(part)
             case _:
                 return True
 
-    def _element(self, buffer: object) -> bool:
+    def holds_in(self, buffer: Buffer) -> bool:
         """Whether an element at a uniform index is the same for all threads that read it."""
-        assert isinstance(buffer, Buffer)
         if buffer.scope in _PRIVATE:
-            return buffer.name not in self._varying
-        return buffer.scope in self._ordered or (buffer.scope is Scope.GLOBAL and id(buffer) not in self._written)
+            return buffer.memory.name not in self._varying
+        if buffer.scope in self._ordered:
+            return True
+        return buffer.scope is Scope.GLOBAL and not any(same_storage(buffer, other) for other in self._written)
 
     def _visit(self, body: tuple[Stmt, ...], *, divergent: bool) -> None:
         """Notes what is given other values in other threads, or only in some of them."""
         for stmt in body:
             match stmt:
                 case If():
-                    inside = divergent or not self.holds(stmt.condition)
+                    inside = divergent or not self._is_taken_alike(stmt)
                     self._visit(stmt.then, divergent=inside)
                     self._visit(stmt.orelse, divergent=inside)
                 case While():
-                    self._visit(stmt.body, divergent=divergent or not self.holds(stmt.condition))
+                    same = self.holds(stmt.condition) and not self._is_left_by_some(stmt.body)
+                    self._visit(stmt.body, divergent=divergent or not same)
                 case Loop():
-                    same = self.holds(stmt.start) and self.holds(stmt.stop)
+                    same = self.holds(stmt.start) and self.holds(stmt.stop) and not self._is_left_by_some(stmt.body)
                     self._visit(stmt.body, divergent=divergent or not same)
                 case Parallel():
                     self._visit(stmt.body, divergent=True)
                 case _:
                     self._assign(stmt, divergent)
+
+    def _is_taken_alike(self, branch: If) -> bool:
+        """Whether all threads take the same arm of a branch."""
+        return self.holds(branch.condition) or self._taken_alike(branch)
+
+    def _is_left_by_some(self, body: tuple[Stmt, ...]) -> bool:
+        """Whether some threads may leave the loop around a body, or its iteration, before others do."""
+        branches = [stmt for stmt in body if isinstance(stmt, If) and effects(stmt).may_leave]
+        apart = not all(map(self._is_taken_alike, branches))
+        return apart or any(self._is_left_by_some((*branch.then, *branch.orelse)) for branch in branches)
 
     def _assign(self, stmt: Stmt, divergent: bool) -> None:
         values: tuple[Expr, ...] = ()
@@ -100,20 +128,20 @@ class Uniformity:
             case Assign():
                 name, values = stmt.var.name, (stmt.value,)
             case Store() if stmt.buffer.scope in _PRIVATE:
-                name, values = stmt.buffer.name, (stmt.value, *stmt.indices)
+                name, values = stmt.buffer.memory.name, (stmt.value, *stmt.indices)
             case Fill() if stmt.dst.buffer.scope in _PRIVATE:
-                name, values = stmt.dst.buffer.name, (stmt.value,)
+                name, values = stmt.dst.buffer.memory.name, (stmt.value,)
             case Copy() if stmt.dst.buffer.scope in _PRIVATE:
                 # A fragment that is read at an index which is no loop variable is held by every thread, as a whole.
-                name, values = stmt.dst.buffer.name, tuple(part.start for part in stmt.src.ranges)
-                divergent |= stmt.dst.buffer.scope is Scope.LOCAL or not self._element(stmt.src.buffer)
+                name, values = stmt.dst.buffer.memory.name, tuple(part.start for part in stmt.src.ranges)
+                divergent |= stmt.dst.buffer.scope is Scope.LOCAL or not self.holds_in(stmt.src.buffer)
             case Gemm():
-                name, divergent = stmt.c.buffer.name, True
+                name, divergent = stmt.c.buffer.memory.name, True
             case Reduce(dst=Buffer(scope=Scope.FRAGMENT)) if stmt.src.scope is not Scope.LOCAL:
                 # Read at an index which is no loop variable, it is held by every thread: each combines the same parts.
-                name = stmt.dst.name
+                name = stmt.dst.memory.name
             case Reduce() | Scan():
-                name, divergent = stmt.dst.name, True
+                name, divergent = stmt.dst.memory.name, True
             case _:
                 return
         if divergent or not all(self.holds(value) for value in values):

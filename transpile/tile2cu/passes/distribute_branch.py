@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from tile2cu.analysis.accesses import expressions, variables
+from tile2cu.analysis.effects import effects
 from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.expr import Call, Expr, Load, Var, is_of_thread, walk
 from tile2cu.core.program import (
@@ -159,10 +160,10 @@ def are_alike(body: Body, known: Uniformity) -> bool:
 
 
 def _is_alike(stmt: Stmt, known: Uniformity) -> bool:
-    """Whether the names from outside that an operation mentions stand for the same in all threads."""
-    own = set(_made(walk_stmts((stmt,))))
-    used = {var for part in walk_stmts((stmt,)) for var in variables(*expressions(part))}
-    return all(known.holds(var) for var in used - own)
+    """Whether what an operation reads of scalars and private arrays from outside is the same in all threads."""
+    found = effects(stmt)
+    private = (access.buffer for access in found.reads if access.buffer.scope is Scope.LOCAL)
+    return all(map(known.holds, found.scalars_read)) and all(map(known.holds_in, private))
 
 
 def _made(stmts: Iterator[Stmt]) -> Iterator[Var]:

@@ -3,11 +3,10 @@
 from dataclasses import replace
 from itertools import combinations
 
-from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.groups import in_warpgroups
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Call, Expr, binary, int_const, walk
+from tile2cu.core.expr import Call, Expr, binary, int_const
 from tile2cu.core.program import If, Launch, Loop, Stmt, While, asked_warpgroups, walk_stmts
 from tile2cu.passes.distribute_branch import declared, shared_out, with_own_names
 from tile2cu.passes.rebuild import Body
@@ -43,7 +42,7 @@ def _groups(stmt: Stmt, present: range) -> Groups | None:
 class _Writer:
     def __init__(self, launch: Launch, present: range, largest: frozenset[Groups]) -> None:
         self.launch, self.present, self.largest = launch, present, largest
-        self.bounds, self.known = Bounds(launch), Uniformity(launch, ordered=MEMORY)
+        self.known = Uniformity(launch, ordered=MEMORY)
         self.names = declared(launch)
 
     def body(self, body: Body, here: Groups | None) -> Body:
@@ -56,12 +55,21 @@ class _Writer:
             case If() if groups is not None:
                 return self.asked(stmt, groups, here)
             case If():
-                inside = None if _THREAD in walk(self.bounds.expanded(stmt.condition)) else here
+                inside = here if here and self.known_of(here).holds(stmt.condition) else None
                 return (replace(stmt, then=self.body(stmt.then, inside), orelse=self.body(stmt.orelse, inside)),)
             case Loop() | While():
                 return (replace(stmt, body=self.body(stmt.body, here)),)
             case _:
                 return (stmt,)
+
+    def known_of(self, here: Groups) -> Uniformity:
+        """What is known of values in these warpgroups: they take branches of T.ws alike that name all or none."""
+
+        def taken_alike(branch: If) -> bool:
+            groups = _groups(branch, self.present)
+            return groups is not None and (here <= groups or here.isdisjoint(groups))
+
+        return Uniformity(self.launch, ordered=MEMORY, taken_alike=taken_alike)
 
     def asked(self, stmt: If, groups: Groups, here: Groups | None) -> Body:
         """A branch of T.ws: as it is, without the question, or with a larger group for its operations on tiles."""

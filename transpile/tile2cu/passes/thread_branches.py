@@ -11,7 +11,7 @@ from tile2cu.analysis.groups import in_group
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.core.dtype import BOOL, INT32
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.expr import Call, Expr, Unary, binary, int_const, static_value, substitute, walk
+from tile2cu.core.expr import Call, Expr, Unary, binary, int_const, static_value, substitute
 from tile2cu.core.program import (
     Buffer,
     If,
@@ -22,6 +22,7 @@ from tile2cu.core.program import (
     Stmt,
     While,
     asked_warpgroups,
+    bodies,
     walk_stmts,
 )
 from tile2cu.passes.distribute_branch import (
@@ -72,13 +73,14 @@ class _Branch:
     """A branch on the thread, and which threads take each arm; None where that is not known, or no range."""
 
     stmt: If
-    then: range | None
-    orelse: range | None
+    taken: range | None
+    left: range | None
     asked: bool = False  # by T.ws
 
     @property
     def both(self) -> tuple[tuple[Body, range | None], ...]:
-        return (self.stmt.then, self.then), (self.stmt.orelse, self.orelse)
+        then, orelse = bodies(self.stmt)
+        return (then, self.taken), (orelse, self.left)
 
     @property
     def arms(self) -> tuple[tuple[Body, range | None], ...]:
@@ -91,24 +93,38 @@ class _Reader:
 
     def __init__(self, launch: Launch) -> None:
         self.launch, self.bounds, self.known = launch, Bounds(launch), Uniformity(launch, ordered=MEMORY)
+        self.known_of_parts: dict[range, Uniformity] = {}
 
-    def of_thread(self, stmt: If) -> bool:
-        """Whether the branch asks which thread comes."""
-        return asked_warpgroups(stmt) is not None or _THREAD in walk(self.bounds.expanded(stmt.condition))
+    def of_thread(self, stmt: If, threads: range | None) -> bool:
+        """Whether some of the `threads` that come there may take another arm of the branch than others."""
+        if asked_warpgroups(stmt) is not None:
+            return True
+        alike = self.known.holds(stmt.condition) or (threads and self.known_of(threads).holds(stmt.condition))
+        return not alike
+
+    def known_of(self, threads: range) -> Uniformity:
+        """What is known of values in a part of the block: a group's own counter is the same in all of its threads."""
+
+        def taken_alike(branch: If) -> bool:
+            return self.branch(branch, threads).taken in (threads, range(0))
+
+        if threads not in self.known_of_parts:
+            part = Uniformity(self.launch, ordered=MEMORY, taken_alike=taken_alike)
+            self.known_of_parts[threads] = part
+        return self.known_of_parts[threads]
 
     def branches(self, body: Body, threads: range | None) -> Iterator[_Branch]:
         """The branches on the thread that hold operations on whole tiles, outermost first; `threads` come there."""
         for stmt in body:
             if is_tile_work(stmt) or not any(map(_needs_its_threads, walk_stmts((stmt,)))):
                 continue
-            if isinstance(stmt, If) and self.of_thread(stmt):
+            if isinstance(stmt, If) and self.of_thread(stmt, threads):
                 branch = self.branch(stmt, threads)
                 yield branch
                 for arm, taken in branch.arms:
                     yield from self.branches(arm, taken)
             else:
-                parts = (stmt.then, stmt.orelse) if isinstance(stmt, If) else (getattr(stmt, "body", ()),)
-                for part in parts:
+                for part in bodies(stmt):
                     yield from self.branches(part, threads)
 
     def branch(self, stmt: If, threads: range | None) -> _Branch:
@@ -130,25 +146,23 @@ class _Reader:
         left = [thread for thread, value in zip(threads, values, strict=True) if not value]
         return _as_range(taken), _as_range(left)
 
-    def work(self, body: Body) -> list[Stmt]:
-        """What all threads of an arm do together: operations on whole tiles, and what is said of their registers."""
+    def work(self, body: Body, threads: range | None) -> list[Stmt]:
+        """What all `threads` of an arm do together: operations on whole tiles, and what is said of their registers."""
         found: list[Stmt] = []
         for stmt in body:
             if is_tile_work(stmt) or isinstance(stmt, SetRegisters):
                 found.append(stmt)
-            elif isinstance(stmt, If):
-                found += [] if self.of_thread(stmt) else self.work((*stmt.then, *stmt.orelse))
-            else:
-                found += self.work(getattr(stmt, "body", ()))
+            elif not (isinstance(stmt, If) and self.of_thread(stmt, threads)):
+                found += (part for arm in bodies(stmt) for part in self.work(arm, threads))
         return found
 
     def groups(self, branches: list[_Branch], *, by_branches: bool) -> tuple[range, ...]:
         """The threads of each group, where T.ws or the arms make groups; none where all threads may do their work."""
-        asked = [branch.then for branch in branches if branch.asked]
+        asked = [branch.taken for branch in branches if branch.asked]
         shares = _apart(asked)
         if asked and (shares is None or len(shares) > _GROUPS):
             raise _overlapping(branches)
-        arms = [arm for branch in branches if not branch.asked for arm in branch.arms if self.work(arm[0])]
+        arms = [arm for branch in branches if not branch.asked for arm in branch.arms if self.work(*arm)]
         working = [arm for arm in arms if not self.is_split(arm, arms)]
         sizes = {0 if taken is None else len(taken) for _, taken in working}
         by_all = (len(working) < 2 or len(sizes) > 1) and all(is_only_tile_work(body) for body, _ in working)
@@ -163,7 +177,7 @@ class _Reader:
         body, taken = arm
         inner = (other for _, other in arms if taken is not None and other is not None and other != taken)
         split = any(set(other) <= set(taken or ()) for other in inner)
-        return split and all(isinstance(stmt, SetRegisters) for stmt in self.work(body))
+        return split and all(isinstance(stmt, SetRegisters) for stmt in self.work(body, taken))
 
     def even(self, shares: tuple[range, ...]) -> tuple[range, ...]:
         """The groups, with one for the threads that are in none; of one size where that is possible."""
@@ -203,7 +217,7 @@ class _Writer:
             case If() if id(stmt) in self.known:
                 return self.branch(self.known[id(stmt)])
             case If():
-                return (replace(stmt, then=self.body(stmt.then), orelse=self.body(stmt.orelse)),)
+                return (self.with_arms(stmt),)
             case Loop() | While() if any(id(part) in self.known for part in walk_stmts(stmt.body)):
                 return (replace(stmt, body=self.body(stmt.body)),)
             case _:
@@ -212,33 +226,41 @@ class _Writer:
     def branch(self, branch: _Branch) -> Body:
         """The arms one after the other: what is done by a group, by all threads, or still by those who come."""
         stmt = branch.stmt
+        if not branch.asked and branch.taken is None and branch.left is None:
+            return self.undivided(branch)
         shared = self.by_all(branch)
         if shared:
             first, *rest = with_own_names(self.body(shared), self.names)
             return (replace(first, comments=(*stmt.comments, _BY_ALL, *first.comments)), *rest)
-        inverse = Unary(BOOL, "not", stmt.condition)
-        parts = [
-            part
-            for arm, taken, condition in (
-                (stmt.then, branch.then, stmt.condition),
-                (stmt.orelse, branch.orelse, inverse),
-            )
-            for part in self.arm(arm, taken, condition, branch)
-        ]
+        conditions = stmt.condition, Unary(BOOL, "not", stmt.condition)
+        arms = zip(branch.both, conditions, strict=True)
+        parts = [part for (arm, taken), condition in arms for part in self.arm(arm, taken, condition, branch)]
         return under_comments(stmt, parts) if parts else ()
+
+    def with_arms(self, stmt: If) -> If:
+        then, orelse = map(self.body, bodies(stmt))
+        return replace(stmt, then=then, orelse=orelse)
+
+    def undivided(self, branch: _Branch) -> Body:
+        """A branch of threads that are not known, as it is: its condition is computed once, before its arms."""
+        stmt = branch.stmt
+        work = next(filter(is_tile_work, walk_stmts((stmt,))), None)
+        if work is not None:
+            raise _refusal(branch, work)
+        given, self.given = self.given, ()
+        whole = self.with_arms(stmt)
+        self.given = given
+        return (If(condition=_all_of(given), then=(whole,), span=stmt.span),) if given else (whole,)
 
     def by_all(self, branch: _Branch) -> Body | None:
         """Both arms with their operations on whole tiles for all threads, where that is the same."""
         grouped = branch.asked or any(taken in self.groups for _, taken in branch.arms)
         if grouped or any(taken is None or not taken for _, taken in branch.arms):
             return None
-        if _share_fragments(branch.stmt.then, branch.stmt.orelse):
+        if _share_fragments(*bodies(branch.stmt)):
             return None
         conditions = branch.stmt.condition, Unary(BOOL, "not", branch.stmt.condition)
-        arms = [
-            self.for_all(arm, condition)
-            for arm, condition in zip((branch.stmt.then, branch.stmt.orelse), conditions, strict=True)
-        ]
+        arms = [self.for_all(arm, condition) for arm, condition in zip(bodies(branch.stmt), conditions, strict=True)]
         then, orelse = arms
         return None if then is None or orelse is None else (*then, *orelse)
 
@@ -250,7 +272,7 @@ class _Writer:
 
     def under(self, condition: Expr) -> Expr:
         """The condition, with those around it."""
-        return functools.reduce(lambda a, b: binary("and", a, b), (*self.given, condition))
+        return _all_of((*self.given, condition))
 
     def arm(self, body: Body, taken: range | None, condition: Expr, branch: _Branch) -> Iterator[Stmt]:
         if not body or (taken is not None and not taken):
@@ -258,7 +280,7 @@ class _Writer:
         if taken is not None and taken in self.groups:
             yield from self.of_group(body, taken, branch)
             return
-        work = next(filter(is_tile_work, self.reader.work(body)), None)
+        work = next(filter(is_tile_work, self.reader.work(body, taken)), None)
         if work is not None:
             raise _refusal(branch, work)
         for stmt in body:
@@ -277,7 +299,8 @@ class _Writer:
         self.inside, self.given = outside, given
         if outside == taken or not body or len(self.groups) == 1:
             return body
-        at = branch.stmt.orelse[0].span if branch.stmt.orelse and branch.then != taken else branch.stmt.span
+        orelse, _ = branch.both[1]
+        at = orelse[0].span if orelse and branch.taken != taken else branch.stmt.span
         return (If(condition=in_group(self.groups.index(taken)), then=body, span=at),)
 
     def asked_once(self, body: Body, taken: range | None) -> Body:
@@ -286,6 +309,10 @@ class _Writer:
         if rest or taken is None or not isinstance(first, If) or self.reader.split(first.condition, taken)[0] != taken:
             return body
         return self.asked_once(first.then, taken)
+
+
+def _all_of(conditions: tuple[Expr, ...]) -> Expr:
+    return functools.reduce(lambda a, b: binary("and", a, b), conditions)
 
 
 def _needs_its_threads(stmt: Stmt) -> bool:
