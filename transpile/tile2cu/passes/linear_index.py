@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from tile2cu.analysis.accesses import element_accesses, expressions, variables
+from tile2cu.analysis.accesses import element_accesses, variables
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.uses import names_used
 from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value, substitute
 from tile2cu.core.program import Launch, Let, Parallel, Scope, Stmt, walk_stmts
 from tile2cu.passes.dead_code import without_unused
@@ -111,9 +112,8 @@ def _joined(op: Parallel, group: _Group, bounds: Bounds) -> Parallel:
 
 def _name(op: Parallel, own: tuple[Var, ...]) -> str:
     """The variables' names in one, if nothing in the loop has it."""
-    taken = {var.name for part in walk_stmts((op,)) for var in variables(*expressions(part))}
     wish = "".join(var.name for var in own)
-    return wish if wish not in taken else f"{wish}_flat"
+    return wish if wish not in names_used((op,)) else f"{wish}_flat"
 
 
 def _without_aliases(op: Parallel) -> Parallel:

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import Access, element_accesses, expressions, variables
+from tile2cu.analysis.accesses import Access, element_accesses
+from tile2cu.analysis.uses import names_of
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, joined, static_value
 from tile2cu.core.program import (
@@ -24,7 +25,6 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     Store,
-    walk_stmts,
 )
 from tile2cu.passes.rebuild import Body, in_body, under_comments, with_expressions
 from tile2cu.passes.reducers import reduced_after
@@ -48,11 +48,7 @@ class _Writer:
         self.launch = launch
         self.tiles: list[Buffer] = []
         self.loops = 0
-        used = {tile.name for tile in launch.tiles} | {var.name for var in launch.blocks}
-        for stmt in walk_stmts(launch.body):
-            used |= {part.name for part in variables(*expressions(stmt))}
-            used |= {var.name for var in getattr(stmt, "vars", (stmt.var,) if hasattr(stmt, "var") else ())}
-            used |= {access.buffer.name for access in element_accesses((stmt,))}
+        used = names_of(launch)
         self.names = [name for name in _LETTERS if name not in used]
         self.names += [f"{name}_{number}" for number in range(2, 9) for name in _LETTERS]
         self.names = [name for name in self.names if name not in used]

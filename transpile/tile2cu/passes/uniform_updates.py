@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
+from tile2cu.analysis.uses import names_of
 from tile2cu.core.expr import Expr, Load, Role, Var, binary, walk
 from tile2cu.core.program import Buffer, If, Launch, Let, Loop, Stmt, Store, While
-from tile2cu.passes.distribute_branch import declared
 from tile2cu.passes.rebuild import Body
 
 _WHY = "Every thread writes this value: all have read the element when the first does"
@@ -26,7 +26,7 @@ def updates_by_all(launch: Launch) -> Launch:
 class _Writer:
     def __init__(self, launch: Launch) -> None:
         self.known, self.bounds = Uniformity(launch, ordered=MEMORY), Bounds(launch)
-        self.names = declared(launch)
+        self.names = names_of(launch)
 
     def body(self, body: Body) -> Body:
         parts = tuple(part for stmt in body for part in self.statement(stmt))
@@ -58,9 +58,11 @@ class _Writer:
             value = binary(stmt.op, Load(stmt.buffer.dtype, stmt.buffer, stmt.indices), value)
         if not all(map(self.known.holds, (value, *stmt.indices))) or not self.may_read(value, stmt):
             return (stmt,)
-        name = f"{stmt.buffer.name}_new"
-        number, self.names[name] = self.names[name], self.names[name] + 1
-        named = Var(value.dtype, name if number == 0 else f"{name}_{number}", Role.LET)
+        wish = f"{stmt.buffer.name}_new"
+        wishes = (wish, *(f"{wish}_{number}" for number in range(1, len(self.names) + 2)))
+        name = next(each for each in wishes if each not in self.names)
+        self.names.add(name)
+        named = Var(value.dtype, name, Role.LET)
         let = Let(var=named, value=value, span=stmt.span, comments=(*stmt.comments, _WHY))
         return (let, replace(stmt, value=named, op="", comments=()))
 
