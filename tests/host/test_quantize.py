@@ -94,3 +94,41 @@ def test_a_product_with_packed_weights(target: str, tmp_path: Path) -> None:
     a = RNG.integers(-4, 5, (72, 192)).astype(np.float16)
     b = RNG.integers(-128, 128, (104, 96), dtype=np.int8)
     np.testing.assert_array_equal(kernel(a, b), fields(b, 4) @ a.astype(np.float64).T)
+
+
+DEQUANTISED = """
+    A_shared = T.alloc_shared((64, 64), "float16")
+    Bq_shared = T.alloc_shared((64, 32), "uint8")
+    B_shared = T.alloc_shared((64, 64), "float16")
+    C_local = T.alloc_fragment((64, 64), "float32")
+    T.clear(C_local)
+    for ko in T.Pipelined(3, num_stages=2):
+        T.copy(A[by * 64, ko * 64], A_shared)
+        T.copy(Bq[bx * 64, ko * 64 // 2], Bq_shared)
+        for i, j in T.Parallel(64, 64):
+            nibble = (Bq_shared[i, j // 2] >> (4 * (j % 2))) & 15
+            B_shared[i, j] = (T.cast(nibble, "float16") - 8) * scale[bx * 64 + i, (ko * 64 + j) // 64]
+        T.gemm(A_shared, B_shared, C_local, transpose_B=True)
+    T.copy(C_local, C[by * 64, bx * 64])
+"""
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_packed_weights_at_half_of_an_offset(target: str, tmp_path: Path) -> None:
+    """Columns from ko * 64 // 2 on: a quotient without a remainder, of rows of 96 bytes, loaded 16 bytes at a time."""
+    params = 'A: T.Tensor((64, 192), "float16"), Bq: T.Tensor((128, 96), "uint8"), scale: T.Tensor((128, 3), "float16")'
+    kernel = load_body(
+        tmp_path,
+        DEQUANTISED,
+        f'{params}, C: T.Tensor((64, 128), "float32")',
+        grid="2, 1",
+        blocks="(bx, by)",
+        target=target,
+    )
+    a = RNG.integers(-4, 5, (64, 192)).astype(np.float16)
+    bq = RNG.integers(0, 256, (128, 96), dtype=np.uint8)
+    scale = RNG.integers(1, 3, (128, 3)).astype(np.float16)
+    b = (fields(bq, 4) - 8.0) * np.repeat(scale.astype(np.float64), 64, axis=1)
+    np.testing.assert_array_equal(kernel(a, bq, scale), a.astype(np.float64) @ b.T)
+    if target == "cuda:sm_80":
+        assert "tl::copy_async<threads>(Bq.tile(" in kernel.source and "Aligned<16>>(Bq_data" in kernel.source
