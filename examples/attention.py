@@ -26,8 +26,8 @@ def attention(
 ):
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V, for each batch and head.
 
-    With is_causal, query i sees the keys 0..i only, and of those the last `window` if it is not 0. Q, K and V must be
-    finite.
+    With is_causal, query i sees the keys 0..i only. With window, it sees the last `window` of those only. Q, K and V
+    must be finite.
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     shape = (batch, seq_len, heads, dim)

@@ -1,8 +1,8 @@
 """GEMM and GEMV with 4-bit weights: X @ W^T for many rows of X (gemm) and for few (gemv).
 
-W[n, k] is (nibble - Z) * S for "int4", and a number of 16 values times S for "fp4" (e2m1) and "nf4" (any table). S, and
-Z, have one value per `group` columns of a row; integer zeros may be uint8. The nibble of an even
-k is the lower half of byte k // 2 of its row.
+With weights = "int4", W[n, k] is (nibble - Z) * S. With weights = "fp4", W[n, k] is the number that the nibble encodes
+as e2m1, times S. With weights = "nf4", W[n, k] is the value that Table has for the nibble, times S. With group, S has
+one value per `group` columns of a row. The nibble of an even k is the lower half of byte k // 2 of its row.
 """
 
 import tilelang
@@ -119,8 +119,8 @@ def dequant_gemv(
 ):
     """Y = X @ W^T, one row of X per block. K is a multiple of the group.
 
-    Without a group S has one value per row, and zeros are 8. Partial sums of 32 products are in partial_dtype and must
-    not overflow it.
+    Without group, S has one value per row, and Z is 8. With partial_dtype =
+    float16, partial sums of 32 products are in float16 and must not overflow it.
     """
     accum_dtype = "float32"
     # Defaults: the fastest on an H200 (benchmarks/RESULTS.md). Without a group a wave is 924 blocks of 16 rows: where N

@@ -22,9 +22,11 @@ def gemm(
     out_dtype="float16",
     accum_dtype="float32",  # int32 for int8
 ):
-    """C = activation(A @ B + Bias), where Bias has one value per column.
+    """C = f(A @ B + Bias).
 
-    A is (K, M) with transpose_A, and B is (N, K) with transpose_B: C is computed from their transposes.
+    With transpose_A, A is (K, M), and its transpose is multiplied. With transpose_B, B is (N, K), and its transpose is
+    multiplied. With bias, Bias has one value per column. Without bias, Bias is zero. With activation = "gelu", f is
+    gelu. With activation = "relu", f is relu. Without activation, f is the identity.
     """
     A_shape, A_tile = ((K, M), (block_K, block_M)) if transpose_A else ((M, K), (block_M, block_K))
     B_shape, B_tile = ((N, K), (block_N, block_K)) if transpose_B else ((K, N), (block_K, block_N))

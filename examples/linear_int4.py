@@ -8,9 +8,10 @@ import tilelang.language as T
 def linear_int4(
     M, N, K, gelu=False, group=32, block_M=64, block_N=64, block_K=32, num_stages=2, threads=128, dtype="float16"
 ):
-    """Y = X @ W^T, or gelu of it, where W[n, k] = (nibble - 8) * S[n, k // group].
+    """With gelu, Y = gelu(X @ W^T). Without gelu, Y = X @ W^T.
 
-    The nibble of an even k is the lower half of byte k // 2 of its row. K is a multiple of the group.
+    W[n, k] = (nibble - 8) * S[n, k // group]. The nibble of an even k is the lower half of byte k // 2 of its row. K is
+    a multiple of the group.
     """
     accum_dtype = "float32"
 

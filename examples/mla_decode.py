@@ -1,8 +1,8 @@
 """Multi-head latent attention, one new token per sequence: all heads attend to one cache of compressed keys and values.
 
-A cached token is a latent vector, which is both key and value, and a positional key. Heads are the rows of a tile.
-The cache is contiguous, (batch, max_len, ...), or in pages, (pages, page_size, ...), which block_table lists for each
-sequence. Sequence b attends to its first lengths[b] tokens, at least one.
+A cached token is a latent vector, which is both key and value, and a positional key. Heads are the rows of a tile. With
+page_size, the cache is in pages, (pages, page_size, ...), which block_table lists for each sequence. Without page_size,
+the cache is contiguous, (batch, max_len, ...). Sequence b attends to its first lengths[b] tokens, at least one.
 """
 
 import tilelang

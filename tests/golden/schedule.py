@@ -13,7 +13,7 @@ from tests.golden.source_text import KernelText, Values, arguments, closing, fun
 
 ITERATIONS = 6
 _Stepped = tuple[Iterable["Event"], int]  # what a step does, and where the next one starts
-_ASYNC = "cp_async_commit|cp_async_wait|copy_async|gemm_start|gemm_wait|gemm"
+_ASYNC = "cp_async_commit|cp_async_wait|copy_async(?:_once)?|gemm_start|gemm_wait|gemm"
 _STEP = re.compile(
     r"auto (?P<lambda>\w+) = \[&\](?P<params>\([^)]*\))?[^{;]*\{"
     r"|\bfor \((?P<for>)|\bif (?:constexpr )?\((?P<if>)"
@@ -123,9 +123,9 @@ def _asynchronous(found: re.Match[str], text: str, scope: _Scope) -> _Stepped:
     end = closing(text, found.end() - 1) + 1
     given, kind = arguments(text, found.end() - 1), found["async"]
     tiles = [(tile, _number(k, scope)) for each in given for tile, k in re.findall(r"(\w+)\[([^\[\]%]+) % \w+\]", each)]
-    if kind == "copy_async":
+    if kind.startswith("copy_async"):
         tile, number = tiles[-1] if tiles else (given[-1], 0)
-        return (Event(kind, (tile,), number),), end
+        return (Event("copy_async", (tile,), number),), end
     names = tuple(each for each in given if re.fullmatch(r"\w+", each) and each != "arriving")
     count = scope.value(found["count"]) if kind.endswith("wait") else 0
     assert count is not None, found[0]

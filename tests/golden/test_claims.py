@@ -1,5 +1,6 @@
 """What emitted sources claim of themselves, computed again from nothing but their text."""
 
+import ast
 import re
 from collections.abc import Iterator
 from math import ceil, prod
@@ -8,11 +9,13 @@ from random import Random
 
 import pytest
 
+from tests.golden.cases import GOLDEN, Golden
 from tests.golden.schedule import Event, trace
 from tests.golden.source_text import SIZES, KernelText, Source, Values, View, value
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (*ROOT.glob("emitted/**/*.cu"), *ROOT.glob("emitted/**/*.hip"), *ROOT.glob("tests/engine/kernels/*.cu"))
+WORDS = {"gelu", "weights"}  # of formulas and sentences, besides being arguments
 TL = sorted(path for path in SOURCES if "cute" not in path.parts)
 
 
@@ -149,6 +152,32 @@ def test_mmas_in_flight_after_a_wait_are_those_that_are_stated(path: Path) -> No
                     assert not set(event.of) & set(in_flight), f"{event.of} may be in flight behind the wait"
                     if names := re.match(r"(\w+(?:(?:, | and )\w+)*) stays? in flight", event.comment):
                         assert set(re.split(", | and ", names[1])) == set(in_flight)
+
+
+@pytest.mark.parametrize(
+    "golden", [each for each in GOLDEN if each.style == "tl"], ids=lambda each: f"{each.folder}/{each.example}"
+)
+def test_the_head_documents_what_the_specialisation_has(golden: Golden) -> None:
+    """An argument of the Python function that the head speaks of is a name in the code."""
+    for path in sorted((ROOT / "emitted" / golden.folder).glob("*.*")):
+        arguments = arguments_of(path.stem, ROOT / "examples" / golden.example)
+        if path in TL and arguments:
+            text = path.read_text(encoding="utf-8")
+            head, code = text[: text.index("#include")], re.sub(r"//.*", "", text)
+            about = " ".join(part for part in head.split("//\n")[1:] if not re.match(r"// Compile-time|//   ", part))
+            named = {each for each in arguments - WORDS if re.search(rf"\b{each}\b", about)}
+            assert {each for each in named if not re.search(rf"\b{each}\b", code)} == set()
+
+
+def arguments_of(function: str, path: Path) -> set[str]:
+    """The arguments of a function of a Python file; none where the file has no such function."""
+    nodes = ast.parse(path.read_text(encoding="utf-8")).body
+    return {
+        argument.arg
+        for node in nodes
+        if isinstance(node, ast.FunctionDef) and node.name == function
+        for argument in node.args.args
+    }
 
 
 def fragment_bytes(kernel: KernelText) -> int:

@@ -12,8 +12,7 @@ extern "C" {
 // attention_block_sparse: Output = softmax(Q @ K^T / sqrt(dim)) @ V, for each batch and head, over the keys whose block
 // the mask keeps.
 //
-// With is_causal, query i sees the keys 0..i of those only. A query that sees none gives zeros. Q, K and V must be
-// finite.
+// Query i sees the keys 0..i of those only. A query that sees none gives zeros. Q, K and V must be finite.
 //
 // Tensors are (batch, heads, seq_len, dim). The mask has a flag for each block of queries and block of keys, of each
 // head: blocks with flag 0 are neither loaded nor computed. Any sequence length works: later positions are masked.

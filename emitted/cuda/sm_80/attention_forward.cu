@@ -5,7 +5,7 @@
 // attention_forward: Output = softmax(Q @ K^T / sqrt(dim)) @ V, and Lse = log2 of the sum of exp of each row of Q @ K^T
 // / sqrt(dim).
 //
-// With is_causal, query i sees the keys 0..i only. Q, K and V must be finite.
+// Query i sees the keys 0..i only. Q, K and V must be finite.
 //
 // Tensors are (batch, seq_len, heads, dim), Lse is (batch, heads, seq_len). Neither pass stores the matrix of scores:
 // the backward pass recomputes it from Q, K and Lse.

@@ -11,8 +11,8 @@ extern "C" {
 
 // attention_varlen: Output = softmax(Q @ K^T / sqrt(dim)) @ V, for each sequence and head.
 //
-// With is_causal, the last query of a sequence sees all its keys, the one before it one key less, and so on. A query
-// that sees no key gets zeros. Q, K and V must be finite.
+// The last query of a sequence sees all its keys, the one before it one key less, and so on. A query that sees no key
+// gets zeros. Q, K and V must be finite.
 //
 // Tensors are (tokens, heads, dim). Sequence b is rows cu_seqlens[b] to cu_seqlens[b + 1] of Q and Output, and
 // cu_seqlens_k[b] to cu_seqlens_k[b + 1] of K and V. `group` query heads share a head of K and V.

@@ -590,7 +590,7 @@ class Program:
     `own_barriers` the user has said that all barriers between accesses to shared tiles are written
     (tl.disable_thread_storage_sync). `derived` are names for sizes, in the order in which the file computes them;
     expressions hold the values. `doc` is the function's docstring, `about` the file's, without the paragraph that is
-    its title.
+    its title, and both without what is about other values of the arguments.
     """
 
     name: str

@@ -14,6 +14,7 @@ from tile2cu.core.span import Span
 from tile2cu.frontend import execute, host, trace
 from tile2cu.frontend.bind import Calls
 from tile2cu.frontend.context import Bindings, Context
+from tile2cu.frontend.docstrings import specialised
 from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.fault import Exhausted, Fault, UnboundSize, counted, did_you_mean
 from tile2cu.frontend.find import (
@@ -132,6 +133,7 @@ class _Trace:
         assert kernel is not None, "find_kernels found it"
         self.kernel = kernel
         self.kernel_names = {kernel.name for kernel in all_kernels}
+        self.arguments: dict[str, object] = {}  # of the factory, or of an eager function
         self.decorated = self.kernel.function  # the one that tilelang.jit decorates, where factories are nested
         for parameter in parameter_names(self.kernel):
             cx.bindings.possible[parameter] = None
@@ -184,7 +186,8 @@ class _Trace:
         assert isinstance(factory.node, cst.FunctionDef)
         env = Env(factory.env, declares=True)
         for param in (*factory.node.params.params, *factory.node.params.kwonly_params):
-            env.bind(param.name.value, self._argument(factory, param), self.cx.source.span(param.name))
+            self.arguments[param.name.value] = value = self._argument(factory, param)
+            env.bind(param.name.value, value, self.cx.source.span(param.name))
         if isinstance(factory.node.params.star_arg, cst.Param):
             env.values[factory.node.params.star_arg.name.value] = ()
         if factory.node.params.star_kwarg is not None:
@@ -280,7 +283,7 @@ class _Trace:
         listed = (*function.node.params.params, *function.node.params.kwonly_params)
         cx.recorder.signature = tuple(param.name.value for param in listed)
         for param in listed:
-            value = self._eager_parameter(function, param)
+            self.arguments[param.name.value] = value = self._eager_parameter(function, param)
             env.bind(param.name.value, value, cx.source.span(param.name))
         cx.recorder.tracing = True
         flow = trace.trace_body(cx, function.node.body, env)
@@ -353,13 +356,14 @@ class _Trace:
         constants = [(key, constant) for key, constant in cx.constants.by_name.items() if key in named]
         names = naming(constants, [*recorder.params, *sizes], launches)
         own_name = self.kernel.name if self.parts == 1 else f"{self.kernel.name}_{traced.name}"
+        _, _, about = (cx.source.module.get_docstring() or "").strip().partition("\n\n")
         name = self._of_file(own_name) if own_name == _C_MAIN else own_name
         return Program(
             name=name,
             alias_of=own_name if name != own_name else "",
             function=traced.name,
-            doc=_docstring(self.kernel.function),
-            about=(cx.source.module.get_docstring() or "").strip().partition("\n\n")[2].strip(),
+            doc=specialised(_docstring(self.kernel.function), self.arguments),
+            about=specialised(about, self.arguments),
             source=cx.source.source,
             params=_as_params(names.apply(params)),
             outputs=outputs,
