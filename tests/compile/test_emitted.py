@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,8 @@ from tile2cu_runtime.compilers import find_gxx
 ROOT = Path(__file__).resolve().parents[2]
 EMITTED = ROOT / "emitted" / "cuda"
 TEXTS = sorted(EMITTED.rglob("*.cu"))
+MMA_OF_PTX = re.compile(r"\b(wgmma|mma)(?:\.mma_async)?\.sync\.aligned\.(m\d+n\d+k\d+)(?:\.row\.col)?\.([a-z0-9.]+)")
+MMA_OF_TEXT = re.compile(r"\b((?:wgmma|mma)\.m\d+n\d+k\d+\.[a-z0-9.]+) x (\d+) per warp")
 SPILL = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 
 
@@ -60,12 +64,31 @@ def builds(text: Path) -> Iterator[str]:
 def test_nvcc_compiles_without_warning_or_spill(text: Path, arch: str, nvcc: str, tmp_path: Path) -> None:
     # Launchers are the same for each architecture: it is enough to build them once.
     what = "-c" if arch in arch_of(text) else "-cubin"
-    printed = compiles(nvcc_command(nvcc, arch, text, tmp_path / "kernel.o", what))
+    command = nvcc_command(nvcc, arch, text, tmp_path / "kernel.o", what)
+    printed = compiles([*command, "-keep", "-keep-dir", str(tmp_path)])
     assert "warning" not in printed.lower()
     assert not re.search(r"\bC75\d\d\b", printed), f"ptxas serialises wgmma, or ignores setmaxnreg:\n{printed}"
     used = SPILL.findall(printed)
     assert used, f"ptxas reports no kernel:\n{printed}"
     assert all(bytes_used == ("0", "0", "0") for bytes_used in used), f"stack frame or spill:\n{printed}"
+    if arch in arch_of(text):
+        (ptx,) = tmp_path.glob("*.ptx")
+        executes_what_it_states(text.read_text(encoding="utf-8"), ptx.read_text(encoding="utf-8"))
+
+
+def executes_what_it_states(text: str, ptx: str) -> None:
+    """The tensor-core instructions of the PTX are those that comments name, as often or a multiple of that.
+
+    An MMA stands at several places of the PTX where a pipeline has a prologue and an epilogue.
+    """
+    executed = Counter(f"{unit}.{shape}.{types}" for unit, shape, types in MMA_OF_PTX.findall(ptx))
+    stated: dict[str, list[int]] = {}
+    for name, times in MMA_OF_TEXT.findall(text):
+        stated.setdefault(name, []).append(int(times))
+    assert stated.keys() == executed.keys()
+    for name, times in stated.items():
+        others = executed[name] - sum(times)
+        assert others >= 0 and others % math.gcd(*times) == 0, f"{name}: {executed[name]} times, stated {times}"
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=text_id)

@@ -204,7 +204,9 @@ __global__ void __launch_bounds__(threads)
     const int k = first + k_1;
 
     // attention_backward.py:216-217  Queries past the end add zeros: their Q and dO are zeros.
+    // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp
     tl::gemm(K_shared, tl::transposed(Q_shared[k_1 % num_stages]), pT, tl::overwrite);
+    // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp
     tl::gemm(V_shared, tl::transposed(dO_shared[k_1 % num_stages]), dsT, tl::overwrite);
 
     // attention_backward.py:219  for i, j in T.Parallel(block_M, block_N):
@@ -215,12 +217,14 @@ __global__ void __launch_bounds__(threads)
 
     // attention_backward.py:226-227
     tl::copy(pT, pT_cast);
+    // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp
     tl::gemm(pT_cast, dO_shared[k_1 % num_stages], dv);
 
     // attention_backward.py:229-231
     tl::parallel(pT_layout{}, [&](auto i, auto j) {
       dsT_cast(i, j) = tl::cast<tl::half>(pT(i, j) * (dsT(i, j) - delta[k_1 % num_stages](j)) * softmax_scale);
     });
+    // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp
     tl::gemm(dsT_cast, Q_shared[k_1 % num_stages], dk);
 
     // attention_backward.py:233  T.copy(dsT_cast, dsT_shared)
@@ -229,6 +233,7 @@ __global__ void __launch_bounds__(threads)
     // dsT_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_threads();
     // attention_backward.py:234-235
+    // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp
     tl::gemm(tl::transposed(dsT_shared), K_shared, dq, tl::overwrite);
     tl::atomic_add(dq, dQ_sum(bz, tl::all, by, tl::all).tile(k * block_N, 0));
   }

@@ -146,6 +146,7 @@ __global__ void __launch_bounds__(threads)
     tl::cp_async_commit();
 
     // attention_varlen.py:91  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+    // mma.m16n8k16.f32.f16.f16.f32 x 64 per warp
     tl::gemm(Q_shared, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
 
     // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-gemm]
@@ -177,6 +178,7 @@ __global__ void __launch_bounds__(threads)
     // attention_varlen.py:109-112
     tl::copy(acc_s, acc_s_cast);
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
+    // mma.m16n8k16.f32.f16.f16.f32 x 64 per warp
     tl::gemm(acc_s_cast, V_shared[k % num_stages], acc_o);
   }
 

@@ -143,6 +143,7 @@ __global__ void __launch_bounds__(threads)
     const int start = (first + k) * block_N;
 
     // flash_decoding.py:81  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+    // mma.m16n8k16.f32.f16.f16.f32 x 64 per warp
     tl::gemm(Q_shared, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
 
     // The first key of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
@@ -166,6 +167,7 @@ __global__ void __launch_bounds__(threads)
     // flash_decoding.py:94-97
     tl::copy(acc_s, acc_s_cast);
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
+    // mma.m16n8k16.f32.f16.f16.f32 x 64 per warp
     tl::gemm(acc_s_cast, V_shared[k % num_stages], acc_o);
   }
 

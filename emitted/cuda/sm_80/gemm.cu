@@ -89,6 +89,7 @@ __global__ void __launch_bounds__(threads)
     tl::cp_async_commit();
 
     // gemm.py:52  T.gemm(A_shared, B_shared, C_local, transpose_A=transpose_A, transpose_B=transpose_B)
+    // mma.m16n8k16.f32.f16.f16.f32 x 64 per warp
     tl::gemm(A_shared[ko % num_stages], tl::transposed(B_shared[ko % num_stages]), C_local);
   }
 

@@ -109,6 +109,7 @@ __global__ void __launch_bounds__(threads)
         if (ko == 0) {
           tl::clear(C_local);
         }
+        // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp
         tl::gemm(A_shared[ko % num_stages], B_shared[ko % num_stages], C_local);
       }
 

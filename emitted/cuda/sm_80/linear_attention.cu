@@ -120,10 +120,12 @@ __global__ void __launch_bounds__(threads)
 
     // linear_attention.py:54-59  Within the chunk: the scores, up to the diagonal.
     tl::clear(scores);
+    // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp
     tl::gemm(Q_shared[c % num_stages], tl::transposed(K_shared[c % num_stages]), scores);
     tl::parallel(scores_layout{},
                  [&](auto i, auto j) { scores_cast(i, j) = tl::cast<tl::half>(i >= j ? scores(i, j) : 0.0f); });
     tl::clear(o);
+    // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp
     tl::gemm(scores_cast, V_shared[c % num_stages], o);
 
     // linear_attention.py:62  From the previous chunks: their state, which is then updated with this chunk.
@@ -132,7 +134,9 @@ __global__ void __launch_bounds__(threads)
     // state_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_threads();
     // linear_attention.py:63-64
+    // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp
     tl::gemm(Q_shared[c % num_stages], state_shared, o);
+    // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp
     tl::gemm(tl::transposed(K_shared[c % num_stages]), V_shared[c % num_stages], state);
 
     // linear_attention.py:66-68

@@ -169,7 +169,9 @@ __global__ void __launch_bounds__(threads)
     const int start = (first + k) * block_N;
 
     // mla_decode.py:76-77
+    // mma.m16n8k16.f32.f16.f16.f32 x 64 per warp
     tl::gemm(Q_shared, tl::transposed(KV_shared[k % num_stages]), acc_s, tl::overwrite);
+    // mma.m16n8k16.f32.f16.f16.f32 x 8 per warp
     tl::gemm(Q_pe_shared, tl::transposed(K_pe_shared[k % num_stages]), acc_s);
 
     // The first token of an iteration is never masked, so a row's maximum is finite from iteration 0 on.
@@ -208,6 +210,7 @@ __global__ void __launch_bounds__(threads)
     tl::sync_threads();
     // mla_decode.py:96-98
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale_staged(i); });
+    // mma.m16n8k16.f32.f16.f16.f32 x 64 per warp
     tl::gemm(S_shared, KV_shared[k % num_stages], acc_o);
   }
 

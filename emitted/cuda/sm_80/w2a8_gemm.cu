@@ -99,6 +99,7 @@ __global__ void __launch_bounds__(threads) kernel(const int8_t* __restrict__ X_d
     // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_threads();
     // w2a8.py:35  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
+    // mma.m16n8k32.s32.s8.s8.s32 x 32 per warp
     tl::gemm(X_shared[ko % num_stages], tl::transposed(W_shared), Y_local);
   }
 

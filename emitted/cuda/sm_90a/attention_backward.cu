@@ -242,7 +242,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     load_lines(tl::min(k_turn + 1, num_iterations - 1));
 
     // attention_backward.py:216-217  Queries past the end add zeros: their Q and dO are zeros.
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A and B in shared memory (SS)
     tl::gemm_start(K_shared, tl::transposed(Q_shared[k_turn % num_stages]), pT, tl::overwrite);
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A and B in shared memory (SS)
     tl::gemm_start(V_shared, tl::transposed(dO_shared[k_turn % num_stages]), dsT, tl::overwrite);
 
     // delta and lse were written by other threads: a barrier before they are used again  [sync.shared.hazard]
@@ -256,6 +258,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
     // attention_backward.py:226-227
     tl::copy(pT, pT_cast);
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A in registers (RS)
     tl::gemm_start(pT_cast, dO_shared[k_turn % num_stages], dv);
 
     tl::gemm_wait<1>(dsT);  // dv stays in flight
@@ -263,6 +266,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::parallel(pT_layout{}, [&](auto i, auto j) {
       dsT_cast(i, j) = tl::cast<tl::half>(pT(i, j) * (dsT(i, j) - delta(j)) * softmax_scale);
     });
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A in registers (RS)
     tl::gemm_start(dsT_cast, Q_shared[k_turn % num_stages], dk);
 
     // attention_backward.py:233  T.copy(dsT_cast, dsT_shared)
@@ -271,6 +275,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // dsT_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // attention_backward.py:234-235
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A and B in shared memory (SS)
     tl::gemm_start(tl::transposed(dsT_shared), K_shared, dq, tl::overwrite);
     // until this MMA and those issued before it are done
     tl::gemm_wait<0>(dq, dv, dk);

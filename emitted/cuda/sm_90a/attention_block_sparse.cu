@@ -217,6 +217,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     auto start_acc_s = [&](int k_turn) {
       // attention_block_sparse.py:83  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True,
       // policy=T.GemmWarpPolicy.FullRow)
+      // wgmma.m64n128k16.f32.f16.f16 x 8 per warpgroup, A in registers (RS)
       tl::gemm_start(Q_local, tl::transposed(K_shared[(k_base + tile_iter + k_turn) % num_stages]), acc_s,
                      tl::overwrite);
     };
@@ -268,6 +269,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     };
     auto start_acc_o = [&](int k_turn) {
       // attention_block_sparse.py:104  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
+      // wgmma.m64n128k16.f32.f16.f16 x 8 per warpgroup, A in registers (RS)
       V_shared_pipeline.consumer_wait(k_base + k_turn);
       tl::gemm_start(acc_s_cast, V_shared[(k_base + k_turn) % num_stages], acc_o);
     };

@@ -193,6 +193,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
   tl::mbarrier_wait(prologue_full, 0);  // until C_shared and State_shared has arrived
   // chunk_scan.py:88-90  The contribution of the state before the chunk.
+  // wgmma.m64n64k16.f32.f16.f16 x 8 per warpgroup, A and B in shared memory (SS)
   tl::gemm(C_shared, tl::transposed(State_shared), y, tl::overwrite);
   tl::parallel(y_layout{}, [&](auto i, auto j) { y(i, j) *= tl::exp2(start); });
 
@@ -239,6 +240,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     }
 
     // chunk_scan.py:121  T.gemm(weights_cast, x_shared, y)
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A in registers (RS)
     tl::gemm(weights_cast, x_shared[k % num_stages], y);
     pipeline.consumer_release(k);
   }

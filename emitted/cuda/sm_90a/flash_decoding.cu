@@ -164,6 +164,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // flash_decoding.py:73  for k in T.Pipelined(loop_range, num_stages=num_stages):
   auto start_acc_s = [&](int k) {
     // flash_decoding.py:81  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+    // wgmma.m64n64k16.f32.f16.f16 x 8 per warpgroup, A and B in shared memory (SS)
     K_shared_pipeline.consumer_wait(k);
     tl::gemm_start(Q_shared, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
   };
@@ -196,6 +197,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   };
   auto start_acc_o = [&](int k) {
     // flash_decoding.py:97  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
+    // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, A in registers (RS)
     V_shared_pipeline.consumer_wait(k);
     tl::gemm_start(acc_s_cast, V_shared[k % num_stages], acc_o);
   };

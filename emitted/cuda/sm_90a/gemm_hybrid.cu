@@ -188,6 +188,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     for (int ko = 0; ko < work.count; ++ko) {
       pipeline.consumer_wait(stage);
       // gemm_hybrid.py:98  T.gemm(A_shared, B_shared, C_local, transpose_B=transpose_B, clear_accum=ko == 0)
+      // wgmma.m64n192k16.f32.f16.f16 x 8 per warpgroup, A and B in shared memory (SS)
       tl::gemm(A_shared[stage], B_shared[stage], C_local, tl::overwrite_if(ko == 0));
       pipeline.consumer_release(stage);
       stage.advance();

@@ -131,10 +131,12 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
     // linear_attention.py:54-59  Within the chunk: the scores, up to the diagonal.
     tl::clear(scores);
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A and B in shared memory (SS)
     tl::gemm(Q_shared[c % num_stages], tl::transposed(K_shared[c % num_stages]), scores);
     tl::parallel(scores_layout{},
                  [&](auto i, auto j) { scores_cast(i, j) = tl::cast<tl::half>(i >= j ? scores(i, j) : 0.0f); });
     tl::clear(o);
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A in registers (RS)
     tl::gemm_start(scores_cast, V_shared[c % num_stages], o);
 
     // state_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
@@ -145,9 +147,11 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // state_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // linear_attention.py:63-64
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A and B in shared memory (SS)
     tl::gemm_start(Q_shared[c % num_stages], state_shared, o);
     // until this MMA and those issued before it are done
     tl::gemm_wait<0>(o);
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A and B in shared memory (SS)
     tl::gemm(tl::transposed(K_shared[c % num_stages]), V_shared[c % num_stages], state);
 
     // linear_attention.py:66-68

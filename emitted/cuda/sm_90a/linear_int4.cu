@@ -146,6 +146,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // linear_int4.py:41  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
+    // wgmma.m64n128k16.f32.f16.f16 x 8 per warpgroup, A and B in shared memory (SS)
     tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % written_slots]), Y_local);
     tl::gemm_wait<1>();  // the MMA of the iteration before is done, this one stays in flight
     if (ko > 0) pipeline.consumer_release(ko - 1);

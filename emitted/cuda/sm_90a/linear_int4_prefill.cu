@@ -143,6 +143,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   };
   auto start_Y_local = [&](int ko) {
     // linear_int4_prefill.py:72  T.gemm(W_local, X_shared, Y_local, transpose_B=True)
+    // wgmma.m64n256k16.f32.f16.f16 x 4 per warpgroup, A in registers (RS)
     tl::gemm_start(W_local_in_flight, tl::transposed(X_shared[ko % num_stages]), Y_local);
   };
 

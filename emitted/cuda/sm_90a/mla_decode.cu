@@ -202,7 +202,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto start_acc_s = [&](int k) {
     auto arriving = pipeline.arrivals(k);  // slab by slab, as TMA fills them
     // mla_decode.py:76-77
+    // wgmma.m64n64k16.f32.f16.f16 x 32 per warpgroup, A and B in shared memory (SS)
     tl::gemm_start(Q_shared, tl::transposed(KV_shared[k % num_stages]), acc_s, tl::overwrite, arriving);
+    // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A in registers (RS)
     tl::gemm_start(Q_pe_local, tl::transposed(K_pe_shared[k % num_stages]), acc_s, arriving);
   };
   auto send_S = [&](int k) {
@@ -263,6 +265,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   };
   auto start_acc_o = [&](int k) {
     // mla_decode.py:98  T.gemm(S_shared, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)
+    // wgmma.m64n256k16.f32.f16.f16 x 4 per warpgroup, A and B in shared memory (SS)
     tl::gemm_start(S_now, KV_shared[k % num_stages], acc_o);
   };
 

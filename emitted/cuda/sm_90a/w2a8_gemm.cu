@@ -123,6 +123,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // w2a8.py:35  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
+    // wgmma.m64n64k32.s32.s8.s8 x 4 per warpgroup, A and B in shared memory (SS)
     tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % written_slots]), Y_local);
     tl::gemm_wait<1>();  // the MMA of the iteration before is done, this one stays in flight
     if (ko > 0) pipeline.consumer_release(ko - 1);

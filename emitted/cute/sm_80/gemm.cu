@@ -118,6 +118,7 @@ __global__ void __launch_bounds__(threads)
     tl::cp_async_commit();
 
     // gemm.py:52  T.gemm(A_shared, B_shared, C_local, transpose_A=transpose_A, transpose_B=transpose_B)
+    // mma.m16n8k16.f32.bf16.bf16.f32 x 64 per warp
     tl::gemm(C_local_mma{}, Copy_Atom<SM75_U16x8_LDSM_T, bfloat16_t>{}, Copy_Atom<SM75_U32x4_LDSM_N, bfloat16_t>{},
              tl::swap_modes(A_shared(_, _, ko % num_stages)), B_shared(_, _, ko % num_stages), C_local);
   }

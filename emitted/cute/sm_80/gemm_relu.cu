@@ -107,6 +107,7 @@ __global__ void __launch_bounds__(threads) kernel(const half_t* __restrict__ A_d
     tl::cp_async_commit();
 
     // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
+    // mma.m16n8k16.f32.f16.f16.f32 x 64 per warp
     tl::gemm(C_local_mma{}, Copy_Atom<SM75_U32x4_LDSM_N, half_t>{}, Copy_Atom<SM75_U16x8_LDSM_T, half_t>{},
              A_shared(_, _, ko % num_stages), tl::swap_modes(B_shared(_, _, ko % num_stages)), C_local);
   }

@@ -126,6 +126,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     tl::sync_threads();  // all threads' parts of tile k are visible
 
     // attention.py:96  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+    // v_mfma_f32_16x16x16_f16 x 32 per wave
     tl::gemm(Q_shared, tl::transposed(K_shared[k % num_slots]), acc_s, tl::overwrite);
 
     // Masked scores are minus infinity for any finite Q and K: the GEMM adds finite values to them.
@@ -154,6 +155,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     // attention.py:114-117
     tl::copy(acc_s, acc_s_cast);
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
+    // v_mfma_f32_16x16x16_f16 x 32 per wave
     tl::gemm(acc_s_cast, V_shared[k % num_slots], acc_o);
   }
 

@@ -98,6 +98,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     if (ko + 2 < num_iterations) TL_INLINED load(ko + 2);
 
     // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
+    // v_mfma_f32_16x16x16_f16 x 32 per wave
     tl::gemm(A_shared[ko % num_slots], B_shared[ko % num_slots], C_local);
   }
 

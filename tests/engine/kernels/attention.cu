@@ -124,6 +124,7 @@ __global__ void __launch_bounds__(threads)
     tl::cp_async_commit();
 
     // attention.py:96  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+    // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp
     tl::gemm(Q_shared, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
 
     // Masked scores are minus infinity for any finite Q and K: the GEMM adds finite values to them.
@@ -156,6 +157,7 @@ __global__ void __launch_bounds__(threads)
     // attention.py:114-117
     tl::copy(acc_s, acc_s_cast);
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
+    // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp
     tl::gemm(acc_s_cast, V_shared[k % num_stages], acc_o);
   }
 

@@ -82,6 +82,7 @@ __global__ void __launch_bounds__(threads)
     tl::cp_async_commit();
 
     // linear.py:24  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
+    // mma.m16n8k16.f32.f16.f16.f32 x 8 per warp
     tl::gemm(X_shared[ko % num_stages], tl::transposed(W_shared[ko % num_stages]), Y_local);
   }
 

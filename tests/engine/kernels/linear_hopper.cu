@@ -101,6 +101,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   for (int ko = 0; ko < num_iterations; ++ko) {
     pipeline.consumer_wait(ko);
     // linear.py:24  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
+    // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, A and B in shared memory (SS)
     tl::gemm(X_shared[ko % num_stages], tl::transposed(W_shared[ko % num_stages]), Y_local);
     pipeline.consumer_release(ko);
   }

@@ -110,6 +110,7 @@ __global__ void __launch_bounds__(threads)
     // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_threads();
     // linear_int4.py:41  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
+    // mma.m16n8k16.f32.f16.f16.f32 x 16 per warp
     tl::gemm(X_shared[ko % num_stages], tl::transposed(W_shared), Y_local);
   }
 

@@ -48,7 +48,7 @@ def test_every_copy_product_and_loop_is_explained(capsys: pytest.CaptureFixture[
     assert said.startswith("gemm_relu for cuda:sm_90a\n")
     for part in (
         "line 22   T.copy(A[by * block_M, ko * block_K], A_shared)\n     tl::tma_load  [pipeline.loop.tma, line 21]",
-        "instruction: wgmma.m64n128k16.float32.float16  [select.gemm.wgmma]",
+        "instruction: wgmma.m64n128k16.f32.f16.f16  [select.gemm.wgmma]",
         "pipeline: 3 stages of A_shared, B_shared  [pipeline.loop.tma]",
         "producer: yes  [launch.hopper.producer-warp]",
         "not 128-byte swizzle: a row has 64 bytes, no multiple of 128; to have it: make rows of `A_shared` a multiple",

@@ -52,7 +52,7 @@ def test_the_order_of_sums_is_said(tmp_path: Path) -> None:
     """Of each kind of sum that a kernel has; a maximum has no order to speak of."""
     attention = emit(Path(__file__).parents[3] / "examples" / "attention.py")["attention"].files["attention.json"]
     assert json.loads(attention)["numerics"]["order"] == [
-        "MMAs: along k in ascending order, one mma.m16n8k16.float32.float16 after another, "
+        "MMAs: along k in ascending order, one mma.m16n8k16.f32.f16.f16.f32 after another, "
         "the hardware's order within each",
         "reductions: a thread's own elements in ascending order, then lanes pairwise",
     ]

@@ -36,6 +36,66 @@ class MmaInstruction:
         return f"{self.name} through {self.through}" if self.through else self.name
 
 
+Counts = tuple[tuple[MmaInstruction, int], ...]
+
+WARPGROUP_WARPS = 4
+# PTX's names of element types. [PTX ISA, "Fundamental Types", "Alternate Floating-Point Data Formats"]
+_PTX = {
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "float64": "f64",
+    "tfloat32": "tf32",
+    "float8_e4m3fn": "e4m3",
+    "float8_e5m2": "e5m2",
+    "int4": "s4",
+    "uint4": "u4",
+    "int8": "s8",
+    "uint8": "u8",
+    "int32": "s32",
+}
+
+
+def mma_sync(
+    m: int, n: int, k: int, operand: DType, accumulator: DType, through: DType | None = None, sparse: bool = False
+) -> MmaInstruction:
+    """A warp's instruction. [PTX ISA, "mma.sync"]"""
+    d, a = _PTX[accumulator.name], _PTX[operand.name]
+    return MmaInstruction(
+        name=f"mma{'.sp' if sparse else ''}.m{m}n{n}k{k}.{d}.{a}.{a}.{d}",
+        unit=MmaUnit.WARP,
+        m=m,
+        n=n,
+        k=k,
+        operands=(operand, operand),
+        accumulator=accumulator,
+        through=through,
+        sparse=sparse,
+    )
+
+
+def wgmma(n: int, k: int, operand: DType, accumulator: DType) -> MmaInstruction:
+    """A warpgroup's instruction. [PTX ISA, "wgmma.mma_async"]"""
+    d, a = _PTX[accumulator.name], _PTX[operand.name]
+    return MmaInstruction(
+        name=f"wgmma.m64n{n}k{k}.{d}.{a}.{a}",
+        unit=MmaUnit.WARPGROUP,
+        m=64,
+        n=n,
+        k=k,
+        operands=(operand, operand),
+        accumulator=accumulator,
+    )
+
+
 def fma(a: DType, b: DType, accumulator: DType) -> MmaInstruction:
     """Each thread multiplies and adds."""
     return MmaInstruction(name="fma", unit=MmaUnit.FMA, m=1, n=1, k=1, operands=(a, b), accumulator=accumulator)
+
+
+def executed(mma: MmaInstruction, mnk: tuple[int, int, int], along_m: int, along_n: int) -> Counts:
+    """The instructions that each of `along_m` x `along_n` warps, waves or warpgroups executes for a tile M x N x K."""
+    steps = mnk[0] // along_m // mma.m * (mnk[2] // mma.k)
+    whole, rest = divmod(mnk[1] // along_n, mma.n)
+    counts: Counts = ((mma, steps * whole),)
+    return (*counts, (wgmma(rest, mma.k, mma.operands[0], mma.accumulator), steps)) if rest else counts

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tile2cu.core.dtype import DType
+from tile2cu.core.instruction import MmaInstruction
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import Hazard
 
@@ -25,6 +26,14 @@ class Exchanged(Claim):
 @dataclass(frozen=True, kw_only=True)
 class AddedByTma(Claim):
     """TMA adds the staged rows to the tensor while the block continues."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Executes(Claim):
+    """An MMA is `counts` of each of these instructions, of each warp, wave or warpgroup."""
+
+    counts: tuple[tuple[MmaInstruction, int], ...]
+    a_in_registers: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,13 @@ from tile2cu.core.decisions import (
     NOT_IN_FLIGHT,
     RETIRED,
     RETIRED_BEFORE,
+    WARPS,
     WAVE_PRIORITY,
 )
 from tile2cu.core.facts import Facts
-from tile2cu.core.instruction import MmaUnit
-from tile2cu.core.program import Await, Gemm, Region, Stmt
-from tile2cu.plan.claims import AwaitedAtOnce, Claim, NoTensorCore, Prioritised, Widened
+from tile2cu.core.instruction import WARPGROUP_WARPS, MmaUnit, executed
+from tile2cu.core.program import Await, Gemm, Region, Scope, Stmt
+from tile2cu.plan.claims import AwaitedAtOnce, Claim, Executes, NoTensorCore, Prioritised, Widened
 from tile2cu.plan.operands import Tile
 from tile2cu.plan.ops import ClearIf, Mma, MmaWait, WaitPoint
 from tile2cu.plan.settled import Settled
@@ -100,5 +101,9 @@ def _of_instruction(op: Gemm, settled: Settled) -> Iterator[Claim]:
     if unit_of(op, settled.facts) is MmaUnit.FMA:
         yield NoTensorCore(rule=rule, arch=arch, types=types)
         return
+    warps = settled.facts[op, WARPS]
+    along_m = warps.m // WARPGROUP_WARPS if instruction.unit is MmaUnit.WARPGROUP else warps.m
+    counts = executed(instruction, op.mnk, along_m, warps.n)
+    yield Executes(counts=counts, a_in_registers=op.a.buffer.scope is Scope.FRAGMENT)
     if instruction.through is not None:
         yield Widened(rule=rule, arch=arch, types=types, through=str(instruction.through))

@@ -26,7 +26,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.expr import int_const, static_value
 from tile2cu.core.facts import Key, rejected
-from tile2cu.core.instruction import MmaInstruction, MmaUnit
+from tile2cu.core.instruction import wgmma as wgmma_of
 from tile2cu.core.layout import WgmmaAccumulator, widest_swizzle_of
 from tile2cu.core.program import (
     Buffer,
@@ -167,7 +167,7 @@ def share_among_warpgroups(op: Gemm, context: Context) -> Iterator[Decision]:
     reads=(EXPLICIT_WGMMA, WARPS, WARP_SPECIALISED),
     writes=(INSTRUCTION,),
     source="PTX ISA, 'wgmma.mma_async'",
-    examples=_example(7, "instruction", "wgmma.m64n64k16.float32.float16"),
+    examples=_example(7, "instruction", "wgmma.m64n64k16.f32.f16.f16"),
 )
 def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
     """With a producer warp, and in groups by hand, products run on wgmma, which reads shared memory itself.
@@ -179,19 +179,7 @@ def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
         columns = min(op.mnk[1] // context.facts[op, WARPS].n, MOST_COLUMNS)
         row = instruction_of(op, context)
         assert row is not None, "a product that wgmma does not take runs on mma.sync"
-        yield (
-            op,
-            INSTRUCTION,
-            MmaInstruction(
-                name=f"wgmma.m64n{columns}k{row.k}.{row.accumulator}.{row.operand}",
-                unit=MmaUnit.WARPGROUP,
-                m=64,
-                n=columns,
-                k=row.k,
-                operands=(row.operand, row.operand),
-                accumulator=row.accumulator,
-            ),
-        )
+        yield op, INSTRUCTION, wgmma_of(columns, row.k, row.operand, row.accumulator)
 
 
 @rule(

@@ -185,6 +185,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // attention.py:76  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
     auto start_acc_s = [&](int k) {
       // attention.py:96  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+      // wgmma.m64n128k16.f32.f16.f16 x 8 per warpgroup, A in registers (RS)
       K_shared_pipeline.consumer_wait(k_base + k);
       tl::gemm_start(Q_local, tl::transposed(K_shared[(k_base + k) % num_stages]), acc_s, tl::overwrite);
     };
@@ -236,6 +237,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     };
     auto start_acc_o = [&](int k) {
       // attention.py:117  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
+      // wgmma.m64n128k16.f32.f16.f16 x 8 per warpgroup, A in registers (RS)
       V_shared_pipeline.consumer_wait(k_base + k);
       tl::gemm_start(acc_s_cast, V_shared[(k_base + k) % num_stages], acc_o);
     };

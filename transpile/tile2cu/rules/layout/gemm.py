@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from tile2cu.core.decisions import EXPLICIT_WGMMA, INSTRUCTION, LAYOUT, NO_TENSOR_CORES, WARP_SPECIALISED, WARPS
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.facts import rejected
-from tile2cu.core.instruction import MmaInstruction, MmaUnit
+from tile2cu.core.instruction import MmaInstruction
 from tile2cu.core.instruction import fma as fma_of
+from tile2cu.core.instruction import mma_sync as mma_sync_of
 from tile2cu.core.layout import MmaAccumulator, MmaOperandB, mma_operand_a
 from tile2cu.core.program import Gemm, Scope
 from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, rule
@@ -29,7 +30,7 @@ T.gemm(A_shared, B_shared, C_local)
     absent=(INSTRUCTION,),
     writes=(INSTRUCTION,),
     source="PTX ISA, 'Warp Level Matrix Shape', mma.sync",
-    examples=(Example(_GEMM, 4, "instruction", "mma.m16n8k16.float32.float16"),),
+    examples=(Example(_GEMM, 4, "instruction", "mma.m16n8k16.f32.f16.f16.f32"),),
 )
 def mma_sync(op: Gemm, context: Context) -> Iterator[Decision]:
     """A product runs on mma.sync when the target's table has a row for its element types.
@@ -218,15 +219,4 @@ def _no_instruction(op: Gemm, context: Context, in_registers: str) -> Tile2CuErr
 
 
 def _instruction(row: Mma) -> MmaInstruction:
-    sparse = ".sp" if row.sparse else ""
-    return MmaInstruction(
-        name=f"mma{sparse}.m{row.m}n{row.n}k{row.k}.{row.accumulator}.{row.operand}",
-        unit=MmaUnit.WARP,
-        m=row.m,
-        n=row.n,
-        k=row.k,
-        operands=(row.operand, row.operand),
-        accumulator=row.accumulator,
-        through=row.through,
-        sparse=row.sparse,
-    )
+    return mma_sync_of(row.m, row.n, row.k, row.operand, row.accumulator, row.through, row.sparse)

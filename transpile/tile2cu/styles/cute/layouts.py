@@ -9,8 +9,8 @@ _CHUNK = 16  # bytes: what a swizzle permutes
 _ATOM_ROWS = 8
 # MMA_Atom by the name of the instruction.
 ATOMS = {
-    "mma.m16n8k16.float32.float16": "SM80_16x8x16_F32F16F16F32_TN",
-    "mma.m16n8k16.float32.bfloat16": "SM80_16x8x16_F32BF16BF16F32_TN",
+    "mma.m16n8k16.f32.f16.f16.f32": "SM80_16x8x16_F32F16F16F32_TN",
+    "mma.m16n8k16.f32.bf16.bf16.f32": "SM80_16x8x16_F32BF16BF16F32_TN",
 }
 
 

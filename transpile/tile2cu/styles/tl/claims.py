@@ -1,5 +1,6 @@
 """Claims as the comments that stand at an operation."""
 
+from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.schedule import Hazard
 from tile2cu.plan.claims import (
     AddedByTma,
@@ -12,6 +13,7 @@ from tile2cu.plan.claims import (
     Ends,
     Evicts,
     Exchanged,
+    Executes,
     HalfBytes,
     IdleLanesCompute,
     LeftOut,
@@ -124,6 +126,8 @@ def _of_copy(claim: Claim) -> str:
 
 def _of_mma(claim: Claim) -> str:
     match claim:
+        case Executes():
+            return _executed(claim)
         case Prioritised():
             return "s_setprio: waves at this MMA have priority on their SIMD, as requested"
         case AwaitedAtOnce():
@@ -137,6 +141,15 @@ def _of_mma(claim: Claim) -> str:
             return f"{claim.arch} multiplies {operands} as {claim.through}, which holds its values exactly"
         case _:
             raise TypeError(f"no sentence for {type(claim).__name__}")
+
+
+def _executed(claim: Executes) -> str:
+    parts = listed([f"{each.name} x {count}" for each, count in claim.counts])
+    (first, _), *_ = claim.counts
+    if first.unit is MmaUnit.WARPGROUP:
+        where = "A in registers (RS)" if claim.a_in_registers else "A and B in shared memory (SS)"
+        return f"{parts} per warpgroup, {where}"
+    return f"{parts} per {'wave' if first.name.startswith('v_') else 'warp'}"
 
 
 def _ended(hazards: tuple[Hazard, ...], names: Names) -> str:
