@@ -180,6 +180,58 @@ def arguments_of(function: str, path: Path) -> set[str]:
     }
 
 
+BUDGET = re.compile(r"---- shared memory: ([\d,]+) of [\d,]+ bytes per block(?: \(([\d,]+) (?:are|is) padding\))?")
+TILE = re.compile(r"// ([^\n]*(?:\n *//[^\n]*)*)\n *tl::SharedTile(?:1D)?<([\w:]+), ([^>]+)> \w+(?:\[(\w+)\])?;")
+
+
+@pytest.mark.parametrize("path", TL, ids=str)
+def test_shared_memory_is_what_the_budget_states(path: Path) -> None:
+    for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
+        found = BUDGET.search(kernel.head)
+        if found is None:
+            assert "struct Shared" not in kernel.head
+            continue
+        struct, _, rest = kernel.head.partition("struct Shared {")[2].partition("static_assert(sizeof(Shared) == ")
+        members = [number(each) for each in re.findall(r"// ([\d,]+) bytes", struct)]
+        assert number(found[1]) == sum(members) + number(found[2] or "0") == int(rest[: rest.index(",")])
+        for about, element, extents, stages in TILE.findall(struct):
+            assert list(tile_faults(" ".join(about.split()), element, extents, stages or "1", kernel)) == []
+
+
+def tile_faults(about: str, element: str, extents: str, stages: str, kernel: KernelText) -> Iterator[str]:
+    """What is said of a shared tile and is not so: its bytes, stages, rows, slabs of columns and swizzle."""
+    values = Values(kernel.constants, {}, Random(0))
+    swizzle = re.search(r"tl::Swizzle(\d+)B", extents)
+    shape = [value(size, values) for size in extents.split(", ") if not size.startswith("tl::")]
+    row, count = shape[-1] * SIZES[element.removeprefix("tl::")], value(stages, values)
+    slabs = re.search(r"(\d+) slabs of (\d+) columns", about)
+    claims = {
+        r"^([\d,]+) bytes": prod(shape[:-1]) * row * count,
+        r"in (\d+) stages": count,
+        r"; rows of ([\d,]+) bytes": row,
+        r"(\d+)-byte swizzle": int(swizzle[1]) if swizzle else 0,
+        r"(\d+) slabs": shape[-1] // int(slabs[2]) if slabs else 0,
+    }
+    for pattern, actual in claims.items():
+        stated = re.search(pattern, about)
+        if stated and number(stated[1]) != actual:
+            yield f"{about}: {actual}"
+
+
+def number(text: str) -> int:
+    """A number with commas between thousands."""
+    return int(text.replace(",", ""))
+
+
+@pytest.mark.parametrize("path", TL, ids=str)
+def test_the_warps_of_an_mma_are_those_of_the_block(path: Path) -> None:
+    lanes = 64 if path.suffix == ".hip" else 32
+    for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
+        for each in re.findall(r"(\d+) warps: (\d+) along M by (\d+) along N", kernel.head):
+            count, along_m, along_n = map(int, each)
+            assert count == along_m * along_n and count * lanes == kernel.constants["threads"]
+
+
 def fragment_bytes(kernel: KernelText) -> int:
     """The bytes of a thread in the fragments that a kernel declares: the values of their layouts, times their type."""
     values: dict[str, int] = {}
