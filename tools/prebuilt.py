@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -128,12 +129,21 @@ def build(text: Text, *, arch: str, out: Path, nvcc: str = "nvcc") -> Prebuilt:
     out.mkdir(parents=True, exist_ok=True)
     flags = ["-std=c++17", "-O3", "-shared", "-Xcompiler=-fPIC", f"-gencode=arch=compute_{arch},code=sm_{arch}"]
     source = text.path.with_suffix(".cu")
-    command = [nvcc, *flags, f"-I{HEADERS}", str(source), "-o", str(library)]
+    command = [nvcc, *flags, *_flags_of_needs(text), f"-I{HEADERS}", str(source), "-o", str(library)]
     subprocess.run(command, check=True, capture_output=True, text=True)
     loaded = ctypes.CDLL(str(library))
     entry, workspace_size = (getattr(loaded, text.manifest["entry"] + end) for end in ("", "_workspace_size"))
     entry.restype, workspace_size.restype = ctypes.c_int, ctypes.c_size_t
     return Prebuilt(path=text.path, manifest=text.manifest, entry=entry, workspace_size=workspace_size)
+
+
+def _flags_of_needs(text: Text) -> list[str]:
+    """What a source needs besides headers/: for the style cute CUTLASS, by $TILE2CU_CUTLASS or $CUTLASS_PATH."""
+    if "cutlass" not in text.manifest.get("needs", ()):
+        return []
+    roots = [Path(root) for name in ("TILE2CU_CUTLASS", "CUTLASS_PATH") if (root := os.environ.get(name))]
+    found = [each for root in roots for each in (root / "include", root) if (each / "cute").is_dir()]
+    return ["--expt-relaxed-constexpr", *(f"-I{each}" for each in found[:1])]
 
 
 def device_arch() -> str:
