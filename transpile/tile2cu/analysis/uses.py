@@ -1,8 +1,51 @@
-"""Where statements use names: what a pass asks before it gives one, or takes one away."""
+"""Where statements are that several passes ask for, and what they declare and use."""
 
-from tile2cu.analysis.accesses import buffers_used, expressions, variables
+from collections.abc import Iterable
+
+from tile2cu.analysis.accesses import buffers_used, buffers_written, expressions, variables
 from tile2cu.core.expr import Var
-from tile2cu.core.program import Launch, Stmt, walk_stmts
+from tile2cu.core.program import (
+    Assign,
+    Atomic,
+    Buffer,
+    Declare,
+    Gemm,
+    Launch,
+    Let,
+    Loop,
+    LoopKind,
+    Stmt,
+    steps,
+    walk_stmts,
+)
+
+
+def pipelined_loops(launch: Launch) -> list[Loop]:
+    """The T.Pipelined loops of a launch, in order, outermost first."""
+    return [stmt for stmt in steps(launch.body) if isinstance(stmt, Loop) and stmt.kind is LoopKind.PIPELINED]
+
+
+def has_mma(launch: Launch) -> bool:
+    """Whether a launch multiplies matrices."""
+    return any(isinstance(stmt, Gemm) for stmt in steps(launch.body))
+
+
+def outside_of(parts: Iterable[Stmt], body: tuple[Stmt, ...]) -> list[Stmt]:
+    """The statements of a body, loops and branches and what is in them, that are none of the parts nor below one."""
+    inside = {id(stmt) for stmt in walk_stmts(tuple(parts))}
+    return [stmt for stmt in steps(body) if id(stmt) not in inside]
+
+
+def roots_written(body: Iterable[Stmt]) -> set[Buffer]:
+    """The storage that statements write, by whichever name."""
+    return {buffer.memory for stmt in body for buffer in buffers_written(stmt)}
+
+
+def declared_in(body: tuple[Stmt, ...]) -> set[Var]:
+    """The variables that statements give values, those of serial loops among them: others may have them again."""
+    previous = (stmt.previous for stmt in walk_stmts(body) if isinstance(stmt, Atomic))
+    named = (stmt.var for stmt in walk_stmts(body) if isinstance(stmt, Let | Declare | Assign | Loop))
+    return {*named, *(var for var in previous if var is not None)}
 
 
 def names_used(body: tuple[Stmt, ...]) -> set[str]:

@@ -326,7 +326,7 @@ def negated(condition: Expr) -> Expr:
         case Binary(op="and" | "or"):
             other = "or" if condition.op == "and" else "and"
             return binary(other, negated(condition.lhs), negated(condition.rhs))
-        case Binary() if condition.op in _NEGATED and not condition.lhs.dtype.is_float:
+        case Binary(lhs=lhs, rhs=rhs) if condition.op in _NEGATED and not (lhs.dtype.is_float or rhs.dtype.is_float):
             return binary(_NEGATED[condition.op], condition.lhs, condition.rhs)
         case Unary(op="not"):
             return condition.operand

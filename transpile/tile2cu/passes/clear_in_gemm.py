@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tile2cu.analysis.accesses import buffers_used, used_by_itself, viewed
+from tile2cu.analysis.uses import outside_of
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import (
     Buffer,
@@ -13,7 +14,6 @@ from tile2cu.core.program import (
     Loop,
     Scope,
     Stmt,
-    steps,
     walk_stmts,
 )
 from tile2cu.passes.rebuild import Body, in_body
@@ -53,8 +53,7 @@ def _cleared(product: Gemm, loop: Loop, launch: Launch) -> Body | None:
         return None
     if viewed(launch, tile) or any(isinstance(op, Continue) for op in walk_stmts(loop.body)):
         return None  # another tile shows it; or a turn may be left before the tile is cleared
-    inside = {id(op) for op in walk_stmts((loop,))}
-    outside = [op for op in steps(launch.body) if id(op) not in inside and tile in used_by_itself(op)]
+    outside = [op for op in outside_of((loop,), launch.body) if tile in used_by_itself(op)]
     first, *others = [op for op in loop.body if tile in buffers_used(op)]
     if first is not product or not others or len(outside) != 1:
         return None

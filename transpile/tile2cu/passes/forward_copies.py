@@ -5,25 +5,23 @@ from math import prod
 
 from tile2cu.analysis.accesses import (
     buffers_read,
+    buffers_used,
     element_accesses,
     used_by_itself,
     viewed,
 )
 from tile2cu.analysis.dependence import keeps
 from tile2cu.analysis.effects import effects
+from tile2cu.analysis.uses import has_mma, outside_of, pipelined_loops
 from tile2cu.core.expr import Expr, Load, binary, static_value
 from tile2cu.core.program import (
     Buffer,
     Copy,
-    Gemm,
     Launch,
-    Loop,
     Parallel,
     Scope,
     Stmt,
     operations,
-    steps,
-    walk_stmts,
 )
 from tile2cu.passes.rebuild import Body, in_body, with_expressions
 
@@ -45,7 +43,7 @@ def with_straight_copies(launch: Launch) -> Launch:
     them, so launches with products are left alone. Of more than 128 bytes a thread that are read twice, loads wait for
     registers: they stay (on an H200 log(sum(exp(x))) of 4096 halves in 32 threads has 0.87 of the speed without).
     """
-    if launch.groups > 1 or any(isinstance(op, Gemm) for op in walk_stmts(launch.body)):
+    if launch.groups > 1 or has_mma(launch):
         return launch
     for tile in launch.tiles:
         if tile.scope is Scope.SHARED and tile.of is None and not viewed(launch, tile):
@@ -69,11 +67,9 @@ def _without(tile: Buffer, launch: Launch) -> Launch | None:
         return instead.get(id(body[place]))
 
     body = in_body(launch.body, change)
-    ahead = [op for op in walk_stmts(launch.body) if isinstance(op, Loop) and op.num_stages > 0]
-    others = {id(op) for loop in ahead for op in walk_stmts(loop.body)}
-    others |= {id(op) for op in walk_stmts(launch.body)} - {id(op) for op in walk_stmts(tuple(joined))}
-    uses = (op for op in steps(launch.body) if tile in used_by_itself(op))
-    if not joined or any(id(op) in others for op in uses):
+    in_loops = any(tile in buffers_used(loop) for loop in pipelined_loops(launch) if loop.num_stages > 0)
+    others = any(tile in used_by_itself(op) for op in outside_of(joined, launch.body))
+    if not joined or in_loops or others:
         return None
     tiles = launch.tiles if staged else tuple(each for each in launch.tiles if each is not tile)
     return replace(launch, body=body, tiles=tiles)

@@ -4,20 +4,18 @@ from dataclasses import replace
 
 from tile2cu.analysis.accesses import with_values
 from tile2cu.analysis.prefetch import stays
+from tile2cu.analysis.uses import pipelined_loops
 from tile2cu.core.expr import Address, Call, Expr, Load, Var, int_const, joined, static_value, walk
 from tile2cu.core.program import (
     Buffer,
     Copy,
     Launch,
     Let,
-    Loop,
-    LoopKind,
     Parallel,
     Range,
     Region,
     Scope,
     Store,
-    walk_stmts,
 )
 from tile2cu.passes.loop_to_copy import chosen
 from tile2cu.passes.rebuild import in_body
@@ -40,8 +38,8 @@ def loops_that_gather(launch: Launch) -> Launch:
     """
     if launch.groups > 1:
         return launch
-    turns = [op for op in walk_stmts(launch.body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
-    for op in [op for loop in turns if loop.num_stages > 1 for op in loop.body if isinstance(op, Parallel)]:
+    loops = pipelined_loops(launch)
+    for op in [op for loop in loops if loop.num_stages > 1 for op in loop.body if isinstance(op, Parallel)]:
         copy = _copy(op)
         if copy is not None:
             launch = _if_ahead(op, copy, launch)
@@ -51,8 +49,7 @@ def loops_that_gather(launch: Launch) -> Launch:
 def _if_ahead(op: Parallel, copy: Copy, launch: Launch) -> Launch:
     """The launch with the copy instead of the loop, if it can run ahead there."""
     changed = replace(launch, body=in_body(launch.body, lambda body, at: (copy,) if body[at] is op else None))
-    loops = (loop for loop in walk_stmts(changed.body) if isinstance(loop, Loop))
-    loop = next(loop for loop in loops if any(stmt is copy for stmt in loop.body))
+    loop = next(loop for loop in pipelined_loops(changed) if any(stmt is copy for stmt in loop.body))
     because, _ = stays(copy, loop, changed)
     return launch if because else changed
 

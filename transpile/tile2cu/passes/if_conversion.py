@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.analysis.uses import pipelined_loops
 from tile2cu.core.expr import Call, Expr
-from tile2cu.core.program import Copy, If, Launch, Loop, LoopKind, Region, Scope, walk_stmts
+from tile2cu.core.program import Copy, If, Launch, Region, Scope
 from tile2cu.passes.rebuild import Body, in_body
 
 CHOSEN = "rewrite.copy.if-conversion"
@@ -19,8 +20,12 @@ def with_chosen_places(launch: Launch) -> Launch | None:
         T.copy(X[b, 0], tile)
     """
     uniformity = Uniformity(launch)
-    loops = [op for op in walk_stmts(launch.body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
-    branches = [op for loop in loops for op in loop.body if isinstance(op, If) and uniformity.holds(op.condition)]
+    branches = [
+        op
+        for loop in pipelined_loops(launch)
+        for op in loop.body
+        if isinstance(op, If) and uniformity.holds(op.condition)
+    ]
     chosen = {id(op): _chosen(op) for op in branches if _copies_alike(op)}
     if not chosen:
         return None

@@ -4,19 +4,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.uses import pipelined_loops
 from tile2cu.core.expr import Binary, Call, Expr, Load, Var, binary, int_const, static_value, walk
 from tile2cu.core.program import (
     Buffer,
     Copy,
     Launch,
-    Loop,
-    LoopKind,
     Parallel,
     Range,
     Region,
     Scope,
     Store,
-    walk_stmts,
 )
 from tile2cu.passes.mask_after_gemm import conjuncts
 from tile2cu.passes.rebuild import in_body
@@ -37,8 +35,7 @@ def loops_that_copy(launch: Launch) -> Launch:
 
     Copies run ahead of the turns. What the condition leaves out reads zero, like what lies outside of the tensor.
     """
-    turns = [op for op in walk_stmts(launch.body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
-    loops = [op for loop in turns if loop.num_stages for op in loop.body if isinstance(op, Parallel)]
+    loops = [op for loop in pipelined_loops(launch) if loop.num_stages for op in loop.body if isinstance(op, Parallel)]
     bounds = Bounds(launch)
     copies = {id(op): (copy,) for op in loops if (copy := _copy(op, bounds)) is not None}
     if not copies:

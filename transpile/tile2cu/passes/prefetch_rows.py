@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, covers
+from tile2cu.analysis.uses import pipelined_loops, roots_written
 from tile2cu.core.expr import Binary, Expr, Load, Role, Var, binary, static_value, substitute, walk
 from tile2cu.core.program import (
     Assign,
@@ -14,11 +15,9 @@ from tile2cu.core.program import (
     Launch,
     Let,
     Loop,
-    LoopKind,
     Parallel,
     Scope,
     Store,
-    operations,
     walk_stmts,
 )
 from tile2cu.passes.dead_code import without_unused
@@ -125,8 +124,8 @@ class _Ahead:
 
 def _found(launch: Launch) -> Iterator[tuple[Loop, Parallel]]:
     """Loops whose turns compute values of a product's rows from tensors that stay as they are."""
-    changed = {buffer.memory for op in operations(launch.body) for buffer in buffers_written(op)}
-    for loop in (op for op in walk_stmts(launch.body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED):
+    changed = roots_written(launch.body)
+    for loop in pipelined_loops(launch):
         if any(isinstance(op, Continue) for op in walk_stmts(loop.body)):
             continue  # a turn that is left before it has loaded
         for place, rows in enumerate(loop.body):

@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
+from tile2cu.analysis.uses import declared_in
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, int_const, walk
 from tile2cu.core.program import (
     Atomic,
     Buffer,
     Copy,
-    Declare,
-    Let,
     Parallel,
     Reduce,
     Reduction,
@@ -104,7 +103,7 @@ def _reductions(
 
 def _is_computed(op: Parallel, indices: tuple[Expr, ...]) -> bool:
     """Whether an index is no variable of the loop, and yet differs from turn to turn."""
-    own = {stmt.var for stmt in walk_stmts(op.body) if isinstance(stmt, Let | Declare)} | set(op.vars)
+    own = declared_in(op.body) | set(op.vars)
     return any(index not in op.vars and own.intersection(walk(index)) for index in indices)
 
 

@@ -3,9 +3,10 @@
 from dataclasses import replace
 from math import frexp
 
+from tile2cu.analysis.uses import declared_in
 from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import Binary, Call, Expr, Load, static_value, walk
-from tile2cu.core.program import Declare, Launch, Let, Parallel, Stmt, Store, walk_stmts
+from tile2cu.core.program import Launch, Parallel, Stmt, Store
 from tile2cu.passes.rebuild import Body, in_body, with_expressions
 
 
@@ -26,7 +27,7 @@ def divisions_by_shared_numbers(launch: Launch) -> Launch:
 
 
 def _divided(loop: Parallel) -> Stmt:
-    own = {loop.vars[-1], *(op.var for op in walk_stmts(loop.body) if isinstance(op, Let | Declare))}
+    own = {loop.vars[-1], *declared_in(loop.body)}
 
     def is_shared(divisor: Expr) -> bool:
         """Whether it is the same for neighbours in a row; a power of two is none, by which compilers multiply."""

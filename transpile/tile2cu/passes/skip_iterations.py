@@ -6,9 +6,10 @@ from tile2cu.analysis.accesses import buffers_read
 from tile2cu.analysis.dependence import keeps
 from tile2cu.analysis.effects import effects
 from tile2cu.analysis.prelude import before, outermost
+from tile2cu.analysis.uses import pipelined_loops
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Expr, Load, Role, Var, binary, int_const
-from tile2cu.core.program import Buffer, Copy, If, Launch, Let, Loop, LoopKind, Scope, operations, walk_stmts
+from tile2cu.core.program import Buffer, Copy, If, Launch, Let, LoopKind, Scope, operations
 from tile2cu.passes.rebuild import Body, in_body, with_expressions
 
 SKIPPED = "rewrite.iterations.skipped"
@@ -25,7 +26,7 @@ def with_skipped_turns(launch: Launch) -> Launch | None:
     A ring of slots goes on from turn to turn. What decides about them is read where a producer can read it, too: of a
     fragment that was copied from a tensor before the loop, from the tensor.
     """
-    loops = [op for op in walk_stmts(launch.body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
+    loops = pipelined_loops(launch)
     if len(loops) != 1 or not (loops[0].num_stages and _is_one_branch(loops[0].body)):
         return None
     (loop,) = loops
@@ -98,7 +99,7 @@ def _in_tensor(element: Load, copy: Copy) -> Load:
 
 def _without_unread(launch: Launch, copies: dict[str, Copy]) -> Launch:
     """The launch without those copies whose fragments nothing reads any more."""
-    read = {buffer.name for stmt in walk_stmts(launch.body) for buffer in buffers_read(stmt)}
+    read = {buffer.name for stmt in launch.body for buffer in buffers_read(stmt)}
     unread = [copy for name, copy in copies.items() if name not in read]
     kept = tuple(tile for tile in launch.tiles if all(copy.dst.buffer is not tile for copy in unread))
     body = in_body(launch.body, lambda body, place: () if any(body[place] is copy for copy in unread) else None)

@@ -4,12 +4,12 @@ from dataclasses import replace
 from math import prod
 
 from tile2cu.analysis.accesses import used_by_itself, viewed
+from tile2cu.analysis.uses import declared_in, has_mma
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Const, Load, Role, Var, static_value
 from tile2cu.core.program import (
     Buffer,
     Fill,
-    Gemm,
     Launch,
     Loop,
     Parallel,
@@ -19,7 +19,6 @@ from tile2cu.core.program import (
     Stmt,
     Store,
     steps,
-    walk_stmts,
 )
 from tile2cu.passes.rebuild import Body, in_body
 from tile2cu.passes.tiles import fresh, whole
@@ -41,7 +40,7 @@ def with_sums_after_loops(launch: Launch) -> Launch:
     A turn then has no shuffles for them, and no barriers where several warps share a sum. That takes registers: of more
     than 32 elements a thread it is not done, nor beside products.
     """
-    if launch.groups > 1 or any(isinstance(op, Gemm) for op in walk_stmts(launch.body)):
+    if launch.groups > 1 or has_mma(launch):
         return launch
     parts: list[Buffer] = []
 
@@ -93,16 +92,10 @@ def _adds(op: Reduce, launch: Launch) -> bool:
 
 def _added(op: Reduce, tile: Buffer, launch: Launch) -> Parallel:
     """The loop that adds what was to be reduced to the thread's own sums."""
-    taken = {name for stmt in walk_stmts(launch.body) for name in _declared(stmt)} | {b.name for b in launch.blocks}
+    taken = {var.name for var in (*declared_in(launch.body), *launch.blocks)}  # other loops' indices end with them
     names = [name for name in ("i", "j", "k", "m", "n", "p", "q", "r", "s") if name not in taken]
     names += [f"{tile.name}_{dim}" for dim in range(tile.rank)]
     vars_ = tuple(Var(INT32, name, Role.PARALLEL) for name in names[: tile.rank])
     value = Load(op.src.dtype, op.src, vars_)
     store = Store(buffer=tile, indices=vars_, value=value, op="+", span=op.span)
     return Parallel(vars=vars_, extents=tile.shape, body=(store,), span=op.span, comments=op.comments)
-
-
-def _declared(stmt: Stmt) -> tuple[str, ...]:
-    """The names that a statement declares, but for indices of elements, whose loops end with them."""
-    var = getattr(stmt, "var", None)
-    return (var.name,) if isinstance(var, Var) else ()

@@ -11,17 +11,15 @@ from tile2cu.analysis.accesses import (
     used_by_itself,
     viewed,
 )
+from tile2cu.analysis.uses import outside_of, pipelined_loops, roots_written
 from tile2cu.core.program import (
     Buffer,
     Gemm,
     Launch,
     Loop,
-    LoopKind,
     Parallel,
     Scope,
     Stmt,
-    steps,
-    walk_stmts,
 )
 from tile2cu.passes.rebuild import in_body, with_buffer
 from tile2cu.passes.tiles import fresh
@@ -43,7 +41,7 @@ def with_own_rows(launch: Launch) -> Launch:
     """
     if launch.groups > 1:
         return launch
-    for loop in (op for op in walk_stmts(launch.body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED):
+    for loop in pipelined_loops(launch):
         for writer in loop.body:
             line = _line(writer, loop, launch)
             if line is not None:
@@ -70,9 +68,7 @@ def _line(writer: Stmt, loop: Loop, launch: Launch) -> Buffer | None:
     (line,) = buffers_written(writer)
     if line.scope is not Scope.SHARED or line.rank != 1 or line.of is not None or viewed(launch, line):
         return None
-    inside = {id(op) for op in walk_stmts(loop.body)}
-    others = [op for op in steps(launch.body) if id(op) not in inside]
-    changed = {buffer.memory for op in launch.body for buffer in buffers_written(op)}
+    others, changed = outside_of(loop.body, launch.body), roots_written(launch.body)
     if not covers(writer, line):
         return None
     if any(read.scope is not Scope.GLOBAL or read.memory in changed for read in buffers_read(writer)):
