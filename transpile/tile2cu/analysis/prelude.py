@@ -59,9 +59,9 @@ def around(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
     return ()
 
 
-def outermost(body: tuple[Stmt, ...], loop: Loop) -> Stmt:
-    """The statement of a body that the loop stands in: itself, where it is at the top."""
-    return (*around(body, loop), loop)[0]
+def outermost(body: tuple[Stmt, ...], stmt: Stmt) -> Stmt:
+    """The statement of a body that another one is in: itself, where it is at the top."""
+    return (*around(body, stmt), stmt)[0]
 
 
 def before(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:

@@ -98,7 +98,15 @@ class _Writer:
                 stmt.span,
                 help="let one `with T.ws(...):` do it, or give both groups as many threads",
             )
-        memory = any(tile.scope in (Scope.SHARED, Scope.GLOBAL) for tile in buffers_written(stmt))
+        written = {tile.scope for tile in buffers_written(stmt)}
+        memory = bool(written & {Scope.SHARED, Scope.GLOBAL})
+        if memory and Scope.FRAGMENT in written and len(groups) > 1:
+            raise Tile2CuError(
+                "T2C-P004",
+                "groups of different sizes each need the fragments that this writes, and one of them may write memory",
+                stmt.span,
+                help="write the fragments in one loop and the memory in another",
+            )
         return tuple(
             If(condition=in_group(group), then=(self.of_group(replace(stmt), group),), once=True, span=stmt.span)
             for group in sorted(groups)[: 1 if memory else None]

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from tile2cu.analysis.accesses import buffers_written
-from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, Scope, walk_stmts
+from tile2cu.analysis.prelude import before, outermost
+from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Scope
 from tile2cu.passes.rebuild import in_body
 from tile2cu.passes.tiles import fresh, whole
 
@@ -18,9 +19,8 @@ def in_registers(launch: Launch, product: Gemm, tile: Buffer) -> Launch:
     about = f"Every iteration's MMA reads the same {tile.name}: read once, and kept in registers  [{HELD}]"
     copied = Copy(src=whole(tile, load), dst=whole(held, load), span=load.span, comments=(about,))
     multiplied = replace(product, a=replace(product.a, buffer=held))
-    loop = next(stmt for stmt in launch.body if isinstance(stmt, Loop) and product in walk_stmts((stmt,)))
+    at = len(before(launch.body, outermost(launch.body, product)))
     body = in_body(launch.body, lambda body, place: (multiplied,) if body[place] is product else None)
-    at = launch.body.index(loop)
     return replace(launch, body=(*body[:at], copied, *body[at:]), tiles=(*launch.tiles, held))
 
 
