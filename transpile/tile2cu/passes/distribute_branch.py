@@ -7,18 +7,14 @@ from dataclasses import replace
 from functools import partial
 
 from tile2cu.analysis.accesses import expressions, variables
-from tile2cu.analysis.effects import effects
-from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.analysis.effects import REGISTERS, Order, effects
+from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.core.expr import Call, Expr, Load, Var, is_of_thread, walk
 from tile2cu.core.program import (
     Assign,
     AtomicTile,
-    Await,
-    Break,
-    Continue,
     Copy,
     Declare,
-    Effect,
     Fill,
     Gemm,
     If,
@@ -29,16 +25,11 @@ from tile2cu.core.program import (
     Reduce,
     Scan,
     Scope,
-    SetRegisters,
     Stmt,
-    Sync,
     asked_warpgroups,
     walk_stmts,
 )
 from tile2cu.passes.rebuild import Body, with_expressions
-
-# Calls that say what comes before what.
-_ORDERS = ("mbarrier", "barrier", "cp_async", "fence", "sync", "block_tma_store")
 
 
 def is_tile_work(stmt: Stmt) -> bool:
@@ -178,13 +169,16 @@ def _made(stmts: Iterator[Stmt]) -> Iterator[Var]:
 
 
 def _orders_nothing(stmt: Stmt) -> bool:
-    """Whether statements of single threads only compute, read and write."""
-    return not any(
-        isinstance(part, Sync | Await | SetRegisters | Break | Continue)
-        or asked_warpgroups(part) is not None
-        or (isinstance(part, Effect) and part.call.function.startswith(_ORDERS))
-        for part in walk_stmts((stmt,))
-    )
+    """Whether statements of single threads only compute, read and write: no other thread waits for them.
+
+    A loop on what memory holds waits for other threads.
+    """
+    found = effects(stmt)
+    polls = found.may_not_terminate and any(access.root.scope in MEMORY for access in found.reads)
+    ordered = found.orders - {Order.WARP, Order.GROUP} or found.starts or found.awaits
+    if polls or ordered or found.may_leave or REGISTERS in found.scalars_written:
+        return False
+    return all(asked_warpgroups(part) is None for part in walk_stmts((stmt,)))
 
 
 def _hidden(body: list[Stmt]) -> bool:
