@@ -113,16 +113,16 @@ def gemm_streamk(
             B_shared = T.alloc_shared((block_K, block_N), dtype)
             C_local = T.alloc_fragment((block_M, block_N), accum_dtype)
 
-            # Iterations are numbered over all tiles, one tile after another. This block's are `turn` to `last`.
+            # Iterations are numbered over all tiles, one tile after another. This block's are `k_iter` to `last`.
             per_tile = T.ceildiv(K, block_K)
             total = T.ceildiv(M, block_M) * T.ceildiv(N, block_N) * per_tile
             last = (block + 1) * (total // programs) + T.min(block + 1, total % programs)
-            turn = T.alloc_var("int32", init=block * (total // programs) + T.min(block, total % programs))
+            k_iter = T.alloc_var("int32", init=block * (total // programs) + T.min(block, total % programs))
 
-            while turn < last:
-                tile = turn // per_tile
-                start = turn % per_tile
-                count = T.min(per_tile - start, last - turn)
+            while k_iter < last:
+                tile = k_iter // per_tile
+                start = k_iter % per_tile
+                count = T.min(per_tile - start, last - k_iter)
                 m = tile // T.ceildiv(N, block_N) * block_M
                 n = tile % T.ceildiv(N, block_N) * block_N
                 T.clear(C_local)
@@ -131,6 +131,6 @@ def gemm_streamk(
                     T.copy(B[(start + ko) * block_K, n], B_shared)
                     T.gemm(A_shared, B_shared, C_local)
                 T.atomic_add(C[m, n], C_local)
-                turn += count
+                k_iter += count
 
     return gemm_streamk_kernel

@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(threads) kernel(const int8_t* __restrict__ X_d
     // w2a8.py:33  Weights past the end are -1, and are multiplied by zeros of X.
     // 16 elements at a time  [vector.loop.vectors]
     // tl::floordiv<n>(j): j / n for each element of a vector that starts at j
-    // parallel_into: W_shared is stored when all packets are computed, so that no load waits for a store
+    // parallel_into: W_shared is stored when all vectors are computed, so that no load waits for a store
     // [vector.loop.store-last]
     tl::parallel_into<16>(ij_layout{}, W_shared, [&](auto i, auto j) {
       return tl::cast<int8_t>(((tl::cast<int>(packed[ko % num_stages](i, tl::floordiv<4>(j))) >> 2 * (j % 4)) & 3) - 1);

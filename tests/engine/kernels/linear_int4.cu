@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(threads)
     // tl::floordiv<n>(j): j / n for each element of a vector that starts at j
     // tl::unpack_uint4(bytes): the 4 bits of each byte that belong to each element of the vector
     // tl::cast_exact: integers from -512 to 511, exact, without the conversion unit
-    // parallel_into: W_shared is stored when all packets are computed, so that no load waits for a store
+    // parallel_into: W_shared is stored when all vectors are computed, so that no load waits for a store
     // [vector.loop.store-last]
     tl::parallel_into<8>(ij_layout{}, W_shared, [&](auto i, auto j) {
       const auto nibble = tl::cast<uint8_t>(tl::unpack_uint4(packed[ko % num_stages](i, tl::floordiv<2>(j))));

@@ -84,7 +84,7 @@ def _of_elementwise(claim: Claim, names: Names) -> str:
             return "two threads may write halves of one byte, so each write is atomic"
         case StoredLast():
             return (
-                f"parallel_into: {names(claim.tile.name)} is stored when all packets are computed, so that no load "
+                f"parallel_into: {names(claim.tile.name)} is stored when all vectors are computed, so that no load "
                 "waits for a store"
             )
         case _:
