@@ -109,7 +109,7 @@ def _is_whole(folder: Path) -> bool:
     """Whether the entry is there and every file in it is as it was when it was sealed."""
     try:
         sealed = json.loads((folder / _SEAL).read_bytes())
-        return bool(sealed == _digests(folder, sealed))
+        return len(sealed) > 0 and bool(sealed == _digests(folder, sealed))
     except (OSError, ValueError, TypeError):
         return False
 

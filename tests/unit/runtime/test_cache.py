@@ -57,7 +57,7 @@ def test_builds_once(tmp_path: Path) -> None:
     assert (first.folder / "built").read_text(encoding="utf-8") == "whole"
 
 
-@pytest.mark.parametrize("damage", ["truncate", "remove file", "remove seal", "garble seal"])
+@pytest.mark.parametrize("damage", ["truncate", "remove file", "remove seal", "garble seal", "empty seal"])
 def test_a_damaged_entry_is_built_again(tmp_path: Path, damage: str) -> None:
     folder = get_or_build("things", "k", write_built, root=tmp_path).folder
     match damage:
@@ -69,6 +69,9 @@ def test_a_damaged_entry_is_built_again(tmp_path: Path, damage: str) -> None:
             (folder / "sealed.json").unlink()
         case "garble seal":
             (folder / "sealed.json").write_text("[1]", encoding="utf-8")
+        case "empty seal":
+            (folder / "sealed.json").write_text("{}", encoding="utf-8")
+            (folder / "built").unlink()
     again = get_or_build("things", "k", write_built, root=tmp_path)
     assert again.built and (again.folder / "built").read_text(encoding="utf-8") == "whole"
 
