@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import tile2cu
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.frontend import programs
 
@@ -127,6 +128,22 @@ def fill(A):
 @pytest.mark.parametrize(("code", "statement"), IN_A_KERNEL.values(), ids=IN_A_KERNEL.keys())
 def test_kernel(code: str, statement: str) -> None:
     refused(FACTORY.format(module=HELPERS, factory="pass", body=statement), code)
+
+
+def nested(levels: int) -> str:
+    """A file of branches inside one another."""
+    branches = "".join("\n" + " " * (12 + level) + f"if A[{level}] > {level}:" for level in range(levels))
+    return FACTORY.format(module="", factory="pass", body=branches.strip() + "\n" + " " * (12 + levels) + "A[0] = 1")
+
+
+def test_branches_nested_too_deeply() -> None:
+    refused(nested(90), "F002")
+
+
+def test_branches_that_are_just_not_nested_too_deeply_are_emitted(tmp_path: Path) -> None:
+    (tmp_path / "deep.py").write_text(nested(63), encoding="utf-8")
+    (kernel,) = tile2cu.emit(tmp_path / "deep.py").values()
+    assert kernel.source.count("if (") >= 63
 
 
 WHOLE_FILES = {

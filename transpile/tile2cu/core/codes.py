@@ -18,8 +18,9 @@ _FRONT_END = {
     ),
     "T2C-F002": Explanation(
         "the file is too large or nested too deeply",
-        "Files up to 500,000 characters and 120 levels of nesting are read, far beyond what a person writes. The limit "
-        "keeps a damaged or hostile file from exhausting the reader's stack.",
+        "Files up to 500,000 characters and 120 levels of nesting are read, and kernels with up to 64 loops and "
+        "branches inside one another, far beyond what a person writes. The limits keep a damaged or hostile file from "
+        "exhausting the stack.",
     ),
     "T2C-F003": Explanation(
         "the file has no kernel",

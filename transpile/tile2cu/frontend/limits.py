@@ -12,6 +12,7 @@ MAX_TEXT = 100_000  # characters of a string
 MAX_CALLS = 30  # nested calls of the user's functions; each takes about 25 frames of the interpreter
 MAX_NODES = 2_000  # of one expression of the program
 MAX_DEPTH = 100
+MAX_BLOCKS = 64  # loops and branches inside one another: templates print them recursively
 
 
 @dataclass

@@ -13,6 +13,7 @@ from tile2cu.core.program import Buffer, Launch, Locate, Pasted, Reduction, Scop
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.leaving import without_leaves
+from tile2cu.frontend.limits import MAX_BLOCKS
 from tile2cu.frontend.phases import phases
 from tile2cu.frontend.ranges import require_inside
 from tile2cu.frontend.values import Allocation, KernelFrame, Placement, Reducer
@@ -243,6 +244,9 @@ class Recorder:
     @contextmanager
     def block(self) -> Iterator[list[Stmt]]:
         """A nested block of statements, and a scope for the names of its variables."""
+        if len(self._blocks) > MAX_BLOCKS:
+            message = f"loops and branches are nested more than {MAX_BLOCKS} deep"
+            raise Fault("T2C-F002", message, help="join conditions with `and`, or loops in one T.Parallel")
         body: list[Stmt] = []
         self._blocks.append(body)
         with self.scope():
