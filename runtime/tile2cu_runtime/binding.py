@@ -257,9 +257,9 @@ def binding_text(manifest: Manifest, module: str, build: Build, *, device: str) 
         launch=launch,
         workspace_bytes=workspace_bytes,
         workspace_word=workspace_word,
-        variables="\n".join(f"  {kind} {a.name}_;" for (_, kind), a in zip(kinds, arguments, strict=True)),
+        variables="\n".join(f"  {kind} {_field(a)};" for (_, kind), a in zip(kinds, arguments, strict=True)),
         formats="".join(letter for letter, _ in kinds),
-        addresses="".join(f", &given.{argument.name}_" for argument in arguments),
+        addresses="".join(f", &given.{_field(argument)}" for argument in arguments),
         name_of_status=platform.name_of_error + "tl_status_string(static_cast<tl_status>(status))",
         compile=ascii(list(build.compile)),
         link=ascii(list(build.link)),
@@ -359,11 +359,16 @@ def _number(argument: Argument) -> tuple[str, str]:
     return _NUMBERS["f" if argument.dtype == "bfloat16" else argument.dtype[0]]
 
 
+def _field(argument: Argument) -> str:
+    """The variable's name in C++: Python's identifiers may have other letters, which are written as their numbers."""
+    return "".join(letter if letter.isascii() else f"_u{ord(letter):x}_" for letter in argument.name) + "_"
+
+
 def _value(argument: Argument) -> str:
     """The C++ expression that hands a parsed number to the launcher."""
     if isinstance(argument, TensorArgument):
-        return f"reinterpret_cast<{'void' if argument.written else 'const void'}*>(given.{argument.name}_)"
-    return f"static_cast<{_C_NAMES.get(argument.dtype, argument.dtype + '_t')}>(given.{argument.name}_)"
+        return f"reinterpret_cast<{'void' if argument.written else 'const void'}*>(given.{_field(argument)})"
+    return f"static_cast<{_C_NAMES.get(argument.dtype, argument.dtype + '_t')}>(given.{_field(argument)})"
 
 
 def _path_map(temporary: Path, place: Path, *, cuda: bool) -> tuple[str, ...]:

@@ -338,9 +338,11 @@ def _check(manifest: Manifest, where: str) -> None:
 
 def _problems(manifest: Manifest) -> Iterator[str]:
     names = [argument.name for argument in manifest.arguments]
-    for name in [manifest.entry, *names]:
-        if not _IDENTIFIER.fullmatch(name):
-            yield f"{name!r} is not a C identifier"
+    if not _IDENTIFIER.fullmatch(manifest.entry):
+        yield f"{manifest.entry!r} is not a C identifier"
+    for name in names:
+        if not name.isidentifier():
+            yield f"{name!r} is not a Python identifier"
     if not _TARGET.fullmatch(manifest.target):
         yield f"`target` is {manifest.target!r}"
     if len(set(names)) != len(names):

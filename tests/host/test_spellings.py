@@ -166,3 +166,24 @@ def test_jumps_by_their_own_names(tmp_path: Path) -> None:
     x = RNG.integers(-9, 10, (21, 32)).astype(np.float16)
     expected = x * np.repeat([3.0, 8.0], 16)[:21, None]
     np.testing.assert_array_equal(kernel(x, np.array([3, 9], np.int32)), expected)
+
+
+def test_names_that_are_no_names_of_c(tmp_path: Path) -> None:
+    statements = """
+        M_PI = T.alloc_shared((NULL,), "float32")
+        _Complex = T.alloc_fragment((NULL,), "float32")
+        T.copy(EOF[INFINITY * NULL], M_PI)
+        T.copy(M_PI, _Complex)
+        größe = T.alloc_var("float32", init=1.0)
+        for NAN in T.Parallel(NULL):
+            Übung[INFINITY * NULL + NAN] = _Complex[NAN] * TL_DEVICE + ß + größe
+    """
+    params = (
+        'EOF: T.Tensor((N,), "float32"), TL_DEVICE: T.float32, ß: T.float32, '
+        'errno: T.Tensor((N,), "float32"), Übung: T.Tensor((N,), "float32")'
+    )
+    kernel = load_body(
+        tmp_path, statements, params, grid="T.ceildiv(N, NULL)", blocks="INFINITY", arguments="N, NULL=64"
+    )
+    x = RNG.standard_normal(100).astype(np.float32)
+    np.testing.assert_allclose(kernel(x, 2.0, 3.0, x), 2 * x + 4, rtol=1e-6)

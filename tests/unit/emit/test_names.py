@@ -1,6 +1,8 @@
 """The user's names survive, and ours give way to them."""
 
-from tile2cu.styles.base.names import Names, can_be_c_function
+import pytest
+
+from tile2cu.styles.base.names import Names, ascii_name, can_be_c_function
 
 
 def test_names_are_kept() -> None:
@@ -25,6 +27,32 @@ def test_what_the_file_uses_itself_is_not_given_away() -> None:
 
 def test_reserved_underscores_vanish() -> None:
     assert Names(["__x"])("__x") == "x"
+
+
+@pytest.mark.parametrize("name", ["NULL", "EOF", "NAN", "INFINITY", "M_PI", "TL_DEVICE", "errno", "stdin"])
+def test_a_macro_is_numbered(name: str) -> None:
+    assert Names([name])(name) == f"{name}_1"
+
+
+@pytest.mark.parametrize("name", ["_Complex", "_Bool", "__x"])
+def test_names_of_the_compiler_lose_their_underscores(name: str) -> None:
+    assert Names([name])(name) == name.lstrip("_")
+
+
+def test_names_are_spelled_in_the_letters_of_c() -> None:
+    assert [ascii_name(name) for name in ("größe", "α", "Ω_2", "Übung")] == ["grosse", "alpha", "Omega_2", "Ubung"]
+    names = Names(["größe", "grosse"])
+    assert [names("grosse"), names("größe")] == ["grosse", "grosse_1"]
+
+
+@pytest.mark.parametrize("name", ["printf", "malloc", "memcpy", "abs", "exit", "size_t", "NULL", "restrict", "dim3"])
+def test_what_c_has_is_no_function(name: str) -> None:
+    assert not can_be_c_function(name)
+
+
+@pytest.mark.parametrize("name", ["a b;c", "../../x", "x/y", "", "größe", "_Kernel", "__kernel", "1st", "x\n"])
+def test_what_is_no_identifier_of_c_is_no_function(name: str) -> None:
+    assert not can_be_c_function(name)
 
 
 def test_keywords_and_namespaces_are_no_functions() -> None:

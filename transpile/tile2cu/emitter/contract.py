@@ -15,6 +15,7 @@ from tile2cu.emitter.numerics import APPROXIMATIONS, numerics
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import tensors, touched
 from tile2cu.styles.base.comments import WIDTH, ascii_only, listed, wrapped
+from tile2cu.styles.base.names import ascii_name
 from tile2cu.styles.tl.expressions import Printer
 
 _ROOM = WIDTH - len("// ")
@@ -138,9 +139,11 @@ def _arguments(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ..
             shape = ", ".join(printer.index(extent).replace("tl::", "") for extent in param.shape)
             order = "strided" if param.strides else "row-major"
             order += ", two per byte, the first in the lower half" if param.dtype.is_packed else ""
-            rows.append((param.name, words[access_of(param, launches)], str(param.dtype), f"({shape})", order))
+            rows.append(
+                (ascii_name(param.name), words[access_of(param, launches)], str(param.dtype), f"({shape})", order)
+            )
         else:
-            rows.append((param.name, "in", str(param.dtype), "scalar", ""))
+            rows.append((ascii_name(param.name), "in", str(param.dtype), "scalar", ""))
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(5)]
     return tuple(
         ("  " + "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True))).rstrip() for row in rows

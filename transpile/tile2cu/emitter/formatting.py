@@ -25,7 +25,7 @@ def formatted(texts: dict[str, str], style: str = FORMAT) -> dict[str, str]:
     running = {name: subprocess.Popen([*command, f"--assume-filename={name}"], **pipes) for name in texts}
     outputs = {}
     for name, process in running.items():
-        out, err = process.communicate(texts[name].encode("ascii"))
+        out, err = process.communicate(texts[name].encode("ascii", "backslashreplace"))
         if process.returncode:
             raise _failure(err)
         outputs[name] = out.decode("ascii")

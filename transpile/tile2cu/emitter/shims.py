@@ -6,6 +6,7 @@ from tile2cu.core.program import Buffer, Program
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.view import ShimScalarView, ShimSizeView, ShimTensorView, ShimView
 from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.names import ascii_name
 from tile2cu.styles.tl.expressions import Printer
 
 # c10/core/ScalarType.h, and DLDataTypeCode of dlpack.h with the bits.
@@ -101,9 +102,9 @@ def _schema(program: Program, launches: tuple[Settled, ...], sizes: tuple[ShimSi
             if access_of(param, launches) != "read":
                 mark = f"({chr(ord('a') + written)}!)"
                 written += 1
-            parts.append(f"Tensor{mark} {param.name}")
+            parts.append(f"Tensor{mark} {ascii_name(param.name)}")
         else:
             kind = "float" if param.dtype.is_float else "bool" if param.dtype.name == "bool" else "int"
-            parts.append(f"{kind} {param.name}")
+            parts.append(f"{kind} {ascii_name(param.name)}")
     parts += [f"int {size.name}" for size in sizes if not size.tensor]
     return f"{program.name}({', '.join(parts)}) -> ()"

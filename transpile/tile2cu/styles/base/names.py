@@ -1,6 +1,10 @@
 """The user's names in C++: kept, unless C++ or the emitted file needs them itself."""
 
+import functools
+import re
+import unicodedata
 from collections.abc import Iterable
+from pathlib import Path
 
 _CPP_KEYWORDS = """
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const
@@ -18,14 +22,41 @@ _OUR_NAMES = (
 )
 _OURS = frozenset(_OUR_NAMES.split())
 _CUDA = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "dim3", "min", "max", "exp", "log"))
-# Those that the emitted file's global namespace has already.
-_GLOBAL_NAMES = "tl std main half tl_status Shared dim3 threadIdx blockIdx blockDim gridDim warpSize"
+# Those that the emitted file's global namespace has already, or that C, which reads the header too, has as keywords.
+_GLOBAL_NAMES = "tl std main half tl_status Shared threadIdx blockIdx blockDim gridDim warpSize restrict"
 _GLOBAL = frozenset(_GLOBAL_NAMES.split())
+_OF_THE_USER = re.compile(r"(?!__|_[A-Z])[A-Za-z_]")  # how a name begins that compilers leave to users
+_C_NAME = re.compile(_OF_THE_USER.pattern + r"[A-Za-z0-9_]*")
+_C_NAMES = Path(__file__).with_name("c_names.txt")  # by tools/c_names.py
+
+
+@functools.cache
+def c_names() -> tuple[frozenset[str], frozenset[str]]:
+    """The macros, and the other names of the global namespace, that C, C++, CUDA and HIP have."""
+    macros, others = re.split(r"^#.*\n", _C_NAMES.read_text(encoding="ascii"), flags=re.MULTILINE)[-2:]
+    return frozenset(macros.split()), frozenset(others.split())
 
 
 def can_be_c_function(name: str) -> bool:
-    """Whether the launcher of a kernel can have that name."""
-    return name not in _KEYWORDS | _GLOBAL
+    """Whether the launcher of a kernel can have that name, which is also that of its files."""
+    macros, others = c_names()
+    taken = _KEYWORDS | _GLOBAL
+    return _C_NAME.fullmatch(name) is not None and not any(name in each for each in (taken, macros, others))
+
+
+def ascii_name(name: str) -> str:
+    """A name in the letters of C: accents go, other letters are spelled out (`alpha`, `ss`)."""
+    spelled = "".join(map(_spelled, unicodedata.normalize("NFKD", name)))
+    return re.sub(r"\W", "_", spelled, flags=re.ASCII)
+
+
+def _spelled(letter: str) -> str:
+    if letter.isascii() or unicodedata.combining(letter):
+        return letter if letter.isascii() else ""
+    if letter.upper().isascii():  # sharp s
+        return letter.upper().lower()
+    kind, _, word = unicodedata.name(letter, f"letter u{ord(letter):x}").lower().rpartition("letter ")
+    return word.capitalize() if "capital" in kind else word
 
 
 class Names:
@@ -35,18 +66,20 @@ class Names:
         """`used` are all names of the program; `kept` those that may stand although we use them ourselves, `reserved`
         more that we use ourselves."""
         self._taken = set(used)
-        self._reserved = (_KEYWORDS | _OURS | _CUDA | set(reserved)) - set(kept)
+        macros, _ = c_names()
+        self._reserved = (_KEYWORDS | macros | _OURS | _CUDA | set(reserved)) - set(kept)
         self._given: dict[str, str] = {}
 
     def __call__(self, name: str) -> str:
         """The C++ name of a user's name."""
         if name not in self._given:
-            self._given[name] = self.fresh(name) if name in self._reserved or name.startswith("__") else name
+            kept = name.isascii() and name not in self._reserved and _OF_THE_USER.match(name)
+            self._given[name] = name if kept else self.fresh(name)
         return self._given[name]
 
     def fresh(self, wish: str) -> str:
         """A name that nothing has yet: `wish`, or `wish_1`, `wish_2`, ..."""
-        wish = wish.lstrip("_") or "value"
+        wish = ascii_name(wish).lstrip("_") or "value"
         name, number = wish, 0
         while name in self._taken or name in self._reserved:
             number += 1
