@@ -13,7 +13,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import STYLES, Look, Tool
 from tile2cu.core.program import Launch, Program
 from tile2cu.emitter import Emitted, Settled, emit_kernel
-from tile2cu.files import read
+from tile2cu.files import read_python
 from tile2cu.frontend import programs
 from tile2cu.rules import RULES, Context, resolve
 from tile2cu.targets import Target, find
@@ -95,7 +95,7 @@ def settled_kernels(
 
     `name` is the C function's, for a file of one kernel: else it is that of the kernel's outermost function.
     """
-    source = read(path) if text is None else text
+    source = read_python(path) if text is None else text
 
     def traced(kernel: str | None, sizes: Mapping[str, object]) -> tuple[Program, ...]:
         return programs(

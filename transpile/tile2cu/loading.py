@@ -7,7 +7,7 @@ from typing import Any
 from tile2cu.api import checked_style, emit_text
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look
-from tile2cu.files import read, write_files
+from tile2cu.files import read_python, write_files
 from tile2cu.project.on_disk import manifests, read_manifest, source_sha256
 from tile2cu.targets import Target, find
 from tile2cu.tool import this_tool
@@ -44,7 +44,7 @@ def load(
 
 def _emitted_folder(path: Path, kernel: str | None, target: Target, look: Look, bindings: Mapping[str, Any]) -> Path:
     """The folder of the kernel's files: from the cache when the same sources were emitted the same way before."""
-    text = read(path)
+    text = read_python(path)
     wanted = repr((path.name, kernel, target.name, look.style, sorted(bindings.items())))
 
     def build(temporary: Path, _place: Path) -> None:

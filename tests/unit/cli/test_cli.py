@@ -209,6 +209,55 @@ def test_the_text_names_the_content_that_it_was_made_from(tmp_path: Path) -> Non
     assert str(tmp_path) not in "".join(path.read_text(encoding="utf-8") for path in tmp_path.glob("first.*"))
 
 
+@pytest.mark.parametrize("name", ["../../outside", "a b;c", "printf"])
+def test_a_name_that_no_c_function_can_have_writes_nothing(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "within" / "it"
+    assert main([GEMM, "--name", name, "-o", str(folder)]) == 1
+    assert f"no C function can be called `{name}`" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+ENCODED = {
+    "a byte order mark": b"\xef\xbb\xbf" + TWO_KERNELS.encode(),
+    "latin-1": b"# -*- coding: latin-1 -*-\n" + TWO_KERNELS.replace("body", "k\xf6rper").encode("latin-1"),
+    "form feeds": TWO_KERNELS.replace("    @T.prim", "\f    @T.prim").replace("\n\n\n", "\n\f\n\n").encode(),
+}
+
+
+@pytest.mark.parametrize("content", ENCODED.values(), ids=ENCODED.keys())
+def test_files_are_read_as_python_reads_them(content: bytes, tmp_path: Path) -> None:
+    compile(content, "two.py", "exec")
+    (tmp_path / "two.py").write_bytes(content)
+    arguments = [str(tmp_path / "two.py"), "-o", str(tmp_path)]
+    assert main(arguments) == 0
+    assert main(["check", *arguments]) == 0
+
+
+def test_the_lines_of_a_file_with_form_feeds_are_those_of_python(tmp_path: Path) -> None:
+    (tmp_path / "two.py").write_bytes(ENCODED["form feeds"])
+    main([str(tmp_path / "two.py"), "-o", str(tmp_path), "--kernel", "second", "--line", "python"])
+    wanted = TWO_KERNELS.splitlines().index("                A[bx * block + i] = 2.0")
+    assert f'#line {wanted + 1} "' in (tmp_path / "second.cu").read_text(encoding="ascii")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"x = '\xff'\n", "invalid or missing encoding"),
+        (b"# coding: no-such\n", "unknown encoding: no-such"),
+        (b"# coding: utf-16\nx = 1\n", "UTF-16"),
+    ],
+)
+def test_what_python_cannot_read_is_an_error(
+    content: bytes, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "kernel.py").write_bytes(content)
+    assert main([str(tmp_path / "kernel.py"), "-o", str(tmp_path)]) == 1
+    assert reason in capsys.readouterr().err
+
+
 def test_the_file_is_never_executed(tmp_path: Path) -> None:
     path = tmp_path / "side_effect.py"
     witness = tmp_path / "executed"

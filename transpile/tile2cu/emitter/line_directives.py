@@ -14,7 +14,7 @@ def with_line_directives(
     moved: list[tuple[int, int]] = []
     python_line = 0
     thought = (own, 1)  # where the compiler takes the next line to be
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
         if number in starts:
             python_line = starts[number]
             moved.append((len(placed) + 1, python_line))

@@ -74,7 +74,7 @@ def _take_markers(text: str) -> tuple[str, LineMap]:
     """Removes the lines `//@N` and remembers where each Python line's text begins."""
     kept: list[str] = []
     lines: LineMap = []
-    for line in text.splitlines():
+    for line in text.removesuffix("\n").split("\n"):
         marker = _MARKER.match(line)
         if marker is None:
             kept.append(line)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.files import python_text
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.parse import MAX_CHARACTERS, source_file
 from tile2cu.frontend.scope import Env
@@ -25,8 +26,8 @@ def reader_beside(path: Path | None) -> Reader:
             return None
         try:
             found = path.parent / name
-            return found.read_text(encoding="utf-8") if found.stat().st_size <= MAX_CHARACTERS else None
-        except (OSError, UnicodeDecodeError):
+            return python_text(found.read_bytes()) if found.stat().st_size <= MAX_CHARACTERS else None
+        except (OSError, LookupError, SyntaxError, ValueError):
             return None
 
     return read

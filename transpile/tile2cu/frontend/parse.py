@@ -3,6 +3,7 @@
 import ast
 import functools
 import hashlib
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,8 @@ from tile2cu.core.program import Source
 from tile2cu.core.span import Span
 
 MAX_CHARACTERS = 500_000
+_LINE_END = re.compile("\r\n|\r|\n")  # to Python; str.splitlines ends lines at form feeds, too
+_FORM_FEED = re.compile(r"^[ \t\f]*\f", re.MULTILINE)  # in an indentation, where Python counts columns anew
 MAX_SHOWN = 300  # characters of a line in a diagnostic
 _Place = tuple[int, int, int, int]  # line and column of the start and of the end: lines from 1, columns from 0
 MAX_NESTING = 120  # levels of the syntax tree; deeper files would exhaust the stack of a recursive reader
@@ -32,7 +35,8 @@ class SourceFile:
     def __init__(self, file: str, text: str) -> None:
         self.file = file
         self.text = text
-        self.lines = text.splitlines()
+        self._plain = _FORM_FEED.sub("", text)  # LibCST knows no form feeds in indentations
+        self.lines = _LINE_END.split(self._plain)
         self._reject_hostile()
         self.module = self._parse()
         self._positions = _positions(self.module)
@@ -125,7 +129,7 @@ class SourceFile:
 
     def _parse(self) -> cst.Module:
         try:
-            return cst.parse_module(self.text)
+            return cst.parse_module(self._plain)
         except cst.ParserSyntaxError as error:
             number = max(1, min(error.raw_line, len(self.lines) or 1))
             span = self._shown(number, error.raw_column + 1, error.raw_column + 2)
