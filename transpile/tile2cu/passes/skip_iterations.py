@@ -59,10 +59,12 @@ def with_skipped_turns(launch: Launch) -> Launch | None:
 
 
 def _is_one_branch(body: Body) -> bool:
-    """Whether all that the statements do, but for naming values, is a branch that loads."""
+    """Whether all that the statements do, but for naming values, is a branch that loads, and that nothing leaves."""
     *lets, branch = body or (None,)
     if not isinstance(branch, If) or branch.orelse or branch.once or not all(isinstance(let, Let) for let in lets):
         return False
+    if effects(branch).may_leave:
+        return False  # it would leave the one iteration, not the loop
     return any(isinstance(op, Copy) and op.dst.buffer.scope is Scope.SHARED for op in branch.then)
 
 

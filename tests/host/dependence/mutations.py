@@ -1,0 +1,93 @@
+"""Mutants of a kernel: what a pass assumed of its statements may hold no longer.
+
+A statement moves under a branch; the loop around it is left; a tile that it names is changed or read beside it, by its
+own name or by a view's; an index is a variable that changes afterwards; `clear_accum` is an expression; a loop's trip
+count is a run-time scalar.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from copy import deepcopy
+from itertools import islice
+from math import prod
+from textwrap import dedent, indent
+
+PARAMS = "one: T.int32, unlimited: T.int32, below: T.int32"
+SCALARS: dict[str, object] = {"one": 1, "unlimited": 2**31 - 1, "below": -3}
+
+Tiles = dict[str, tuple[int, ...]]
+_VARIABLE = 'v = T.alloc_var("int32", 0)'
+
+
+def mutants(statements: str) -> Iterator[str]:
+    """Statements like those given, each time with one difference. Some are no kernels; some read what nothing wrote."""
+    tree = ast.parse(dedent(statements))
+    tiles = dict(_tiles(tree))
+    first = next((place for place, stmt in enumerate(tree.body) if not isinstance(stmt, ast.Assign)), 0)
+    for number, (body, place, loop) in enumerate(_positions(tree.body)):
+        for changed in _changed(ast.unparse(body[place]), tiles, loop):
+            mutant = deepcopy(tree)
+            there, _, _ = next(islice(_positions(mutant.body), number, None))
+            there[place : place + 1] = ast.parse(changed).body
+            views = (f"{name}_flat = T.reshape({name}, ({prod(shape)},))" for name, shape in tiles.items())
+            used = [line for line in (_VARIABLE, *views) if re.search(rf"\b{line.split()[0]}\b", changed)]
+            mutant.body[first:first] = ast.parse("\n".join(used)).body
+            yield ast.unparse(mutant)
+
+
+def _tiles(tree: ast.Module) -> Iterator[tuple[str, tuple[int, ...]]]:
+    for stmt in tree.body:
+        match stmt:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(attr=attr), args=args)):
+                if attr in ("alloc_shared", "alloc_fragment"):
+                    yield name, ast.literal_eval(args[0])
+
+
+def _positions(body: list[ast.stmt], loop: str | None = None) -> Iterator[tuple[list[ast.stmt], int, str | None]]:
+    """Where statements are, but for those of loops over elements: the body, the place, and the loop's variable."""
+    for place, stmt in enumerate(body):
+        if isinstance(stmt, ast.Assign) and "alloc" in ast.unparse(stmt):
+            continue
+        yield body, place, loop
+        match stmt:
+            case ast.For(target=ast.Name(id=var), body=inner) if "Parallel" not in ast.unparse(stmt.iter):
+                yield from _positions(inner, var)
+            case ast.If():
+                yield from _positions(stmt.body, loop)
+                yield from _positions(stmt.orelse, loop)
+            case _:
+                pass
+
+
+def _changed(stmt: str, tiles: Tiles, loop: str | None) -> Iterator[str]:
+    """What may stand in the place of a statement."""
+    inside = indent(stmt, "    ")
+    yield f"if bx % 2 == 0:\n{inside}"
+    yield f"if below > 0:\n{inside}"
+    yield f"if v == 0:\n{inside}\nv = v + 1"
+    if loop is not None:
+        yield f"{stmt}\nif {loop} == 2:\n    break"
+        yield f"{stmt}\nif {loop} == 2:\n    continue"
+    for name, shape in tiles.items():
+        yield from _beside(stmt, name, shape)
+    for found in islice(re.finditer(r"(?<=[\[ ])\d+(?=[,\]])", stmt.partition("\n")[0]), 2):
+        yield f"{stmt[: found.start()]}{found[0]} + v{stmt[found.end() :]}\nv = 1 - v"
+    if stmt.startswith("T.gemm("):
+        without = re.sub(r", clear_accum=\w+", "", stmt)
+        yield f"{without[:-1]}, clear_accum=v % 2 == 0)\nv = v + 1"
+        yield f"{without[:-1]}, clear_accum=one == unlimited)"
+    if counted := re.match(r"(for \w+ in T\.(?:serial|Pipelined)\()(\d+)", stmt):
+        for count in (f"one * {counted[2]}", "below", f"T.min(unlimited, {counted[2]})"):
+            yield f"{counted[1]}{count}{stmt[counted.end() :]}"
+
+
+def _beside(stmt: str, name: str, shape: tuple[int, ...]) -> Iterator[str]:
+    """The statement, with a tile that changes after it, or is read before it."""
+    indices = ", ".join(("a", "b", "c", "d")[: len(shape)])
+    extents = ", ".join(map(str, shape))
+    yield f"{stmt}\nfor {indices} in T.Parallel({extents}):\n    {name}[{indices}] = {name}[{indices}] + 1"
+    yield f"{stmt}\nfor a in T.Parallel({prod(shape)}):\n    {name}_flat[a] = {name}_flat[a] + 1"
+    if len(shape) < 3 and max(shape) <= 64:
+        rows = "Y[128, 0]" if len(shape) == 2 else f"Y[192, 0:{shape[0]}]"
+        yield f"T.copy({name}, {rows})\n{stmt}"

@@ -1,0 +1,81 @@
+"""A pass no longer fires on a mutant of its own kernel, or the interpreter gives the same before and after it."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from tests.conformance.kernels import small_program
+from tests.conformance.kernels_of_passes import KERNELS, PARAMS
+from tests.conformance.test_passes import NOT_VALIDATED, Validation, of_pass, rule_examples
+from tests.host.dependence import mutations
+from tests.host.dependence.mutations import SCALARS, mutants
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.program import Program
+
+
+@pytest.mark.parametrize("name", [name for name in KERNELS if name not in NOT_VALIDATED])
+def test_a_pass_keeps_the_meaning_of_mutants(name: str) -> None:
+    _, given, target = of_pass(name)
+    _, threads, statements = KERNELS[name]
+    validation, ran = Validation(), 0
+    for mutant in mutants(statements):
+        program = _program(mutant, threads)
+        if program is not None:
+            ran += 1
+            try:
+                validation.program(program, given | SCALARS, target)
+            except AssertionError as error:
+                raise AssertionError(f"{error}\n{mutant}") from error
+    assert ran > 9 and validation.fired[name] > 1 and not validation.unknown, validation
+
+
+def test_passes_keep_the_meaning_of_mutants_of_rules_examples() -> None:
+    """One mutant in eight: all take two minutes."""
+    validation = Validation()
+    every = ((each, mutant) for _, each in rule_examples() for mutant in mutants(each.statements))
+    for each, mutant in islice(every, 0, None, 8):
+        program = _program(mutant, each.threads, EXAMPLE_PARAMS)
+        if program is not None:
+            try:
+                validation.program(program, given_to_examples(), each.target)
+            except AssertionError as error:
+                raise AssertionError(f"{error}\n{mutant}") from error
+    assert len(validation.fired) > 5 and set(validation.unknown) <= NOT_VALIDATED, validation
+
+
+EXAMPLE_PARAMS = """A: T.Tensor((1000, 64), "float32"), X: T.Tensor((520, 520), "float32"),
+    Y: T.Tensor((64, 64), "float16"), Z: T.Tensor((520, 520), "float16"), m: T.int32, n: T.int32"""
+
+
+def given_to_examples() -> dict[str, object]:
+    rng = np.random.default_rng(0)
+    return SCALARS | {
+        "A": rng.integers(0, 3, (1000, 64)).astype(np.float32),
+        "X": rng.integers(0, 3, (520, 520)).astype(np.float32),
+        "Y": rng.integers(-2, 3, (64, 64)).astype(np.float16),
+        "Z": rng.integers(-2, 3, (520, 520)).astype(np.float16),
+        "m": 64,
+        "n": 64,
+    }
+
+
+def _program(statements: str, threads: int, params: str = PARAMS) -> Program | None:
+    """The program of a mutant; None where the mutation makes no kernel."""
+    try:
+        return small_program(statements, f"{params}, {mutations.PARAMS}", threads=threads)
+    except Tile2CuError:
+        return None
+
+
+def test_mutants_differ_from_the_kernel_in_one_place() -> None:
+    kernel = """
+    S = T.alloc_shared((8, 8), "float32")
+    for k in T.serial(4):
+        T.copy(X[k, 0], S)
+    """
+    found = list(mutants(kernel))
+    assert len(found) == len(set(found)) == 18
+    assert sum("T.Parallel" in mutant for mutant in found) == 4
+    assert sum("break" in mutant for mutant in found) == sum("continue" in mutant for mutant in found) == 1
+    assert sum("in T.serial(below)" in mutant for mutant in found) == 1
