@@ -1,16 +1,16 @@
-// Atomic updates of elements, packets and tiles. They order nothing else, unless an order is asked for. What lies
-// outside a tensor is left alone.
+// Atomic updates of elements, vectors and tiles. They are relaxed unless a memory order is given. Updates that are out
+// of bounds are predicated off.
 #pragma once
 #include "copy.h"
 #include "math.h"
 
 namespace tl {
 
-// What is done to one element at p, by the machine where it has an instruction for the type.
+// Read-modify-write operations on the element at p. Types with a native atomic instruction use it.
 struct AtomicAdd {
   template <class T> static TL_DEVICE T apply(T* p, T value) { return atomic_add(p, value); }
 };
-// A NaN loses against a number, as in tl::max.
+// If one operand is NaN, the result is the other, as in tl::max.
 struct AtomicMax {
   template <class T> static TL_DEVICE T apply(T* p, T value) {
     if constexpr (is_float<T>)
@@ -37,8 +37,8 @@ struct AtomicXor {
   template <class T> static TL_DEVICE T apply(T* p, T value) { return atomic_xor(p, value); }
 };
 
-// What an access of a thread orders, seen from the whole GPU: with `release`, all that the thread did before it comes
-// first; with `acquire`, all that the thread does after it comes later; the last two do both.
+// Memory order of an access at the scope of the GPU. `release`: all earlier accesses of the thread precede it.
+// `acquire`: all later accesses of the thread follow it. `acq_rel` and `seq_cst`: both.
 enum MemoryOrder { acquire, release, acq_rel, seq_cst };
 TL_DEVICE void fence_before(MemoryOrder order) {
   if (order != acquire) memory_fence();
@@ -47,7 +47,7 @@ TL_DEVICE void fence_after(MemoryOrder order) {
   if (order != release) memory_fence();
 }
 
-// ---- one element, or a packet ------------------------------------------------------------------------------------
+// ---- one element, or a vector ------------------------------------------------------------------------------------
 
 template <class Op, class T, class X> TL_DEVICE T atomic_element(const Element<T>& to, const X& x) {
   static_assert(!std::is_const<T>::value, "the tensor's elements are constant");
@@ -59,7 +59,7 @@ TL_DEVICE std::enable_if_t<std::is_arithmetic<T>::value || is_small_float<T>, T>
   return Op::apply(&to, convert<T>(value(x)));
 }
 
-// How many neighbours one instruction adds to, of n that start at a multiple of `width` bytes.
+// The number of consecutive elements that one instruction updates, for n elements aligned to `width` bytes.
 template <class Op, class T> TL_BOTH constexpr int atomic_group(int n, int width) {
   if (!std::is_same<Op, AtomicAdd>::value) return 1;
   const int widest = std::is_same<T, float>::value ? 4 : is_small_float<T> ? 2 : 1;
@@ -85,7 +85,7 @@ template <class Op, int width, class T, int n> TL_DEVICE void atomic_elements(T*
   }
 }
 
-// An operand as n elements of type T.
+// Converts an operand to n elements of type T.
 template <class T, int n, class X> TL_DEVICE Vec<T, n> elements_of(const X& x) {
   const auto values = value(x);
   Vec<T, n> v;
@@ -105,7 +105,7 @@ TL_DEVICE void atomic_element(const Packet<InGlobal<T, n, width, guarded, whole>
       if (place.inside_at(i)) Op::apply(place.p + i * place.stride, v.at[i]);
   }
 }
-// In shared memory there are no instructions for several.
+// Shared memory has no vector atomics.
 template <class Op, class T, int n, int width, class X>
 TL_DEVICE void atomic_element(const Packet<InShared<T, n, width>>& to, const X& x) {
   atomic_elements<Op, 1>(to.place.p, elements_of<T, n>(x));
@@ -161,17 +161,17 @@ TL_DEVICE void atomic_shared_tile(const Tile& from, const Place<View>& to) {
   }
 }
 
-// ---- the names ---------------------------------------------------------------------------------------------------
+// ---- public functions ---------------------------------------------------------------------------------------------
 
-// tl::atomic_add(C(i, j), v): one indivisible step; any thread. It returns what was there before, or zero outside. With
-// a packet for the last index it is one step an element, and returns nothing.
-// tl::atomic_add(fragment, C.tile(i, j)), (fragment, shared_tile): every element, converted to the type of `to`. Called
-// by: every thread of the block; copies of an element count once. Two 16-bit neighbours, and up to four floats on
-// sm_90, are one instruction where rows allow it.
-// tl::atomic_add<threads>(shared_tile, C.tile(i, j)): the same by `threads` threads, from thread 0 on; reads the shared
-// tile without a barrier.
-// Sums of floats depend on the order of arrival. min and max of floats exchange until nobody came between; bits (and,
-// or, xor), max and min of integers: 16, 32 or 64 bits wide.
+// tl::atomic_add(C(i, j), v): one atomic operation; any thread. Returns the previous value, or zero if out of bounds.
+// With a vector as the last index it performs one atomic operation per element and returns nothing.
+// tl::atomic_add(fragment, C.tile(i, j)), (fragment, shared_tile): updates every element, converted to the type of
+// `to`. Called by: every thread of the block; only one of the threads that hold copies of an element updates it. Where
+// the alignment of the rows allows it, one instruction updates two 16-bit elements, or on sm_90 up to four floats.
+// tl::atomic_add<threads>(shared_tile, C.tile(i, j)): the same for a shared tile. Called by: `threads` threads, from
+// thread 0 on. Reads the shared tile without a barrier.
+// Floating-point sums depend on the order in which the updates are executed. Floating-point min and max are
+// compare-and-swap loops. Bitwise and, or, xor and integer min and max take 16, 32 or 64 bits.
 #define TL_ATOMIC(name, Op)                                                                                        \
   template <class T, class X> TL_DEVICE T name(const Element<T>& to, X x) { return atomic_element<Op>(to, x); }    \
   template <class Where, class X> TL_DEVICE void name(const Packet<Where>& to, X x) { atomic_element<Op>(to, x); } \
@@ -191,7 +191,7 @@ TL_DEVICE void atomic_shared_tile(const Tile& from, const Place<View>& to) {
   TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Tile& from, const Place<View>& to) {                 \
     atomic_shared_tile<Op, threads>(from, to);                                                                     \
   }
-// The same of one element, in an order.
+// The same for one element, with a memory order.
 #define TL_ATOMIC_IN_ORDER(name)                                                      \
   template <class To, class X> TL_DEVICE auto name(To&& to, X x, MemoryOrder order) { \
     fence_before(order);                                                              \
@@ -214,8 +214,8 @@ TL_ATOMIC_IN_ORDER(atomic_xor)
 #undef TL_ATOMIC
 #undef TL_ATOMIC_IN_ORDER
 
-// tl::atomic_load(C(i, j)), atomic_store(C(i, j), v): an element in one step; any thread. Outside of a tensor it reads
-// zero and writes nothing.
+// tl::atomic_load(C(i, j)), atomic_store(C(i, j), v): one atomic access; any thread. An out-of-bounds load returns
+// zero; an out-of-bounds store is predicated off.
 template <class T> TL_DEVICE std::remove_const_t<T> atomic_load(const Element<T>& from) {
   return from.inside ? load_atomically(from.p) : std::remove_const_t<T>(0);
 }

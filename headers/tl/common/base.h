@@ -1,4 +1,4 @@
-// What everything else is written with: function markers, small facts about types, bits of a value.
+// Definitions that all other headers use: function markers, type traits, bit casts and conversions.
 #pragma once
 #include "../standard.h"
 #include "../primitives.h"
@@ -6,7 +6,7 @@
 #include "int4.h"
 #include "tfloat32.h"
 
-// A machine's primitives may define these; elsewhere they mean nothing special.
+// The primitives of a target may define these; the defaults have no effect.
 #ifndef TL_BOTH
 #define TL_BOTH TL_DEVICE
 #endif
@@ -24,15 +24,16 @@
 
 namespace tl {
 
-// half and bfloat16: arithmetic that is not their own is done in float and rounded once.
+// half and bfloat16. Operations without a native instruction are computed in float and rounded once.
 template <class T> constexpr bool is_small_float = std::is_same<T, half>::value || std::is_same<T, bfloat16>::value;
-// Of these, and of what is only stored and multiplied by tensor cores, arithmetic is done in float.
+// The types whose arithmetic is computed in float: half, bfloat16, and the types that are only stored or multiplied by
+// tensor cores.
 template <class T>
 constexpr bool is_widened =
     is_small_float<T> || is_float8<T> || std::is_same<T, float4_e2m1>::value || std::is_same<T, tfloat32>::value;
 template <class T> constexpr bool is_float = std::is_floating_point<T>::value || is_widened<T>;
 
-// The bits of `from` as another type of the same size.
+// Reinterprets the bits of `from` as another type of the same size.
 template <class To, class From> TL_DEVICE To bit_cast(const From& from) {
   static_assert(sizeof(To) == sizeof(From), "a bit cast keeps the size");
   To to;
@@ -40,7 +41,7 @@ template <class To, class From> TL_DEVICE To bit_cast(const From& from) {
   return to;
 }
 
-// A number as another type, rounded to nearest even where it does not fit exactly.
+// Converts a number to another type, rounded to nearest even if it is not representable.
 template <class To, class From> TL_DEVICE To convert(From from) {
   if constexpr (std::is_same<To, From>::value)
     return from;
@@ -50,20 +51,20 @@ template <class To, class From> TL_DEVICE To convert(From from) {
     return static_cast<To>(from);
 }
 
-// Of the bits of an integer of any kind: the number of the lowest one that is set, from 1 on, 0 where none is; and how
-// many are set.
+// first_set: the 1-based position of the lowest set bit of an integer, or 0 if no bit is set. popcount: the number of
+// set bits.
 template <class T> using BitsAsWord = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 template <class T> TL_DEVICE int first_set(T bits) { return first_set(static_cast<BitsAsWord<T>>(bits)); }
 template <class T> TL_DEVICE T popcount(T bits) {
   return static_cast<T>(popcount(static_cast<BitsAsWord<T>>(static_cast<std::make_unsigned_t<T>>(bits))));
 }
 
-// Two 16-bit values side by side, `low` in bits 0..15.
+// Packs two 16-bit values into a word, `low` in bits 0..15.
 template <class T> TL_DEVICE uint32_t pack_bits(T low, T high) {
   return bit_cast<uint16_t>(low) | static_cast<uint32_t>(bit_cast<uint16_t>(high)) << 16;
 }
 
-// The greatest power of two that divides n > 0.
+// The largest power of two that divides n > 0.
 TL_BOTH constexpr int power_of_two_in(int n) { return n & -n; }
 TL_BOTH constexpr int smaller(int a, int b) { return a < b ? a : b; }
 

@@ -1,4 +1,4 @@
-// The unsigned integer of so many bytes, of those that the machines' atomics take.
+// The unsigned integer of `bytes` bytes, for the sizes that native atomics support.
 #pragma once
 
 namespace tl {

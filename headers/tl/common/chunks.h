@@ -1,14 +1,14 @@
-// How the threads of a block share a tile in pieces, for copies that no fragment takes part in.
+// Partitions a tile into chunks over the threads of a block, for copies that involve no fragment.
 #pragma once
 #include "shared_tile.h"
 
 namespace tl {
 
-// rows x cols elements in chunks of `vector` along a row, dealt out to `threads` threads row after row, so that
-// neighbours read neighbouring addresses. Turn t of a thread is chunk thread + t * threads.
+// rows x cols elements in chunks of `vector` along a row. Chunks are assigned to `threads` threads row by row, so that
+// neighbouring threads access neighbouring addresses. In iteration t a thread accesses chunk thread + t * threads.
 template <int threads, int rows, int cols, int vector> struct Chunks {
   static constexpr int in_row = cols / vector, count = rows * in_row, turns = (count + threads - 1) / threads;
-  // Each turn goes a whole number of rows down, and the column stays.
+  // Each iteration advances by a whole number of rows, and the column does not change.
   static constexpr bool whole_rows = threads % in_row == 0;
   static_assert(cols % vector == 0, "chunks divide a row");
 
@@ -28,7 +28,7 @@ template <int threads, int rows, int cols, int vector> struct Chunks {
 };
 template <int threads, class Tile, int vector> using ChunksOf = Chunks<threads, Tile::rows, Tile::cols, vector>;
 
-// The `vector` elements at a row and column of a tile, whether it has rows or not.
+// The `vector` elements at a row and column of a tile; a one-dimensional tile ignores the row.
 template <int vector, class Tile> TL_DEVICE auto chunk(Tile&& tile, int row, int col) {
   if constexpr (std::decay_t<Tile>::rank == 1)
     return tile.template packet<vector>(col);

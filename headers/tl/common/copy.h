@@ -1,4 +1,4 @@
-// Copies between global memory, shared memory and registers; elements are converted on the way.
+// Copies between global memory, shared memory and registers. Elements are converted if the types differ.
 #pragma once
 #include "chunks.h"
 #include "in_bytes.h"
@@ -31,10 +31,10 @@ template <class Tile, int n, class Start> struct IsSharedTile<SubTile1D<Tile, n,
 template <class X> constexpr bool is_place = IsPlace<std::decay_t<X>>::value;
 template <class X> constexpr bool is_shared_tile = IsSharedTile<std::decay_t<X>>::value;
 
-// ---- memory to memory: all of `threads` threads take part; nothing is waited for ---------------------------------
+// ---- memory to memory: executed by all `threads` threads; no barriers ---------------------------------------------
 
-// Chunk after chunk of Tile's shape, `bytes` bytes of it at a time, 16 or fewer on the way at once: a large tile's
-// would not all fit the registers.
+// Copies a tile of Tile's shape in chunks of `bytes` bytes. Each step has up to 16 chunks in flight per thread, so that
+// a large tile does not exceed the registers.
 template <int threads, int bytes, class Tile, class From, class To>
 TL_DEVICE void copy_chunks(const From& from, To&& to) {
   constexpr int vector = elements_in<typename Tile::type>(bytes);
@@ -51,7 +51,8 @@ TL_DEVICE void copy_chunks(const From& from, To&& to) {
     }
   }
 }
-// The same where rows of the place start anywhere: it is accessed element by element, and the code is kept small.
+// The same for rows of unknown alignment: the global side is accessed element by element, and the loop is unrolled
+// little to limit code size.
 template <int threads, int bytes, class Tile, class From, class To>
 TL_DEVICE void copy_elements(const From& from, To&& to) {
   constexpr int vector = elements_in<typename Tile::type>(bytes);
@@ -69,8 +70,8 @@ template <class Tile, class Other> TL_BOTH constexpr int chunk_bytes_with() {
   return smaller(Tile::chunk_bytes, bytes_of<typename Tile::type>(most));
 }
 
-// Called by: `threads` threads of the block, from thread 0 on. Orders nothing: tl::sync_threads must follow before
-// others read `to`.
+// Called by: `threads` threads of the block, from thread 0 on. Contains no barrier: tl::sync_threads must follow before
+// other threads read `to`.
 template <int threads, class View, class Tile>
 TL_DEVICE std::enable_if_t<is_shared_tile<Tile> && !goes_in_bytes<View, Tile>> copy(const Place<View>& from, Tile& to) {
   constexpr int bytes = chunk_bytes_with<Tile, Place<View>>();
@@ -115,9 +116,9 @@ TL_DEVICE std::enable_if_t<goes_in_bytes<From, To>> copy(const From& from, To&& 
   copy<threads>(in_bytes(from), bytes);
 }
 
-// ---- registers to or from memory: every thread of the block; replicas do not store -------------------------------
+// ---- registers to or from memory: executed by every thread of the block; replicas do not store --------------------
 
-// The elements of register r and the next ones, as a packet of the tile or place `memory`.
+// The elements of `vector` registers from r on, as a vector of the shared tile or tensor tile `memory`.
 template <int vector, class Layout, class Memory> TL_DEVICE auto packet_at(Memory&& memory, int r) {
   static_assert(std::decay_t<Memory>::rank == Layout::rank, "the fragment and the place have the same rank");
   if constexpr (Layout::rank == 1)
@@ -129,7 +130,7 @@ template <int vector, class Layout, class Memory> TL_DEVICE auto packet_at(Memor
                                           Layout::template coordinate<2>(r));
 }
 
-// The same of a place in a tensor; zeros where this lane holds no element in register r.
+// The same for a tile of a tensor; zeros if this lane holds no element in register r.
 template <int vector, class Layout, class View> TL_DEVICE auto packet_or_zeros(const Place<View>& memory, int r) {
   const bool wanted = Layout::valid(r);
   if constexpr (Layout::rank == 1)
@@ -142,8 +143,8 @@ template <int vector, class Layout, class View> TL_DEVICE auto packet_or_zeros(c
                                              Layout::template coordinate<1>(r), Layout::template coordinate<2>(r));
 }
 
-// Whether a layout of one or two dimensions names its extents. (clang takes two partial specialisations with
-// std::void_t for one: CWG 1558.)
+// Whether a layout of one or two dimensions names its extents. (clang treats two partial specialisations with
+// std::void_t as the same one: CWG 1558.)
 template <class...> struct IfNamed {
   using type = void;
 };
@@ -158,9 +159,10 @@ template <class Layout, class View> TL_DEVICE bool lies_inside(const Place<View>
   else
     return place.holds({Layout::M, Layout::N});
 }
-// From how many registers on a thread gains by it: benchmarks/RESULTS.md, "Guards".
+// The number of registers per thread from which the test of the whole tile pays off: benchmarks/RESULTS.md, "Guards".
 constexpr int registers_worth_a_test = 32;
-// Does `access` with the place. If all of it lies inside, which one test tells for all threads, no packet has a guard.
+// Calls `access` with the tile. If the whole tile is in bounds, which is one test uniform over the threads, the
+// accesses are not predicated.
 template <class Layout, class View, class Access> TL_DEVICE void guarded(const Place<View>& place, Access access) {
   if constexpr (View::guarded && Layout::registers >= registers_worth_a_test && knows_extents<Layout>) {
     if (lies_inside<Layout>(place)) return access(place.unguarded());
@@ -175,7 +177,7 @@ TL_DEVICE void store_fragment(const Fragment<T, Layout>& from, Memory&& to) {
   for (int r = 0; r < Layout::registers; r += vector)
     if (Layout::valid(r)) packet_at<vector, Layout>(to, r) = load_elements<vector, 1>(&from.reg[r]);
 }
-// Lanes that hold no element get zeros from a tensor: they do as the others do, without a branch.
+// Lanes that hold no element load zeros from a tensor, so that the load needs no branch.
 template <int vector, class T, class Layout, class Memory>
 TL_DEVICE void load_fragment(Memory&& from, Fragment<T, Layout>& to) {
   TL_UNROLL
@@ -215,7 +217,7 @@ template <class View, class T, class Layout> TL_DEVICE void copy(const Place<Vie
       load_fragment<1>(from, to);
   }
 }
-// Of a fragment with rows and columns, which are the place's columns and rows: element by element.
+// Stores a fragment transposed: its rows and columns are columns and rows of the tile. Accesses single elements.
 template <class T, class Layout, class View>
 TL_DEVICE void copy(const Transposed<Fragment<T, Layout>>& from, const Place<View>& to) {
   if (Layout::replica() != 0) return;
@@ -226,7 +228,7 @@ TL_DEVICE void copy(const Transposed<Fragment<T, Layout>>& from, const Place<Vie
   }
 }
 
-// How many elements of a layout's vectors lie within a chunk of the shared tile.
+// The number of consecutive elements of a thread that are within one chunk of the shared tile.
 template <class Layout, class Tile> TL_BOTH constexpr int vector_in() {
   return smaller(power_of_two_in(Layout::vector), elements_in<typename Tile::type>(Tile::chunk_bytes));
 }

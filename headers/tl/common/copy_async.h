@@ -1,10 +1,10 @@
-// Copies from global to shared memory that run while the block goes on (cp.async).
+// Asynchronous copies from global to shared memory (cp.async).
 #pragma once
 #include "copy.h"
 
 namespace tl {
 
-// How many of the n elements at `first` lie in front of the end of a row, in bytes.
+// The bytes of the n elements at `first` that are before the end of the row.
 template <class View, int n> TL_DEVICE int bytes_inside(const View& view, int first) {
   constexpr int size = sizeof(typename View::type);
   if (!View::is_predicated(View::last)) return n * size;
@@ -12,7 +12,7 @@ template <class View, int n> TL_DEVICE int bytes_inside(const View& view, int fi
   return View::has_whole_rows ? n * size : min(n, view.extent[View::last] - first) * size;
 }
 
-// How copies ask for `bytes` bytes: L2 keeps what is read, or gives it up first where it is read once.
+// Cache policy of a copy of `bytes` bytes: the default, or evict-first in L2 for data that is read once.
 struct ReadAgain {
   template <int bytes> TL_DEVICE void start(void* to, const void* from, int source_bytes) const {
     cp_async<bytes>(to, from, source_bytes);
@@ -24,7 +24,7 @@ struct ReadOnce {
   }
 };
 
-// One chunk of `bytes` bytes, of which those outside become zero.
+// Copies one chunk of `bytes` bytes; out-of-bounds bytes are zero-filled.
 template <int bytes, class View, class Tile, class Reads>
 TL_DEVICE void copy_async_chunk(const Place<View>& from, Tile& to, int row, int col, const Reads& reads) {
   constexpr int vector = bytes / static_cast<int>(sizeof(typename Tile::type));
@@ -35,8 +35,8 @@ TL_DEVICE void copy_async_chunk(const Place<View>& from, Tile& to, int row, int 
     reads.template start<bytes>(to.at(row, col), from.address(row, col),
                                 from.view.inside(0, from.offset[0] + row) ? count : 0);
 }
-// Chunks of one column of the tile, every `step` rows: one address on each side, from which the others are a fixed
-// distance away.
+// Copies the chunks of one column of the tile, every `step` rows: all addresses are at constant distances from the
+// first one on each side.
 template <int step, int turns, class View, class Tile, class Reads>
 TL_DEVICE void copy_async_column(const Place<View>& from, Tile& to, int row, int col, const Reads& reads) {
   constexpr int bytes = 16, vector = bytes / static_cast<int>(sizeof(typename Tile::type));
@@ -49,7 +49,7 @@ TL_DEVICE void copy_async_column(const Place<View>& from, Tile& to, int row, int
     reads.template start<bytes>(target + turn * step * Tile::pitch, source + turn * distance,
                                 from.view.inside(0, from.offset[0] + row + turn * step) ? count : 0);
 }
-// The 16-byte path is the fast one; the narrower ones are kept small.
+// The 16-byte path is fully unrolled for speed; the narrower ones are unrolled little to limit code size.
 template <int threads, int bytes, class View, class Tile, class Reads>
 TL_DEVICE void copy_async_chunks(const Place<View>& from, Tile& to, const Reads& reads) {
   using Pieces = ChunksOf<threads, Tile, bytes / static_cast<int>(sizeof(typename Tile::type))>;
@@ -67,15 +67,15 @@ TL_DEVICE void copy_async_chunks(const Place<View>& from, Tile& to, const Reads&
   }
 }
 
-// A machine's other way to copy, where it has one: started() says whether it did. (cdna/direct.h)
+// A target-specific copy that replaces cp.async; started() returns whether it was issued. (cdna/direct.h)
 template <int threads, class View, class Tile> struct DirectCopy {
   static TL_DEVICE bool started(const Place<View>&, Tile&) { return false; }
 };
 
-// Starts to copy the tile at `from` into `to`, which has its shape. In 16-byte chunks where rows allow it, else in
-// narrower ones, else (rows at odd places, where cp.async cannot read) element by element: that waits for the loads.
-// Called by: `threads` threads of the block, from thread 0 on. The caller commits and waits; tl::cp_async_pipeline does
-// both.
+// Issues the copy of the tile at `from` into `to`, which has the same shape. Uses 16-byte chunks if the alignment of
+// the rows allows it, else narrower ones. Rows that cp.async cannot read for their alignment are copied synchronously,
+// element by element. Called by: `threads` threads of the block, from thread 0 on. The caller commits and waits;
+// tl::cp_async_pipeline does both.
 template <int threads, class View, class Tile, class Reads = ReadAgain>
 TL_DEVICE std::enable_if_t<!goes_in_bytes<View, Tile>> copy_async(const Place<View>& from, Tile& to,
                                                                   const Reads& reads = {}) {
@@ -106,8 +106,8 @@ TL_DEVICE std::enable_if_t<goes_in_bytes<From, To>> copy_async(const From& from,
   copy_async<threads>(in_bytes(from), bytes, reads);
 }
 
-// The same of what is read `once`, by this block alone: it leaves L2 before what others may read again. Two loops,
-// since a policy that is chosen at run time costs more than none.
+// The same for data that this block reads `once`: L2 evicts it before data that other blocks read again. Has two loops,
+// because a cache policy selected at run time costs more than no policy.
 template <int threads, class From, class To>
 TL_DEVICE void copy_async_once(const From& from, To&& to, bool once = true) {
   const int64_t bytes = from.view.extent[0] * from.view.stride[0] * int64_t(sizeof(typename From::type));
@@ -117,8 +117,8 @@ TL_DEVICE void copy_async_once(const From& from, To&& to, bool once = true) {
     copy_async<threads>(from, to);
 }
 
-// One chunk of a row that starts at `from`; zeros where it is not wanted, or lies outside. cp.async reads aligned
-// chunks of 4 bytes and more; others are waited for.
+// Copies one chunk of a row that starts at `from`; zero-fills it if it is not wanted or out of bounds. cp.async reads
+// aligned chunks of 4, 8 or 16 bytes; other chunks are copied synchronously.
 template <int bytes, class View, class Tile>
 TL_DEVICE void copy_row_chunk(const View& view, At<View::rank> from, bool wanted, Tile& to, int row, int col) {
   constexpr int size = sizeof(typename Tile::type), vector = bytes / size;
@@ -136,8 +136,8 @@ TL_DEVICE void copy_row_chunk(const View& view, At<View::rank> from, bool wanted
 struct EveryRow {
   TL_DEVICE bool operator()(int) const { return true; }
 };
-// tl::copy_async of rows, each from a place of its own: row i of `to` starts at `place(i)`, a tl::at, of `from`. A row
-// that is not wanted(i) becomes zero, and nobody asks for its place.
+// tl::copy_async for gathered rows: row i of `to` is read from the coordinate `place(i)` (a tl::at) of `from`. Rows for
+// which wanted(i) is false are zero-filled, and place(i) is not evaluated.
 template <int threads, class View, class Tile, class PlaceOf, class Wanted = EveryRow>
 TL_DEVICE void copy_rows_async(const View& from, Tile& to, const PlaceOf& place, const Wanted& wanted = {}) {
   static_assert(std::is_same<typename View::T, typename Tile::type>::value, "an asynchronous copy does not convert");

@@ -1,17 +1,18 @@
-// Looking into a running kernel.
+// Assertions and printing in kernels.
 #pragma once
 #include "copy.h"
 #include "math.h"
 
 namespace tl {
 
-// Ends the launch with an error when the condition does not hold; the CPU engine names the line, a GPU prints the
+// Aborts the launch with an error if the condition is false. The CPU engine reports the source line; a GPU prints the
 // thread and the message. Any thread.
 TL_DEVICE void device_assert(bool condition, const char* message = "a condition of the kernel does not hold") {
   if (!condition) assertion_failed(message);
 }
 
-// A line with a name, the place of an element (the first `rank` of i, j, k), its value, and who holds it.
+// Prints a line with a name, the coordinate of an element (the first `rank` of i, j, k), its value, its block and its
+// thread.
 TL_DEVICE void print_line(const char* name, int rank, int i, int j, int k, double value) {
   const unsigned x = blockIdx.x, y = blockIdx.y, z = blockIdx.z;
   const int t = thread();
@@ -37,7 +38,7 @@ template <class T> TL_DEVICE void print_element(const char* name, int rank, int 
     print_line(name, rank, i, j, k, static_cast<double>(convert<FloatOf<T>>(x)));
 }
 
-// A line for a number, by each thread that comes here.
+// Prints a number, one line per calling thread.
 template <class X> TL_DEVICE std::enable_if_t<!is_shared_tile<X>> print(const char* name, const X& x) {
   if constexpr (packet_size<X> == 0) {
     print_element(name, 0, 0, 0, 0, value(x));
@@ -47,13 +48,14 @@ template <class X> TL_DEVICE std::enable_if_t<!is_shared_tile<X>> print(const ch
     for (int i = 0; i < packet_size<X>; ++i) print_element(name, 1, i, 0, 0, v.at[i]);
   }
 }
-// A line for each element of a private array, by thread 0 of the block.
+// Prints a private array, one line per element, from thread 0 of the block.
 template <class T, int n> TL_DEVICE void print(const char* name, const T (&array)[n]) {
   if (thread() != 0) return;
   TL_NO_UNROLL
   for (int i = 0; i < n; ++i) print_element(name, 1, i, 0, 0, array[i]);
 }
-// A line for each element of a fragment, by one of the threads that hold it. Called by: every thread of the block.
+// Prints a fragment, one line per element, from one of the threads that hold the element. Called by: every thread of
+// the block.
 template <class T, class Layout> TL_DEVICE void print(const char* name, const Fragment<T, Layout>& f) {
   if (Layout::replica() != 0) return;
   TL_UNROLL
@@ -65,7 +67,7 @@ template <class T, class Layout> TL_DEVICE void print(const char* name, const Fr
     print_element(name, Layout::rank, at[0], at[1], at[2], f.reg[r]);
   }
 }
-// A line for each element of a shared tile, by thread 0 of the block; reads it without a barrier.
+// Prints a shared tile, one line per element, from thread 0 of the block. Reads it without a barrier.
 template <class Tile> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> print(const char* name, const Tile& tile) {
   if (thread() != 0) return;
   TL_NO_UNROLL

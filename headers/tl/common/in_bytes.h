@@ -1,4 +1,4 @@
-// Packed tiles and tensors as what they are made of: bytes. So they are copied, since a copy need not look at elements.
+// Byte views of packed tiles and tensors. Copies use them, because a copy need not unpack elements.
 #pragma once
 #include "shared_tile.h"
 #include "tensor.h"
@@ -6,7 +6,7 @@
 namespace tl {
 
 template <class X> using ElementOfTile = std::remove_const_t<typename std::decay_t<X>::type>;
-// Whether a copy moves whole bytes of packed elements, which keep their type.
+// Whether a copy moves whole bytes: both sides have the same packed element type.
 template <class From, class To>
 constexpr bool goes_in_bytes =
     is_packed<ElementOfTile<From>> && std::is_same<ElementOfTile<From>, ElementOfTile<To>>::value;
@@ -25,7 +25,7 @@ template <class T, int n> TL_DEVICE SharedTile1D<uint8_t, n / 2>& in_bytes(Share
 template <class T, int n> TL_DEVICE const SharedTile1D<uint8_t, n / 2>& in_bytes(const SharedTile1D<T, n>& tile) {
   return reinterpret_cast<const SharedTile1D<uint8_t, n / 2>&>(tile);
 }
-// Parts start at even columns.
+// Subtiles start at even columns.
 template <class Tile, int m, int n> TL_DEVICE auto in_bytes(const SubTile<Tile, m, n>& part) {
   using Bytes = std::remove_reference_t<decltype(in_bytes(*part.tile))>;
   return SubTile<Bytes, m, n / 2>{&in_bytes(*part.tile), part.first_row, part.first_col / 2};
@@ -34,7 +34,7 @@ template <class Tile, int n, class Start> TL_DEVICE auto in_bytes(const SubTile1
   using Bytes = std::remove_reference_t<decltype(in_bytes(*part.tile))>;
   return SubTile1D<Bytes, n / 2, Start>{&in_bytes(*part.tile), part.first / 2};
 }
-// Neighbours of the last dimension are neighbours in memory.
+// The last dimension is contiguous.
 template <class T, class Start, int rank, unsigned predicated_dims, bool whole_rows>
 TL_DEVICE auto in_bytes(const Place<Tensor<T, Start, rank, predicated_dims, whole_rows>>& from) {
   using Byte = typename PackedPointer<T>::Byte;

@@ -1,4 +1,4 @@
-// Indices of tl::parallel: they carry the register, and become a coordinate only where one is asked for.
+// Indices of tl::parallel: an index holds a register number and computes the coordinate on demand.
 #pragma once
 #include "packet.h"
 
@@ -14,7 +14,7 @@ template <class Layout_, int dim_> struct Index {
 
 template <class Layout, int dim> TL_DEVICE int value(const Index<Layout, dim>& i) { return i; }
 
-// The same for the n consecutive elements that start in register `reg`.
+// The same for the n consecutive elements from register `reg` on.
 template <class Layout_, int dim_, int n> struct PacketIndex {
   using Layout = Layout_;
   static constexpr int dim = dim_;
@@ -31,7 +31,7 @@ template <class Layout, int dim, int n> TL_DEVICE int first_of_vector(const Pack
   return i.ramp().first;
 }
 
-// A packet moved by an integer is a packet again; any other arithmetic makes a Vec of it.
+// A vector index plus or minus an integer is a vector index; any other arithmetic converts it to a Vec.
 template <class I>
 using IfInteger =
     std::enable_if_t<!std::is_floating_point<I>::value && packet_size<I> == 0 && std::is_convertible<I, int>::value>;
@@ -57,7 +57,7 @@ TL_DEVICE Ramp<n> operator-(const PacketIndex<Layout, dim, n>& a, I b) {
   return {a.ramp().first - int(b)};
 }
 
-// Indices first, first + 1, ..., each of them c times in a row, n in all: where several values lie in one element.
+// n indices: first, first + 1, ..., each repeated c times. For elements of memory that each hold several values.
 template <int n, int c> struct Repeated {
   int first;
 };
@@ -66,8 +66,8 @@ template <int n, int c> struct PacketSize<Repeated<n, c>> {
 };
 template <int n, int c> TL_DEVICE constexpr int first_of_vector(Repeated<n, c> i) { return i.first; }
 
-// i / c for the indices of a packet that starts at a multiple of its size: one number where they all have the same,
-// else each quotient c times. None of them is negative.
+// i / c for a vector of non-negative indices that starts at a multiple of its size: one number if the quotient is
+// uniform, else each quotient repeated c times.
 template <int c, int n> TL_DEVICE auto floordiv(const Ramp<n>& i) {
   static_assert(c % n == 0 || n % c == 0, "quotients do not change within a packet, or each comes c times");
   if constexpr (c % n == 0)
@@ -79,7 +79,7 @@ template <int c, class Layout, int dim, int n> TL_DEVICE auto floordiv(const Pac
   return floordiv<c>(i.ramp());
 }
 
-// i % c for the same indices, where they all have one quotient: n consecutive ones again.
+// i % c for the same indices, if the quotient is uniform: n consecutive indices.
 template <int c, int n> TL_DEVICE Ramp<n> floormod(const Ramp<n>& i) {
   static_assert(c % n == 0, "a packet's remainders follow one another");
   return {int(unsigned(i.first) % c)};
@@ -88,14 +88,14 @@ template <int c, class Layout, int dim, int n> TL_DEVICE Ramp<n> floormod(const 
   return floormod<c>(i.ramp());
 }
 
-// Each element c times in a row.
+// Repeats each element c times.
 template <int c, class T, int n> TL_DEVICE Vec<T, n * c> repeated(const Vec<T, n>& v) {
   Vec<T, n * c> result;
   TL_UNROLL
   for (int i = 0; i < n * c; ++i) result.at[i] = v.at[i / c];
   return result;
 }
-// How often each element that an index stands for is wanted.
+// The number of times that an index repeats each element.
 template <class I> constexpr int repeats = 1;
 template <int n, int c> constexpr int repeats<Repeated<n, c>> = c;
 

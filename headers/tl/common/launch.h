@@ -1,34 +1,35 @@
-// What launchers call. Host side.
+// Functions that launchers call. Host side.
 #pragma once
 #include "../status.h"
 #include "base.h"
 
 namespace tl {
 
-// Whether all pointers are multiples of `bytes`.
+// Whether all pointers are aligned to `bytes` bytes.
 template <int bytes, class... P> bool aligned(const P*... pointers) {
   return (true && ... && (reinterpret_cast<uintptr_t>(pointers) % bytes == 0));
 }
 
-// How a launch takes the argument for a parameter of type P: as what converts to it. A tensor map also says whether it
-// could be made (tensor_map.h).
+// The type in which a launcher takes the argument of a kernel parameter of type P; it converts to P. The argument of a
+// tensor map also reports whether its encoding succeeded (tensor_map.h).
 template <class P> struct ArgumentFor {
   using type = const P&;
 };
 template <class Argument> tl_status argument_status(const Argument&) { return TL_OK; }
 
-// Whether a launch with these arguments is to start a kernel at all; if not, `status` is its result. A grid without
-// blocks starts nothing, and is TL_OK.
+// Whether a launch with these arguments starts a kernel; if not, `status` is the result of the launch. An empty grid
+// starts no kernel and returns TL_OK.
 template <class... Arguments> bool starts(dim3 grid, tl_status& status, const Arguments&... arguments) {
   status = TL_OK;
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return false;
   return (true && ... && ((status = argument_status(arguments)) == TL_OK));
 }
-// Of what launch_kernel and its like return: 0 is TL_OK.
+// The status of a return value of launch_kernel and its variants; 0 is TL_OK.
 inline tl_status status_of(int error) { return error == 0 ? TL_OK : TL_LAUNCH_FAILED + error; }
 
-// Starts kernel(arguments...) on `stream` with `shared_bytes` of dynamic shared memory; a grid without blocks is TL_OK
-// and starts nothing. Only says whether the launch was accepted, as launches are asynchronous. Never throws or exits.
+// Launches kernel(arguments...) on `stream` with `shared_bytes` of dynamic shared memory; an empty grid starts no
+// kernel and returns TL_OK. Launches are asynchronous: the status only reports whether the launch was accepted. Never
+// throws or exits.
 template <class... Parameters>
 tl_status launch_with(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, void* stream,
                       typename ArgumentFor<Parameters>::type... arguments) {
@@ -47,8 +48,8 @@ tl_status launch(void (*kernel)(Parameters...), dim3 grid, int threads, void* st
   return launch_with(kernel, grid, threads, 0, stream, arguments...);
 }
 
-// The same for a kernel that waits by tl::griddepcontrol_wait: it may start before those before it on the stream
-// are done, if they let it.
+// The same with programmatic dependent launch: the kernel calls tl::griddepcontrol_wait, and may start before the
+// preceding kernels on the stream complete if these allow it (tl::griddepcontrol_launch_dependents).
 template <class... Parameters>
 tl_status launch_early_with(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, void* stream,
                             typename ArgumentFor<Parameters>::type... arguments) {

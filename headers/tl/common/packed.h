@@ -1,28 +1,28 @@
-// Elements that share bytes of memory: of 4 bits, two in a byte, the first one in bits 0..3.
+// Packed elements: 4-bit elements share a byte, the first one in bits 0..3.
 #pragma once
 #include "vec.h"
 
 namespace tl {
 
-// How many bytes so many elements take in memory, and how many elements lie in so many bytes.
+// The bytes that a number of elements occupies in memory, and the number of elements in a number of bytes.
 template <class T> TL_BOTH constexpr int bytes_of(int elements) {
   return is_packed<T> ? elements / 2 : elements * static_cast<int>(sizeof(T));
 }
 template <class T> TL_BOTH constexpr int elements_in(int bytes) {
   return is_packed<T> ? bytes * 2 : bytes / static_cast<int>(sizeof(T));
 }
-// The fewest neighbours that can be written: threads that write halves of one byte would lose one of them.
+// The smallest store, in elements: if two threads stored the halves of one byte, one of the stores would be lost.
 template <class T> constexpr int fewest_written = is_packed<T> ? 2 : 1;
 
-// A place in memory whose elements share bytes; it counts in elements, as T* does elsewhere. Single elements are read
-// only here: store_half writes one, store_elements pairs.
+// A pointer to packed elements. It counts in elements, as T* does. Only loads of single elements are defined here:
+// store_half stores one element, store_elements pairs.
 template <class T> struct PackedPointer {
   using Byte = std::conditional_t<std::is_const<T>::value, const uint8_t, uint8_t>;
   using Value = std::remove_const_t<T>;
   Byte* start;
   int64_t index;
 
-  // The byte that holds the element, and its neighbour.
+  // The byte that contains the element and its neighbour.
   TL_DEVICE Byte* byte() const { return start + index / 2; }
   TL_DEVICE operator Byte*() const { return byte(); }
   TL_DEVICE const Value operator*() const {
@@ -32,11 +32,11 @@ template <class T> struct PackedPointer {
   TL_DEVICE PackedPointer operator+(int64_t n) const { return {start, index + n}; }
   TL_DEVICE PackedPointer& operator+=(int64_t n) { return *this = *this + n; }
 };
-// In a kernel's arguments: a byte, which holds two elements.
+// The pointee type of a kernel argument: a byte with two elements.
 template <class T> struct Packed {
   uint8_t bits;
 };
-// The elements behind a kernel's argument.
+// The elements that a kernel argument points to.
 template <class T> struct ElementsBehind {
   using type = T;
   static TL_DEVICE T* first(T* data) { return data; }
@@ -56,7 +56,7 @@ template <class T> TL_DEVICE auto first_element(T* data) { return ElementsBehind
 
 template <class T> struct Element;  // packet.h
 
-// What a tile's elements are stored as, where one of them lies, and what A(i, j) gives.
+// The storage type of a tile's elements, a pointer to an element, and the result of A(i, j).
 template <class T, bool = is_packed<T>> struct InMemory {
   using Stored = T;
   using Pointer = T*;
@@ -80,7 +80,7 @@ template <class T> using Stored = typename InMemory<T>::Stored;
 template <class T> using Pointer = typename InMemory<T>::Pointer;
 template <class T> using Reference = typename InMemory<T>::Reference;
 
-// Bytes as elements, the first in bits 0..3, and back. n is even.
+// Unpacks bytes to elements, the first one in bits 0..3, and packs them. n is even.
 template <class T, int bytes> TL_DEVICE Vec<T, 2 * bytes> unpacked(const Vec<uint8_t, bytes>& packed) {
   Vec<T, 2 * bytes> v;
   TL_UNROLL

@@ -1,14 +1,14 @@
-// Consecutive indices, and proxies for elements in memory: what A(i, j) gives.
+// Consecutive indices, and proxies for elements in memory: the results of A(i, j).
 #pragma once
 #include "packed.h"
 
 namespace tl {
 
-// n consecutive indices, starting at `first`: what is left of a loop's packet after `bx * 128 + i`.
+// n consecutive indices from `first` on: the vector index of a loop after arithmetic such as `bx * 128 + i`.
 template <int n> struct Ramp {
   int first;
 };
-// The last index of A(i, tl::vec<n>(j)): n neighbours from j on, which is a multiple of n.
+// The last index of A(i, tl::vec<n>(j)): n consecutive elements from j on; j is a multiple of n.
 template <int n> TL_DEVICE constexpr Ramp<n> vec(int first) { return {first}; }
 template <int n> struct PacketSize<Ramp<n>> {
   static constexpr int value = n;
@@ -20,21 +20,21 @@ template <int n> TL_DEVICE Vec<int, n> value(const Ramp<n>& ramp) {
   return indices;
 }
 
-// The first of the indices that an argument of A(...) stands for.
+// The first index of an argument of A(...).
 TL_DEVICE constexpr int first_of_vector(int i) { return i; }
 template <int n> TL_DEVICE constexpr int first_of_vector(Ramp<n> i) { return i.first; }
 
-// What caches should give up before other lines, or after them. A hint, which loads of 16 bytes from tensors follow.
+// Cache eviction priority: lines that caches evict first, or last. A hint; 16-byte loads from tensors apply it.
 enum class Evict { as_usual, first, last };
 
-// 16 bytes, or zeros where they are not wanted.
+// Loads 16 bytes, or returns zeros if they are not wanted.
 template <Evict evict> TL_DEVICE uint4 load16_as(const void* p, bool wanted) {
   if constexpr (evict == Evict::first) return load16_evict_first(p, wanted);
   if constexpr (evict == Evict::last) return load16_evict_last(p, wanted);
   return wanted ? load16(p) : uint4{};
 }
 
-// One memory access of `width` bytes (a power of two up to 16; p is a multiple of it).
+// One memory access of `width` bytes (a power of two up to 16); p is aligned to `width`.
 template <int width, class V, Evict evict = Evict::as_usual, class T> TL_DEVICE V load_bits(T* p) {
   static_assert(sizeof(V) == width, "the access is as wide as what it loads");
   if constexpr (width == 16) return bit_cast<V>(load16_as<evict>(p, true));
@@ -50,7 +50,7 @@ template <int width, class V, class T> TL_DEVICE void store_bits(T* p, const V& 
   if constexpr (width == 2) store2(p, bit_cast<uint16_t>(v));
 }
 
-// n elements with one memory access for each `width` bytes; single elements are accessed as what they are.
+// n elements, one memory access per `width` bytes. Single elements are accessed in their own type.
 template <int n, int width, Evict evict = Evict::as_usual, class T>
 TL_DEVICE Vec<std::remove_const_t<T>, n> load_elements(T* p) {
   using U = std::remove_const_t<T>;
@@ -98,17 +98,17 @@ TL_DEVICE Vec<std::remove_const_t<T>, n> load_elements(PackedPointer<T> p) {
 template <int width, class T, int n> TL_DEVICE void store_elements(PackedPointer<T> p, const Vec<T, n>& v) {
   store_elements<width>(p.byte(), packed(v));
 }
-// One element, whose neighbour in the byte another thread may write meanwhile.
+// Stores one element; another thread may store its neighbour in the byte concurrently.
 template <class T> TL_DEVICE void store_half(PackedPointer<T> p, T x) {
   const int shift = static_cast<int>(p.index & 1) * 4;
   replace_bits(p.byte(), static_cast<uint8_t>(15 << shift), static_cast<uint8_t>(x.bits() << shift));
 }
-// The widest access that moves n elements at p, when p is a multiple of `alignment` bytes.
+// The widest access that moves n elements at p, if p is aligned to `alignment` bytes.
 template <class T, int n> TL_BOTH constexpr int access_width(int alignment) {
   return smaller(smaller(power_of_two_in(bytes_of<T>(n)), 16), alignment);
 }
 
-// An element that may lie outside its tensor: reads zero there, and drops what is written.
+// An element of a tensor that may be out of bounds: it then loads zero, and stores are predicated off.
 template <class T> struct Element {
   Pointer<T> p;
   bool inside;
@@ -130,7 +130,7 @@ template <class T> struct Element {
 };
 template <class T> TL_DEVICE T value(const Element<T>& x) { return x.load(); }
 
-// n consecutive elements at a place that load() and store() know: registers, shared or global memory.
+// n consecutive elements in registers, shared or global memory; Place defines load() and store().
 template <class Place> struct Packet {
   using T = typename Place::type;
   static constexpr int n = Place::size;
@@ -166,7 +166,7 @@ template <class T, int n> struct InRegisters {
   TL_DEVICE Vec<T, n> load() const { return load_elements<n, 1>(p); }
   TL_DEVICE void store(const Vec<T, n>& v) const { store_elements<1>(p, v); }
 };
-// Shared memory that holds them in one piece, or in pieces of `width` bytes.
+// Shared memory, accessed in units of `width` bytes.
 template <class T, int n, int width> struct InShared {
   using type = T;
   static constexpr int size = n;

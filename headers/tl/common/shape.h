@@ -1,4 +1,4 @@
-// Extents as types, and the words that stand for "everything along this dimension".
+// Extents as types, and the placeholder for all indices of a dimension.
 #pragma once
 #include "base.h"
 
@@ -13,7 +13,7 @@ template <int... extents> struct Shape {
   }
 };
 
-// Warps along the rows and the columns of a tile; warp w is (w / n, w % n).
+// The warps along the rows and the columns of a tile; warp w has the coordinates (w / n, w % n).
 template <int m_, int n_> struct Warps {
   static constexpr int m = m_, n = n_;
 };

@@ -1,4 +1,4 @@
-// Tiles in shared memory. The swizzle is in the type, so every access finds its element by itself.
+// Tiles in shared memory. The swizzle is part of the type, so that every access applies it.
 #pragma once
 #include "index.h"
 #include "shape.h"
@@ -7,14 +7,15 @@
 
 namespace tl {
 
-// A row-major rows x cols tile. With a swizzle narrower than a row it is stored slab after slab.
+// A row-major tile of rows x cols elements. If the swizzle span is narrower than a row, the tile is stored slab by
+// slab.
 template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct alignas(Swizzle::alignment) SharedTile {
   using type = T;
   static constexpr int rank = 2, rows = rows_, cols = cols_;
   static constexpr int row_bytes = bytes_of<T>(cols);
   static constexpr int slab_cols = Swizzle::span > 0 ? elements_in<T>(Swizzle::span) : cols;
-  static constexpr int pitch = slab_cols + elements_in<T>(Swizzle::padding);  // elements
-  // A row is made of pieces of this many bytes, each in one piece and aligned.
+  static constexpr int pitch = slab_cols + elements_in<T>(Swizzle::padding);  // in elements
+  // A row consists of contiguous, aligned chunks of this many bytes.
   static constexpr int chunk_bytes = smaller(power_of_two_in(row_bytes), 16);
   static constexpr int chunk_cols = elements_in<T>(chunk_bytes);
   static_assert(row_bytes % (Swizzle::span > 0 ? Swizzle::span : 1) == 0, "a row is a whole number of swizzle spans");
@@ -28,7 +29,7 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
     return (slab * rows + row) * slab_cols + chunk * chunk_cols + col_in_slab % chunk_cols;
   }
 
-  // The element at (row, col); chunks of chunk_cols elements that start at a multiple of it lie in one piece.
+  // A pointer to the element at (row, col). Each aligned chunk of chunk_cols elements is contiguous.
   TL_DEVICE Pointer<T> at(int row, int col) {
     TL_CHECK_INDEX(row, rows);
     TL_CHECK_INDEX(col, cols);
@@ -53,7 +54,7 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
     return spread_words<n>(packet<2 * n>(row, col.first));
   }
 
-  // n elements that start at a multiple of n, n being at most a chunk. Of a constant tile they are the values.
+  // n elements from a multiple of n on, at most one chunk. Of a const tile the result is their values.
   template <int n> static constexpr int width = access_width<T, n>(chunk_bytes);
   template <int n> TL_DEVICE auto packet(int row, int col) {
     static_assert(width<n> == bytes_of<T>(n), "a packet lies within a 16-byte chunk of the shared tile");
@@ -65,13 +66,13 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
   }
 };
 
-// Whether every `step`-th row of a tile has its chunks at the same places: none are moved, or the swizzle's pattern,
-// which repeats after eight rows, has come round.
+// Whether rows at a distance of `step` store their chunks at the same positions: without a swizzle, or if `step` is a
+// multiple of its period, eight rows.
 template <class Tile, int step> constexpr bool rows_lie_alike = false;
 template <class T, int rows, int cols, class Swizzle, int step>
 constexpr bool rows_lie_alike<SharedTile<T, rows, cols, Swizzle>, step> = Swizzle::span == 0 || step % 8 == 0;
 
-// n consecutive elements of a tile of one dimension, from a multiple of a chunk on, in chunks that lie apart.
+// n consecutive elements of a one-dimensional tile from a chunk boundary on, where the swizzle separates the chunks.
 template <class Tile, int n> struct InChunks {
   using type = typename Tile::type;
   static constexpr int size = n, each = elements_in<type>(Tile::chunk_bytes);
@@ -91,7 +92,7 @@ template <class Tile, int n> struct InChunks {
   }
 };
 
-// A tile of one dimension. With a swizzle it is stored as rows of the swizzle's span.
+// A one-dimensional tile. With a swizzle it is stored as rows as wide as the swizzle's span.
 template <class T, int n_, class Swizzle = NoSwizzle> struct alignas(Swizzle::alignment) SharedTile1D {
   using type = T;
   static constexpr int rank = 1, rows = 1, cols = n_;
@@ -134,8 +135,8 @@ template <class T, int n_, class Swizzle = NoSwizzle> struct alignas(Swizzle::al
   }
   template <int n> TL_DEVICE Vec<T, n> packet(int i) const { return load_elements<n, width<n>>(at(i)); }
 };
-// Rows and columns of a shared tile from a first one on, as a tile of their own: what is written to it is written to
-// the whole. Tile is the whole tile's type, constant if its elements are.
+// A subtile: rows and columns of a shared tile from a first one on. It refers to the elements of the whole tile. Tile
+// is the type of the whole tile, const if its elements are.
 template <class Tile, int rows_, int cols_> struct SubTile {
   using Whole = std::remove_const_t<Tile>;
   using type = typename Whole::type;
@@ -158,7 +159,7 @@ template <class Tile, int rows_, int cols_> struct SubTile {
     return tile->template packet<n>(first_row + row, first_col + col);
   }
 };
-// What is known of where a part of one dimension starts: nothing (void), or at which multiples of bytes.
+// The known alignment of the start of a one-dimensional subtile, in bytes; with void that of single elements.
 template <class T, class Start> struct StartOfPart {
   static constexpr int alignment = Start::alignment;
 };
@@ -169,7 +170,7 @@ template <class Tile, int n_, class Start = void> struct SubTile1D {
   using Whole = std::remove_const_t<Tile>;
   using type = typename Whole::type;
   static constexpr int rank = 1, rows = 1, cols = n_;
-  // Elements are accessed one by one where more may not be aligned.
+  // Elements are accessed one by one unless a larger alignment is known.
   static constexpr int alignment = StartOfPart<type, Start>::alignment;
   static constexpr int chunk_bytes =
       smaller(alignment, smaller(power_of_two_in(bytes_of<type>(cols)), Whole::chunk_bytes));
@@ -181,9 +182,9 @@ template <class Tile, int n_, class Start = void> struct SubTile1D {
   template <int n> TL_DEVICE auto packet(int i) const { return tile->template packet<n>(first + i); }
 };
 
-// Rows first .. first + n - 1 of a tile (of a tile with one dimension, elements): an operand of copies, loops,
-// reductions and tl::gemm like a whole one. `first` is any row that leaves n. The result is constant so that it may be
-// written where a tile to write to is expected.
+// Rows first .. first + n - 1 of a tile (elements of a one-dimensional tile). Copies, loops, reductions and tl::gemm
+// accept the subtile as they accept a whole tile. `first` is any row with first + n <= rows. The result is const, so
+// that it can be passed as a destination tile.
 template <int n, class Tile>
 TL_DEVICE auto rows(Tile& tile, int first)
     -> std::enable_if_t<std::remove_const_t<Tile>::rank == 2, const SubTile<Tile, n, std::remove_const_t<Tile>::cols>> {
@@ -196,22 +197,22 @@ TL_DEVICE auto rows(Tile& tile, int first)
   TL_CHECK_INDEX(first, std::remove_const_t<Tile>::cols - n + 1);
   return {&tile, first};
 }
-// Of a tile with one dimension, from a multiple of Start::alignment bytes on (tl::Aligned).
+// The same for a one-dimensional tile, if `first` is a multiple of Start::alignment bytes (tl::Aligned).
 template <int n, class Start, class Tile>
 TL_DEVICE auto rows(Tile& tile, int first)
     -> std::enable_if_t<std::remove_const_t<Tile>::rank == 1, const SubTile1D<Tile, n, Start>> {
   TL_CHECK_INDEX(first, std::remove_const_t<Tile>::cols - n + 1);
   return {&tile, first};
 }
-// Columns first .. first + n - 1. Where more than single elements are accessed, as copies and tl::gemm do, `first` is a
-// multiple of 16 bytes and of n elements' greatest power of two.
+// Columns first .. first + n - 1. For accesses wider than one element, such as those of copies and tl::gemm, `first` is
+// a multiple of 16 bytes and of the largest power of two that divides n elements.
 template <int n, class Tile>
 TL_DEVICE auto cols(Tile& tile, int first) -> const SubTile<Tile, std::remove_const_t<Tile>::rows, n> {
   TL_CHECK_INDEX(first, std::remove_const_t<Tile>::cols - n + 1);
   return {&tile, 0, first};
 }
 
-// Parts of parts refer to the whole tile.
+// Subtiles of subtiles refer to the whole tile.
 template <int n, class Tile, int m, int k>
 TL_DEVICE const SubTile<Tile, n, k> rows(const SubTile<Tile, m, k>& part, int first) {
   static_assert(n <= m, "a part of the tile");
@@ -230,13 +231,13 @@ TL_DEVICE const SubTile<Tile, m, n> cols(const SubTile<Tile, m, k>& part, int fi
   return {part.tile, part.first_row, part.first_col + first};
 }
 
-// An operand that is used transposed: no data moves.
+// An operand that is read transposed; no data is moved.
 template <class Tile> struct Transposed {
   const Tile& tile;
 };
 template <class Tile> TL_DEVICE Transposed<Tile> transposed(const Tile& tile) { return {tile}; }
 
-// The kernel's shared memory, as its struct. Any thread.
+// The kernel's shared memory as its struct. Any thread.
 template <class Shared> TL_DEVICE Shared& shared() {
   static_assert(alignof(Shared) <= 1024, "shared memory starts at a multiple of 1024 bytes");
   return *static_cast<Shared*>(shared_memory());

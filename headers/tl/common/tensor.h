@@ -1,34 +1,34 @@
-// Views of tensors in global memory, and places in them.
+// Views of tensors in global memory, and tiles of them.
 #pragma once
 #include "index.h"
 #include "shape.h"
 
 namespace tl {
 
-// What is known about where rows start: every row, and every offset that is used, is at a multiple of `bytes`.
+// Known alignment of rows: every row, and every column offset that is used, is a multiple of `bytes`.
 template <int bytes> struct Aligned {
   static_assert(bytes > 0 && bytes <= 16 && (bytes & (bytes - 1)) == 0, "a power of two up to 16");
   static constexpr int alignment = bytes;
   static constexpr Evict evict = Evict::as_usual;
 };
-// Nothing is known: copies test it at run time, once each.
+// Unknown alignment: each copy tests it once at run time.
 struct AnyAlignment {
   static constexpr int alignment = 0;
   static constexpr Evict evict = Evict::as_usual;
 };
-// The same of a view whose loads say what caches should do with them.
+// The same for a view whose loads have a cache eviction priority.
 template <class Start, Evict policy> struct Evicting : Start {
   static constexpr Evict evict = policy;
 };
 template <int bytes> struct StartOfRows {
   using type = Aligned<bytes>;
 };
-template <> struct StartOfRows<0> {  // half a byte: elements are taken one by one
+template <> struct StartOfRows<0> {  // half a byte: elements are accessed one by one
   using type = AnyAlignment;
 };
 template <int bytes> using StartOf = typename StartOfRows<bytes>::type;
 
-// An extent that tiles need not divide: reads outside give zero, writes outside are dropped.
+// An extent that tiles need not divide: out-of-bounds loads return zero, out-of-bounds stores are predicated off.
 struct Predicated {
   int extent;
 };
@@ -36,7 +36,7 @@ TL_DEVICE constexpr Predicated predicated(int extent) { return {extent}; }
 TL_BOTH constexpr int extent_of(int extent) { return extent; }
 TL_BOTH constexpr int extent_of(Predicated extent) { return extent.extent; }
 
-// Bit d is set when flag d is.
+// Bit d is set if flag d is true.
 template <bool... flags> TL_BOTH constexpr unsigned bits_of() {
   unsigned bits = 0, bit = 1;
   ((bits |= flags ? bit : 0, bit *= 2), ...);
@@ -44,18 +44,18 @@ template <bool... flags> TL_BOTH constexpr unsigned bits_of() {
 }
 TL_BOTH constexpr int count_bits(unsigned bits) { return bits == 0 ? 0 : int(bits & 1) + count_bits(bits >> 1); }
 
-// Consecutive elements of a row in global memory, of which some may lie outside.
+// Consecutive elements of a row in global memory, some of which may be out of bounds.
 template <class T_, int n, int width, bool guarded, bool whole, Evict evict = Evict::as_usual> struct InGlobal {
   using type = T_;
   using T = std::remove_const_t<T_>;
   static constexpr int size = n;
   Pointer<T_> p;
-  int64_t stride;     // between neighbours, in elements
+  int64_t stride;     // between consecutive elements, in elements
   int first, extent;  // along the row
   bool inside;        // along the other dimensions
-  bool vector;        // p is a multiple of `width` bytes and stride is 1
+  bool vector;        // p is aligned to `width` bytes and stride is 1
 
-  // All elements lie inside. With `whole` all of them do when the first does.
+  // Whether all elements are in bounds. With `whole` they are if the first one is.
   TL_DEVICE bool all_inside() const {
     if constexpr (!guarded) return inside;
     if constexpr (whole) return inside && unsigned(first) < unsigned(extent);
@@ -85,7 +85,7 @@ template <class T_, int n, int width, bool guarded, bool whole, Evict evict = Ev
   }
 
  private:
-  // All of them, or zeros.
+  // Loads all elements, or returns zeros.
   TL_DEVICE Vec<T, n> load_whole() const {
     if constexpr (sizeof(Vec<T, n>) % 4 == 0 && !is_packed<T>) {
       Vec<uint32_t, sizeof(Vec<T, n>) / 4> words{};
@@ -118,8 +118,8 @@ template <int rank> struct At {
 };
 template <class... I> TL_DEVICE At<sizeof...(I)> at(I... i) { return {{static_cast<int>(i)...}}; }
 
-// A view of a tensor. `predicated_dims` has bit d set when dimension d is guarded. `whole_rows`: rows are contiguous,
-// so a vector that divides the distance of two rows also divides a row.
+// A view of a tensor. Bit d of `predicated_dims` is set if dimension d is bounds-checked. `whole_rows`: rows are
+// contiguous, so that a vector size that divides the distance of two rows also divides a row.
 template <class T_, class Start, int rank_, unsigned predicated_dims, bool whole_rows> struct Tensor {
   using type = T_;
   using T = std::remove_const_t<T_>;
@@ -133,8 +133,8 @@ template <class T_, class Start, int rank_, unsigned predicated_dims, bool whole
   TL_BOTH static constexpr bool is_predicated(int dim) { return predicated_dims >> dim & 1; }
   TL_DEVICE bool inside(int dim, int i) const { return !is_predicated(dim) || unsigned(i) < unsigned(extent[dim]); }
 
-  // Every row of a tile at these indices starts at a multiple of `bytes`. The parts are tested one by one, so that what
-  // does not change in a loop is tested once.
+  // Whether every row of a tile at these indices is aligned to `bytes`. Each condition is a separate test, so that the
+  // compiler hoists those that are loop-invariant.
   TL_DEVICE bool aligned(const int (&at)[rank], int bytes) const {
     constexpr int per_byte = is_packed<T> ? 2 : 1, size = sizeof(T);
     bool result = reinterpret_cast<uintptr_t>(static_cast<const void*>(data)) % bytes == 0 && stride[last] == 1;
@@ -142,7 +142,7 @@ template <class T_, class Start, int rank_, unsigned predicated_dims, bool whole
     for (int d = 0; d < last; ++d) result = result && stride[d] * size % (bytes * per_byte) == 0;
     return result && unsigned(at[last]) * size % (bytes * per_byte) == 0;
   }
-  // The same view, with rows known to start at a multiple of `bytes`.
+  // The same view, with rows known to be aligned to `bytes`.
   template <int bytes> TL_DEVICE auto with_row_start() const {
     Tensor<T_, Evicting<StartOf<bytes>, Start::evict>, rank, predicated_dims, whole_rows> view;
     view.data = data;
@@ -151,7 +151,7 @@ template <class T_, class Start, int rank_, unsigned predicated_dims, bool whole
     return view;
   }
 
-  // The same view, of which caches should give up what is loaded before other lines, or after them.
+  // The same view, with a cache eviction priority for its loads.
   template <Evict policy> TL_DEVICE auto evicting() const {
     Tensor<T_, Evicting<Start, policy>, rank, predicated_dims, whole_rows> view;
     view.data = data;
@@ -160,7 +160,7 @@ template <class T_, class Start, int rank_, unsigned predicated_dims, bool whole
     return view;
   }
 
-  // The same view, where no index that is used lies outside.
+  // The same view without bounds checks, if all used indices are in bounds.
   TL_DEVICE auto unguarded() const {
     Tensor<T_, Start, rank, 0, whole_rows> view;
     view.data = data;
@@ -169,7 +169,7 @@ template <class T_, class Start, int rank_, unsigned predicated_dims, bool whole
     return view;
   }
 
-  // The address of an element; it may lie outside.
+  // The address of an element, which may be out of bounds.
   TL_DEVICE Pointer<T_> address(const int (&at)[rank]) const {
     int64_t offset = 0;
     TL_UNROLL
@@ -177,14 +177,14 @@ template <class T_, class Start, int rank_, unsigned predicated_dims, bool whole
     return data + offset;
   }
 
-  // The place of an element, of constants, too.
+  // A reference to an element, also of a const tensor.
   template <class... I> TL_DEVICE Element<T_> at(I... i) const {
     static_assert(sizeof...(I) == rank, "as many indices as the tensor has dimensions");
     const int place[rank] = {first_of_vector(i)...};
     return {address(place), inside(place)};
   }
-  // A(i, tl::all): the rest of the dimensions, fixed at i. A(i, j): one element, which reads zero outside; of a tensor
-  // of constants it is the value. A(i, packet): several consecutive elements.
+  // A(i, tl::all): a view of the remaining dimensions at i. A(i, j): one element, which loads zero out of bounds; of a
+  // const tensor it is the value. A(i, vector index): several consecutive elements.
   template <class... I> TL_DEVICE auto operator()(I... i) const {
     static_assert(sizeof...(I) == rank, "as many indices as the tensor has dimensions");
     constexpr unsigned kept = bits_of<std::is_same<I, All>::value...>();
@@ -202,7 +202,7 @@ template <class T_, class Start, int rank_, unsigned predicated_dims, bool whole
       return Element<T>{address(at), inside(at)};
   }
 
-  // n elements along the last dimension; with `wanted` false they lie outside, wherever that is.
+  // n elements along the last dimension; if `wanted` is false they are out of bounds at any index.
   template <int n> TL_DEVICE auto packet(const int (&at)[rank], bool wanted = true) const {
     constexpr int width = access_width<T, n>(alignment == 0 ? 16 : alignment);
     constexpr bool whole = whole_rows && width == bytes_of<T>(n);
@@ -210,7 +210,7 @@ template <class T_, class Start, int rank_, unsigned predicated_dims, bool whole
     bool rows_inside = wanted;
     TL_UNROLL
     for (int d = 0; d < last; ++d) rows_inside = rows_inside && inside(d, at[d]);
-    // Single elements may have gaps between them.
+    // Single elements may have a stride.
     const bool vector = width > bytes_of<T>(1) && (alignment != 0 || aligned(at, width));
     using Elements = InGlobal<T_, n, width, is_predicated(last), whole, Start::evict>;
     const Elements elements{p, stride[last], at[last], extent[last], rows_inside, vector};
@@ -227,12 +227,13 @@ template <class T_, class Start, int rank_, unsigned predicated_dims, bool whole
     return result;
   }
 
-  // The dimensions whose bit is set in `kept`; the others are fixed. A fixed index outside makes the view empty.
+  // Keeps the dimensions whose bit is set in `kept`, and fixes the others. If a fixed index is out of bounds, the view
+  // is empty.
   template <unsigned kept> TL_DEVICE auto view(const int (&at)[rank]) const {
     constexpr bool may_be_empty = (predicated_dims & ~kept) != 0, keeps_last = kept >> last & 1;
     constexpr unsigned kept_ragged = compacted(kept) | (may_be_empty ? 1 : 0);
     using RowsStart = std::conditional_t<keeps_last, Start, StartOf<bytes_of<T>(1)>>;
-    // Without a neighbouring row, the view cannot tell at run time whether a vector divides the rows.
+    // The run-time test needs the stride of the rows, to know whether a vector size divides a row.
     constexpr bool keeps_distance = alignment != 0 || (last > 0 && (kept >> (last - 1) & 1));
     Tensor<T_, RowsStart, count_bits(kept), kept_ragged, whole_rows && keeps_last && keeps_distance> view;
     view.data = data;
@@ -259,14 +260,14 @@ template <class T_, class Start, int rank_, unsigned predicated_dims, bool whole
     return result;
   }
 
-  // The place whose first element is at these indices; how much of it is meant, the other operand says.
+  // The tile that starts at these indices; the other operand defines its extents.
   template <class... I> TL_DEVICE Place<Tensor> tile(I... i) const {
     static_assert(sizeof...(I) == rank, "as many offsets as the view has dimensions");
     return {*this, {static_cast<int>(i)...}};
   }
 };
 
-// The same view of what lies before `end` along a dimension: the rest is outside. Called by: any thread.
+// The same view, cut off at index `end` of a dimension: larger indices are out of bounds. Called by: any thread.
 template <int dim, class T, class Start, int rank, unsigned predicated_dims, bool whole_rows>
 TL_DEVICE auto up_to(const Tensor<T, Start, rank, predicated_dims, whole_rows>& tensor, int end) {
   Tensor<T, Start, rank, predicated_dims | 1u << dim, whole_rows && dim != rank - 1> view;
@@ -277,7 +278,7 @@ TL_DEVICE auto up_to(const Tensor<T, Start, rank, predicated_dims, whole_rows>& 
   return view;
 }
 
-// A tile's place in a tensor. Coordinates count from the place.
+// A tile of a tensor, with a start but no extents. Coordinates are relative to the start.
 template <class View> struct Place {
   using type = typename View::type;
   using T = typename View::T;
@@ -305,7 +306,7 @@ template <class View> struct Place {
     for (int d = 0; d < rank; ++d) place.offset[d] = offset[d];
     return place;
   }
-  // Whether so many elements along each dimension, from this place on, lie inside.
+  // Whether `extents` elements along each dimension, from the start of the tile on, are in bounds.
   TL_DEVICE bool holds(const int (&extents)[rank]) const {
     bool result = true;
     TL_UNROLL
@@ -328,8 +329,8 @@ template <class View> struct Place {
   }
 };
 
-// tl::copy from such a place leaves its lines in the caches for as short, or as long, as they can: what is read once,
-// or soon again.
+// tl::copy from such a tile loads with the eviction priority evict_first, for data that is read once, or evict_last,
+// for data that is soon read again.
 template <class View> TL_DEVICE auto evict_first(const Place<View>& place) {
   return place.template evicting<Evict::first>();
 }
@@ -340,10 +341,10 @@ template <class View> TL_DEVICE auto evict_last(const Place<View>& place) {
 template <int n> struct Strides {
   int64_t stride[n];
 };
-// The distance of neighbours along each dimension, in elements.
+// The distance of consecutive elements along each dimension, in elements.
 template <class... S> TL_BOTH Strides<sizeof...(S)> strides(S... stride) { return {{static_cast<int64_t>(stride)...}}; }
 
-// A row-major tensor without gaps. An extent is a number, when tiles cover it exactly, or tl::predicated(n).
+// A contiguous row-major tensor. An extent is a number if tiles divide it, or tl::predicated(n).
 template <class Start, class T, class... Extents> TL_DEVICE auto tensor(T* data, Extents... extents) {
   constexpr int rank = sizeof...(Extents);
   Tensor<ElementIn<T>, Start, rank, bits_of<std::is_same<Extents, Predicated>::value...>(), (rank > 1)> view{
@@ -357,7 +358,7 @@ template <class Start, class T, class... Extents> TL_DEVICE auto tensor(T* data,
   return view;
 }
 
-// A tensor with these strides.
+// A tensor with explicit strides.
 template <class Start, class T, int rank, class... Extents>
 TL_DEVICE auto strided_tensor(T* data, Strides<rank> strides, Extents... extents) {
   static_assert(sizeof...(Extents) == rank, "a stride for each extent");

@@ -4,9 +4,9 @@
 
 namespace tl {
 
-// to(j, i) = from(i, j), converted; the tiles do not overlap. Neighbouring threads read neighbouring columns of a row
-// and write chunks of neighbouring rows. Called by: `threads` threads of the block, from thread 0 on. Orders nothing:
-// tl::sync_threads comes before it, and after it before others read `to`.
+// to(j, i) = from(i, j), converted; the tiles are disjoint. Neighbouring threads read neighbouring columns of a row and
+// write chunks of neighbouring rows. Called by: `threads` threads of the block, from thread 0 on. Contains no barrier:
+// tl::sync_threads precedes it, and follows it before other threads read `to`.
 template <int threads, class From, class To>
 TL_DEVICE std::enable_if_t<is_shared_tile<From> && is_shared_tile<To>> transpose(const From& from, To& to) {
   static_assert(From::rank == 2 && To::rank == 2, "tiles with rows and columns");

@@ -1,4 +1,4 @@
-// A few consecutive elements in registers, with arithmetic element by element.
+// Vec: consecutive elements in registers, with elementwise arithmetic.
 #pragma once
 #include "base.h"
 
@@ -12,7 +12,7 @@ template <class T, int n> struct Vec {
   TL_DEVICE const T& operator[](int i) const { return at[i]; }
 };
 
-// Word i of the result has byte i of each of the four.
+// Transposes bytes: word i of the result consists of byte i of each of the four words.
 struct FourWords {
   uint32_t word[4];
 };
@@ -23,7 +23,7 @@ TL_DEVICE FourWords transposed_bytes(const FourWords& of) {
            upper_halves(high[0], high[1])}};
 }
 
-// How many elements an operand has: 0 for a scalar. Proxies for elements in memory specialise it (packet.h).
+// The number of elements of an operand; 0 for a scalar. Proxies for elements in memory specialise it (packet.h).
 template <class X> struct PacketSize {
   static constexpr int value = 0;
 };
@@ -33,14 +33,14 @@ template <class T, int n> struct PacketSize<Vec<T, n>> {
 template <class X> constexpr int packet_size = PacketSize<std::decay_t<X>>::value;
 template <class A, class B> constexpr int common_size = packet_size<A> > 0 ? packet_size<A> : packet_size<B>;
 
-// What an operand stands for: itself, or what a proxy reads.
+// The value of an operand: itself, or the result of a proxy's load.
 template <class X> TL_DEVICE const X& value(const X& x) { return x; }
 
-// Element i of an operand; a scalar has it in every place.
+// Element i of an operand; all elements of a scalar are the scalar.
 template <class X> TL_DEVICE const X& element(const X& x, int) { return x; }
 template <class T, int n> TL_DEVICE const T& element(const Vec<T, n>& x, int i) { return x.at[i]; }
 
-// Pairs of floats become pairs of 16-bit values in one instruction, and stay packed until one is asked for.
+// One instruction converts two floats to two 16-bit values, which stay packed until an element is accessed.
 template <class To, class T, int n> TL_DEVICE Vec<To, n> convert(const Vec<T, n>& from) {
   if constexpr (std::is_same<To, T>::value) {
     return from;
@@ -68,7 +68,7 @@ template <class To, class T, int n> TL_DEVICE Vec<To, n> convert(const Vec<T, n>
   }
 }
 
-// Sums, differences and products of halves go in pairs, one instruction each.
+// Addition, subtraction and multiplication of half use packed instructions, one per pair.
 struct Plus;
 struct Minus;
 struct Times;
@@ -92,7 +92,7 @@ template <int pairs> TL_DEVICE Vec<uint32_t, pairs> pairs_of(half x) {
   return same;
 }
 
-// f applied to a scalar, or element by element.
+// Applies f to scalars, or elementwise.
 template <class F, class X> TL_DEVICE auto apply(F f, const X& x) {
   if constexpr (packet_size<X> == 0) {
     return f(value(x));
@@ -139,7 +139,7 @@ template <class F, class A, class B, class C> TL_DEVICE auto apply(F f, const A&
   }
 }
 
-// Operators take part when one of the operands has several elements.
+// The operators are enabled if one of the operands is a vector.
 template <class A, class B> using IfPacket = std::enable_if_t<(common_size<A, B> > 0)>;
 
 #define TL_VEC_OPERATOR(Name, op, ...)                                                                     \

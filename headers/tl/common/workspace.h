@@ -1,19 +1,19 @@
-// A kernel's workspace: the tensors in global memory that its launches share, one after the other. Host side.
+// The workspace of a kernel: tensors in global memory, which its consecutive launches share. Host side.
 #pragma once
 #include "base.h"
 
 namespace tl {
 
-// Tensors in a workspace start at multiples of this, a line of the caches.
+// The alignment of tensors in a workspace in bytes, one cache line.
 constexpr size_t workspace_alignment = 128;
 
-// What a tensor of these extents takes in a workspace.
+// The size of a tensor with these extents in a workspace, in bytes.
 template <class T, class... Extents> size_t workspace_bytes(Extents... extents) {
   const size_t bytes = (sizeof(T) * ... * static_cast<size_t>(extents));
   return (bytes + workspace_alignment - 1) / workspace_alignment * workspace_alignment;
 }
 
-// Hands out the tensors of a workspace in the order in which workspace_bytes counted them.
+// Allocates the tensors of a workspace in the order in which workspace_bytes counted them.
 class Workspace {
  public:
   explicit Workspace(void* start) : next_(static_cast<char*>(start)) {}
