@@ -1,22 +1,24 @@
-// Layouts in which threads stand side by side: for loops and copies that no instruction constrains.
+// Blocked layouts: neighbouring threads hold neighbouring elements. For loops and copies that no instruction
+// constrains.
 #pragma once
 #include "layout.h"
 
 namespace tl {
 
-// `extent` elements over `threads` threads, each `vector` consecutive ones, again and again until all are placed:
-// (T,(V,R)) -> (extent)  (vector,(1,threads*vector)). Thread t of the axis is every `thread_stride`-th of the block;
-// all threads with the same t hold copies. Places behind the extent are left over.
+// Partitions `extent` elements over `threads` threads. Each thread holds `vector` consecutive elements, and the pattern
+// repeats until it covers the extent: (T,(V,R)) -> (extent)  (vector,(1,threads*vector)). Consecutive T are
+// `thread_stride` threads of the block apart; all threads with the same T hold copies. Coordinates beyond the extent
+// are not valid.
 template <int extent_, int threads, int thread_stride, int vector_> struct BlockedAxis {
   static constexpr int rank = 1, vector = vector_, extent = extent_, turn = threads * vector;
   static constexpr int registers = (extent + turn - 1) / turn * vector;
   static_assert(extent % vector == 0, "vectors divide the extent");
-  // Unsigned: no thread's number is negative, which its quotients would have to allow for.
+  // Unsigned arithmetic: thread indices are not negative, so division and remainder need no sign correction.
   static TL_DEVICE int place() { return static_cast<int>(unsigned(thread()) / thread_stride % threads); }
   template <int dim> static TL_DEVICE int coordinate(int reg) {
     return reg / vector * turn + place() * vector + reg % vector;
   }
-  static TL_DEVICE bool valid(int reg) {  // one test for a whole vector
+  static TL_DEVICE bool valid(int reg) {  // one test per vector
     return extent % turn == 0 || (reg / vector + 1) * turn <= extent || coordinate<0>(reg / vector * vector) < extent;
   }
   static TL_DEVICE int replica() {
@@ -24,13 +26,13 @@ template <int extent_, int threads, int thread_stride, int vector_> struct Block
     return static_cast<int>(t % thread_stride + t / (thread_stride * threads) * thread_stride);
   }
   TL_BOTH static constexpr Spread spread(int) { return spread_of(thread_stride, threads); }
-  // Its only line is the axis itself.
+  // The axis has one row, itself.
   static TL_DEVICE constexpr int row_register(int) { return 0; }
 };
 
-// Threads row-major over the last dimensions, `vector` elements of the last dimension each, repeats outside; registers
-// run row-major over the repeats. If there are fewer thread places than threads, the others hold copies. In two
-// dimensions a thread may have `rows` neighbouring rows at a time.
+// Threads are row-major over the last dimensions, and each holds `vector` elements of the last dimension. The pattern
+// repeats over the extents, and registers are row-major over the repeats. If `Threads` has fewer threads than the
+// block, the other threads hold copies. In two dimensions a thread may hold `rows` consecutive rows per repeat.
 template <class Extents, class Threads, int vector = 1, int rows = 1> struct Blocked;
 
 template <int extent, int threads, int vector>
@@ -49,11 +51,11 @@ struct Blocked<Shape<M_, N_>, Shape<m, n>, vector_, rows_> {
   static TL_DEVICE constexpr int col_register(int reg) { return reg % cols::registers; }
   static TL_DEVICE bool valid(int reg) { return rows::valid(row_register(reg)) && cols::valid(col_register(reg)); }
   static TL_DEVICE int replica() { return static_cast<int>(unsigned(thread()) / (m * n)); }
-  // Who shares a row (dim 1 varies) or a column (dim 0 varies).
+  // The threads that share a row (dim 1 varies) or a column (dim 0 varies).
   TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? spread_of(1, n) : spread_of(n, m); }
 };
 
-// One value for each place of the first two dimensions of an L x M x N layout: n neighbours hold copies.
+// One value per coordinate of the first two dimensions of an L x M x N layout; n neighbouring threads hold copies.
 template <int L, int M_, int l, int m, int n> struct BlockedPlanes {
   using rows = BlockedAxis<L, l, m * n, 1>;
   using cols = BlockedAxis<M_, m, n, 1>;
@@ -76,7 +78,7 @@ template <int L_, int M_, int N_, int l, int m, int n, int vector_>
 struct Blocked<Shape<L_, M_, N_>, Shape<l, m, n>, vector_> {
   using outer = BlockedAxis<L_, l, m * n, 1>;
   using inner = Blocked<Shape<M_, N_>, Shape<m, n>, vector_>;
-  // Without copies the planes are a layout of two dimensions like any other.
+  // Without copies the planes are an ordinary two-dimensional layout.
   using planes = std::conditional_t<n == 1, Blocked<Shape<L_, M_>, Shape<l, m>, 1>, BlockedPlanes<L_, M_, l, m, n>>;
   static constexpr int rank = 3, vector = vector_, registers = outer::registers * inner::registers;
 
@@ -95,13 +97,14 @@ struct Blocked<Shape<L_, M_, N_>, Shape<l, m, n>, vector_> {
   static TL_DEVICE constexpr int plane_register(int reg) {
     return reg / inner::registers * inner::rows::registers + reg % inner::registers / inner::cols::registers;
   }
-  // Who shares a place of the first two dimensions.
+  // The threads that share a coordinate of the first two dimensions.
   TL_BOTH static constexpr Spread spread(int dim) {
     return dim == 2 ? spread_of(1, n) : dim == 1 ? spread_of(n, m) : spread_of(m * n, l);
   }
 };
 
-// Volumes of three dimensions side by side: for loops, and fragments that such loops alone touch.
+// Four dimensions: the outermost is partitioned over three-dimensional layouts. For loops, and for fragments that only
+// such loops access.
 template <int K_, int L_, int M_, int N_, int k, int l, int m, int n, int vector_>
 struct Blocked<Shape<K_, L_, M_, N_>, Shape<k, l, m, n>, vector_> {
   using outer = BlockedAxis<K_, k, l * m * n, 1>;

@@ -1,4 +1,4 @@
-// Tiles in registers.
+// Fragments: tiles in registers.
 #pragma once
 #include "index.h"
 #include "slice.h"
@@ -6,7 +6,8 @@
 
 namespace tl {
 
-// The register of a fragment of Layout that indices of another layout, or of the same, stand for.
+// Maps the indices of a loop to the register of a fragment of layout Layout. The loop runs over the same layout or
+// another.
 template <class Layout> struct RegisterOf {
   // f(i, j): the loop runs over the fragment's own layout, or has a third dimension.
   template <class I, class J> static TL_DEVICE int of(const I& i, const J&) {
@@ -34,7 +35,8 @@ template <class Layout> struct RegisterOf {
     static_assert(I::dim == 0 && J::dim == 1 && K::dim == 2 && L::dim == 3, "indices stand in the dimensions' order");
     return i.reg;
   }
-  // f(i): the same, or the fragment holds one value a row (or a column) of the loop's layout.
+  // f(i): the loop runs over the fragment's own layout, or the fragment holds one value per row (or column) of the
+  // loop's layout.
   template <class I> static TL_DEVICE int of(const I& i) {
     using From = typename I::Layout;
     if constexpr (std::is_same<From, Layout>::value) {
@@ -52,10 +54,10 @@ template <class Layout> struct RegisterOf {
   }
 };
 
-// What a fragment knows of the thread that holds it beside its elements: nothing, unless a layout says otherwise.
+// State of a fragment besides its elements. Empty unless a layout specialises it.
 template <class Layout> struct FragmentState {};
 
-// Elements of type T, each in a register of the threads that Layout says.
+// Elements of type T, distributed over the registers of the threads by Layout.
 template <class T, class Layout_> struct Fragment : FragmentState<Layout_> {
   using type = T;
   using Layout = Layout_;
@@ -65,7 +67,7 @@ template <class T, class Layout_> struct Fragment : FragmentState<Layout_> {
   Fragment() { host::mark_unwritten(reg); }
 #endif
 
-  // The element at the indices of a tl::parallel; with a packet, the elements.
+  // The element at the indices of a tl::parallel loop; with a vector index, the elements.
   template <class... I> TL_DEVICE decltype(auto) operator()(const I&... i) {
     constexpr int n = (packet_size<I> + ...);
     static_assert(IsReplicated<Layout>::value || (std::is_class<I>::value && ...),

@@ -1,16 +1,16 @@
-// C += A B on the tensor cores, by mma.sync on the registers of warps.
+// C += A B on the tensor cores: mma.sync on the registers of warps.
 #pragma once
 #include "mma_operands.h"
 
 namespace tl {
 
-// A further argument of tl::gemm: C = A B instead of C += A B.
+// An additional argument of tl::gemm: C = A B instead of C += A B.
 enum Overwrite { overwrite };
 
 // ---- one instruction ---------------------------------------------------------------------------------------------
 
-// Machines without products of 8-bit floating point multiply halves, which hold its values exactly. A lane's four
-// neighbours along K become two pairs of two instructions: k is taken in another order, the same for A and B.
+// Targets without an 8-bit floating-point MMA convert to half, which represents all values exactly. Four consecutive k
+// of a lane become two pairs, one per MMA. This permutes k in the same way for A and B.
 template <class T> TL_DEVICE void mma_float8(float* d, const uint32_t* a, const uint32_t* b) {
   if constexpr (T::has_products) {
     Float8Instructions::mma_m16n8k32(d, a, b, T::is_e4m3);
@@ -35,7 +35,8 @@ template <class T> TL_DEVICE void mma(float* d, const uint32_t* a, const uint32_
   else
     mma_m16n8k16(d, a, b, T());
 }
-// k4 of double is two instructions of 8 rows: registers 2h and 2h + 1 of A are the words of the element in row half h.
+// The k4 step of double is two m8n8k4 MMAs: registers 2h and 2h + 1 of A are the two words of the element in row half
+// h.
 template <class T> TL_DEVICE void mma(double* d, const uint32_t* a, const uint32_t* b) {
   static_assert(std::is_same<T, double>::value, "double accumulates double");
   const auto element = [](const uint32_t* words) {
@@ -51,14 +52,14 @@ template <class T> TL_DEVICE void mma(half* d, const uint32_t* a, const uint32_t
   TL_UNROLL
   for (int i = 0; i < 4; ++i) d[i] = bit_cast<half>(static_cast<uint16_t>(packed[i / 2] >> i % 2 * 16));
 }
-// The even and the odd ones of eight 4-bit integers, as integers of 8 bits.
+// The elements at even or odd positions of eight 4-bit integers, widened to 8 bits.
 template <class T> TL_DEVICE uint32_t widened(uint32_t word, int odd) {
   const uint32_t digits = word >> 4 * odd & 0x0f0f0f0f;
   if (!T::is_signed) return digits;
-  return (((digits ^ 0x08080808) | 0x80808080) - 0x08080808) ^ 0x80808080;  // each byte less 8, without a borrow
+  return (((digits ^ 0x08080808) | 0x80808080) - 0x08080808) ^ 0x80808080;  // each byte minus 8, without a borrow
 }
-// Machines without 4-bit products multiply 8-bit integers. A lane's eight neighbours along K become four of each of two
-// instructions: k is taken in another order, the same for A and B.
+// Targets without a 4-bit MMA widen to 8-bit integers. Eight consecutive k of a lane become four per MMA, for two MMAs.
+// This permutes k in the same way for A and B.
 template <class T> TL_DEVICE void mma_int4(int32_t* d, const uint32_t* a, const uint32_t* b) {
   if constexpr (Int4Instructions::exist) {
     Int4Instructions::mma_m16n8k64(d, a, b, T::is_signed);
@@ -82,7 +83,7 @@ template <class T> TL_DEVICE void mma(int32_t* d, const uint32_t* a, const uint3
 
 // ---- the tile ----------------------------------------------------------------------------------------------------
 
-// All operands of one warp for one step of K.
+// The operands of one warp for one k step.
 template <int m_tiles, int n_tiles> struct MmaStep {
   uint32_t a[m_tiles][4];
   uint32_t b[n_tiles + n_tiles % 2][2];
@@ -101,11 +102,13 @@ template <int m_tiles, int n_tiles> struct MmaStep {
   }
 };
 
-// C += A B on the tensor cores. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment with
-// MmaOperandA (or an accumulator's layout with all warps along M); b: a shared tile K x N, or tl::transposed of one
-// stored N x K, or a fragment of 16-bit elements with MmaOperandB, or tl::transposed of one with MmaTransposedOperandB.
-// A shared tile may be tl::rows or tl::cols of one. The operands of the next step of K are loaded before the products
-// of this one are started. Called by: every warp of C's layout. Reads shared memory without a barrier.
+// C += A B on the tensor cores.
+// a: a shared tile M x K, tl::transposed of a shared tile K x M, or a fragment with layout MmaOperandA (or an
+// accumulator's layout with all warps along M).
+// b: a shared tile K x N, tl::transposed of a shared tile N x K, a fragment of 16-bit elements with layout MmaOperandB,
+// or tl::transposed of one with layout MmaTransposedOperandB.
+// A shared tile may be a subtile (tl::rows, tl::cols). The operands of the next k step are loaded before the MMAs of
+// the current one are issued. Called by: every warp of C's layout. Reads shared memory without a barrier.
 template <class A, class B, class T, int M, int N, class W>
 TL_DEVICE void gemm(const A& a, const B& b, Fragment<T, MmaAccumulator<M, N, W>>& C) {
   using Layout = MmaAccumulator<M, N, W>;

@@ -1,4 +1,4 @@
-// C += A B by multiply-and-add of each thread: for element types that no instruction of the tensor cores takes.
+// C += A B by multiply-adds of each thread, for element types without a tensor core instruction.
 #pragma once
 #include "fragment.h"
 #include "gemm.h"
@@ -14,8 +14,8 @@ template <class Tile> TL_DEVICE auto element_of(const Transposed<Tile>& tile, in
 template <class Tile> TL_BOTH constexpr int columns_of(const Tile&) { return Tile::cols; }
 template <class Tile> TL_BOTH constexpr int columns_of(const Transposed<Tile>&) { return Tile::rows; }
 
-// a, b: shared tiles, parts of them, or tl::transposed of those; C: a fragment with any layout of two dimensions that
-// knows its rows and columns. A thread reads, for each k, what its rows and columns need, in C's type.
+// a, b: shared tiles, subtiles, or tl::transposed of those. C: a fragment with any two-dimensional layout that defines
+// `rows` and `cols`. For each k, a thread reads the elements of its rows and columns and converts them to C's type.
 // Called by: every thread of C's layout. Reads shared memory without a barrier.
 template <class A, class B, class T, class Layout>
 TL_DEVICE void gemm_fma(const A& a, const B& b, Fragment<T, Layout>& C) {

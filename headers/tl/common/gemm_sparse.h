@@ -1,19 +1,20 @@
-// C += A B on the tensor cores, where A has two of each four neighbours along K.
+// C += A B on the tensor cores with 2:4 structured sparsity of A along K.
 #pragma once
 #include "gemm.h"
 
 namespace tl {
 
-template <class T> constexpr int sparse_k = 2 * mma_k<T>;  // of one instruction; A holds half of them
+template <class T> constexpr int sparse_k = 2 * mma_k<T>;  // of one instruction; A stores half of them
 
-// Metadata in a shared tile of M rows, or (tl::transposed) of M columns: element `at` along K of a row of A.
+// Element `at` along K of the metadata of a row of A. The metadata is a shared tile of M rows, or tl::transposed of one
+// of M columns.
 template <class Tile> TL_DEVICE uint32_t metadata_at(const Tile& e, int row, int at) {
   return static_cast<std::make_unsigned_t<typename Tile::type>>(*e.at(row, at));
 }
 template <class Tile> TL_DEVICE uint32_t metadata_at(const Transposed<Tile>& e, int row, int at) {
   return static_cast<std::make_unsigned_t<typename Tile::type>>(*e.tile.at(at, row));
 }
-// The metadata of 16 columns, 4 bits for each four of them: piece number `piece` of a row.
+// The metadata of 16 columns, 4 bits per group of four: number `piece` of a row.
 template <class Tile, class E> TL_DEVICE uint32_t metadata_piece(const E& e, int row, int piece) {
   constexpr int size = sizeof(typename Tile::type);
   if constexpr (size == 4)
@@ -23,9 +24,9 @@ template <class Tile, class E> TL_DEVICE uint32_t metadata_piece(const E& e, int
   else
     return metadata_at(e, row, 2 * piece) | metadata_at(e, row, 2 * piece + 1) << 8;
 }
-// What a lane gives of the metadata of 16 rows and one instruction's columns. Of elements of 16 bits, lanes 4g and
-// 4g + 1 are asked: columns 0..15 or 16..31, of row g in the lower half, of row g + 8 in the upper. Of elements of 8
-// bits, lane 4g + t gives 32 columns from 32 (t / 2) on, of row g + 8 (t % 2).
+// The metadata operand of a lane, for 16 rows and the columns of one instruction. 16-bit elements: lanes 4g and 4g + 1
+// provide columns 0..15 and 16..31, with row g in the lower half and row g + 8 in the upper half. 8-bit elements: lane
+// 4g + t provides 32 columns from 32 (t / 2) on, for row g + 8 (t % 2).
 // [PTX ISA, "Sparse MMA metadata layout for .m16n8k32 for .f16 / .bf16 type", "... for .m16n8k64 for .u8 / .s8 type"]
 template <class T, class Tile, class E> TL_DEVICE uint32_t metadata_word(const E& e, int row, int k) {
   const int line = row + lane() / 4, t = lane() % 4, piece = k / 16 + (sizeof(T) == 2 ? t % 2 : t / 2 * 2);
@@ -55,10 +56,13 @@ template <class E> struct MetadataTile<Transposed<E>> {
   static constexpr int rows = E::cols, cols = E::rows;
 };
 
-// C += A B. a: a shared tile M x K/2, or tl::transposed of one stored K/2 x M, of half, bfloat16, int8 or, on machines
-// that multiply them, float8; of each four neighbours along K the two that e names. e: a shared tile of M rows of
-// integers, or tl::transposed of one of M columns, of which 4 bits say for each four where the two are, the first in
-// the lower 2. b: a shared tile K x N, or tl::transposed of one stored N x K. C: a fragment of float, of int for int8.
+// C += A B with 2:4 sparse A.
+// a: a shared tile M x K/2, or tl::transposed of a shared tile K/2 x M, of half, bfloat16, int8 or, on targets with an
+// MMA for it, float8. It stores two of each four consecutive elements along K.
+// e: the metadata, a shared tile of integers with M rows, or tl::transposed of one with M columns. It has 4 bits per
+// group of four: the positions of the two stored elements, the first one in the lower 2 bits.
+// b: a shared tile K x N, or tl::transposed of a shared tile N x K.
+// C: a fragment of float; of int for int8.
 // Called by: every warp of C's layout. Reads shared memory without a barrier.
 template <class A, class E, class B, class D, int M, int N, class W>
 TL_DEVICE void gemm_sparse(const A& a, const E& e, const B& b, Fragment<D, MmaAccumulator<M, N, W>>& C) {

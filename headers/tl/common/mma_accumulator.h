@@ -1,10 +1,10 @@
-// Layouts of mma.sync's registers over a tile.
+// Layouts of the registers of mma.sync.
 #pragma once
 #include "layout.h"
 
 namespace tl {
 
-// Rows of an mma tile: register r of a row half. (T32,V2) -> (M16), stride ((0,1),8), repeated down a warp's rows.
+// Rows of an mma tile; register r is row half r. (T32,V2) -> (M16), stride ((0,1),8), repeated over the rows of a warp.
 template <int M, class Warps> struct MmaRows {
   static constexpr int rank = 1, vector = 1, warp_rows = M / Warps::m, registers = warp_rows / 8;
   static constexpr int extent = M;
@@ -16,7 +16,7 @@ template <int M, class Warps> struct MmaRows {
   TL_BOTH static constexpr Spread spread(int) { return {4, 8, Warps::n, Warps::m}; }
 };
 
-// Columns of an mma tile. (T32,V2) -> (N8), stride ((2,0),1), repeated along a warp's columns.
+// Columns of an mma tile. (T32,V2) -> (N8), stride ((2,0),1), repeated over the columns of a warp.
 template <int N, class Warps> struct MmaCols {
   static constexpr int rank = 1, vector = 2, warp_cols = N / Warps::n, registers = warp_cols / 4;
   static constexpr int extent = N;
@@ -28,8 +28,8 @@ template <int N, class Warps> struct MmaCols {
   TL_BOTH static constexpr Spread spread(int) { return {1, 4, 1, Warps::n}; }
 };
 
-// The tile of a warp: m16n8 tiles, row-major; in each the registers c0..c3 of mma.m16n8k16's D, in CuTe's notation
-// (T32,V4) -> (M16,N8)  ((4,8),(2,2)):((32,1),(16,8)), T = lane.
+// The tile of a warp: m16n8 tiles in row-major order. Each has the registers c0..c3 of the accumulator D of
+// mma.m16n8k16, in CuTe's notation (T32,V4) -> (M16,N8)  ((4,8),(2,2)):((32,1),(16,8)), T = lane.
 // Two neighbouring tiles are also the A operand of an m16n8k16: ((4,8),(2,2,2)):((32,1),(16,8,128)).
 // [PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"]
 template <int warp_rows_, int warp_cols_> struct MmaWarpTile {
@@ -59,15 +59,15 @@ template <int M_, int N_, class Warps_> struct MmaAccumulator : MmaWarpTile<M_ /
   template <int dim> static TL_DEVICE int coordinate(int reg) {
     return dim == 0 ? first_row() + Tile::row(reg) : first_col() + Tile::col(reg);
   }
-  // Where this thread's warp starts.
+  // The first row and column of this thread's warp.
   static TL_DEVICE int first_row() { return warp() / Warps::n % Warps::m * Tile::warp_rows; }
   static TL_DEVICE int first_col() { return warp() % Warps::n * Tile::warp_cols; }
   static TL_DEVICE int replica() { return warp() / (Warps::m * Warps::n); }
-  // Who shares a row (dim 1 varies) or a column (dim 0 varies).
+  // The threads that share a row (dim 1 varies) or a column (dim 0 varies).
   TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? cols::spread(0) : rows::spread(0); }
 };
 
-// An M x K operand A in registers: the rows go over the warps along M, and each warp along N holds a copy.
+// An M x K operand A in registers: the warps along M partition the rows, and each warp along N holds a copy.
 template <int M_, int K_, class Warps_> struct MmaSharedOperandA : MmaWarpTile<M_ / Warps_::m, K_> {
   using Tile = MmaWarpTile<M_ / Warps_::m, K_>;
   using Warps = Warps_;
@@ -85,13 +85,14 @@ template <int M_, int K_, class Warps_> struct MmaSharedOperandA : MmaWarpTile<M
   TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? cols::spread(0) : rows::spread(0); }
 };
 
-// With one warp along N nothing is copied, and it is an accumulator: a fragment of results is the next GEMM's operand.
+// With one warp along N there are no copies, and the layout is that of an accumulator: the result of a GEMM is the A
+// operand of the next one.
 template <int M, int K, class W>
 using MmaOperandA = std::conditional_t<W::n == 1, MmaAccumulator<M, K, Warps<W::m, 1>>, MmaSharedOperandA<M, K, W>>;
 
-// An operand B in registers, N along `n`, K along `k`: the columns go over the warps along N, and each warp along M
-// holds a copy. In each 8 columns and 8 of K, lane 4g + t holds column g, k = 2t and 2t + 1; two such are B of one
-// m16n8k16, in CuTe's notation (T32,V4) -> (N8,K16)  ((4,8),(2,2)):((16,1),(8,64)).
+// An operand B in registers, with N along `n` and K along `k`: the warps along N partition the columns, and each warp
+// along M holds a copy. In each tile of 8 columns and 8 of K, lane 4g + t holds column g, k = 2t and 2t + 1. Two such
+// tiles are operand B of one m16n8k16, in CuTe's notation (T32,V4) -> (N8,K16)  ((4,8),(2,2)):((16,1),(8,64)).
 // [PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"]
 template <int K, int N, class Warps_> struct MmaRegistersB {
   using Warps = Warps_;
@@ -109,7 +110,7 @@ template <int K, int N, class Warps_> struct MmaRegistersB {
   static TL_DEVICE constexpr bool valid(int) { return true; }
   static TL_DEVICE int replica() { return warp() / Warps::n; }
 };
-// Stored as it lies in a product, K x N.
+// Stored K x N.
 template <int K, int N_, class Warps> struct MmaOperandB : MmaRegistersB<K, N_, Warps> {
   using Registers = MmaRegistersB<K, N_, Warps>;
   using rows = typename Registers::along_k;
@@ -122,7 +123,7 @@ template <int K, int N_, class Warps> struct MmaOperandB : MmaRegistersB<K, N_, 
   static TL_DEVICE constexpr int col_register(int reg) { return Registers::n_register(reg); }
   TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? cols::spread(0) : rows::spread(0); }
 };
-// Stored N x K, for tl::transposed(fragment): neighbours along K are neighbours in registers.
+// Stored N x K, for tl::transposed(fragment): consecutive k are in consecutive registers.
 template <int N_, int K, class Warps> struct MmaTransposedOperandB : MmaRegistersB<K, N_, Warps> {
   using Registers = MmaRegistersB<K, N_, Warps>;
   using rows = typename Registers::along_n;

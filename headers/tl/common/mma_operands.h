@@ -1,4 +1,4 @@
-// Operands of mma.sync: where the registers of one step of K come from.
+// Operands of mma.sync: loads the registers of one k step.
 #pragma once
 #include "fragment.h"
 #include "mma_accumulator.h"
@@ -6,24 +6,24 @@
 
 namespace tl {
 
-// 32 bytes of K are one step of every mma here: k16 of 16-bit elements, k32 of 8-bit ones, k8 of float (as tf32), k64
-// of 4-bit ones, and k4 of double.
+// One k step of every MMA here is 32 bytes of K: k16 of 16-bit elements, k32 of 8-bit, k64 of 4-bit, k8 of float (as
+// tf32) and k4 of double.
 template <class T> constexpr int mma_k = elements_in<T>(32);
 
-// The order in which K is taken. It may be any, as long as it is the same for A and B: where A lies in registers as an
-// accumulator, a lane's two neighbours along K stand for places that are one word apart in memory's order.
+// The order of K in an MMA. Any order is correct if A and B use the same one. If A is a register-resident accumulator,
+// the columns that a lane holds in the accumulator's layout take the positions of those that it holds in memory order.
 enum class KOrder { memory, accumulator };
 
-// ---- operands of one step of K, for one warp ---------------------------------------------------------------------
-// `row` or `col` is where the warp's part starts, `m` counts its tiles of 16 rows, `k` is where the step starts.
+// ---- operands of one k step, for one warp -------------------------------------------------------------------------
+// `row` or `col`: the first one of the warp's part; `m`: the number of its tile of 16 rows; `k`: the first of the step.
 
 // An operand in shared memory: every warp can read all of it.
 struct InSharedMemory {
   static constexpr KOrder order = KOrder::memory;
   template <class Warps> static constexpr bool fits = true;
 };
-// A word of an operand: the element of double, or the neighbours along K in 32 bits. Lane 4g + t holds, of each line
-// (a row of A, a column of B), the words t and, unless they are double, t + 4 of the step.
+// A word of an operand: one double, or consecutive k in 32 bits. Lane 4g + t holds the words t and, except for double,
+// t + 4 of the step, in each line (a row of A, a column of B).
 // [PTX ISA, "Matrix Fragments for mma.m16n8k8", "... for mma.m16n8k32", "... for mma.m16n8k64", "... for mma.m8n8k4
 // with .f64"]
 template <class T, KOrder order = KOrder::memory> struct MmaWord {
@@ -31,7 +31,7 @@ template <class T, KOrder order = KOrder::memory> struct MmaWord {
   static constexpr int elements = sizeof(T) < 4 ? elements_in<T>(4) : 1;
   static constexpr int registers = sizeof(type) / 4, a_line = 2 / registers;
 
-  // Where element e of the lane's word h lies along K, in the step that starts at k.
+  // The k of element e of the lane's word h, in the step that starts at k.
   static TL_DEVICE int place(int k, int h, int e) {
     const int t = lane() % 4;
     if constexpr (order == KOrder::memory || sizeof(T) == 2)
@@ -43,7 +43,7 @@ template <class T, KOrder order = KOrder::memory> struct MmaWord {
     else  // two steps share 8 of K
       return k / 8 * 8 + 2 * t + k % 8 / 4;
   }
-  // The elements as the register holds them.
+  // Packs the elements into a register.
   static TL_DEVICE void pack(uint32_t* to, const T (&parts)[elements]) {
     if constexpr (is_packed<T>) {
       *to = 0;
@@ -53,7 +53,7 @@ template <class T, KOrder order = KOrder::memory> struct MmaWord {
       __builtin_memcpy(static_cast<void*>(to), parts, sizeof parts);
     }
   }
-  // Reads word h, element by element, into registers.
+  // Loads word h into registers, element by element.
   template <class At> static TL_DEVICE void read(uint32_t* to, const At& at, int k, int h) {
     T parts[elements];
     TL_UNROLL
@@ -61,7 +61,8 @@ template <class T, KOrder order = KOrder::memory> struct MmaWord {
     pack(to, parts);
   }
 };
-// Operands of which ldmatrix cannot give words, because it moves 16 bits at least where it transposes, and 32 at most.
+// Operands that ldmatrix cannot load: its transposition moves units of 16 bits, and each lane receives words of 32
+// bits.
 template <class Tile, bool transposed, KOrder order = KOrder::memory>
 constexpr bool is_gathered = sizeof(typename Tile::type) == 8 ||
                              (sizeof(typename Tile::type) != 2 && (transposed || order == KOrder::accumulator));
@@ -82,7 +83,7 @@ template <class T, KOrder order, class At> TL_DEVICE void gather_b(uint32_t* b, 
     Word::read(b + h * Word::registers, [&](int at_k) { return at(col + lane() / 4, at_k); }, k, h);
 }
 
-// A in shared memory, M x K as it lies: 16 rows x 32 bytes are the four matrices of one ldmatrix.
+// A stored M x K in shared memory: one ldmatrix loads its four matrices from 16 rows x 32 bytes.
 template <class Tile> struct SharedA : InSharedMemory {
   using type = typename Tile::type;
   static constexpr int rows = Tile::rows, cols = Tile::cols;
@@ -94,7 +95,7 @@ template <class Tile> struct SharedA : InSharedMemory {
       ldmatrix_x4(a, tile.at(row + 16 * m + lane() % 16, k + lane() / 16 * (mma_k<type> / 2)));
   }
 };
-// A stored as K x M: the same matrices, each transposed by the load.
+// A stored K x M in shared memory: the same matrices, loaded by a transposing ldmatrix.
 template <class Tile> struct SharedTransposedA : InSharedMemory {
   using type = typename Tile::type;
   static constexpr int rows = Tile::cols, cols = Tile::rows;
@@ -106,7 +107,7 @@ template <class Tile> struct SharedTransposedA : InSharedMemory {
       ldmatrix_x4_trans(a, tile.at(k + lane() / 16 * 8 + lane() % 8, row + 16 * m + lane() / 8 % 2 * 8));
   }
 };
-// A in registers, in the layout of accumulators: two neighbouring m16n8 tiles are one m16k16 operand.
+// A in registers, with the layout of an accumulator: two neighbouring m16n8 tiles are one m16k16 operand.
 template <class T, class Layout> struct RegisterA {
   using type = T;
   static constexpr int rows = Layout::M, cols = Layout::N;
@@ -126,7 +127,8 @@ template <class T, class Layout> struct RegisterA {
   }
 
  private:
-  // The register that holds element e of word h of row half i: its m16n8 tile, then row half and neighbour.
+  // The register that holds element e of word h of row half i: selects the m16n8 tile, then the row half and the
+  // element.
   static TL_DEVICE constexpr int register_of(int m, int k, int h, int i, int e) {
     constexpr int size = sizeof(T);
     const int tile = m * Layout::n_tiles + k / 8 + (size == 1 ? 2 * h + e / 2 : size == 2 ? h : 0);
@@ -134,7 +136,7 @@ template <class T, class Layout> struct RegisterA {
   }
 };
 
-// B in shared memory, K x N as it lies: 16 of K x 16 columns, two instructions' worth, transposed by the load.
+// B stored K x N in shared memory: a transposing ldmatrix loads 16 of K x 16 columns, the operands of two MMAs.
 template <class Tile, KOrder k_order> struct SharedB : InSharedMemory {
   using type = typename Tile::type;
   static constexpr int rows = Tile::rows, cols = Tile::cols;
@@ -154,7 +156,7 @@ template <class Tile, KOrder k_order> struct SharedB : InSharedMemory {
       ldmatrix_x2_trans(b, tile.at(k + lane() % 16, col + 8 * n));
   }
 };
-// B stored as N x K.
+// B stored N x K in shared memory.
 template <class Tile, KOrder k_order> struct SharedTransposedB : InSharedMemory {
   using type = typename Tile::type;
   static constexpr int rows = Tile::cols, cols = Tile::rows, half_step = mma_k<type> / 2;

@@ -4,22 +4,22 @@
 
 namespace tl {
 
-// The last index of a loop: one element, or a packet of them.
+// The last index of a loop: one element, or a vector of them.
 template <class Layout, int dim, int vector>
 using LastIndex = std::conditional_t<vector == 1, Index<Layout, dim>, PacketIndex<Layout, dim, vector>>;
 
-// Layouts of tensor cores' registers over rows and columns, in tiles of eight columns.
+// Two-dimensional tensor core layouts with tiles of eight columns.
 template <class Layout, class = void> constexpr int columns_in_eights = 0;
 template <class Layout>
 constexpr int columns_in_eights<Layout, std::void_t<decltype(Layout::n_tiles)>> = Layout::n_tiles;
 
-// Layouts that have to ask whether a lane holds an element: of others the compiler knows that all do.
+// Layouts that need a test whether a lane holds an element; for the others valid() is a compile-time constant.
 template <class Layout, class = void> constexpr bool has_idle_lanes = true;
 template <class Layout> constexpr bool has_idle_lanes<Layout, std::enable_if_t<Layout::valid(0)>> = false;
 
-// body(i, j) for each `vector` elements that this thread holds of 4 `vector` columns.
+// body(i, j) per group of 4 `vector` columns, of which this thread holds `vector` elements.
 template <int vector, class Layout, class Body> TL_DEVICE void parallel_spread(Layout, const Body& body) {
-  constexpr int row = columns_in_eights<Layout> * 4, step = vector * 2;  // registers of two rows' halves
+  constexpr int row = columns_in_eights<Layout> * 4, step = vector * 2;  // registers of a row and of the row 8 below
   static_assert(row > 0 && row % step == 0, "rows are whole packets");
   TL_UNROLL
   for (int r = 0; r < Layout::registers; r += step) {
@@ -41,14 +41,14 @@ template <int vector, class Layout, class Body> TL_DEVICE void visit(const Body&
     body(Index<Layout, 0>{r}, Index<Layout, 1>{r}, Index<Layout, 2>{r}, LastIndex<Layout, 3, vector>{r});
 }
 
-// body(i, j, ...) for each element that this thread holds, or with vector > 1 for each `vector` of them, of which the
-// last index is a packet. One instantiation a loop; the register number is a constant in each turn.
+// body(i, j, ...) for each element that this thread holds; with vector > 1 for each `vector` of them, and the last
+// index is a vector. The body is instantiated once per loop; the register number is a constant in each iteration.
 template <int vector = 1, class Layout, class Body> TL_DEVICE void parallel(Layout, const Body& body) {
   if constexpr (vector > Layout::vector && columns_in_eights<Layout> > 0) {
     parallel_spread<vector>(Layout{}, body);
   } else {
     static_assert(Layout::vector % vector == 0 || vector == 1, "a thread of the layout holds whole packets");
-    // Consecutive elements have one test: between two of the same row the compiler shares what the row needs.
+    // Consecutive elements share one test, so that the compiler shares the computations that depend on the row only.
     constexpr int tested = has_idle_lanes<Layout> && Layout::registers % Layout::vector == 0 ? Layout::vector : vector;
     if constexpr (tested == vector) {
       TL_UNROLL
@@ -65,15 +65,16 @@ template <int vector = 1, class Layout, class Body> TL_DEVICE void parallel(Layo
   }
 }
 
-// The same for a body that reaches nothing but registers, and each element's own: lanes that hold no element compute,
-// too. What they make counts nowhere, and without a branch the compiler joins the loop with those around it.
+// The same for a body that accesses only registers, each only at the element of its iteration. Lanes that hold no
+// element execute the body too; their results are not used. Without a branch the compiler merges the loop with its
+// neighbours.
 template <class Layout, class Body> TL_DEVICE void parallel_in_registers(Layout, const Body& body) {
   TL_UNROLL
   for (int r = 0; r < Layout::registers; ++r) visit<1, Layout>(body, r);
 }
 
-// to(i, j) = body(i, j) for each packet, stored when all of them are computed: no load of the body waits for a store,
-// which the compiler cannot tell to lie elsewhere. `to` is a shared tile that the body does not read.
+// to(i, j) = body(i, j) for each vector. All vectors are computed before the first is stored: loads of the body need
+// not wait for stores, which the compiler cannot prove disjoint. `to` is a shared tile that the body does not read.
 template <int vector, class Layout, class Tile, class Body>
 TL_DEVICE void parallel_into(Layout, Tile& to, const Body& body) {
   static_assert(Layout::vector % vector == 0, "a thread of the layout holds whole packets");
@@ -90,10 +91,10 @@ TL_DEVICE void parallel_into(Layout, Tile& to, const Body& body) {
     if (Layout::valid(r)) to(Index<Layout, 0>{r}, PacketIndex<Layout, 1, vector>{r}) = computed[r / vector];
 }
 
-// Whether this thread stores its elements: the others hold copies of them.
+// Whether this thread stores its elements; the other threads hold copies of them.
 template <class Layout> TL_DEVICE bool is_writer(Layout) { return Layout::replica() == 0; }
 
-// The same loop by the owners only: for bodies that write to memory and to no fragment.
+// The same loop, executed only by the threads that store: for bodies that write to memory and to no fragment.
 template <int vector = 1, class Layout, class Body> TL_DEVICE void parallel_once(Layout layout, const Body& body) {
   if (is_writer(layout)) parallel<vector>(layout, body);
 }

@@ -11,15 +11,15 @@ struct BlockTile {
   int x, y;
 };
 
-// The index of a block in an order of `blocks` of which each XCD takes a contiguous range. The hardware assigns blocks
-// to the XCDs round-robin: this one is number block / xcds of XCD block % xcds.
+// The index of a block in an order of `blocks` in which each XCD has a contiguous range. The hardware assigns blocks to
+// the XCDs round-robin: this one is number block / xcds of XCD block % xcds.
 template <int xcds> TL_DEVICE unsigned index_by_xcd(unsigned block, unsigned blocks) {
   const unsigned xcd = block % xcds, least = blocks / xcds, longer = blocks % xcds;
   return xcd * least + (xcd < longer ? xcd : longer) + block / xcds;
 }
 
-// The coordinates of tile `number` if groups of `group` rows (or columns) cover `columns` x `rows` tiles: across the
-// group first, then along it; every other group runs backwards, from where the previous one ended.
+// The coordinates of tile `number` if groups of `group` rows (or columns) cover `columns` x `rows` tiles. Tiles are
+// ordered across the group first, then along it. Every other group runs backwards, from the end of the previous one.
 template <GroupOf across>
 TL_DEVICE BlockTile tile_in_groups(unsigned number, unsigned columns, unsigned rows, unsigned group) {
   const unsigned length = across == GroupOf::rows ? columns : rows;  // of a group, in tiles
@@ -31,11 +31,11 @@ TL_DEVICE BlockTile tile_in_groups(unsigned number, unsigned columns, unsigned r
   return across == GroupOf::rows ? BlockTile{near, far} : BlockTile{far, near};
 }
 
-// Grouped rasterisation (threadblock swizzle): concurrent blocks should share operands in L2, so they cover the grid in
-// groups of up to `most` rows (or columns) of tiles. Where rows have fewer than `most` tiles, groups are of two rows:
-// concurrent blocks then have all tiles of their rows anyway, and neighbours share the rest (benchmarks/RESULTS.md). On
-// a GPU of several XCDs, each with an L2, the blocks of one XCD form the groups, always `most` wide. Each tile is
-// computed by one block, for any grid. Any thread.
+// Grouped rasterisation (threadblock swizzle): blocks cover the grid in groups of up to `most` rows (or columns) of
+// tiles, so that concurrent blocks share operands in L2. If rows have fewer than `most` tiles, groups have two rows:
+// concurrent blocks then cover whole rows anyway, and share the other operand (benchmarks/RESULTS.md). On a GPU with
+// several XCDs, each with its own L2, the blocks of one XCD form the groups, always `most` wide. Each tile is computed
+// by exactly one block, for any grid. Any thread.
 template <int most, GroupOf across = GroupOf::rows, int xcds = 1> TL_DEVICE BlockTile grouped_order() {
   static_assert(most > 0, "a group has at least one row of tiles");
   const unsigned block = index_by_xcd<xcds>(blockIdx.x + blockIdx.y * gridDim.x, gridDim.x * gridDim.y);
@@ -43,8 +43,8 @@ template <int most, GroupOf across = GroupOf::rows, int xcds = 1> TL_DEVICE Bloc
   return tile_in_groups<across>(block, gridDim.x, gridDim.y, xcds == 1 && length < most && most > 2 ? 2 : most);
 }
 
-// The same where blocks run in clusters of `wide` x `high`, which divide the grid: groups consist of whole clusters,
-// and a cluster's blocks keep their arrangement. Any thread.
+// The same for clusters of `wide` x `high` blocks, which divide the grid: groups consist of whole clusters, and the
+// arrangement of the blocks in a cluster is unchanged. Any thread.
 template <int most, GroupOf across, int wide, int high> TL_DEVICE BlockTile grouped_order_of_clusters() {
   static_assert(most > 0, "a group has at least one row of tiles");
   constexpr unsigned thick = across == GroupOf::rows ? high : wide;  // a cluster, in tiles
@@ -61,13 +61,13 @@ struct BlockCoord {
   int x, y, z;
 };
 
-// About as many blocks as a large GPU has SMs.
+// About the number of SMs of a large GPU.
 constexpr unsigned wave_blocks = 128;
 
-// Longest-processing-time-first order for blocks whose work grows with x: blocks with the largest x start first, for
-// `least` values of (y, z), or more where x has few values, so that they fill a wave; then come the next smaller x, and
-// then the next group of (y, z). Long blocks of any group do not start last. Each tile is computed by one block, for
-// any grid. Any thread.
+// Longest-processing-time-first order for blocks whose work grows with x. Blocks with the largest x start first, for a
+// group of `least` values of (y, z), or more if x has few values, so that the group fills a wave. The next smaller x
+// follow, then the next group of (y, z). No group leaves its longest blocks to the end. Each tile is computed by
+// exactly one block, for any grid. Any thread.
 template <int least, class Grid> TL_DEVICE BlockCoord lpt_order(unsigned block, const Grid& grid) {
   static_assert(least > 0, "a group has at least one block");
   const unsigned others = grid.y * grid.z, group = grid.x * least < wave_blocks ? wave_blocks / grid.x : least;

@@ -1,4 +1,4 @@
-// Every thread holds everything.
+// Replicated layout: every thread holds all elements.
 #pragma once
 #include "shape.h"
 
@@ -11,7 +11,7 @@ template <class Extents> struct Replicated {
     for (int d = dim + 1; d < rank; ++d) inner *= Extents::extent(d);
     return reg / inner % Extents::extent(dim);
   }
-  // Where the element at these coordinates is.
+  // The register of the element at these coordinates.
   template <class... I> static TL_DEVICE constexpr int register_of(I... i) {
     static_assert(sizeof...(I) == rank, "as many indices as the fragment has dimensions");
     const int at[] = {static_cast<int>(i)...};

@@ -1,5 +1,5 @@
-// One value for each row, or each column, of a layout; of one with three dimensions, one for each (i, j) of the first
-// two. Layouts with equal rows share one type, whatever their columns.
+// Slice layouts: one value per row or per column of a layout; for three dimensions, one per (i, j) of the first two.
+// Layouts with equal rows have the same slice type, independent of their columns.
 #pragma once
 #include "blocked.h"
 #include "replicated.h"
@@ -17,7 +17,7 @@ template <class Layout> struct SliceOf<2, Layout> {
   using type = typename Layout::planes;
 };
 
-// A layout without its dimension `dim`: what a reduction over that dimension leaves. The threads that shared the
+// A layout without its dimension `dim`: the layout of a reduction over that dimension. The threads that shared the
 // dimension hold copies.
 template <int dim, class Layout> using Slice = typename SliceOf<dim, Layout>::type;
 

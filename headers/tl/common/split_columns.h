@@ -1,14 +1,14 @@
-// The columns of a tensor core's accumulator in groups.
+// The columns of a tensor core accumulator, split into groups.
 #pragma once
 #include "layout.h"
 
 namespace tl {
 
-// One value for each row and group, in the threads that hold a part of the group.
+// One value per row and group, in each thread that holds a part of the group.
 template <class Of, int width> struct SplitPlanes {
   static constexpr int warp_cols = Of::cols::registers * 4;                 // four lanes hold a row
-  static constexpr int groups = width < warp_cols ? warp_cols / width : 1;  // of a warp
-  static constexpr int warps = width < warp_cols ? 1 : width / warp_cols;   // that share a group, so far apart:
+  static constexpr int groups = width < warp_cols ? warp_cols / width : 1;  // per warp
+  static constexpr int warps = width < warp_cols ? 1 : width / warp_cols;   // warps that share a group, at this stride:
   static constexpr int warp_stride = Of::spread(1).warp_stride;
   static constexpr int rank = 2, M = Of::M, N = Of::N / width, vector = 1;
   static constexpr int registers = Of::rows::registers * groups;
@@ -25,7 +25,7 @@ template <class Of, int width> struct SplitPlanes {
   static TL_DEVICE int replica() { return Of::replica() + lane() % 4 + warp() / warp_stride % warps; }
 };
 
-// (row, group, column in the group), in the registers where Of has them.
+// (row, group, column in the group), in the registers of layout Of.
 template <class Of, int width> struct SplitColumns {
   using planes = SplitPlanes<Of, width>;
   static constexpr int rank = 3, registers = Of::registers, vector = 1;
@@ -39,11 +39,11 @@ template <class Of, int width> struct SplitColumns {
   }
   static TL_DEVICE constexpr bool valid(int) { return true; }
   static TL_DEVICE int replica() { return Of::replica(); }
-  // A warp's columns start at a group, or lie inside of one.
+  // The columns of a warp start at a group boundary, or are within one group.
   static TL_DEVICE constexpr int plane_register(int reg) {
     return Of::row_register(reg) * planes::groups + Of::col_register(reg) * 4 / width % planes::groups;
   }
-  // Who shares a group of a row.
+  // The threads that share a group of a row.
   TL_BOTH static constexpr Spread spread(int dim) {
     return dim == 2 ? Spread{1, 4, planes::warp_stride, planes::warps} : Of::spread(0);
   }

@@ -1,18 +1,18 @@
-// What a thread holds of a row in the registers of tensor cores: two neighbouring elements of each eight.
+// The elements of a row that a thread holds in tensor core registers: two consecutive elements of each eight.
 #pragma once
 #include "index.h"
 #include "nibbles.h"
 
 namespace tl {
 
-// The 4 n neighbouring indices from `first` on, of which each thread has n: 8 e + 2 t and 8 e + 2 t + 1 of them for
-// e = 0, 1, ..., where t is its lane's place among four. [PTX ISA, "Matrix Fragments for mma.m16n8k16"]
+// 4 n consecutive indices from `first` on, of which each thread has n: 8 e + 2 t and 8 e + 2 t + 1 for e = 0, 1, ...,
+// where t is the index of its lane in a group of four. [PTX ISA, "Matrix Fragments for mma.m16n8k16"]
 template <int n> struct SpreadRamp {
   int first;
   static TL_DEVICE int place(int i) { return i / 2 * 8 + lane() % 4 * 2 + i % 2; }
 };
-// The same as the last index of a loop over the elements of Layout, whose first is in register `reg`. Registers of a
-// row are two side by side, then two of another row.
+// The same as the last index of a loop over the elements of Layout, the first of which is in register `reg`. Registers
+// hold two consecutive elements of one row, then two of another row.
 template <class Layout_, int dim_, int n> struct SpreadIndex {
   using Layout = Layout_;
   static constexpr int dim = dim_;
@@ -46,11 +46,11 @@ TL_DEVICE SpreadRamp<n> operator+(const SpreadIndex<Layout, dim, n>& a, I b) {
   return {a.ramp().first + int(b)};
 }
 
-// The bytes that a thread's pairs have in common: byte t of each four from `first` on.
+// The bytes that the pairs of a thread share: byte t of each four from `first` on.
 template <int n> struct SpreadBytes {
   int first;
 };
-// i / c where the 4 n indices have one quotient, or i / 2.
+// i / c if the 4 n indices have one quotient, or i / 2.
 template <int c, int n> TL_DEVICE auto floordiv(const SpreadRamp<n>& i) {
   static_assert(c % (4 * n) == 0 || c == 2, "quotients do not change within a packet, or pairs have one each");
   if constexpr (c == 2)
@@ -62,7 +62,7 @@ template <int c, class Layout, int dim, int n> TL_DEVICE auto floordiv(const Spr
   return floordiv<c>(i.ramp());
 }
 
-// The four-byte words in which they lie.
+// The 4-byte words that contain these bytes.
 template <int n> struct SpreadWords {
   Vec<uint32_t, n / 2> words;
 };
@@ -70,12 +70,12 @@ template <int n> TL_DEVICE SpreadWords<n> spread_words(const Vec<uint8_t, 2 * n>
   return {bit_cast<Vec<uint32_t, n / 2>>(bytes)};
 }
 
-// n numbers of 4 bits from one byte each of n / 2 words, the lower half first, less a number where that is asked for.
+// n 4-bit numbers, two from one byte of each of n / 2 words, the lower half first. SpreadNibblesLess subtracts `less`.
 template <int n> struct SpreadNibbles {
   Vec<uint32_t, n / 2> words;
   TL_DEVICE uint32_t byte_twice(int i) const { return tl::byte_twice(words.at[i], lane() % 4); }
   TL_DEVICE uint32_t byte(int i) const { return byte_twice(i) & 0xff; }
-  // As of Nibbles.
+  // As Nibbles::four.
   TL_DEVICE uint32_t four(int i) const {
     return bytes_at(words.at[2 * i], words.at[2 * i + 1], 0x40 + 0x11 * (lane() % 4));
   }
@@ -107,7 +107,7 @@ template <class To, int n> TL_DEVICE auto cast(const SpreadNibbles<n>& x) {
     return x;
 }
 
-// As halves: of a byte's two numbers the second lies 16 times as high.
+// Converts to halves: the second number of a byte is in higher bits, 16 times as large.
 template <class To, int n> TL_DEVICE auto cast_exact(const SpreadNibblesLess<n>& x) {
   if constexpr (std::is_same<To, half>::value) {
     constexpr uint32_t one_and_sixteenth = 0x2c003c00;
@@ -124,7 +124,7 @@ template <class To, int n> TL_DEVICE auto cast_exact(const SpreadNibblesLess<n>&
 }
 template <class To, int n> TL_DEVICE auto cast_exact(const SpreadNibbles<n>& x) { return cast_exact<To>(x - 0); }
 
-// n elements of a fragment, of which SpreadIndex names the first.
+// n elements of a fragment; SpreadIndex selects the first.
 template <class T, int n> struct InSpreadRegisters {
   using type = T;
   static constexpr int size = n;
