@@ -1,18 +1,18 @@
-// 8-bit floating point: values that are stored, and operands of products. Arithmetic is done in float.
+// 8-bit floating point: storage types and MMA operands. Arithmetic is computed in float.
 #pragma once
 #include "../standard.h"
 #include "../primitives.h"
 
 namespace tl {
 
-// `mantissa` digits behind the point, exponents with this bias, and the largest finite number's bits. Conversions round
-// to nearest even and saturate to the largest finite number, infinity too. NaN becomes 0x7f; where is_fnuz ("finite,
-// NaN, unsigned zero") it is 0x80, the code that elsewhere is negative zero, and no code is an infinity.
+// `mantissa` explicit mantissa bits, exponent bias `bias`, and the bits of the largest finite number. Conversions round
+// to nearest even and saturate to the largest finite number, infinity too. NaN becomes 0x7f; with is_fnuz ("finite,
+// NaN, unsigned zero") NaN is 0x80, which is negative zero in the other formats, and no code is an infinity.
 // [OCP 8-bit Floating Point Specification; PTX ISA, "cvt": .satfinite; AMD Instinct MI300 ISA, "FP8 and BF8"]
 template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct Float8 {
   static constexpr int mantissa = mantissa_, bias = bias_, highest_digits = highest_digits_;
   static constexpr bool is_e4m3 = mantissa == 3, is_fnuz = is_fnuz_;
-  // Whether the machine computes with this format.
+  // Whether the target has conversion instructions for this format.
   static constexpr bool has_instructions = Float8Instructions::exist<is_fnuz>;
   static constexpr bool has_products = Float8Instructions::multiply<is_fnuz>;
   uint8_t bits;
@@ -42,7 +42,7 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
       return widened(bits);
     }
   }
-  // Two neighbours, the first in bits 0..7, from floats and as halves.
+  // Converts two elements, the first in bits 0..7: from floats, and to halves.
   static TL_DEVICE uint16_t pair(float low, float high) {
     if constexpr (has_instructions)
       return Float8Instructions::from_floats(low, high, is_e4m3);
@@ -60,7 +60,7 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
       return halves_of_e5m2fnuz(pair);
   }
 
-  // Of four in a register: the first two and the last two.
+  // Converts the four elements of a register: the first two to `low`, the last two to `high`.
   static TL_DEVICE void halves(uint32_t four, uint32_t& low, uint32_t& high) {
     if constexpr (has_instructions) {
       Float8Instructions::to_halves(four, low, high, is_e4m3);
@@ -81,19 +81,20 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
     __builtin_memcpy(&value, &word, sizeof value);
     return value;
   }
-  // Each in the upper byte of a half.
+  // Places each element in the upper byte of a half.
   static TL_DEVICE uint32_t in_halves(uint16_t pair) {
     return static_cast<uint32_t>(pair & 0xff) << 8 | static_cast<uint32_t>(pair >> 8) << 24;
   }
-  // The digits where a half has them; a power of two moves the exponents, of denormal numbers, too. NaN is 0x7f, or
-  // 0x80.
+  // Shifts the mantissa to its position in a half. A multiplication by a power of two adjusts the exponent bias, also
+  // for subnormal numbers. NaN is 0x7f, or 0x80 with is_fnuz.
   static TL_DEVICE uint32_t halves_of_e4m3(uint16_t pair) {
     const uint32_t sign = in_halves(pair) & 0x80008000, size = in_halves(pair) >> 1 & 0x3f803f80;
     const uint32_t nan = is_fnuz ? (0x40004000 - size) & sign >> 1 : (size + 0x00800080) & 0x40004000;
     const uint32_t scale = is_fnuz ? 0x58005800 : 0x5c005c00;  // 128 and 256, twice
     return multiply2(sign | size | ((nan << 1) - (nan >> 5)), scale, half());
   }
-  // The exponent is one higher than a half's: it falls by one, or what it leaves becomes a denormal number.
+  // The exponent bias is one larger than that of half: the exponent field is decremented, or the result becomes
+  // subnormal.
   static TL_DEVICE uint32_t halves_of_e5m2fnuz(uint16_t pair) {
     const uint32_t sign = in_halves(pair) & 0x80008000, size = in_halves(pair) & 0x7f007f00;
     const uint32_t is_normal = (size + 0x78007800) & 0x80008000, normal = is_normal - (is_normal >> 15);
@@ -101,7 +102,8 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
     const uint32_t nan = (0x80008000 - size) & sign;
     return sign | lower | denormal | (nan - (nan >> 6));
   }
-  // Below the smallest normal number, adding a float whose last digit weighs as much as ours rounds.
+  // Below the smallest normal number, the addition of `anchor` rounds: its ulp equals the spacing of the subnormal
+  // numbers.
   static TL_DEVICE uint8_t rounded(float value) {
     constexpr uint32_t smallest = static_cast<uint32_t>(128 - bias) << 23;
     constexpr uint32_t anchor = static_cast<uint32_t>(127 + 1 - bias - mantissa + 23) << 23;
@@ -125,10 +127,10 @@ template <int mantissa_, int bias_, int highest_digits_, bool is_fnuz_> struct F
     return float_of(sign | ((size << (23 - mantissa)) + (static_cast<uint32_t>(127 - bias) << 23)));
   }
 };
-// Up to 448, no infinity; up to 57344.
+// Maximum 448, no infinity; maximum 57344.
 using float8_e4m3 = Float8<3, 7, 0x7e, false>;
 using float8_e5m2 = Float8<2, 15, 0x7b, false>;
-// Up to 240; up to 57344.
+// Maximum 240; maximum 57344.
 using float8_e4m3fnuz = Float8<3, 8, 0x7f, true>;
 using float8_e5m2fnuz = Float8<2, 16, 0x7f, true>;
 

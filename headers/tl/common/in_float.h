@@ -1,5 +1,5 @@
-// Operators of a type of 16 bits whose arithmetic is done in float and rounded once, which is correctly rounded since
-// float has more than twice the digits.
+// Operators of a 16-bit type, computed in float and rounded once. The result is correctly rounded, because float has
+// more than twice the mantissa bits.
 #pragma once
 
 #define TL_COMPUTED_IN_FLOAT(Type)                                                                     \

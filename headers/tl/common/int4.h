@@ -1,11 +1,12 @@
-// Elements of 4 bits: two lie in a byte of memory (packed.h). In registers each has a byte of its own.
+// 4-bit elements. In memory two share a byte (packed.h); in registers each occupies one byte.
 #pragma once
 #include "../standard.h"
 #include "../primitives.h"
 
 namespace tl {
 
-// -8..7, or 0..15. Conversions keep the low 4 bits of an integer, and of a number what is in front of the point.
+// -8..7, or 0..15. Conversions from integers keep the low 4 bits; conversions from floating-point numbers truncate to
+// an integer first.
 template <bool is_signed_> struct Int4 {
   static constexpr bool is_signed = is_signed_;
   int8_t number;
@@ -26,8 +27,8 @@ template <bool is_signed_> struct Int4 {
 using int4_t = Int4<true>;
 using uint4_t = Int4<false>;
 
-// A sign, two digits of the exponent and one behind the point: 0, 0.5, 1, 1.5, 2, 3, 4 and 6. Conversions round to
-// nearest even and saturate, infinity too; NaN becomes 6.
+// A sign bit, two exponent bits and one mantissa bit: 0, 0.5, 1, 1.5, 2, 3, 4 and 6. Conversions round to nearest even
+// and saturate, infinity too; NaN becomes 6.
 // [OCP Microscaling Formats Specification, "FP4"; PTX ISA, "cvt": .e2m1x2 with .satfinite]
 struct float4_e2m1 {
   uint8_t code;

@@ -1,11 +1,10 @@
-// What the lanes of a warp, or the threads of a block, agree on, in scalars. Called by: every lane of the warp, at the
-// same call; of what is named for the block every thread of it.
+// Warp-level votes and reductions of scalars. Called by: every lane of the warp, at the same call.
 #pragma once
 #include "reduce.h"
 
 namespace tl {
 
-// 1 where the predicate holds in any, or in every, lane of the warp, or of those that take part; 0 elsewhere.
+// 1 if the predicate is true in any, or in every, participating lane of the warp (by default all lanes), else 0.
 template <class... Lanes> TL_DEVICE int any_of_warp(bool predicate, Lanes... lanes) {
   return ballot(predicate, lanes...) != 0;
 }
@@ -13,8 +12,8 @@ template <class... Lanes> TL_DEVICE int all_of_warp(bool predicate, Lanes... lan
   return ballot(!predicate, lanes...) == 0;
 }
 
-// The place of the n-th bit that is set, from `first` up, or of a negative n down; of n = 0, `first` itself if it is
-// set. ~0 where there is none. Any thread. [CUDA C++ Programming Guide, "Integer Intrinsics", __fns]
+// The position of the n-th set bit, counted from `first` upwards, or downwards for negative n; for n = 0, `first` if
+// that bit is set. ~0 if there is none. Any thread. [CUDA C++ Programming Guide, "Integer Intrinsics", __fns]
 TL_DEVICE uint32_t nth_set(uint32_t bits, uint32_t first, int n) {
   const int step = n < 0 ? -1 : 1;
   int left = n == 0 ? 1 : n * step;
@@ -25,7 +24,7 @@ TL_DEVICE uint32_t nth_set(uint32_t bits, uint32_t first, int n) {
   return ~0u;
 }
 
-// The combination of the values of `lanes` neighbouring lanes, in all of them. `lanes` is a power of two.
+// Butterfly all-reduce over groups of `lanes` neighbouring lanes; `lanes` is a power of two.
 template <class Op, int lanes, class T> TL_DEVICE T of_lanes(T x) {
   static_assert(lanes > 0 && lanes <= warp_size && (lanes & (lanes - 1)) == 0, "lanes combine in halves");
   TL_UNROLL

@@ -1,17 +1,18 @@
-// Mathematics on scalars and Vec. half and bfloat16 are computed in float and rounded once.
+// Mathematical functions of scalars and Vec. half and bfloat16 are computed in float and rounded once.
 #pragma once
 #include "vec.h"
 
 namespace tl {
 
-// Sizes and indices, on the host too. Division rounds up, or towards minus infinity; divisors are positive.
+// Integer division for sizes and indices, also on the host. ceildiv rounds up, floordiv towards minus infinity;
+// divisors are positive.
 TL_BOTH constexpr int ceildiv(int a, int b) { return a / b + (a % b > 0); }
 TL_BOTH constexpr int floordiv(int a, int b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
 TL_BOTH constexpr int floormod(int a, int b) { return a - floordiv(a, b) * b; }
 TL_BOTH constexpr int64_t ceildiv(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 TL_BOTH constexpr int64_t floordiv(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
 TL_BOTH constexpr int64_t floormod(int64_t a, int64_t b) { return a - floordiv(a, b) * b; }
-// Of other types, or of two: as int64_t where one has 64 bits, else as int.
+// Other or mixed integer types: int64_t if one of them has 64 bits, else int.
 template <class A, class B>
 using Quotient = std::enable_if_t<std::is_integral<A>::value && std::is_integral<B>::value,
                                   std::conditional_t<(sizeof(A) > 4 || sizeof(B) > 4), int64_t, int>>;
@@ -27,12 +28,12 @@ template <class A, class B, class C = Quotient<A, B>> TL_BOTH constexpr C floorm
 TL_BOTH constexpr int min(int a, int b) { return a < b ? a : b; }
 TL_BOTH constexpr int max(int a, int b) { return a < b ? b : a; }
 
-// Plus infinity and a quiet NaN. For types narrower than float they are a float, which converts.
+// Positive infinity and a quiet NaN. For types narrower than float the constant is a float, which converts.
 template <class T> using FloatOf = std::conditional_t<is_widened<T>, float, std::conditional_t<is_int4<T>, int, T>>;
 template <class T> constexpr FloatOf<T> infinity = static_cast<FloatOf<T>>(__builtin_huge_val());
 template <class T> constexpr FloatOf<T> nan = static_cast<FloatOf<T>>(__builtin_nan(""));
 
-// Each function: a struct that knows the scalars (the result for an integer is a float), and the tl:: name, which takes
+// For each function a struct that applies it to a scalar (integers give a float), and a tl:: function that takes
 // scalars, Vec and elements of tensors.
 #define TL_FUNCTION(Name, name, for_float, for_double)                                                   \
   struct Name {                                                                                          \
@@ -65,13 +66,13 @@ TL_FUNCTION(Cosh, cosh, ::coshf(x), ::cosh(x))
 TL_FUNCTION(Erf, erf, ::erff(x), ::erf(x))
 TL_FUNCTION(Floor, floor, ::floorf(x), ::floor(x))
 TL_FUNCTION(Ceil, ceil, ::ceilf(x), ::ceil(x))
-TL_FUNCTION(Round, round, ::rintf(x), ::rint(x))             // halves to even
-TL_FUNCTION(RoundAway, round_away, ::roundf(x), ::round(x))  // halves away from zero
+TL_FUNCTION(Round, round, ::rintf(x), ::rint(x))             // ties to even
+TL_FUNCTION(RoundAway, round_away, ::roundf(x), ::round(x))  // ties away from zero
 TL_FUNCTION(Trunc, trunc, ::truncf(x), ::trunc(x))
-// Of float, one or two instructions of the special-function unit, denormals flushed; of double, the same as above.
-// Errors: fast_exp 2 + |1.16 x| ulp, fast_exp10 2 + |2.95 x| ulp, fast_log2, fast_log and fast_log10 2^-21.6 absolute
-// for x in [0.5, 2] and 3 ulp elsewhere, fast_sin and fast_cos 2^-20 absolute for |x| <= pi and growing with |x|,
-// fast_tan their quotient, fast_tanh 2^-11 relative, fast_reciprocal 1 ulp.
+// Fast approximations. float: one or two instructions of the special-function unit, denormals are flushed; double: the
+// same as the functions above. Errors: fast_exp 2 + |1.16 x| ulp, fast_exp10 2 + |2.95 x| ulp, fast_log2, fast_log and
+// fast_log10 2^-21.6 absolute for x in [0.5, 2] and 3 ulp elsewhere, fast_sin and fast_cos 2^-20 absolute for |x| <= pi
+// and larger with |x|, fast_tan is their quotient, fast_tanh 2^-11 relative, fast_reciprocal 1 ulp.
 // [CUDA C++ Programming Guide, "Mathematical Functions: Intrinsic Functions"]
 TL_FUNCTION(FastExp, fast_exp, exp2_approx(x * 1.4426950408889634f), ::exp(x))
 TL_FUNCTION(FastExp10, fast_exp10, exp2_approx(x * 3.321928094887362f), ::exp10(x))
@@ -85,11 +86,11 @@ TL_FUNCTION(FastTanh, fast_tanh, tanh_approx(x), ::tanh(x))
 TL_FUNCTION(FastReciprocal, fast_reciprocal, reciprocal_approx(x), 1.0 / x)
 #undef TL_FUNCTION
 
-// The type in which two scalars are compared: their own, or the wider one.
+// The type in which two scalars are compared: their common type, or the wider one.
 template <class A, class B>
 using Wider = std::conditional_t<std::is_same<A, B>::value, A, std::common_type_t<FloatOf<A>, FloatOf<B>>>;
 
-// Of two floats, the larger or smaller; a NaN loses against a number.
+// The larger or smaller of two numbers; if one is NaN, the result is the other.
 struct Max {
   template <class A, class B> TL_DEVICE Wider<A, B> operator()(A a, B b) const {
     using T = Wider<A, B>;
@@ -124,7 +125,7 @@ struct Abs {
       return x < 0 ? T(-x) : x;
   }
 };
-// -1, 0 or 1; a NaN stays one.
+// -1, 0 or 1; NaN for NaN.
 struct Sign {
   template <class T> TL_DEVICE T operator()(T x) const {
     const auto wide = convert<FloatOf<T>>(x);
@@ -132,7 +133,7 @@ struct Sign {
   }
 };
 
-// Each function of two arguments: integers give what the float result converts to.
+// Functions of two arguments. For integers the float result is converted.
 #define TL_FUNCTION_2(Name, name, for_float, for_double)                              \
   struct Name {                                                                       \
     TL_DEVICE float of(float x, float y) const { return for_float; }                  \
@@ -145,20 +146,20 @@ struct Sign {
   };                                                                                  \
   template <class A, class B> TL_DEVICE auto name(A a, B b) { return apply(Name{}, a, b); }
 TL_FUNCTION_2(Atan2, atan2, ::atan2f(x, y), ::atan2(x, y))
-TL_FUNCTION_2(Fmod, fmod, ::fmodf(x, y), ::fmod(x, y))  // the sign of x
-// Of the sign of y, as Python's %. [TVM, tirx.floormod of floating-point numbers]
+TL_FUNCTION_2(Fmod, fmod, ::fmodf(x, y), ::fmod(x, y))  // has the sign of x
+// Has the sign of y, as Python's %. [TVM, tirx.floormod of floating-point numbers]
 TL_FUNCTION_2(Mod, mod, x - ::floorf(x / y) * y, x - ::floor(x / y) * y)
 TL_FUNCTION_2(CopySign, copysign, ::copysignf(x, y), ::copysign(x, y))
 TL_FUNCTION_2(PowOfFloat, pow_of_float, ::powf(x, y), ::pow(x, y))
-// 2^(y log2 x), of positive x: the error of the logarithm times y.
+// 2^(y log2 x), for positive x: the absolute error of the logarithm is multiplied by y.
 TL_FUNCTION_2(FastPow, fast_pow, exp2_approx(y* log2_approx(x)), ::pow(x, y))
 // x times the approximate reciprocal of y: 2 ulp for |y| in [2^-126, 2^126].
 TL_FUNCTION_2(FastDivide, fast_divide, x* reciprocal_approx(y), x / y)
-// x / y, rounded alike, and cheaper where many x share a y.
+// x / y with the same rounding as the operator, and cheaper if many x share a y.
 TL_FUNCTION_2(Divide, divide, divide_rounded(x, y), x / y)
 #undef TL_FUNCTION_2
 
-// Of integers it is exact modulo their range; a negative exponent gives 0, and 1 or -1 for those bases.
+// Integer powers are exact modulo the range of the type. A negative exponent gives 0, except for the bases 1 and -1.
 struct Pow {
   template <class A, class B> TL_DEVICE Wider<A, B> operator()(A a, B b) const {
     using T = Wider<A, B>;
@@ -197,7 +198,7 @@ struct IsFinite {
       return convert<FloatOf<T>>(Abs{}(x)) < infinity<T>;
   }
 };
-// Rounded once; 16-bit types in float.
+// Rounded once; 16-bit types are computed in float.
 struct Fma {
   template <class A, class B, class C> TL_DEVICE Wider<Wider<A, B>, C> operator()(A a, B b, C c) const {
     using T = Wider<Wider<A, B>, C>;
@@ -217,19 +218,20 @@ template <class A> TL_DEVICE auto sign(A a) { return apply(Sign{}, a); }
 template <class A> TL_DEVICE auto isnan(A a) { return apply(IsNan{}, a); }
 template <class A> TL_DEVICE auto isinf(A a) { return apply(IsInf{}, a); }
 template <class A> TL_DEVICE auto isfinite(A a) { return apply(IsFinite{}, a); }
-// min(max(x, low), high): a NaN becomes low.
+// min(max(x, low), high): NaN becomes low.
 template <class X, class Low, class High> TL_DEVICE auto clamp(X x, Low low, High high) {
   return tl::min(tl::max(x, low), high);
 }
 // a * b + c.
 template <class A, class B, class C> TL_DEVICE auto fma(A a, B b, C c) { return apply(Fma{}, a, b, c); }
 
-// A number, or each element of a Vec, as another type.
+// Converts a number, or each element of a Vec.
 template <class To, class X> TL_DEVICE auto cast(X x) { return convert<To>(value(x)); }
 
-// Integers from -512 to 511 as floating-point numbers, exactly, without the conversion unit: as the last digits of a
-// number of 2^10 times their weight, half, or 2^23 times. The unit converts 16 a clock and multiprocessor, a quarter of
-// what additions are done at. [CUDA C++ Programming Guide, "Arithmetic Instructions"]
+// Exact conversion of integers from -512 to 511 to floating point without the conversion unit: the integer is added to
+// the bits of a number whose ulp is 1 (1.5 * 2^10 in half, 1.5 * 2^23 in float), and that number is subtracted. The
+// conversion unit converts 16 per clock per SM, a quarter of the throughput of additions. [CUDA C++ Programming Guide,
+// "Arithmetic Instructions"]
 template <class To> struct SmallInteger {
   template <class X> TL_DEVICE To operator()(X x) const {
     constexpr float middle = 12582912.0f;  // 1.5 * 2^23
@@ -249,7 +251,7 @@ template <class To, class X> TL_DEVICE auto cast_exact(X x) {
     const auto v = value(x);
     Vec<uint32_t, n / 2> pairs;
     TL_UNROLL
-    for (int i = 0; i < n; i += 2) {  // the lower sum stays positive: nothing is borrowed from the upper
+    for (int i = 0; i < n; i += 2) {  // the lower half stays positive: no borrow from the upper half
       const uint32_t low = static_cast<uint32_t>(v.at[i]), high = static_cast<uint32_t>(v.at[i + 1]);
       pairs.at[i / 2] = subtract2(0x66006600 + low + (high << 16), 0x66006600, half());
     }
@@ -259,13 +261,13 @@ template <class To, class X> TL_DEVICE auto cast_exact(X x) {
   }
 }
 
-// The same bits as another type of the same size; of a Vec, each element's.
+// Reinterprets the bits as another type of the same size; for a Vec, those of each element.
 template <class To> struct Reinterpret {
   template <class T> TL_DEVICE To operator()(T x) const { return bit_cast<To>(x); }
 };
 template <class To, class X> TL_DEVICE auto reinterpret(X x) { return apply(Reinterpret<To>{}, x); }
 
-// a where the condition holds, else b. Both are evaluated.
+// a if the condition is true, else b. Both are evaluated.
 template <class Condition, class A, class B> TL_DEVICE auto select(Condition condition, A a, B b) {
   constexpr int n = packet_size<Condition> > 0 ? packet_size<Condition> : common_size<A, B>;
   const auto c = value(condition);
@@ -281,7 +283,8 @@ template <class Condition, class A, class B> TL_DEVICE auto select(Condition con
   }
 }
 
-// a() where the condition, one for all elements, holds, else b(): only that one is evaluated, as it alone may be read.
+// a() if the condition, which is uniform over the elements, is true, else b(). Evaluates only that one, because the
+// other may read out of bounds.
 template <class A, class B> TL_DEVICE auto select_lazy(bool condition, A a, B b) {
   using X = std::decay_t<decltype(value(a()))>;
   using Y = std::decay_t<decltype(value(b()))>;

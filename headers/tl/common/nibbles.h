@@ -1,14 +1,14 @@
-// Numbers of 4 bits, two in a byte: what packed(i, tl::floordiv<2>(j)) >> 4 * (j % 2) & 15 is for a packet of j.
+// 4-bit numbers, two per byte: the value of packed(i, tl::floordiv<2>(j)) >> 4 * (j % 2) & 15 for a vector index j.
 #pragma once
 #include "math.h"
 
 namespace tl {
 
-// n of them from n / 2 bytes, the lower half of each first, less a number where that is asked for.
+// n numbers in n / 2 bytes, the lower half of each byte first. NibblesLess subtracts `less` from each.
 template <int n> struct Nibbles {
   Vec<uint8_t, n / 2> bytes;
   TL_DEVICE uint32_t byte(int i) const { return bytes.at[i]; }
-  // Numbers 4 i to 4 i + 3 in the lower 16 bits; above them is what there is.
+  // Numbers 4 i to 4 i + 3 in the lower 16 bits; the upper bits are unspecified.
   TL_DEVICE uint32_t four(int i) const { return byte(2 * i) | byte(2 * i + 1) << 8; }
 };
 template <int n> struct NibblesLess {
@@ -22,7 +22,7 @@ template <int n> struct PacketSize<NibblesLess<n>> {
   static constexpr int value = n;
 };
 
-// `repeated` has each byte twice, as an index of the packet's quotients gives them.
+// `repeated` contains each byte twice, as a vector index divided by 2 loads them.
 template <int n> TL_DEVICE Nibbles<n> unpack_uint4(const Vec<uint8_t, n>& repeated) {
   static_assert(n % 2 == 0, "a packet has whole bytes");
   Nibbles<n> found;
@@ -39,7 +39,7 @@ template <int n> TL_DEVICE Vec<int, n> value(const Nibbles<n>& x) {
 }
 template <int n> TL_DEVICE Vec<int, n> value(const NibblesLess<n>& x) { return value(x.nibbles) - x.less; }
 template <int n> TL_DEVICE NibblesLess<n> operator-(const Nibbles<n>& x, int less) { return {x, less}; }
-// Integers of any type hold them as they are.
+// Every integer type represents the numbers, so that these casts do nothing.
 template <class To, int n> TL_DEVICE auto cast(const Nibbles<n>& x) {
   if constexpr (is_float<To>)
     return convert<To>(value(x));
@@ -47,18 +47,18 @@ template <class To, int n> TL_DEVICE auto cast(const Nibbles<n>& x) {
     return x;
 }
 
-// What makes x of the halves 1536 + x and 1536 + 16 x, in whose last digits 4 bits lie: added to 1 and 1/16 of them, it
-// leaves x - y, exactly, for -512 <= y < 512.
+// Addends that convert numbers x in the low mantissa bits of the halves 1536 + x and 1536 + 16 x. 1 times the former
+// plus `once`, and 1/16 of the latter plus `sixteenth`, equal x - y, exactly for -512 <= y < 512.
 struct BelowNibbles {
-  uint32_t once, sixteenth;  // -1536 - y and -96 - y, twice each
+  uint32_t once, sixteenth;  // -1536 - y and -96 - y, each in both halves
 };
-constexpr uint32_t above_nibbles = 0x66006600;  // 1536, twice
+constexpr uint32_t above_nibbles = 0x66006600;  // 1536 in both halves
 TL_DEVICE BelowNibbles below_nibbles(int y) {
   const uint32_t once = 0xe600e600 + static_cast<uint32_t>(y) * 0x00010001;
   return {once, add2(once, 0x65a065a0, half())};
 }
 
-// 8 of them as halves, numbers i and i + 4 side by side.
+// Converts 8 numbers to halves; numbers i and i + 4 share a word.
 TL_DEVICE Vec<uint32_t, 4> nibbles_as_pairs(uint32_t word, int less) {
   const BelowNibbles below = below_nibbles(less);
   Vec<uint32_t, 4> pairs;
@@ -70,7 +70,7 @@ TL_DEVICE Vec<uint32_t, 4> nibbles_as_pairs(uint32_t word, int less) {
   }
   return pairs;
 }
-// In order.
+// The same, in order.
 TL_DEVICE Vec<uint32_t, 4> nibbles_as_halves(uint32_t word, int less) {
   const Vec<uint32_t, 4> pairs = nibbles_as_pairs(word, less);
   return {{lower_halves(pairs.at[0], pairs.at[1]), lower_halves(pairs.at[2], pairs.at[3]),
@@ -89,8 +89,8 @@ template <class To, int n> TL_DEVICE auto cast_exact(const NibblesLess<n>& x) {
 }
 template <class To, int n> TL_DEVICE auto cast_exact(const Nibbles<n>& x) { return cast_exact<To>(x - 0); }
 
-// ---- the order in which they come apart --------------------------------------------------------------------------
-// Of each eight: 0, 4, 1, 5, 2, 6, 3, 7.
+// ---- interleaved order --------------------------------------------------------------------------------------------
+// The order of each eight numbers: 0, 4, 1, 5, 2, 6, 3, 7.
 template <int n> struct NibblesApart {
   Nibbles<n> nibbles;
 };
@@ -102,7 +102,7 @@ template <int n> struct PacketSize<NibblesApart<n>> : PacketSize<Nibbles<n>> {};
 template <int n> struct PacketSize<NibblesApartLess<n>> : PacketSize<Nibbles<n>> {};
 template <class T, int n> TL_DEVICE Vec<T, n> put_apart(const Vec<T, n>& x) {
   static_assert(n % 8 == 0, "whole words of 4 bits");
-  if constexpr (sizeof(T) == 2) {  // as words, so that the compiler sees that all rows ask for the same ones
+  if constexpr (sizeof(T) == 2) {  // as words, so that the compiler recognises that all rows use the same ones
     const auto words = bit_cast<Vec<uint32_t, n / 2>>(x);
     Vec<uint32_t, n / 2> result;
     TL_UNROLL
@@ -152,13 +152,13 @@ template <class To, int n> TL_DEVICE auto cast_exact(const NibblesApartLess<n>& 
 }
 template <class To, int n> TL_DEVICE auto cast_exact(const NibblesApart<n>& x) { return cast_exact<To>(x - 0); }
 
-// ---- bits of them at places of 16-bit words ----------------------------------------------------------------------
-// (x & mask) << shift of each. Numbers has bytes of two numbers: byte(i) is the i-th, in a word.
+// ---- bit fields in 16-bit words -----------------------------------------------------------------------------------
+// (x & mask) << shift of each number. Numbers::byte(i) is the i-th byte, with two numbers, in a word.
 template <class Numbers> struct PlacedNibbles {
   Numbers numbers;
   int mask, shift;
 };
-// The same numbers' bits at two places.
+// Two bit fields of the same numbers.
 template <class Numbers> struct NibblesAtTwo {
   PlacedNibbles<Numbers> a, b;
 };
@@ -180,13 +180,13 @@ TL_DEVICE NibblesAtTwo<Numbers> operator|(const PlacedNibbles<Numbers>& a, const
   return {a, b};
 }
 
-// The bits of a byte's two numbers in the two halves of a word, or-ed to others. A byte times 2^shift + 2^(shift + 12)
-// has the first number's bits at `shift` and the second's 16 further; no bits meet.
+// The bit fields of the two numbers of a byte in the two halves of a word, or-ed with `others`. The byte times 2^shift
+// + 2^(shift + 12) has the first number's bits at `shift` and the second's 16 bits higher, without overlap.
 template <class Numbers> TL_DEVICE uint32_t placed_bits(const PlacedNibbles<Numbers>& x, int byte, uint32_t others) {
   const uint32_t mask = static_cast<uint32_t>(x.mask << x.shift) & 0xffff;
   return and_or(x.numbers.byte(byte) * (0x1001u << x.shift), mask | mask << 16, others);
 }
-// Those 16-bit words; and as halves, as they are or times a factor.
+// These 16-bit words; and the same bits as halves, unscaled or multiplied by a factor.
 template <class Numbers> struct NibbleWords {
   NibblesAtTwo<Numbers> bits;
 };
@@ -197,8 +197,8 @@ template <class Numbers, bool scaled> struct NibbleHalves {
 template <class Numbers> struct PacketSize<NibbleWords<Numbers>> : PacketSize<Numbers> {};
 template <class Numbers, bool scaled> struct PacketSize<NibbleHalves<Numbers, scaled>> : PacketSize<Numbers> {};
 
-// A table of 16 upper bytes: of the numbers 0 to 7, and half of those of 8 to 15. For a number of the other table
-// bytes_at gives the sign of one of its bytes, which is 0.
+// A table of the upper bytes of 16 entries: those of 0 to 7, and half of those of 8 to 15. For a number that belongs to
+// the other half of the table bytes_at returns the replicated sign of one of its bytes, which is 0.
 struct UpperBytes {
   uint32_t lower[2] = {}, upper[2] = {};
   TL_DEVICE uint32_t of_four(uint32_t numbers) const {
@@ -209,19 +209,20 @@ template <class Numbers> TL_DEVICE uint32_t entry(const NibbleWords<Numbers>& x,
   const PlacedNibbles<Numbers>&a = x.bits.a, &b = x.bits.b;
   return static_cast<uint32_t>((number & a.mask) << a.shift | (number & b.mask) << b.shift) & 0xffff;
 }
-// Products that are halves, not rounded, and 0 or from 2^-14 on; others are in no table, as the bit in the lower byte
-// says. In integers and floats, since the compiler computes these where they are constant.
+// The half of `number` times the factor, if it needs no rounding and is 0 or at least 2^-14. Otherwise 1,
+// whose bit in the lower byte excludes the table. Computed with integers and floats, because the compiler folds these
+// if they are constant.
 template <class Numbers, bool scaled> TL_DEVICE uint32_t entry(const NibbleHalves<Numbers, scaled>& x, int number) {
   const uint32_t half_bits = entry(NibbleWords<Numbers>{x.bits}, number), exponent = half_bits >> 10 & 31;
   const int digits = int(half_bits & 0x3ff) + (exponent > 0 ? 0x400 : 0);
-  const float power = bit_cast<float>((exponent > 0 ? exponent + 102 : 103) << 23);  // of the last digit
+  const float power = bit_cast<float>((exponent > 0 ? exponent + 102 : 103) << 23);  // of the last mantissa bit
   const uint32_t bits = bit_cast<uint32_t>(float(digits) * power * x.factor);
   const uint32_t sign = half_bits & 0x8000, moved = (bits - 0x38000000) >> 13;
   if (bits == 0) return sign;
   return bits >= 0x38800000 && bits < 0x47800000 && bits % 0x2000 == 0 && exponent < 31 ? sign | moved : 1;
 }
-// Whether all 16 lie in upper bytes, of which those of 8 to 15 can be halved and the others have no sign. What the
-// numbers become is constant: it is decided, and the tables are made, when this is compiled.
+// Whether the upper bytes represent all 16 entries, those of 8 to 15 can be halved, and the others have no sign. The
+// entries are constants, so that this test and the tables are evaluated at compile time.
 template <class Entries> TL_DEVICE bool are_upper_bytes(const Entries& x) {
   uint32_t lower = 0, upper = 0;
   TL_UNROLL

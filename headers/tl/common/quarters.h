@@ -1,11 +1,11 @@
-// Numbers of 2 bits, four in a byte, and what they are multiplied with: sums of four products in one operation.
+// 2-bit numbers, four per byte, and the int8 operands of their dot products: four multiply-adds per instruction.
 #pragma once
 #include "index.h"
 #include "math.h"
 
 namespace tl {
 
-// Four from each of n bytes, the lowest bits first, less a number where that is asked for.
+// Four numbers from each of n bytes, the lowest bits first. QuartersLess subtracts `less` from each.
 template <int n> struct Quarters {
   Vec<uint8_t, n> bytes;
 };
@@ -18,7 +18,7 @@ template <class Packet> TL_DEVICE auto unpack_uint2(const Packet& packet) {
 }
 template <int n> TL_DEVICE QuartersLess<n> operator-(const Quarters<n>& x, int less) { return {x, less}; }
 
-// Elements 4 j to 4 j + 3 of a tile of int8 for each j of a packet, as words.
+// Elements 4 j to 4 j + 3 of an int8 tile for each j of a vector index, as words.
 template <int n> struct Quads {
   Vec<uint32_t, n> words;
 };
@@ -27,14 +27,14 @@ TL_DEVICE Quads<n> groups_of_4(Tile& tile, const PacketIndex<Layout, dim, n>& j)
   return {bit_cast<Vec<uint32_t, n>>(value(tile.template packet<4 * n>(4 * first_of_vector(j))))};
 }
 
-// sum + the four products of each byte's numbers and its quad's, in int8.
+// sum + the dot product of the four numbers of each byte with its word of y, in int8.
 template <int n, class Sum> TL_DEVICE Vec<int, n> dp4a(const QuartersLess<n>& x, const Quads<n>& y, const Sum& sum) {
   static_assert(n % 4 == 0, "the bytes are words");
   Vec<int, n> result = value(sum);
   const auto words = bit_cast<Vec<uint32_t, n / 4>>(x.quarters.bytes);
   TL_UNROLL
   for (int w = 0; w < n / 4; ++w) {
-    FourWords part;  // byte b: number `part` of byte b
+    FourWords part;  // byte b: number p of byte b
     TL_UNROLL
     for (int p = 0; p < 4; ++p) part.word[p] = words.at[w] >> 2 * p & 0x03030303;
     const FourWords byte = transposed_bytes(part);
@@ -52,15 +52,16 @@ template <int n, class Sum> TL_DEVICE Vec<int, n> dp4a(const Quarters<n>& x, con
   return dp4a(x - 0, y, sum);
 }
 
-// The same products, added to the packet's first element: of sums of which only the total is read. Numbers `part` of
-// four bytes lie side by side in a word as they are; of y, every fourth does, once for all rows. The odd parts are left
-// in their places, four times as large, and their sum is divided, which is exact.
+// The same dot products, all accumulated in the first element: for accumulators of which only the total is used. The
+// numbers p of four bytes are one masked word of x; the matching word of y has every fourth element, and is the same
+// for all rows. Odd numbers stay at their bit positions, four times as large, and their sum is divided by 4, which is
+// exact.
 template <int n, class Sum>
 TL_DEVICE Vec<int, n> dp4a_total(const QuartersLess<n>& x, const Quads<n>& y, const Sum& sum) {
   static_assert(n % 4 == 0, "the bytes are words");
   Vec<int, n> result = value(sum);
   const auto words = bit_cast<Vec<uint32_t, n / 4>>(x.quarters.bytes);
-  int once = result.at[0], fourfold = 0, total = 0;  // the total is y's: the same for all rows
+  int once = result.at[0], fourfold = 0, total = 0;  // total: the sum of y, the same for all rows
   TL_UNROLL
   for (int w = 0; w < n / 4; ++w) {
     FourWords quads;

@@ -1,6 +1,6 @@
-// Random numbers: the sequence of curandStatePhilox4_32_10_t for the same seed, sequence and offset. Each thread has a
-// generator of its own. Any thread.
-//  [J. K. Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", 2011: Philox-4x32-10; cuRAND, "Device API"]
+// Random numbers: the sequence of curandStatePhilox4_32_10_t for the same seed, sequence and offset. Each thread has
+// its own generator. Any thread.
+// [J. K. Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", 2011: Philox-4x32-10; cuRAND, "Device API"]
 #pragma once
 #include "math.h"
 
@@ -8,11 +8,11 @@ namespace tl {
 
 struct Philox {
   uint32_t counter[4], key[2], output[4];
-  int used;         // of the four numbers of `output`
-  bool has_second;  // Box and Muller's method gives two numbers
+  int used;         // numbers consumed of `output`
+  bool has_second;  // the Box-Muller transform gives two numbers
   float second;
 
-  // Begins at number `offset` of sequence `sequence`, each of 2^66 numbers.
+  // Starts at number `offset` of sequence `sequence`; each sequence has 2^66 numbers.
   TL_DEVICE void start(uint64_t seed, uint64_t sequence, uint64_t offset) {
     key[0] = static_cast<uint32_t>(seed), key[1] = static_cast<uint32_t>(seed >> 32);
     const uint64_t block = offset / 4;
@@ -22,7 +22,7 @@ struct Philox {
     has_second = false;
     encrypt();
   }
-  // The next of all 32-bit numbers.
+  // The next 32-bit number, uniformly distributed.
   TL_DEVICE uint32_t next() {
     uint32_t number = output[3];
     TL_UNROLL
@@ -37,9 +37,9 @@ struct Philox {
     }
     return number;
   }
-  // In (0, 1].
+  // Uniformly distributed in (0, 1].
   TL_DEVICE float uniform() { return static_cast<float>(next()) * step + step / 2; }
-  // Of mean 0 and variance 1. [G. E. P. Box, M. E. Muller, 1958]
+  // Normally distributed, with mean 0 and variance 1. [G. E. P. Box, M. E. Muller, 1958]
   TL_DEVICE float normal() {
     if (has_second) {
       has_second = false;
@@ -54,7 +54,7 @@ struct Philox {
 
  private:
   static constexpr float step = 2.3283064e-10f;     // 2^-32
-  static constexpr float turn = step * 6.2831855f;  // of a full one
+  static constexpr float turn = step * 6.2831855f;  // 2^-32 * 2 pi
   static TL_DEVICE uint32_t high(uint32_t a, uint32_t b) { return static_cast<uint32_t>(uint64_t(a) * b >> 32); }
   TL_DEVICE void encrypt() {
     uint32_t k0 = key[0], k1 = key[1];

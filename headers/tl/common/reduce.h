@@ -1,16 +1,16 @@
-// Reductions of rows (dim 1) or columns (dim 0), of fragments and shared tiles, into one value a row or column; of a
-// fragment with three dimensions along the last (dim 2).
+// Reductions of rows (dim 1) or columns (dim 0) of fragments and shared tiles to one value per row or column, and of
+// three-dimensional fragments along the last dimension (dim 2).
 #pragma once
 #include "copy.h"
 #include "math.h"
 
 namespace tl {
 
-// A further argument of the reductions: combine with what `to` held.
+// An additional argument of the reductions: combines the result with the previous value of `to`.
 enum Accumulate { accumulate };
 
-// Shared memory for reductions whose rows are spread over several warps: `extent` results, `warps` parts each. With
-// `threads` the first so many threads of the block reduce, without the producer behind them.
+// Shared memory for reductions of rows that several warps share: `extent` results with `warps` partial results each.
+// With `threads` > 0 only the first `threads` threads of the block take part, without the producer warps after them.
 template <class T, int extent, int warps, int threads = 0> struct ReduceWorkspace {
   T part[warps][extent];
 };
@@ -23,7 +23,7 @@ template <int threads> TL_DEVICE void sync_workspace() {
     sync_threads();
 }
 
-// The ends of a type's range; infinities where it has them.
+// The limits of a type's range; infinities if it has them.
 template <class T> TL_DEVICE T highest() {
   if constexpr (is_float<T>)
     return convert<T>(infinity<T>);
@@ -37,7 +37,7 @@ template <class T> TL_DEVICE T lowest() {
     return static_cast<T>(~highest<T>());  // two's complement
 }
 
-// What is reduced: the value of nothing, an element's contribution, and how two are combined.
+// Reduction operators: the identity, the contribution of an element, and the combination of two values.
 struct ReduceSum {
   template <class T> static TL_DEVICE T identity() { return T(0); }
   template <class T> static TL_DEVICE T of(T x) { return x; }
@@ -56,7 +56,7 @@ struct ReduceMin {
   template <class T> static TL_DEVICE T of(T x) { return x; }
   template <class T> static TL_DEVICE T combine(T a, T b) { return Min{}(a, b); }
 };
-// Of integers and bool.
+// For integers and bool.
 struct ReduceBitAnd {
   template <class T> static TL_DEVICE T identity() { return static_cast<T>(~T(0)); }
   template <class T> static TL_DEVICE T of(T x) { return x; }
@@ -75,12 +75,12 @@ struct ReduceAbsMax : ReduceMax {
   template <class T> static TL_DEVICE T of(T x) { return Abs{}(x); }
 };
 
-// The same where a NaN is the result of what has one.
+// The same, but NaN if any operand is NaN.
 template <class Op> struct OrNan : Op {
   template <class T> static TL_DEVICE T combine(T a, T b) { return isnan(a) ? a : isnan(b) ? b : Op::combine(a, b); }
 };
 
-// The layout of the results: of a fragment with one dimension it is the one value, held by every thread.
+// The layout of the results; for a one-dimensional fragment one value that every thread holds.
 template <class Layout, int dim, int rank> struct Reduced {
   static_assert(rank == 1, "of three dimensions the last one is reduced");
   using type = Replicated<Shape<1>>;
@@ -96,7 +96,7 @@ template <class Layout> struct Reduced<Layout, 2, 3> {
 };
 template <class Layout, int dim> using ReducedLayout = typename Reduced<Layout, dim, Layout::rank>::type;
 
-// Which of the results a register of the result is.
+// The index of the result in register r.
 template <class ResultLayout> TL_DEVICE int result_index(int r) {
   if constexpr (ResultLayout::rank == 2)
     return ResultLayout::template coordinate<0>(r) * ResultLayout::N + ResultLayout::template coordinate<1>(r);
@@ -104,7 +104,7 @@ template <class ResultLayout> TL_DEVICE int result_index(int r) {
     return ResultLayout::template coordinate<0>(r);
 }
 
-// The register of the result that element r of the fragment goes to.
+// The register of the result to which element r of the fragment contributes.
 template <int dim, class Layout> TL_DEVICE constexpr int result_register(int r) {
   if constexpr (Layout::rank == 1)
     return 0;
@@ -116,18 +116,19 @@ template <int dim, class Layout> TL_DEVICE constexpr int result_register(int r) 
     return Layout::col_register(r);
 }
 
-// Elements that lie side by side along the last dimension in registers side by side: 1 where a layout does not say.
+// The number of consecutive registers that hold consecutive elements of the last dimension; 1 if the layout does not
+// define it.
 template <class Layout, class = void> constexpr int neighbours = 1;
 template <class Layout> constexpr int neighbours<Layout, std::void_t<decltype(Layout::vector)>> = Layout::vector;
 
-// Sums of halves in half are made of pairs: those of the even and of the odd elements come first.
+// Sums of half in half use packed additions: even and odd elements are accumulated separately, and then added.
 template <class Op, int dim, class T, class U, class Layout>
 constexpr bool adds_in_pairs = std::is_same<Op, ReduceSum>::value && std::is_same<T, half>::value &&
                                std::is_same<U, half>::value && dim == Layout::rank - 1 && neighbours<Layout> % 2 == 0;
 template <int dim, class Layout, class ResultLayout>
 TL_DEVICE void sum_pairs(const Fragment<half, Layout>& from, Fragment<half, ResultLayout>& to) {
   uint32_t sums[ResultLayout::registers] = {};
-  bool begun[ResultLayout::registers] = {};  // constants, once the loop is unrolled
+  bool begun[ResultLayout::registers] = {};  // constant after unrolling
   TL_UNROLL
   for (int r = 0; r < Layout::registers; r += 2) {
     if (!Layout::valid(r)) continue;
@@ -143,7 +144,7 @@ TL_DEVICE void sum_pairs(const Fragment<half, Layout>& from, Fragment<half, Resu
   }
 }
 
-// This thread's own elements.
+// Step 1: reduces the elements of this thread.
 template <class Op, int dim, class T, class Layout, class U, class ResultLayout>
 TL_DEVICE void reduce_own(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>& to) {
   if constexpr (adds_in_pairs<Op, dim, T, U, Layout>) {
@@ -158,7 +159,7 @@ TL_DEVICE void reduce_own(const Fragment<T, Layout>& from, Fragment<U, ResultLay
   }
 }
 
-// Then what the other lanes have that share a row or column of this layout, in all of them.
+// Step 2: butterfly reduction over the lanes that share a row or column of this layout; all of them have the result.
 template <class Op, class Layout, int dim, class U, class ResultLayout>
 TL_DEVICE void combine_lanes(Fragment<U, ResultLayout>& to) {
   constexpr Spread spread = Layout::spread(dim);
@@ -173,8 +174,8 @@ TL_DEVICE void reduce_in_warp(const Fragment<T, Layout>& from, Fragment<U, Resul
   combine_lanes<Op, Layout, dim>(to);
 }
 
-// Then the parts of other warps, through shared memory. Called by: every thread of the block, or of the workspace's
-// threads.
+// Step 3: combines the partial results of several warps through shared memory. Called by: every thread of the block, or
+// of the workspace.
 template <class Op, int dim, class Layout, class U, class ResultLayout, int extent, int warps, int threads>
 TL_DEVICE void reduce_over_warps(Fragment<U, ResultLayout>& to, ReduceWorkspace<U, extent, warps, threads>& workspace) {
   constexpr Spread spread = Layout::spread(dim);
@@ -182,11 +183,11 @@ TL_DEVICE void reduce_over_warps(Fragment<U, ResultLayout>& to, ReduceWorkspace<
                 "the workspace has a part for each group of lanes that shares a row: spread(dim).warps");
   const int part = part_of(spread);
   const bool speaks = Layout::replica() == 0 && lane() / spread.lane_stride % spread.lanes == 0;
-  sync_workspace<threads>();  // nobody reads the workspace of an earlier reduction any more
+  sync_workspace<threads>();  // all reads of an earlier reduction are complete
   TL_UNROLL
   for (int r = 0; r < ResultLayout::registers; ++r)
     if (speaks && ResultLayout::valid(r)) workspace.part[part][result_index<ResultLayout>(r)] = to.reg[r];
-  sync_workspace<threads>();  // all parts are there
+  sync_workspace<threads>();  // all partial results are visible
   TL_UNROLL
   for (int r = 0; r < ResultLayout::registers; ++r) {
     if (!ResultLayout::valid(r)) continue;
@@ -217,7 +218,7 @@ TL_DEVICE void reduce(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>
 
 // ---- shared tiles ------------------------------------------------------------------------------------------------
 
-// Elements `first`, `first + step`, ... of a line of a shared tile.
+// Reduces the elements `first`, `first + step`, ... of a row or column of a shared tile.
 template <class Op, int dim, class U, class Tile>
 TL_DEVICE U reduce_line(const Tile& tile, int line, int first, int step) {
   constexpr int length = Tile::rank == 1 || dim == 1 ? Tile::cols : Tile::rows;
@@ -231,13 +232,14 @@ TL_DEVICE U reduce_line(const Tile& tile, int line, int first, int step) {
   }
   return result;
 }
-// The same value in every lane, of what each lane has.
+// All-reduce over a warp.
 template <class Op, class U> TL_DEVICE U reduce_lanes(U x) {
   TL_UNROLL
   for (int mask = 1; mask < warp_size; mask *= 2) x = Op::combine(x, shuffle_xor(x, mask));
   return x;
 }
-// Each thread reads the whole lines whose results it holds. The one line of a tile without rows is read by each warp.
+// Each thread reads whole rows or columns, those of the results that it holds. A one-dimensional tile is read by each
+// warp.
 template <class Op, int dim, bool accumulates, class Tile, class U, class ResultLayout>
 TL_DEVICE void reduce_tile(const Tile& from, Fragment<U, ResultLayout>& to) {
   static_assert(ResultLayout::rank == 1, "one value a line of the tile");
@@ -252,7 +254,7 @@ TL_DEVICE void reduce_tile(const Tile& from, Fragment<U, ResultLayout>& to) {
     to.reg[r] = accumulates ? Op::combine(to.reg[r], result) : result;
   }
 }
-// Into shared memory: a line for each warp.
+// To shared memory: each warp reduces a row or column at a time.
 template <class Op, int dim, bool accumulates, int threads, class Tile, class U, int n>
 TL_DEVICE void reduce_tile(const Tile& from, SharedTile1D<U, n>& to) {
   constexpr int lines = Tile::rank == 1 ? 1 : dim == 1 ? Tile::rows : Tile::cols;
@@ -269,7 +271,7 @@ TL_DEVICE void reduce_tile(const Tile& from, Fragment<U, ResultLayout>& to) {
   reduce_tile<Op, dim, accumulates>(from, to);
 }
 
-// ---- the names ---------------------------------------------------------------------------------------------------
+// ---- public functions ---------------------------------------------------------------------------------------------
 
 #define TL_REDUCTION(name, Op)                                                                                       \
   template <int dim, class From, class To> TL_DEVICE void name(const From& from, To& to) {                           \
@@ -296,10 +298,11 @@ TL_DEVICE void reduce_tile(const Tile& from, Fragment<U, ResultLayout>& to) {
   TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> name(const Tile& from, To& to, Accumulate) {                      \
     reduce_tile<Op, dim, true, threads>(from, to);                                                                   \
   }
-// reduce_max<dim>(from, to [, tl::accumulate] [, workspace]), and the same for the others. The results are in the type
-// of `to`, in every thread that holds a part of the row. Called by: every thread of the block, or of the workspace's
-// threads. reduce_max<dim, threads>(shared_tile, to [, tl::accumulate]): `to` is a fragment in any layout of one value
-// a line, or a shared tile with one dimension, which `threads` threads from thread 0 on write. Reads shared memory
+// reduce_max<dim>(from, to [, tl::accumulate] [, workspace]), and likewise the others: `from` is a fragment. The
+// results have the type of `to`, and every thread that holds a part of the row has its result. Called by: every thread
+// of the block, or of the workspace.
+// reduce_max<dim, threads>(shared_tile, to [, tl::accumulate]): `to` is a fragment in any layout of one value per row
+// or column, or a one-dimensional shared tile, which `threads` threads from thread 0 on write. Reads shared memory
 // without a barrier.
 TL_REDUCTION(reduce_sum, ReduceSum)
 TL_REDUCTION(reduce_max, ReduceMax)
@@ -314,9 +317,9 @@ TL_REDUCTION(reduce_bitor, ReduceBitOr)
 TL_REDUCTION(reduce_bitxor, ReduceBitXor)
 #undef TL_REDUCTION
 
-// reduce_sum in two steps, where one warp holds a row: each thread's own elements, and later, when such sums have been
-// added up, or multiplied by what is the same for a row, those of the lanes that share a row of `Layout`. Called by:
-// whole warps.
+// reduce_sum in two steps, for rows that one warp holds. thread_reduce_sum reduces the elements of each thread.
+// warp_allreduce_sum reduces these partial sums over the lanes that share a row of `Layout`. Between the steps partial
+// sums may be accumulated, or multiplied by a factor that is uniform over a row. Called by: whole warps.
 template <int dim, class From, class To> TL_DEVICE void thread_reduce_sum(const From& from, To& to) {
   reduce_own<ReduceSum, dim>(from, to);
 }
@@ -325,7 +328,7 @@ template <class Layout, int dim, class To> TL_DEVICE void warp_allreduce_sum(To&
   combine_lanes<ReduceSum, Layout, dim>(to);
 }
 
-// Of one value a lane, in every lane. Called by: every lane of the warp.
+// All-reduce of one value per lane over the warp. Called by: every lane of the warp.
 template <class T> TL_DEVICE T warp_reduce_sum(T x) { return reduce_lanes<ReduceSum>(x); }
 template <class T> TL_DEVICE T warp_reduce_max(T x) { return reduce_lanes<ReduceMax>(x); }
 template <class T> TL_DEVICE T warp_reduce_min(T x) { return reduce_lanes<ReduceMin>(x); }

@@ -1,11 +1,11 @@
-// Arithmetic whose rounding is stated: to nearest even (rn), toward zero (rz), up (ru) or down (rd). It is never
+// Arithmetic with an explicit rounding mode: to nearest even (rn), toward zero (rz), up (ru) or down (rd). It is never
 // contracted. half and bfloat16 are computed in float and rounded to nearest.
 #pragma once
 #include "math.h"
 
 namespace tl {
 
-// The type in which operands are computed with.
+// The type in which operands are computed.
 template <class T> using Computed = std::conditional_t<std::is_same<T, double>::value, double, float>;
 
 #define TL_ROUNDED_1(name)                                           \

@@ -1,4 +1,4 @@
-// Inclusive scans along a dimension: result i combines elements 0..i, or reversed, i..n-1.
+// Inclusive scans along a dimension: result i combines the elements 0..i or, reversed, i..n-1.
 #pragma once
 #include "copy.h"
 #include "reduce.h"
@@ -14,7 +14,7 @@ template <class T, int M, int N> struct ScanWorkspace<T, M, N> {
   SharedTile<T, M, N, NoSwizzle> tile;
 };
 
-// The lines of a tile along `dim`, and their elements in the order of the scan.
+// The rows or columns of a tile along `dim`, and their elements in the order of the scan.
 template <class Tile, int dim, bool reversed> struct ScanLines {
   static_assert(dim >= 0 && dim < Tile::rank, "a dimension of the tile");
   static constexpr int length = Tile::rank == 1 || dim == 1 ? Tile::cols : Tile::rows;
@@ -30,10 +30,11 @@ template <class Tile, int dim, bool reversed> struct ScanLines {
   }
 };
 
-// The type in which sums are kept: 16-bit results are rounded once, not at each step.
+// The accumulator type: 16-bit results are rounded once, not at each step.
 template <class T> using ScanType = FloatOf<T>;
 
-// A line for each thread, as neighbours in shared memory: no bank conflicts, `length` steps.
+// Each thread scans one row or column in `length` steps; neighbouring threads access neighbouring elements, without
+// bank conflicts.
 template <class Op, int threads, class FromLines, class ToLines, class From, class To>
 TL_DEVICE void scan_by_threads(const From& from, To& to) {
   using T = typename To::type;
@@ -47,7 +48,7 @@ TL_DEVICE void scan_by_threads(const From& from, To& to) {
     }
   }
 }
-// A line for each warp, a lane an element: log2 of a warp's lanes steps, then the next elements.
+// Each warp scans one row or column, one element per lane, in log2(warp_size) steps per warp_size elements.
 template <class Op, int threads, class FromLines, class ToLines, class From, class To>
 TL_DEVICE void scan_by_warps(const From& from, To& to) {
   using T = typename To::type;
@@ -86,11 +87,11 @@ TL_DEVICE void scan_tile(const From& from, To& to) {
 }
 template <class Op, int dim, bool reversed, int threads, class From, class To, class Workspace>
 TL_DEVICE void scan_fragment(const From& from, To& to, Workspace& workspace) {
-  sync_threads();  // nobody reads the workspace of an earlier scan any more
+  sync_threads();  // all reads of an earlier scan are complete
   copy(from, workspace.tile);
-  sync_threads();  // the whole tile is there
+  sync_threads();  // the whole tile is visible
   scan_tile<Op, dim, reversed, threads>(workspace.tile, workspace.tile);
-  sync_threads();  // it is scanned
+  sync_threads();  // the scan is complete
   copy(workspace.tile, to);
 }
 
@@ -104,11 +105,12 @@ TL_DEVICE void scan_fragment(const From& from, To& to, Workspace& workspace) {
     scan_fragment<Op, dim, reversed, threads>(from, to, work);                                              \
   }
 // cumsum<dim, threads>(from, to, workspace): fragments of one or two dimensions and the same shape, in any layouts;
-// `from` may be `to`. Elements are converted to the type of `to` first. `threads` is the whole block, which calls it;
-// it contains its own barriers.
-// cumsum<dim, threads>(from, to): shared tiles, `from` may be `to`, by `threads` threads from thread 0 on, in whole
-// warps. Orders nothing: tl::sync_threads comes before it and after it.
-// Sums of 16-bit types are kept in float and rounded once; in cummax a NaN loses against a number.
+// `from` may be `to`. Elements are converted to the type of `to` first. Contains barriers. Called by: all `threads`
+// threads of the block.
+// cumsum<dim, threads>(from, to): shared tiles; `from` may be `to`. Contains no barrier: tl::sync_threads precedes and
+// follows it. Called by: `threads` threads from thread 0 on, in whole warps.
+// Sums of 16-bit types are accumulated in float and rounded once. In cummax, if one operand is NaN, the result is the
+// other.
 TL_SCAN(cumsum, ReduceSum, false)
 TL_SCAN(cumsum_reversed, ReduceSum, true)
 TL_SCAN(cummax, ReduceMax, false)

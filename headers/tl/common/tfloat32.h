@@ -1,11 +1,11 @@
-// tf32: floats that products on tensor cores read without rounding.
+// tf32: floats that tensor cores read without rounding.
 #pragma once
 #include "../primitives.h"
 
 namespace tl {
 
-// A float with 10 digits behind the point; conversion rounds to nearest, halves away from zero, as cvt.rna.tf32.f32
-// does. [PTX ISA, "Alternate Floating-Point Data Formats: tf32"]
+// A float with 10 explicit mantissa bits. Conversion rounds to nearest, ties away from zero, as cvt.rna.tf32.f32. [PTX
+// ISA, "Alternate Floating-Point Data Formats: tf32"]
 struct tfloat32 {
   float value;
 

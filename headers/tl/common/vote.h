@@ -1,11 +1,11 @@
-// Whether any, or all, elements of a tile are not zero.
+// Votes: whether any, or all, elements of a tile are nonzero.
 #pragma once
 #include "reduce.h"
 
 namespace tl {
 
-// Whether any element of a shared tile is not zero: each warp reads it all and votes. Called by: whole warps, any of
-// them. Reads shared memory without a barrier.
+// Whether any, or all, elements of a shared tile are nonzero: each warp reads the whole tile and votes. Called by:
+// whole warps, any number of them. Reads shared memory without a barrier.
 template <class Tile> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>, bool> any_of(const Tile& tile) {
   bool found = false;
   TL_UNROLL_LITTLE
@@ -28,8 +28,8 @@ template <class Tile> TL_DEVICE std::enable_if_t<is_shared_tile<Tile>, bool> all
   }
   return ballot(missing) == 0;
 }
-// Whether two fragments of one layout differ in any element that the warp holds, or are infinite there. Called by:
-// whole warps.
+// Whether any element that the warp holds differs between two fragments of one layout, or is infinite in `a`. Called
+// by: whole warps.
 template <class T, class Layout>
 TL_DEVICE bool any_changed(const Fragment<T, Layout>& a, const Fragment<T, Layout>& b) {
   bool found = false;
@@ -37,19 +37,19 @@ TL_DEVICE bool any_changed(const Fragment<T, Layout>& a, const Fragment<T, Layou
   for (int r = 0; r < Layout::registers; ++r) found = found || a.reg[r] != b.reg[r] || abs(a.reg[r]) == infinity<T>;
   return ballot(found) != 0;
 }
-// Whether `here` holds in any thread of the block, of `warps` warps. Contains barriers. Called by: every thread of the
-// block.
+// Whether `here` is true in any thread of the block, which has `warps` warps. Contains barriers. Called by: every
+// thread of the block.
 template <int warps> TL_DEVICE bool any_of_block(bool here, ReduceWorkspace<int, 1, warps>& workspace) {
   const int in_warp = ballot(here) != 0;
-  sync_threads();  // nobody reads the workspace of an earlier vote any more
+  sync_threads();  // all reads of an earlier vote are complete
   if (lane() == 0) workspace.part[warp()][0] = in_warp;
-  sync_threads();  // all votes are there
+  sync_threads();  // all votes are visible
   int any = 0;
   TL_UNROLL
   for (int w = 0; w < warps; ++w) any |= workspace.part[w][0];
   return any != 0;
 }
-// Whether any, or all, elements of a fragment are not zero; `warps` is the block's number of warps.
+// Whether any, or all, elements of a fragment are nonzero; `warps` is the number of warps of the block.
 template <class T, class Layout, int warps>
 TL_DEVICE bool any_of(const Fragment<T, Layout>& fragment, ReduceWorkspace<int, 1, warps>& workspace) {
   bool found = false;
