@@ -23,6 +23,8 @@ _JOBS = 2
 
 SCHEDULES: Mapping[str, int] = {"round-robin": 0, "reverse": 1, "shuffle": 2}
 LANDINGS: Mapping[str, int] = {"late": 0, "early": 1, "random": 2}
+# enum tl_engine_type, of the types of which a value shows that nothing has written it.
+ELEMENT_TYPES: Mapping[str, int] = {"float16": 0, "bfloat16": 1, "float32": 4, "float64": 5}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +86,8 @@ class Engine:
         self._drop_report.argtypes, self._drop_report.restype = [], None
         self._alloc = library.tl_engine_alloc
         self._alloc.argtypes, self._alloc.restype = [ctypes.c_size_t, ctypes.c_int], ctypes.c_void_p
+        self._set_element_type = library.tl_engine_set_element_type
+        self._set_element_type.argtypes, self._set_element_type.restype = [ctypes.c_void_p, ctypes.c_int], None
         self._free = library.tl_engine_free
         self._free.argtypes, self._free.restype = [ctypes.c_void_p], None
 
@@ -114,12 +118,16 @@ class Engine:
         return json.loads(text) if text else {}
 
     @contextmanager
-    def memory(self, size: int, content: int | None) -> Iterator[int]:
-        """The address of `size` bytes of checked memory, filled from the address `content`, or uninitialised."""
+    def memory(self, size: int, content: int | None, dtype: str = "") -> Iterator[int]:
+        """The address of `size` bytes of checked memory, filled from the address `content`, or uninitialised. Stores of
+        values that nothing has written are found where `dtype` is a floating-point type of ELEMENT_TYPES.
+        """
         address = self._alloc(size, int(content is not None))
         if not address:
             raise MemoryError(f"the CPU engine's heap has no {size} bytes left")
         try:
+            if dtype in ELEMENT_TYPES:
+                self._set_element_type(address, ELEMENT_TYPES[dtype])
             if content is not None:
                 ctypes.memmove(address, content, size)
             yield address

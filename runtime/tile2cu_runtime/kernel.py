@@ -221,7 +221,7 @@ def _device_copies(engine: Engine, call: BoundCall) -> Iterator[dict[str, int]]:
         addresses = {}
         for name, view in call.tensors.items():
             content = None if name in call.allocated else view.address
-            addresses[name] = stack.enter_context(engine.memory(view.bytes, content)) if view.bytes else 0
+            addresses[name] = stack.enter_context(engine.memory(view.bytes, content, view.dtype)) if view.bytes else 0
         yield addresses
 
 

@@ -18,8 +18,14 @@
 #ifndef TL_INLINED
 #define TL_INLINED
 #endif
+#ifndef TL_INLINED_LAMBDA
+#define TL_INLINED_LAMBDA
+#endif
 #ifndef TL_CHECK_INDEX
 #define TL_CHECK_INDEX(index, extent)  // 0 <= index < extent
+#endif
+#ifndef TL_CHECK_ACCUMULATOR
+#define TL_CHECK_ACCUMULATOR(sum) ((void)0)  // that something was written to it
 #endif
 
 namespace tl {

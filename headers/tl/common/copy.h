@@ -194,7 +194,7 @@ template <class T, class Layout, class View>
 TL_DEVICE void copy(const Fragment<T, Layout>& from, const Place<View>& to) {
   constexpr int bytes = power_of_two_in(bytes_of<typename View::type>(Layout::vector));
   constexpr int width = smaller(bytes, 16);
-  auto wide = [&](const auto& place) { store_fragment<Layout::vector>(from, place); };
+  auto wide = [&](const auto& place) TL_INLINED_LAMBDA { store_fragment<Layout::vector>(from, place); };
   if constexpr (View::alignment != 0 || Layout::vector == 1) {
     guarded<Layout>(to, wide);
   } else {
@@ -207,7 +207,7 @@ TL_DEVICE void copy(const Fragment<T, Layout>& from, const Place<View>& to) {
 template <class View, class T, class Layout> TL_DEVICE void copy(const Place<View>& from, Fragment<T, Layout>& to) {
   constexpr int bytes = power_of_two_in(bytes_of<typename View::type>(Layout::vector));
   constexpr int width = smaller(bytes, 16);
-  auto wide = [&](const auto& place) { load_fragment<Layout::vector>(place, to); };
+  auto wide = [&](const auto& place) TL_INLINED_LAMBDA { load_fragment<Layout::vector>(place, to); };
   if constexpr (View::alignment != 0 || Layout::vector == 1) {
     guarded<Layout>(from, wide);
   } else {

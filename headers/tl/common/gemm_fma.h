@@ -21,6 +21,9 @@ template <class A, class B, class T, class Layout>
 TL_DEVICE void gemm_fma(const A& a, const B& b, Fragment<T, Layout>& C) {
   using Rows = Slice<1, Layout>;
   using Cols = Slice<0, Layout>;
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; ++r)
+    if (Layout::valid(r)) TL_CHECK_ACCUMULATOR(C.reg[r]);
   TL_NO_UNROLL
   for (int k = 0; k < columns_of(a); ++k) {
     T left[Rows::registers], right[Cols::registers];

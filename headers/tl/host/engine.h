@@ -47,6 +47,9 @@ void tl_engine_drop_report(void);
 /* Memory with bounds and initialisation shadow, 4096-byte aligned, a red zone behind it. `initialised` 0: filled
  * with 0xff, and reading it before a kernel wrote it is a finding. Null when the heap is full. */
 void* tl_engine_alloc(size_t bytes, int initialised);
+/* Says which floats such memory has, as in tl_engine_check_accumulators: storing one that nothing has written is then a
+ * finding. */
+void tl_engine_set_element_type(void* memory, int type);
 void tl_engine_free(void* memory);
 
 /* ---- launch ------------------------------------------------------------------------------------------------ */
@@ -122,11 +125,16 @@ void tl_engine_shuffle(void* value, int bytes, int mode, int operand, int width,
 uint64_t tl_engine_ballot(uint64_t mask, int predicate);
 void tl_engine_ldmatrix(uint32_t* registers, const void* row, int matrices, int transposed);
 
-/* What registers of 4 and of 2 bytes hold until they are written: tl::host::mark_unwritten. Signalling NaNs: arithmetic
- * on floats sets the quiet bit and keeps the others; on halves it keeps nothing. */
-#define TL_ENGINE_UNWRITTEN 0x7fbadbadu
-#define TL_ENGINE_UNWRITTEN_HALF 0x7dadu
-#define TL_ENGINE_QUIET 0x00400000u
+/* What registers hold until they are written: tl::host::mark_unwritten. One signalling NaN in all floating-point types:
+ * a conversion between them gives that of the other type. Arithmetic may change the sign and sets the quiet bit. */
+#define TL_ENGINE_UNWRITTEN 0x7fb50000u
+#define TL_ENGINE_UNWRITTEN_HALF 0x7da8u
+#define TL_ENGINE_UNWRITTEN_BFLOAT16 0x7fb5u
+#define TL_ENGINE_UNWRITTEN_DOUBLE 0x7ff6a00000000000u
+
+/* Reports accumulators of which nothing has written one: `count` of TL_ENGINE_FLOAT, TL_ENGINE_DOUBLE, TL_ENGINE_HALF or
+ * TL_ENGINE_BFLOAT16; of other types nothing is known. */
+void tl_engine_check_accumulators(const void* accumulators, int count, int type);
 
 /* d += a * b of one m16n8kK mma.sync; fragments as in the PTX ISA. K is 16 for 16-bit operands, 8 for tf32, 32 for
  * int8, 64 for integers of 4 bits; d is float[4], int32_t[4] for integers. */

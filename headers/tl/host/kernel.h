@@ -19,6 +19,7 @@
 #ifndef TL_DEVICE
 #define TL_DEVICE __attribute__((always_inline)) inline
 #endif
+#define TL_INLINED_LAMBDA __attribute__((always_inline))
 
 // -fsanitize=thread makes the compiler report each plain load and store; the engine takes those calls, not libtsan.
 #if defined(__SANITIZE_THREAD__)

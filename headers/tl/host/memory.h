@@ -1,6 +1,7 @@
 // Loads and stores that keep their width, shared memory. Plain C++ accesses need no call: kernels built with
 // -fsanitize=thread report them to the engine by themselves.
 #pragma once
+#include <type_traits>
 #include "engine.h"
 #include "kernel.h"
 #include "numeric.h"
@@ -18,14 +19,25 @@ TL_DEVICE constexpr void check_index(int index, int extent) {
   if (__builtin_expect(unsigned(index) >= unsigned(extent), 0)) tl_engine_index_outside(index, extent);
 }
 
-// Registers that nothing has written hold these bits, signalling NaNs of float and half: the engine reports an MMA that
-// adds to them.
+template <class T>
+constexpr int element_type = std::is_same<T, half>::value       ? TL_ENGINE_HALF
+                             : std::is_same<T, bfloat16>::value ? TL_ENGINE_BFLOAT16
+                             : std::is_same<T, float>::value    ? TL_ENGINE_FLOAT
+                             : std::is_same<T, double>::value   ? TL_ENGINE_DOUBLE
+                                                                : TL_ENGINE_INT8;
+// Registers that nothing has written hold the same signalling NaN in every floating-point type, and integers of 32 bits
+// the float's bits: the engine reports an MMA that adds to them, and stores of them to tensors.
 template <class T, int n> TL_DEVICE void mark_unwritten(T (&registers)[n]) {
-  const uint32_t bits = sizeof(T) == 2 ? TL_ENGINE_UNWRITTEN_HALF : TL_ENGINE_UNWRITTEN;
-  if constexpr (sizeof(T) == 2 || sizeof(T) == 4) {
+  constexpr uint64_t bits = sizeof(T) == 8                     ? TL_ENGINE_UNWRITTEN_DOUBLE
+                            : sizeof(T) == 4                   ? TL_ENGINE_UNWRITTEN
+                            : std::is_same<T, bfloat16>::value ? TL_ENGINE_UNWRITTEN_BFLOAT16
+                                                               : TL_ENGINE_UNWRITTEN_HALF;
+  if constexpr (sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8) {
     for (T& element : registers) std::memcpy(&element, &bits, sizeof(T));
   }
 }
+#define TL_CHECK_ACCUMULATOR(sum) \
+  tl_engine_check_accumulators(&(sum), 1, ::tl::host::element_type<std::decay_t<decltype(sum)>>)
 #endif
 
 // Without checks the engine would only copy bytes, and a call costs more than the copy.

@@ -44,6 +44,7 @@ struct Int4Instructions {
 };
 // Each lane has one element of A (row lane / 4, k = lane % 4) and of B, and two of D.
 TL_DEVICE void mma_m8n8k4_double(double* d, double a, double b) {
+  tl_engine_check_accumulators(d, 2, TL_ENGINE_DOUBLE);
   for (int k = 0; k < 4; ++k) {
     const double left = shuffle(a, lane() / 4 * 4 + k);
     for (int i = 0; i < 2; ++i) d[i] += left * shuffle(b, (lane() % 4 * 2 + i) * 4 + k);

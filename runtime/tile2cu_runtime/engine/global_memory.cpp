@@ -84,7 +84,21 @@ void GlobalMemory::release(void* memory) {
   const std::size_t span = (allocation->second + page - 1) / page * page;
   std::memset(shadow_ + allocation->first / 2, 0, (allocation->second + 1) / 2 * sizeof(std::uint32_t));
   madvise(base_ + allocation->first, span, MADV_DONTNEED);
+  elements_.erase(allocation->first);
   allocated_.erase(allocation);
+}
+
+void GlobalMemory::set_element_type(void* memory, Element element) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  elements_[offset_of(memory)] = element;
+}
+
+Element GlobalMemory::element_at(std::size_t offset) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto above = allocated_.upper_bound(offset);
+  if (above == allocated_.begin()) return Element::opaque;
+  const auto element = elements_.find(std::prev(above)->first);
+  return element == elements_.end() ? Element::opaque : element->second;
 }
 
 void GlobalMemory::paint(std::size_t offset, std::size_t bytes, bool initialised) {
@@ -150,6 +164,20 @@ void GlobalMemory::check(Worker& worker, const void* address, std::uint32_t byte
     if (is_write)
       word = (word & ~launch_mask) | touched << initialised_shift | after_write(word, touched, self, is_atomic);
   }
+}
+
+void GlobalMemory::check_stored(Worker& worker, const void* address, std::uint32_t bytes, Site site) const {
+  // Which type it has is asked only where some type might have such a value.
+  const bool is_suspicious = has_unwritten(address, bytes / 2, Element::half) ||
+                             has_unwritten(address, bytes / 2, Element::bfloat16) ||
+                             has_unwritten(address, bytes / 8, Element::float64);
+  if (!is_suspicious) return;
+  const Element element = element_at(offset_of(address));
+  if (!has_unwritten(address, bytes / std::uint32_t(bytes_of(element)), element)) return;
+  worker.report("uninitialised value stored", {site}, [&] {
+    return text("%s stores at {0} a value that nothing has written, or that is computed from one",
+                worker.describe_current().c_str());
+  });
 }
 
 void GlobalMemory::note_atomic(Worker& worker, std::size_t offset, bool is_write) {

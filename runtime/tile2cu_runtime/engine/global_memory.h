@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "basics.h"
+#include "unwritten.h"
 
 namespace tile2cu::engine {
 
@@ -18,6 +19,7 @@ class GlobalMemory {
 
   void* allocate(std::size_t bytes, bool initialised);
   void release(void* memory);
+  void set_element_type(void* memory, Element element);
   // Offset in the heap, or one past every size when the address lies elsewhere.
   std::size_t offset_of(const void* address) const { return std::size_t(static_cast<const char*>(address) - base_); }
   bool contains(const void* address) const { return base_ && offset_of(address) < heap_bytes; }
@@ -26,6 +28,8 @@ class GlobalMemory {
   void begin_launch();
   void check(Worker& worker, const void* address, std::uint32_t bytes, bool is_write, bool is_atomic, Site site,
              bool blind = false);
+  // Reports what has been stored there if nothing had written it.
+  void check_stored(Worker& worker, const void* address, std::uint32_t bytes, Site site) const;
 
  private:
   // Address space, not memory: pages appear when touched.
@@ -43,11 +47,13 @@ class GlobalMemory {
   void note_atomic(Worker& worker, std::size_t offset, bool is_write);
   bool is_ordered(const Worker& worker, std::uint32_t word, std::size_t offset) const;
   void report_race(Worker& worker, std::uint32_t word, bool is_write, bool is_atomic, Site site);
+  Element element_at(std::size_t offset) const;
   std::optional<Overrun> overrun(std::size_t offset) const;
 
   char* base_ = nullptr;
   std::uint32_t* shadow_ = nullptr;               // a word for two bytes
   std::map<std::size_t, std::size_t> allocated_;  // offset -> bytes
+  std::map<std::size_t, Element> elements_;       // by the same offsets, where known
   mutable std::mutex mutex_;
 };
 

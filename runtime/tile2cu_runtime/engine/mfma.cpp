@@ -103,9 +103,10 @@ extern "C" {
 
 void tl_engine_mfma(void* d, const void* a, const void* b, int size, int n, int type) {
   MfmaArgument argument{d, a, b};
-  if (type != TL_ENGINE_DOUBLE) {
-    check_accumulators(current_worker(), d, size * size / lanes, 4, TILE2CU_CALL_SITE);
-  }
+  const Element element = type == TL_ENGINE_DOUBLE ? Element::float64
+                          : type == TL_ENGINE_INT8 ? Element::int32
+                                                   : Element::float32;
+  check_accumulators(current_worker(), d, size * size / lanes, element, TILE2CU_CALL_SITE);
   warp_collective(current_worker(), all_lanes, CollectiveKind::mfma, &argument, TILE2CU_CALL_SITE,
                   [&](const Meeting& meeting) {
                     if (type == TL_ENGINE_INT8) return mfma<std::int32_t>(meeting, size, n, type);

@@ -216,6 +216,11 @@ void mma_half(const Meeting& meeting) {
   }
 }
 
+Element accumulator_of(int type) {
+  const bool is_integer = type == TL_ENGINE_INT8 || type == TL_ENGINE_INT4 || type == TL_ENGINE_UINT4;
+  return is_integer ? Element::int32 : Element::float32;
+}
+
 }  // namespace
 }  // namespace tile2cu::engine
 
@@ -225,7 +230,7 @@ extern "C" {
 
 void tl_engine_mma(void* d, const std::uint32_t* a, const std::uint32_t* b, int type) {
   MmaArgument argument{d, a, b};
-  check_accumulators(current_worker(), d, accumulators_per_lane, 4, TILE2CU_CALL_SITE);
+  check_accumulators(current_worker(), d, accumulators_per_lane, accumulator_of(type), TILE2CU_CALL_SITE);
   warp_collective(current_worker(), all_lanes, CollectiveKind::mma, &argument, TILE2CU_CALL_SITE,
                   [&](const Meeting& meeting) {
                     if (type == TL_ENGINE_TF32) return mma_tf32(meeting);
@@ -238,7 +243,7 @@ void tl_engine_mma(void* d, const std::uint32_t* a, const std::uint32_t* b, int 
 
 void tl_engine_mma_half(std::uint32_t* d, const std::uint32_t* a, const std::uint32_t* b) {
   MmaArgument argument{d, a, b};
-  check_accumulators(current_worker(), d, accumulators_per_lane, 2, TILE2CU_CALL_SITE);
+  check_accumulators(current_worker(), d, accumulators_per_lane, Element::half, TILE2CU_CALL_SITE);
   warp_collective(current_worker(), all_lanes, CollectiveKind::mma, &argument, TILE2CU_CALL_SITE,
                   [](const Meeting& meeting) { mma_half(meeting); });
 }
@@ -246,7 +251,7 @@ void tl_engine_mma_half(std::uint32_t* d, const std::uint32_t* a, const std::uin
 void tl_engine_mma_sparse(void* d, const std::uint32_t* a, const std::uint32_t* b, std::uint32_t metadata, int type) {
   SparseArgument argument;
   argument.d = d, argument.a = a, argument.b = b, argument.metadata = metadata;
-  check_accumulators(current_worker(), d, accumulators_per_lane, 4, TILE2CU_CALL_SITE);
+  check_accumulators(current_worker(), d, accumulators_per_lane, accumulator_of(type), TILE2CU_CALL_SITE);
   warp_collective(current_worker(), all_lanes, CollectiveKind::mma, &argument, TILE2CU_CALL_SITE,
                   [&](const Meeting& meeting) { mma_sparse(meeting, type); });
 }

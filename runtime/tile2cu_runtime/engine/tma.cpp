@@ -256,6 +256,7 @@ void StoreQueue::wait(Worker& worker, int groups_left) {
         add_floats(const_cast<char*>(global), worker.arena + shared, piece);
       else
         std::memcpy(const_cast<char*>(global), worker.arena + shared, piece);
+      if (worker.options.check && memory.contains(global)) memory.check_stored(worker, global, piece, at);
     });
   }
   stores.erase(stores.begin(), stores.begin() + end);

@@ -394,7 +394,9 @@ extern "C" {
 void tl_engine_wgmma(void* accumulators, const tl_engine_wgmma_operation* operation) {
   Worker& worker = current_worker();
   if (operation->accumulate) {
-    check_accumulators(worker, accumulators, operation->n / 2, operation->half_sums ? 2 : 4, TILE2CU_CALL_SITE);
+    const bool is_integer = operation->type == TL_ENGINE_INT8 || operation->type == TL_ENGINE_UINT8;
+    const Element element = operation->half_sums ? Element::half : is_integer ? Element::int32 : Element::float32;
+    check_accumulators(worker, accumulators, operation->n / 2, element, TILE2CU_CALL_SITE);
   }
   own_warpgroup(worker).issue(worker, WgmmaOperation{*operation, TILE2CU_CALL_SITE},
                               static_cast<std::uint8_t*>(accumulators));

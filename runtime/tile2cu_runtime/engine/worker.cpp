@@ -87,6 +87,7 @@ void Worker::begin_cluster(std::uint32_t number) {
   cluster_barrier.reset();
   memory_barriers.reset();
   tma.reset();
+  global_store_ = {};
   told.clear();
   if (options.check) clocks.reset(thread_slots);
   for (int rank = 0; rank < count; ++rank) begin_block(number, rank);
@@ -298,7 +299,11 @@ void Worker::access(const void* address, std::uint32_t bytes, bool is_write, Sit
   }
   auto& memory = GlobalMemory::instance();
   if (!memory.contains(address)) return;
-  if (options.check) memory.check(*this, address, bytes, is_write, is_atomic, site, blind);
+  if (options.check) {
+    settle_global_store();
+    memory.check(*this, address, bytes, is_write, is_atomic, site, blind);
+    if (is_write) global_store_ = {address, bytes, site};
+  }
   if (options.statistics) requests.lane_access(*this, site, memory.offset_of(address), bytes, is_write, false);
 }
 

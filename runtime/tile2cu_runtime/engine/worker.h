@@ -127,9 +127,10 @@ struct Worker {
   bool observes() const { return options.check | options.statistics; }
   // Whether who wrote it, or those who access it, have had a fence between.
   bool has_fenced(const Granule& granule, const SharedAccess& access) const;
-  // Judges the last stores to shared memory, which are done where anything else happens.
+  // Judges the last stores, which are done where anything else happens.
   void settle() {
     for (Block& each : blocks) each.shared_shadow.settle(*this);
+    settle_global_store();
   }
   std::string describe(ThreadNumber thread) const;
   std::string describe_current() const { return describe(current->linear); }
@@ -175,7 +176,18 @@ struct Worker {
   Thread* next_thread();
   void resume(Thread* next);
   void report_deadlock();
+  void settle_global_store() {
+    if (!global_store_.address) return;
+    GlobalMemory::instance().check_stored(*this, global_store_.address, global_store_.bytes, global_store_.site);
+    global_store_.address = nullptr;
+  }
 
+  struct GlobalStore {
+    const void* address = nullptr;
+    std::uint32_t bytes = 0;
+    Site site = nullptr;
+  };
+  GlobalStore global_store_;
   ReadyQueue ready_;
   FiberStacks& stacks_;
   Fiber scheduler_fiber_;

@@ -88,7 +88,7 @@ TL_DEVICE void load(const Place<View>& from, Staged<T, rows, cols, threads, As>&
   using To = Staged<T, rows, cols, threads, As>;
   using Pieces = typename To::Pieces;
   static_assert(std::is_same<typename View::T, T>::value, "what is staged is converted when it is stored");
-  const auto load_all = [&](const auto& place) {
+  const auto load_all = [&](const auto& place) TL_INLINED_LAMBDA {
     if constexpr (has_whole_pieces<std::decay_t<decltype(place.view)>, To::bytes>) {
       using Buffer = StagedBuffer<std::decay_t<decltype(place.view)>>;
       if (Buffer::reaches(place, rows, cols)) {
