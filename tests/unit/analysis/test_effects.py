@@ -14,7 +14,7 @@ from tile2cu.core.expr import Call, Role, Var, int_const
 from tile2cu.core.program import AnyStmt, Assign, Buffer, Effect, Loop, LoopKind, Parallel, Scope, Stmt, Store
 from tile2cu.core.span import Span
 from tile2cu.frontend import programs
-from tile2cu.styles.tl.expressions import _OWN_TYPES
+from tile2cu.styles.base.expressions import _OWN_TYPES
 
 AT = Span("small.py", 1, 1, 1, 2)
 

@@ -9,8 +9,8 @@ from tile2cu.core.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, FLOAT64, INT32,
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Named, Role, Unary, Var, binary, int_const
 from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.core.span import Span
+from tile2cu.styles.base.expressions import Printer, literal
 from tile2cu.styles.base.names import Names
-from tile2cu.styles.tl.expressions import Printer, literal
 
 SPAN = Span("k.py", 1, 1, 2)
 BX = Var(INT32, "bx", Role.BLOCK)

@@ -6,8 +6,8 @@ from tests.unit.plan.lowered import statements
 from tests.unit.rules.kernels import settled
 from tile2cu.core.expr import Const
 from tile2cu.plan import scalar_ops
+from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
-from tile2cu.styles.tl.expressions import Printer
 from tile2cu.styles.tl.scalars import Scalars
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import tile2cu
 
 ROOT = Path(tile2cu.__file__).parent
-VOCABULARIES = ("styles/tl/vocabulary.py", "styles/cute/vocabulary.py")
+VOCABULARIES = tuple(f"styles/{style}/vocabulary.py" for style in ("base", "tl", "cute"))
 # String literals with `tl::` that are still printed elsewhere, by file.
 REMAINING = {
     "core/decisions.py": 1,
@@ -20,7 +20,7 @@ REMAINING = {
     "rules/select.py": 2,
     "rules/storage.py": 1,
     "rules/threads.py": 1,
-    "styles/tl/expressions.py": 26,
+    "styles/base/expressions.py": 26,
     "styles/tl/layouts.py": 13,
 }
 

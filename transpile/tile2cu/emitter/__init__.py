@@ -4,11 +4,9 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 
-from tile2cu.analysis.sync_calls import syncs_grid
-from tile2cu.core.decisions import BARRIER, INSTRUCTION, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
+from tile2cu.core.decisions import BARRIER, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Call, negated, walk
-from tile2cu.core.instruction import MmaInstruction, MmaUnit
+from tile2cu.core.expr import Call, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import AtomicTile, Copy, Derived, Gemm, Launch, Program, Reduce, Scan, Sync, walk_stmts
 from tile2cu.emitter.contract import contract, provenance
@@ -21,41 +19,21 @@ from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with
 from tile2cu.emitter.tma import asked_blocks, block_threads, is_producer, map_notes, persistent_in, tensor_maps
 from tile2cu.emitter.view import HostView, KernelView, LaunchView, words
 from tile2cu.plan.grid import kernel_expressions
-from tile2cu.plan.kernel import Kernel, kernel
-from tile2cu.plan.mma import unit_of
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import kernel_line, wrapped
+from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names, can_be_c_function
-from tile2cu.styles.base.view import NO_SECTION, StatementView, text_line
-from tile2cu.styles.cute import support as cute_support
-from tile2cu.styles.cute.kernel import Cute, in_cute
-from tile2cu.styles.cute.vocabulary import RESERVED
-from tile2cu.styles.tl.body import Body
-from tile2cu.styles.tl.constants import Constants
-from tile2cu.styles.tl.expressions import Printer
-from tile2cu.styles.tl.layouts import Layouts
-from tile2cu.styles.tl.operations import Operations
-from tile2cu.styles.tl.registers import declarations
-from tile2cu.styles.tl.roles import Roles, work_types
-from tile2cu.styles.tl.setup import block_indices, setup
-from tile2cu.styles.tl.shared import Shared
-from tile2cu.styles.tl.tensor_map import TensorMap
+from tile2cu.styles.base.style import Style
+from tile2cu.styles.base.tensor_map import TensorMap
+from tile2cu.styles.base.view import NO_SECTION
+from tile2cu.styles.cute.style import Cute
+from tile2cu.styles.tl.style import Tl
 
 __all__ = ["Emitted", "Settled", "emit_kernel"]
 
-# By the types of sums and operands.
-_WGMMA_HEADERS = {
-    "float32.float16": "sm90/wgmma_half.h",
-    "float16.float16": "sm90/wgmma_half_sums.h",
-    "float32.bfloat16": "sm90/wgmma_bfloat16.h",
-    "float32.float32": "sm90/wgmma_tfloat32.h",
-    "float32.tfloat32": "sm90/wgmma_tfloat32.h",
-    "float32.float8_e4m3fn": "sm90/wgmma_float8.h",
-    "float32.float8_e5m2": "sm90/wgmma_float8.h",
-    "int32.int8": "sm90/wgmma_int8.h",
-    "int32.uint8": "sm90/wgmma_int8.h",
-}
+STYLES: dict[str, Style] = {"tl": Tl(), "cute": Cute()}
+
 _WORD = re.compile(r"[A-Za-z]\w*")
 
 
@@ -78,16 +56,15 @@ class Emitted:
 
 def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emitted:
     """The text, header and manifest of a kernel's settled launches. The same input gives the same bytes."""
-    if look.style == "cute":
-        cute_support.check(launches)
+    style = STYLES[look.style]
+    style.check(launches)
     name, suffix = launches[0].program.name, launches[0].target.suffix
     used = [used for settled in launches for used in _all_names(settled)]
     used += [each.name for settled in launches for each in derived_sizes(settled, used)]
     launches = _named(launches, used)
-    also = RESERVED if look.style == "cute" else frozenset()
-    written = tuple(_written(settled, used, also) for settled in launches)
+    written = tuple(_written(settled, used, style.reserved) for settled in launches)
     origin = provenance(launches[0].program, launches[0].target.name, tool, look)
-    view = _view(written, origin, look.style)
+    view = _view(written, origin, style)
     text, header, lines = render(view, look, launches[0].program.source.name, suffix)
     files = {f"{name}{suffix}": text, f"{name}.h": header}
     if look.with_test:
@@ -192,16 +169,15 @@ def _called(settled: Settled) -> set[str]:
     return {call.function.removeprefix("::") for call in calls if call.function[0] == ":"}
 
 
-def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: str) -> KernelView:
-    """The file in a style; the host side is tl's."""
+def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -> KernelView:
+    """The file in a style."""
     first, printer = written[0].settled, written[0].printer
     launches = tuple(each.settled for each in written)
-    is_cute = style == "cute"
     view = KernelView(
         name=first.program.name,
         namespace=f"{first.program.name}_kernel",
         group=_group(launches),
-        headers=("cute.h",) if is_cute else _headers(launches),
+        headers=style.headers(launches),
         cuda_half=bool(first.program.pasted) and first.target.suffix == ".cu",
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.pasted),
         provenance=origin,
@@ -209,9 +185,9 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: str) -> 
         sizes=NO_SECTION,
         shared_limit=first.facts[first.launch, SHARED_BUDGET].limit,
         arch=first.target.arch,
-        uses="using namespace cute;" if is_cute else "",
-        launches=tuple(map(_cute_launch_view if is_cute else _launch_view, written)),
-        host=_host_of_cute(written) if is_cute else host(written),
+        uses=style.uses,
+        launches=tuple(_launch_view(each, style) for each in written),
+        host=_host(written, style),
     )
     said = words(view)
     parts = zip(written, view.launches, strict=True)
@@ -225,119 +201,35 @@ def _stated_limits(written: tuple[Written, ...]) -> tuple[str, ...]:
     return tuple(limit.stated for limit in (*of_sizes, *of_calls, *quotient_limits(written)))
 
 
-def _host_of_cute(written: tuple[Written, ...]) -> HostView:
-    """The host side, with CuTe's names of element types where it calls kernels."""
+def _host(written: tuple[Written, ...], style: Style) -> HostView:
+    """The host side, with the style's names of element types where it calls kernels."""
     found = host(written)
-    return replace(found, launches=tuple(replace(each, call=in_cute(each.call)) for each in found.launches))
+    return replace(found, launches=tuple(replace(each, call=style.in_style(each.call)) for each in found.launches))
 
 
-def _cute_launch_view(written: Written) -> LaunchView:
-    settled = written.settled
-    if settled.program.pasted:
-        raise cute_support.unsupported("inline user code", settled.launch.span)
-    plan, constants = kernel(settled), Constants.of(settled)
+def _launch_view(written: Written, style: Style) -> LaunchView:
+    settled, maps = written.settled, written.maps
     derived, printer = _with_derived(written)
-    cute = Cute(plan, printer, constants, settled.program.source.name, bool(aligned_when(settled)))
-    body = cute.views(plan.body)
+    parts = style.parts(settled, printer, maps)
     view = LaunchView(
-        namespace="",
-        title="",
+        namespace=settled.namespace,
+        title=kernel_line(settled.namespace) if settled.namespace else "",
         sizes=NO_SECTION,
-        shared=cute.struct(),
-        shared_bytes=plan.memory.total,
-        layouts=cute.registers(),
-        comments=_above(settled, written.maps),
-        template="class Alignment" if cute.by_instance else "",
-        bounds=_bounds(settled, leading=False),
-        cluster="",
-        params=tuple(map(in_cute, kernel_params(settled, printer, written.maps))),
-        setup=(*cute.used_copies(), *cute.setup()),
-        producer=(),
-        fragments=cute.fragments(),
-        body=body,
+        comments=_above(settled, maps),
+        template="class Alignment" if aligned_when(settled) else "",
+        bounds=_bounds(settled, leading=bool(parts.producer)),
+        cluster=", ".join(map(str, settled.launch.cluster)),
+        params=tuple(map(style.in_style, kernel_params(settled, printer, maps))),
+        parts=parts,
     )
-    return replace(view, setup=(*sizes_with_names(derived, printer, words(view)), *view.setup))
+    named = sizes_with_names(derived, printer, words(view))
+    return replace(view, parts=replace(parts, setup=(*named, *parts.setup)))
 
 
 def _with_derived(written: Written) -> tuple[tuple[Derived, ...], Printer]:
     """The sizes that the kernel computes from others, and a printer that names them."""
     derived, printer = derived_sizes(written.settled, _all_names(written.settled)), written.printer
     return derived, replace(printer, derived={each.value: printer.names(each.name) for each in derived})
-
-
-def _headers(launches: tuple[Settled, ...]) -> tuple[str, ...]:
-    """What the text includes of tl: wgmma's instructions of each type are in a header of their own."""
-    first = "grid.h" if any(syncs_grid(each.launch.body) for each in launches) else "tl.h"
-    types = {
-        _types_of(each.facts[op, INSTRUCTION])
-        for each in launches
-        for op in walk_stmts(each.launch.body)
-        if isinstance(op, Gemm) and unit_of(op, each.facts) is MmaUnit.WARPGROUP
-    }
-    return first, *sorted({_WGMMA_HEADERS[pair] for pair in types})
-
-
-def _types_of(instruction: MmaInstruction) -> str:
-    """The types of an instruction's accumulator and operands, as the table of headers has them."""
-    return f"{instruction.accumulator}.{instruction.operands[0]}"
-
-
-def _launch_view(written: Written) -> LaunchView:
-    settled, maps = written.settled, written.maps
-    derived, printer = _with_derived(written)
-    plan, constants = kernel(settled), Constants.of(settled)
-    held, memory = plan.registers, Shared(printer, constants)
-    layouts = Layouts(held, printer, 0 if settled.launch.shares else settled.launch.threads)
-    body = Body(
-        Operations.of(printer, maps),
-        constants,
-        settled.program.source.name,
-        layouts.of_extents,
-        layouts.of_tile,
-    )
-    indices = block_indices(plan.grid, printer) if plan.grid.persistent else ()
-    start = _start(plan, body)
-    roles = Roles(plan.producer, body, indices) if plan.producer is not None else None
-    leading = roles.views() if roles is not None else ()
-    done = (*body.views(plan.body), *(replace(body.view(op), line=0, gap=True) for op in plan.each_end))
-    end = tuple(replace(body.view(op), gap=True) for op in plan.end)
-    view = LaunchView(
-        namespace=settled.namespace,
-        title=kernel_line(settled.namespace) if settled.namespace else "",
-        sizes=NO_SECTION,
-        shared=memory.struct(plan.memory),
-        shared_bytes=plan.memory.total,
-        layouts=layouts.section(),
-        comments=_above(settled, maps),
-        template="class Alignment" if aligned_when(settled) else "",
-        bounds=_bounds(settled, leading=bool(leading)),
-        cluster=", ".join(map(str, settled.launch.cluster)),
-        params=kernel_params(settled, printer, maps),
-        setup=setup(plan, memory, printer),
-        producer=leading,
-        fragments=declarations(held, printer, layouts),
-        body=done if plan.persistent is not None else (*done, *end),
-        each_tile=roles.each_tile() if roles is not None else (),
-        counted=roles.counted() if roles is not None else "",
-        work=work_types(plan.persistent, printer),
-        work_type=f"{printer.names('__WorkTile')} {printer.names('__work')}" if plan.persistent is not None else "",
-        next_tile=roles.next_tile() if roles is not None else "",
-        start=start,
-        end=end if plan.persistent is not None else (),
-    )
-    return replace(view, setup=(*sizes_with_names(derived, printer, words(view)), *view.setup))
-
-
-def _start(plan: Kernel, body: Body) -> tuple[StatementView, ...]:
-    """What all threads do first: those of a block that would write nothing leave."""
-    early = plan.early
-    if early is None:
-        return ()
-    about = f"such a block would write nothing  [{early.rule}]"
-    text = f"if ({body.printer.text(early.condition)}) return;  // {about}"
-    first = body.views(early.before)
-    body.printer.holds = negated(early.condition)  # the others have left
-    return (*first, text_line(text))
 
 
 def _above(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:

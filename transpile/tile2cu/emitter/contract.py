@@ -15,8 +15,8 @@ from tile2cu.emitter.numerics import APPROXIMATIONS, numerics
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import tensors, touched
 from tile2cu.styles.base.comments import WIDTH, ascii_only, listed, wrapped
+from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import ascii_name
-from tile2cu.styles.tl.expressions import Printer
 
 _ROOM = WIDTH - len("// ")
 _LINES_ABOUT = 12

@@ -15,8 +15,8 @@ from tile2cu.emitter.render import render_dispatch
 from tile2cu.emitter.view import DispatchEntryView, DispatchView
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import wrapped
+from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
-from tile2cu.styles.tl.expressions import Printer
 from tile2cu.targets import Target
 
 

@@ -14,9 +14,9 @@ from tile2cu.plan.grid import used_sizes
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import memories, viewed_tensors
 from tile2cu.styles.base.comments import rule_line
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Declaration
-from tile2cu.styles.tl.expressions import Printer
-from tile2cu.styles.tl.tensor_map import TensorMap
 
 
 def host(launches: tuple[Written, ...]) -> HostView:

@@ -10,9 +10,9 @@ from tile2cu.core.schedule import Multiple, strictest
 from tile2cu.emitter.tma import distinct, persistent_in, run_time_rows
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import listed
-from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.expressions import Printer
-from tile2cu.styles.tl.tensor_map import TensorMap
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.tensor_map import TensorMap
+from tile2cu.styles.base.vocabulary import MAX_GRID_YZ, NAMESPACE, TILE_COUNT_FITS_INT
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def _grid_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit
         if of_call == is_of_call(extent, each.settled.program)
     ]
     yield Limit(
-        conditions=_unique(f"{printer.index(extent)} > {tl.MAX_GRID_YZ}" for printer, extent in found),
+        conditions=_unique(f"{printer.index(extent)} > {MAX_GRID_YZ}" for printer, extent in found),
         comment="A grid may have 65,535 blocks along y, and along z",
         stated=f"{_words(found)} must be at most 65,535 (blocks of a grid along y or z)",
     )
@@ -83,9 +83,7 @@ def _tile_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit
     ]
     counts = _unique(" times ".join(_word(printer, extent) for extent in grid) for printer, grid in grids)
     yield Limit(
-        conditions=_unique(
-            f"!{tl.TILE_COUNT_FITS_INT}({', '.join(map(printer.index, grid))})" for printer, grid in grids
-        ),
+        conditions=_unique(f"!{TILE_COUNT_FITS_INT}({', '.join(map(printer.index, grid))})" for printer, grid in grids),
         comment="Tiles are numbered by an int",
         stated=f"{listed(list(counts))} must be at most 1,073,741,824 (tiles)",
     )
@@ -156,7 +154,7 @@ def _words(found: Iterable[tuple[Printer, Expr]]) -> str:
 
 def _word(printer: Printer, expr: Expr) -> str:
     """An expression as the head of a file has it."""
-    return printer.index(expr).replace(tl.NAMESPACE, "")
+    return printer.index(expr).replace(NAMESPACE, "")
 
 
 def _unique(words: Iterable[str]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from tile2cu.emitter.tma import persistent_in, producer_threads
 from tile2cu.emitter.words import value_of
 from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.settled import Settled
-from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.base.expressions import Printer
 
 FORMAT = 1
 # The libraries whose headers a style includes beside tl's.

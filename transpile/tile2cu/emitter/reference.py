@@ -52,8 +52,8 @@ from tile2cu.core.program import (
     Sync,
     While,
 )
+from tile2cu.styles.base.expressions import PRECEDENCE, SPELLING
 from tile2cu.styles.base.names import Names
-from tile2cu.styles.tl.expressions import PRECEDENCE, SPELLING
 
 _OURS = frozenset(("max", "min", "abs", "exp10", "rsqrt", "sigmoid", "floordiv", "floormod", "ceildiv"))
 _RENAMED = {"max": "maximum", "min": "minimum", "abs": "absolute", "round": "nearbyint", "round_away": "round"}

@@ -6,8 +6,8 @@ from tile2cu.core.program import Buffer, Program
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.view import ShimScalarView, ShimSizeView, ShimTensorView, ShimView
 from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import ascii_name
-from tile2cu.styles.tl.expressions import Printer
 
 # c10/core/ScalarType.h, and DLDataTypeCode of dlpack.h with the bits.
 _TORCH = {

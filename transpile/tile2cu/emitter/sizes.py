@@ -28,9 +28,9 @@ from tile2cu.plan.grid import kernel_expressions
 from tile2cu.plan.producer import ping_pong_of
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import WIDTH, file_of, rule_line, wrapped
+from tile2cu.styles.base.constants import WRITTEN_SLOTS, Constants
+from tile2cu.styles.base.expressions import Printer, literal
 from tile2cu.styles.base.view import Declaration, Section
-from tile2cu.styles.tl.constants import WRITTEN_SLOTS, Constants
-from tile2cu.styles.tl.expressions import Printer, literal
 
 
 def common_sizes(settled: Settled, printer: Printer, said: frozenset[str]) -> Section:

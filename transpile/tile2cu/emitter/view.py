@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 
-from tile2cu.styles.base.view import Declaration, Section, StatementView
+from tile2cu.styles.base.view import Declaration, KernelParts, Section
 
 _WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # no member's name, and no file's ending
 
@@ -99,25 +99,12 @@ class LaunchView:
     namespace: str
     title: str
     sizes: Section
-    shared: Section
-    shared_bytes: int
-    layouts: Section
     comments: tuple[str, ...]
     template: str  # "class Alignment", or empty
     bounds: str  # of __launch_bounds__
     cluster: str  # of __cluster_dims__, or empty
     params: tuple[str, ...]
-    setup: tuple[Declaration, ...]
-    producer: tuple[StatementView, ...]  # what comes before the fragments: the producer warp's part
-    fragments: tuple[Declaration, ...]
-    body: tuple[StatementView, ...]
-    each_tile: tuple[StatementView, ...] = ()  # what a tile begins with, where blocks stay; around the body then
-    counted: str = ""  # and what its iterations are counted by
-    work: tuple[Declaration, ...] = ()  # the structs of what a tile scheduler publishes
-    work_type: str = ""  # and a variable of it
-    next_tile: str = ""  # the call that gives the block's next tile, where the schedule is dynamic
-    start: tuple[StatementView, ...] = ()  # what all threads do first
-    end: tuple[StatementView, ...] = ()  # what a block that stays does behind its last tile
+    parts: KernelParts
 
 
 @dataclass(frozen=True)

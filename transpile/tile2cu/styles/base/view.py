@@ -45,3 +45,29 @@ class Section:
 
 
 NO_SECTION = Section("", ())
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelParts:
+    """What a style writes of one kernel, and of the types that it depends on.
+
+    `producer` comes before the fragments: the producer warp's part. In a persistent kernel `each_tile` is what a tile
+    begins with, `counted` what its iterations are counted by, and `end` what comes behind the last tile. `work` are
+    the structs of what a tile scheduler publishes, `work_type` declares a variable of it, and `next_tile` is the call
+    that gives the block's next tile where the schedule is dynamic. All threads do `start` first.
+    """
+
+    shared: Section
+    shared_bytes: int
+    layouts: Section
+    setup: tuple[Declaration, ...]
+    fragments: tuple[Declaration, ...]
+    body: tuple[StatementView, ...]
+    producer: tuple[StatementView, ...] = ()
+    each_tile: tuple[StatementView, ...] = ()
+    counted: str = ""
+    work: tuple[Declaration, ...] = ()
+    work_type: str = ""
+    next_tile: str = ""
+    start: tuple[StatementView, ...] = ()
+    end: tuple[StatementView, ...] = ()

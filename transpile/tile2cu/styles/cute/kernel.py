@@ -13,19 +13,19 @@ from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.operands import TensorTile, Tile
 from tile2cu.plan.registers import Fragment
 from tile2cu.plan.scalar_ops import Store
+from tile2cu.styles.base.claims import comment
 from tile2cu.styles.base.comments import rule_line, wrapped
+from tile2cu.styles.base.constants import Constants
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.grid import block_indices
 from tile2cu.styles.base.layouts import described
+from tile2cu.styles.base.loops import head
+from tile2cu.styles.base.pipelined import pipelined
 from tile2cu.styles.base.statements import Statements
 from tile2cu.styles.base.view import Declaration, Section, StatementView, text_line
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.layouts import ATOMS, atom, copy_threads, tiled_mma
 from tile2cu.styles.cute.support import unsupported
-from tile2cu.styles.tl.claims import comment
-from tile2cu.styles.tl.constants import Constants
-from tile2cu.styles.tl.expressions import Printer
-from tile2cu.styles.tl.loops import head
-from tile2cu.styles.tl.pipelined import pipelined
-from tile2cu.styles.tl.setup import block_indices
 
 _TYPES = {FLOAT16.cpp: "half_t", BFLOAT16.cpp: "bfloat16_t"}
 _SUPPORTED_TYPES = ("float16", "bfloat16", "float32", "int32")
@@ -64,14 +64,13 @@ class CopyType:
 
 
 @dataclass
-class Cute(Statements):
-    """Prints one kernel. `by_instance`: the launcher chooses one for rows that start at multiples of 16 bytes."""
+class CuteKernel(Statements):
+    """Prints one kernel."""
 
     plan: Kernel
     printer: Printer
     constants: Constants
     file: str
-    by_instance: bool
     copies: list[CopyType] = field(default_factory=list)
     mmas: dict[str, ops.Mma] = field(default_factory=dict)  # by the accumulator
     own: dict[str, str] = field(default_factory=dict)  # names that no name of the user's is
@@ -83,6 +82,11 @@ class Cute(Statements):
                 first = self.mmas.setdefault(op.c.buffer.name, op)
                 if first.instruction != op.instruction:
                     raise unsupported("two kinds of MMA into one accumulator", op.source.span)
+
+    @property
+    def by_instance(self) -> bool:
+        """Whether the launcher chooses one of two instances, by where rows start."""
+        return any(view.by_instance for view in self.plan.tensors.views)
 
     def _check(self) -> None:
         """Errors: T2C-E034 for what no kernel may have."""

@@ -12,19 +12,21 @@ from tile2cu.plan.claims import StoredLast
 from tile2cu.plan.producer_ops import AcquireStage, AwaitStage, Iterations, PrefetchNext, Visit, Visits
 from tile2cu.plan.scalar_ops import Atomic, AtomicVector, Store
 from tile2cu.plan.structure import Elementwise, Purpose, Statement, Writers
+from tile2cu.styles.base.claims import comment
 from tile2cu.styles.base.comments import listed
+from tile2cu.styles.base.constants import Constants
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.loops import head
+from tile2cu.styles.base.pipelined import pipelined
 from tile2cu.styles.base.statements import Statements
 from tile2cu.styles.base.view import StatementView, text_line
+from tile2cu.styles.base.vocabulary import NAMESPACE
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.claims import comment
-from tile2cu.styles.tl.constants import Constants
 from tile2cu.styles.tl.consumers import OfProducer, of_producer
 from tile2cu.styles.tl.elementwise import dots_of_four, let, packets
-from tile2cu.styles.tl.expressions import Printer
 from tile2cu.styles.tl.iterations import Texts, iterations, pipeline_name
-from tile2cu.styles.tl.loops import head
 from tile2cu.styles.tl.operations import Operations
-from tile2cu.styles.tl.pipelined import pipelined, staged
+from tile2cu.styles.tl.staged import staged
 from tile2cu.styles.tl.tensors import located
 
 _PURPOSES = {
@@ -151,7 +153,7 @@ class Body(Statements):
             return text_line(f"{text};", place, (_PURPOSES[op.purpose],))
         if op.fills:
             *given, count = (self.printer.argument(arg, arg.dtype) for arg in op.call.args)
-            text = f"{tl.NAMESPACE}{op.call.function}({', '.join(given)}, {condition} ? {count} : 0)"
+            text = f"{NAMESPACE}{op.call.function}({', '.join(given)}, {condition} ? {count} : 0)"
         call = text_line(f"{text};", place, tuple(comment(claim, self.printer.names) for claim in op.claims))
         if op.fills or not op.places:
             return call

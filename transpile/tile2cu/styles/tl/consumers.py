@@ -18,13 +18,14 @@ from tile2cu.plan.producer_ops import (
     Visits,
 )
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
+from tile2cu.styles.base.constants import WRITTEN_SLOTS
+from tile2cu.styles.base.pipelined import part_name
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.constants import WRITTEN_SLOTS
 from tile2cu.styles.tl.iterations import Texts, called, fields
 from tile2cu.styles.tl.overlap import overlapped
 from tile2cu.styles.tl.ping_pong import ping_pong
-from tile2cu.styles.tl.pipelined import part_name, staged_tile
+from tile2cu.styles.tl.staged import staged_tile
 
 if TYPE_CHECKING:
     from tile2cu.styles.tl.body import Body

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from tile2cu.core.program import Buffer
 from tile2cu.plan import copy_ops
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.tensor_map import TensorMap, store_dims
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.expressions import Printer
 from tile2cu.styles.tl.operands import Operands
-from tile2cu.styles.tl.tensor_map import TensorMap, store_dims
 
 ByTma = copy_ops.TmaLoad | copy_ops.TmaCopy | copy_ops.TmaStoreShared | copy_ops.TmaStore | copy_ops.TmaReduceAdd
 ByThreads = (

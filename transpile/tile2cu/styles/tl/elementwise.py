@@ -8,8 +8,8 @@ from tile2cu.core.dtype import BOOL, FLOAT32
 from tile2cu.core.expr import Call, Load, walk
 from tile2cu.core.program import Buffer
 from tile2cu.plan.structure import DotsOfFour, Elementwise, Let
+from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.expressions import Printer
 
 _OF_FLOATS = frozenset(("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sigmoid"))
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from tile2cu.core.program import Buffer
 from tile2cu.plan.producer_ops import Iterations, Ring, Visiting
+from tile2cu.styles.base.constants import Constants
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.loops import FromZero
 from tile2cu.styles.base.names import Names
-from tile2cu.styles.tl.constants import Constants
-from tile2cu.styles.tl.expressions import Printer
-from tile2cu.styles.tl.loops import FromZero
 
 
 @dataclass(frozen=True)

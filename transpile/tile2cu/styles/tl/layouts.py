@@ -20,10 +20,10 @@ from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaOperandA
 from tile2cu.core.program import Buffer
 from tile2cu.plan.registers import Registers
 from tile2cu.styles.base.comments import rule_line, wrapped
+from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.layouts import described
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.expressions import Printer
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import Region, Scope
 from tile2cu.plan.operands import Operand, TensorTile, Threads, Tile
+from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.expressions import Printer
 
 
 @dataclass(frozen=True)

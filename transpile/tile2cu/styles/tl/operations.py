@@ -7,15 +7,15 @@ from pathlib import PurePath
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.program import Buffer, Reduction, Scope
 from tile2cu.plan import copy_ops, ops
+from tile2cu.styles.base.claims import comment
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.claims import comment
 from tile2cu.styles.tl.copies import ByThreads, ByTma, Copies
-from tile2cu.styles.tl.expressions import Printer
 from tile2cu.styles.tl.operands import Operands
 from tile2cu.styles.tl.scalars import ScalarOp, Scalars
-from tile2cu.styles.tl.tensor_map import TensorMap
 
 
 @dataclass(frozen=True)

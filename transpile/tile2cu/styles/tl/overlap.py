@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 from tile2cu.plan.producer_ops import Mask, Overlapped, Part, Rescale
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.base.expressions import Printer, literal
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.expressions import Printer, literal
 from tile2cu.styles.tl.iterations import Texts, called, pipeline_name
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from tile2cu.core.dtype import DType
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.plan.registers import LocalArray, Registers
+from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.expressions import Printer
 from tile2cu.styles.tl.layouts import Layouts
 
 

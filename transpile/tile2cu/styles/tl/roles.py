@@ -8,11 +8,11 @@ from tile2cu.core.schedule import TAKEN, Persistent
 from tile2cu.plan.producer_ops import Ring
 from tile2cu.plan.roles import Producer, Prologue, Way
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
+from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.view import Declaration, StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.body import Body
-from tile2cu.styles.tl.expressions import Printer
 from tile2cu.styles.tl.iterations import Texts, barriers_name, called, pipeline_name
 
 _TILES = "The tiles of work of this block, in order: producer and consumers visit the same."

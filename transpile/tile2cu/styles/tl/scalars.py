@@ -6,8 +6,8 @@ from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr
 from tile2cu.core.program import Buffer
 from tile2cu.plan import scalar_ops
+from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.expressions import Printer
 
 ScalarOp = scalar_ops.Assign | scalar_ops.Atomic | scalar_ops.AtomicVector | scalar_ops.Declare | scalar_ops.Store
 

@@ -9,11 +9,11 @@ from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import TAKEN, Overlay, Part, Workspace
 from tile2cu.plan import shared as plan
 from tile2cu.styles.base.comments import rule_line, wrapped
+from tile2cu.styles.base.constants import Constants
+from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.constants import Constants
-from tile2cu.styles.tl.expressions import Printer
 from tile2cu.styles.tl.iterations import barriers_name, pipeline_name
 
 

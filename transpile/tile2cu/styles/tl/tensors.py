@@ -2,8 +2,8 @@
 
 from tile2cu.plan.structure import Locate
 from tile2cu.plan.tensors import TensorView
+from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.expressions import Printer
 
 
 def parameter(view: TensorView, printer: Printer) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, static_value, walk
 from tile2cu.plan.structure import For
-from tile2cu.styles.tl.expressions import Printer
+from tile2cu.styles.base.expressions import Printer
 
 _IN_A_HEAD = 6  # operations that are read at a glance in a loop's head
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import Multiple
-from tile2cu.styles.tl.vocabulary import DIMS
+from tile2cu.styles.base.vocabulary import DIMS
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,52 @@
+"""The indices of a block, in the order in which blocks take their tiles."""
+
+from tile2cu.plan.grid import Across, Grid, InPanels, LongestFirst, TileOrder
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.view import Declaration
+from tile2cu.styles.base.vocabulary import GROUP_OF, NAMESPACE
+
+_PANELS = {Across.ROWS: "rows", Across.COLUMNS: "columns"}
+
+
+def block_indices(grid: Grid, printer: Printer) -> tuple[Declaration, ...]:
+    """The block's indices, or those of the tile of work that a block of a persistent kernel is at."""
+    order = _call(grid.order) if grid.order is not None else ("tile_coord", "") if grid.persistent else None
+    ordered = 2 if isinstance(grid.order, InPanels) else 3
+    block = printer.names.fresh("block") if order else ""
+    places = [
+        f"{printer.names(index.name)} = "
+        + (f"{block}.{'xyz'[axis]}" if order and axis < ordered else f"blockIdx.{'xyz'[axis]}")
+        for axis, index in enumerate(grid.indices)
+        if index is not None
+    ]
+    declared = (Declaration(f"const int {', '.join(places)};"),) if places else ()
+    if order is None:
+        return declared
+    call, about = order
+    arguments = "tile, tiles" if grid.persistent else ""
+    comments = tuple(wrapped(about, BODY_WIDTH)) if about else ()
+    return (Declaration(f"const auto {block} = {NAMESPACE}{call}({arguments});", comments), *declared)
+
+
+def _call(order: TileOrder) -> tuple[str, str]:
+    """(call, what it does) of the order in which blocks take their tiles."""
+    if isinstance(order, LongestFirst):
+        return f"lpt_order<{order.least}>", (
+            "LPT order: blocks with the most iterations start first, so that short ones fill the tail; of those that "
+            f"differ in other indices, {order.least} at a time, or as many as make 128 blocks, so that they share "
+            f"their tensors in L2  [{order.rule}]"
+        )
+    kind, reason = _PANELS[order.across], f"  [{order.rule}]" if order.rule else ""
+    if order.dies > 1:
+        return f"grouped_order<{order.size}, {GROUP_OF}::{kind}, {order.dies}>", (
+            f"the hardware assigns blocks to {order.dies} XCDs round-robin, each with its own L2: each XCD takes a "
+            f"contiguous range of the tiles, in groups of {order.size} {kind}, which share operands there{reason}"
+        )
+    who = "clusters" if order.cluster else "blocks"
+    groups = f"groups of up to {order.size} {kind} of tiles"
+    about = f"Grouped rasterisation: {who} cover the grid in {groups}, which share operands in L2{reason}"
+    if order.cluster:
+        wide, high, _ = order.cluster
+        return f"grouped_order_of_clusters<{order.size}, {GROUP_OF}::{kind}, {wide}, {high}>", about
+    return f"grouped_order<{order.size}, {GROUP_OF}::{kind}>", about

@@ -1,0 +1,33 @@
+"""What a style is: how it writes kernels. The file around them, its head and its launcher, is the same in every one."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.tensor_map import TensorMap
+from tile2cu.styles.base.view import KernelParts
+
+
+class Style(Protocol):
+    """Writes kernels in one vocabulary."""
+
+    @property
+    def reserved(self) -> frozenset[str]:
+        """The names that kernels use unqualified, which a name of the user's would hide."""
+
+    @property
+    def uses(self) -> str:
+        """A using-directive of the kernel's namespace, or empty."""
+
+    def check(self, launches: tuple[Settled, ...]) -> None:
+        """Errors: T2C-E034 where the style does not support the target, or what the launches have as a whole."""
+
+    def headers(self, launches: tuple[Settled, ...]) -> tuple[str, ...]:
+        """What the source includes of headers/tl."""
+
+    def in_style(self, text: str) -> str:
+        """A text of the launcher or of parameters, with the style's names of element types."""
+
+    def parts(self, settled: Settled, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
+        """One kernel; `maps` by the id of the statement. Errors: T2C-E034 for an operation it does not support."""

@@ -1,0 +1,48 @@
+"""The style of CUTLASS's CuTe."""
+
+from collections.abc import Mapping
+
+from tile2cu.plan.kernel import kernel
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.constants import Constants
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.tensor_map import TensorMap
+from tile2cu.styles.base.view import KernelParts
+from tile2cu.styles.cute import support
+from tile2cu.styles.cute.kernel import CuteKernel, in_cute
+from tile2cu.styles.cute.vocabulary import RESERVED
+
+
+class Cute:
+    """Writes kernels in CuTe's names."""
+
+    reserved = RESERVED
+    uses = "using namespace cute;"
+
+    def check(self, launches: tuple[Settled, ...]) -> None:
+        """Errors: T2C-E034 where the target, or a program of several launches, is not supported."""
+        support.check(launches)
+
+    def headers(self, launches: tuple[Settled, ...]) -> tuple[str, ...]:
+        """One header, which includes CuTe's."""
+        return ("cute.h",)
+
+    def in_style(self, text: str) -> str:
+        """The text with CuTe's names of element types."""
+        return in_cute(text)
+
+    def parts(self, settled: Settled, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
+        """One kernel. Errors: T2C-E034 for an operation that the style does not support."""
+        if settled.program.pasted:
+            raise support.unsupported("inline user code", settled.launch.span)
+        plan = kernel(settled)
+        cute = CuteKernel(plan, printer, Constants.of(settled), settled.program.source.name)
+        body = cute.views(plan.body)  # it decides on the tiled copies
+        return KernelParts(
+            shared=cute.struct(),
+            shared_bytes=plan.memory.total,
+            layouts=cute.registers(),
+            setup=(*cute.used_copies(), *cute.setup()),
+            fragments=cute.fragments(),
+            body=body,
+        )

@@ -1,0 +1,69 @@
+"""Loops whose loads all threads run ahead through registers."""
+
+from dataclasses import dataclass
+
+from tile2cu.core.program import Copy
+from tile2cu.plan.registers import staged_registers
+from tile2cu.plan.structure import PipelinedLoop
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.base.constants import Constants
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.pipelined import Views, about_overlap, numbered_iterations, part_name
+from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.tl import vocabulary as tl
+from tile2cu.styles.tl.operations import Operations
+
+
+@dataclass(frozen=True)
+class StagedTile:
+    """The registers of a tile that one copy loads: their `name` and declaration."""
+
+    name: str
+    declaration: str
+
+
+def staged_tile(op: Copy, printer: Printer, kind_of_line: str = tl.STAGED_1D) -> StagedTile:
+    """The registers through which a copy's tile goes; what is converted is converted on its way out of them."""
+    tile, source = op.dst.buffer, op.src.buffer.dtype
+    extents = ", ".join(printer.index(extent) for extent in tile.shape)
+    converted = f", {tile.dtype.cpp}" if source != tile.dtype else ""
+    kind = kind_of_line if tile.rank == 1 else tl.STAGED
+    name = printer.names.fresh(f"{printer.names(tile.name)}_next")
+    return StagedTile(name, f"{kind}<{source.cpp}, {extents}, threads{converted}> {name};")
+
+
+def staged(op: PipelinedLoop, operations: Operations, constants: Constants, views: Views) -> StatementView:
+    """The view of a loop whose tiles wait in registers."""
+    with numbered_iterations(op, operations.printer, constants) as parts:
+        return _staged(op, parts, operations, views)
+
+
+def _staged(op: PipelinedLoop, parts: dict[str, str], operations: Operations, views: Views) -> StatementView:
+    printer, registers = operations.printer, operations.copies.registers
+    tiles: list[StagedTile] = []
+    for store in op.stores:
+        assert isinstance(store.source, Copy)
+        tiles.append(staged_tile(store.source, printer))
+        registers[id(store.source)] = tiles[-1].name
+    count = sum(staged_registers(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy))
+    about = [f"// {line}" for line in _staged_about(tiles, count)]
+    stores = [f"{tl.STORE}({registers[id(each.source)]}, {operations.operands(each.dst)});" for each in op.stores]
+    parts |= {"store": part_name("store", op.number, printer), "stores": "\n".join(stores)}
+    body = views(op.body)
+    return StatementView(
+        "register_pipeline" if op.stages > 1 else "register_serial",
+        parts,
+        body=body,
+        orelse=views(op.loads),
+        notes=tuple(wrapped(about_overlap(op, parts["k"], parts["stages"], printer), BODY_WIDTH)),
+        declared=(*about, *(tile.declaration for tile in tiles)),
+    )
+
+
+def _staged_about(tiles: list[StagedTile], registers: int) -> tuple[str, ...]:
+    """What the registers are for, and how many there are."""
+    names = ", ".join(tile.name for tile in tiles)
+    text = (
+        f"{names}: the next tile, between its global loads and its shared stores, in {registers} registers per thread"
+    )
+    return tuple(wrapped(text, BODY_WIDTH))

@@ -1,0 +1,115 @@
+"""The style of headers/tl: tiles, layouts and pipelines as its functions and types name them."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tile2cu.analysis.sync_calls import syncs_grid
+from tile2cu.core.decisions import INSTRUCTION
+from tile2cu.core.expr import negated
+from tile2cu.core.instruction import MmaInstruction, MmaUnit
+from tile2cu.core.program import Gemm, walk_stmts
+from tile2cu.plan.kernel import Kernel, kernel
+from tile2cu.plan.mma import unit_of
+from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.constants import Constants
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.grid import block_indices
+from tile2cu.styles.base.tensor_map import TensorMap
+from tile2cu.styles.base.view import KernelParts, StatementView, text_line
+from tile2cu.styles.tl.body import Body
+from tile2cu.styles.tl.layouts import Layouts
+from tile2cu.styles.tl.operations import Operations
+from tile2cu.styles.tl.registers import declarations
+from tile2cu.styles.tl.roles import Roles, work_types
+from tile2cu.styles.tl.setup import setup
+from tile2cu.styles.tl.shared import Shared
+
+# By the types of accumulators and operands.
+_WGMMA_HEADERS = {
+    "float32.float16": "sm90/wgmma_half.h",
+    "float16.float16": "sm90/wgmma_half_accumulators.h",
+    "float32.bfloat16": "sm90/wgmma_bfloat16.h",
+    "float32.float32": "sm90/wgmma_tfloat32.h",
+    "float32.tfloat32": "sm90/wgmma_tfloat32.h",
+    "float32.float8_e4m3fn": "sm90/wgmma_float8.h",
+    "float32.float8_e5m2": "sm90/wgmma_float8.h",
+    "int32.int8": "sm90/wgmma_int8.h",
+    "int32.uint8": "sm90/wgmma_int8.h",
+}
+
+
+class Tl:
+    """Writes kernels in the names of headers/tl."""
+
+    reserved: frozenset[str] = frozenset()
+    uses = ""
+
+    def check(self, launches: tuple[Settled, ...]) -> None:
+        """It supports all of them."""
+
+    def headers(self, launches: tuple[Settled, ...]) -> tuple[str, ...]:
+        """What the text includes of tl: wgmma's instructions of each type are in a header of their own."""
+        first = "grid.h" if any(syncs_grid(each.launch.body) for each in launches) else "tl.h"
+        types = {
+            _types_of(each.facts[op, INSTRUCTION])
+            for each in launches
+            for op in walk_stmts(each.launch.body)
+            if isinstance(op, Gemm) and unit_of(op, each.facts) is MmaUnit.WARPGROUP
+        }
+        return first, *sorted({_WGMMA_HEADERS[pair] for pair in types})
+
+    def in_style(self, text: str) -> str:
+        """The text as it is."""
+        return text
+
+    def parts(self, settled: Settled, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
+        """One kernel; `maps` by the id of the statement."""
+        plan, constants = kernel(settled), Constants.of(settled)
+        held, memory = plan.registers, Shared(printer, constants)
+        layouts = Layouts(held, printer, 0 if settled.launch.shares else settled.launch.threads)
+        body = Body(
+            Operations.of(printer, maps),
+            constants,
+            settled.program.source.name,
+            layouts.of_extents,
+            layouts.of_tile,
+        )
+        indices = block_indices(plan.grid, printer) if plan.grid.persistent else ()
+        start = _start(plan, body)
+        roles = Roles(plan.producer, body, indices) if plan.producer is not None else None
+        leading = roles.views() if roles is not None else ()
+        done = (*body.views(plan.body), *(replace(body.view(op), line=0, gap=True) for op in plan.each_end))
+        end = tuple(replace(body.view(op), gap=True) for op in plan.end)
+        return KernelParts(
+            shared=memory.struct(plan.memory),
+            shared_bytes=plan.memory.total,
+            layouts=layouts.section(),
+            setup=setup(plan, memory, printer),
+            producer=leading,
+            fragments=declarations(held, printer, layouts),
+            body=done if plan.persistent is not None else (*done, *end),
+            each_tile=roles.each_tile() if roles is not None else (),
+            counted=roles.counted() if roles is not None else "",
+            work=work_types(plan.persistent, printer),
+            work_type=f"{printer.names('__WorkTile')} {printer.names('__work')}" if plan.persistent is not None else "",
+            next_tile=roles.next_tile() if roles is not None else "",
+            start=start,
+            end=end if plan.persistent is not None else (),
+        )
+
+
+def _types_of(instruction: MmaInstruction) -> str:
+    """The types of an instruction's accumulator and operands, as the table of headers has them."""
+    return f"{instruction.accumulator}.{instruction.operands[0]}"
+
+
+def _start(plan: Kernel, body: Body) -> tuple[StatementView, ...]:
+    """What all threads do first: those of a block that would write nothing leave."""
+    early = plan.early
+    if early is None:
+        return ()
+    about = f"such a block would write nothing  [{early.rule}]"
+    text = f"if ({body.printer.text(early.condition)}) return;  // {about}"
+    first = body.views(early.before)
+    body.printer.holds = negated(early.condition)  # the others have left
+    return (*first, text_line(text))
