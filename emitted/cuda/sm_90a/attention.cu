@@ -105,8 +105,14 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     return WorkTile{bx, by, bz, loop_range};
   };
 
-  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
-  // when each of the 8 consumer warps has released it
+  // barrier                     completed by            waiting           orders
+  // K_shared_barriers.full[s]   TMA: bytes of stage s   8 consumer warps  RAW K_shared[s]
+  // K_shared_barriers.empty[s]  8 consumer warps        producer          WAR K_shared[s]
+  // V_shared_barriers.full[s]   TMA: bytes of stage s   8 consumer warps  RAW V_shared[s]
+  // V_shared_barriers.empty[s]  8 consumer warps        producer          WAR V_shared[s]
+  // prologue_barriers.full[0]   TMA: bytes of Q_shared  8 consumer warps  RAW Q_shared
+  // prologue_barriers.empty[0]  8 consumer warps        producer          WAR Q_shared
+  // A warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> K_shared_pipeline(tl::shared<Shared>().K_shared_barriers,
                                                                tl::bytes(K_shared[0]));
   const tl::TmaPipeline<num_stages, threads> V_shared_pipeline(tl::shared<Shared>().V_shared_barriers,

@@ -177,8 +177,11 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // attention_backward.py:207  A causal block starts with the first query that sees its first key.
   const int first = bx * block_M / block_N;
 
-  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
-  // when each of the 4 consumer warps has released it
+  // barrier            completed by                      waiting           orders
+  // barriers.full[s]   TMA: bytes of stage s             4 consumer warps  RAW Q_shared[s], dO_shared[s]
+  // barriers.empty[s]  4 consumer warps                  producer          WAR Q_shared[s], dO_shared[s]
+  // prologue_full      TMA: bytes of K_shared, V_shared  4 consumer warps  RAW K_shared, V_shared
+  // A warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(Q_shared[0], dO_shared[0]));
   tl::Barrier& prologue_full =

@@ -132,8 +132,11 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int n = (tile % tl::ceildiv(headdim, block_N)) * block_N;
   const int first = chunk * chunk_size;
 
-  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
-  // when each of the 4 consumer warps has released it
+  // barrier            completed by                          waiting           orders
+  // barriers.full[s]   TMA: bytes of stage s                 4 consumer warps  RAW CB_shared[s], x_shared[s]
+  // barriers.empty[s]  4 consumer warps                      producer          WAR CB_shared[s], x_shared[s]
+  // prologue_full      TMA: bytes of C_shared, State_shared  4 consumer warps  RAW C_shared, State_shared
+  // A warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(CB_shared[0], x_shared[0]));
   tl::Barrier& prologue_full =

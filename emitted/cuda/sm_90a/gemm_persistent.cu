@@ -85,8 +85,10 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     }
   };
 
-  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
-  // when each of the 8 consumer warps has released it
+  // barrier            completed by           waiting           orders
+  // barriers.full[s]   TMA: bytes of stage s  8 consumer warps  RAW A_shared[s], B_shared[s]
+  // barriers.empty[s]  8 consumer warps       producer          WAR A_shared[s], B_shared[s]
+  // A warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(A_shared[0], B_shared[0]));
   tl::PipelineState<num_stages> stage;  // of the next iteration: the pipeline continues from loop to loop

@@ -86,8 +86,10 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   auto& state_shared = tl::shared<Shared>().state_shared;
   const int bv = blockIdx.x, h = blockIdx.y, b = blockIdx.z;
 
-  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
-  // when each of the 4 consumer warps has released it
+  // barrier            completed by           waiting           orders
+  // barriers.full[s]   TMA: bytes of stage s  4 consumer warps  RAW Q_shared[s], K_shared[s], V_shared[s]
+  // barriers.empty[s]  4 consumer warps       producer          WAR Q_shared[s], K_shared[s], V_shared[s]
+  // A warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(Q_shared[0], K_shared[0], V_shared[0]));
   if (tl::thread() == 0) {

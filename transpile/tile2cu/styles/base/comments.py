@@ -29,6 +29,18 @@ def wrapped(text: str, width: int = WIDTH - 6) -> list[str]:
     return [line.replace("\0", " ") for line in lines] or [""]
 
 
+def table(rows: tuple[tuple[str, ...], ...], width: int) -> list[str]:
+    """Rows in aligned columns; a last cell that `width` has no room for goes on in the lines below it."""
+    widths = [max(map(len, column)) + 2 for column in list(zip(*rows, strict=True))[:-1]]
+    room = width - sum(widths)
+    lines = []
+    for *cells, last in rows:
+        first, *more = wrapped(last, room)
+        start = "".join(cell.ljust(column) for cell, column in zip(cells, widths, strict=True))
+        lines += [start + first, *(" " * sum(widths) + line for line in more)]
+    return lines
+
+
 def listed(words: list[str]) -> str:
     """Words as a list in a sentence."""
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1]))) if words else ""

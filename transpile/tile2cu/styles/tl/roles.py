@@ -7,11 +7,12 @@ from tile2cu.core.expr import Var
 from tile2cu.core.schedule import TAKEN, Persistent
 from tile2cu.plan.producer_ops import Ring
 from tile2cu.plan.roles import Producer, Prologue, Way
-from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
+from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.view import Declaration, StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
+from tile2cu.styles.tl.barriers import barrier_table
 from tile2cu.styles.tl.body import Body
 from tile2cu.styles.tl.iterations import Texts, barriers_name, called, pipeline_name
 
@@ -161,7 +162,7 @@ class Roles:
         shown = f"{tl.SYNC_THREADS}();  // all threads see the initialised barriers"
         if producer.multicast:
             shown = f"{tl.CLUSTER_SYNC_RELAXED}();  // all threads of the cluster see the initialised barriers"
-        above = tuple(wrapped(self._about_barriers(), BODY_WIDTH))
+        above = barrier_table(producer, self.printer.names)
         return (
             text_line("\n".join(declared), 0, above),
             StatementView("branch", {"condition": f"{tl.THREAD}() == 0"}, body=init),
@@ -273,26 +274,6 @@ class Roles:
 
     def _tiles_of(self, prologue: Prologue) -> str:
         return ", ".join(self.printer.names(load.dst.buffer.name) for load in prologue.copies)
-
-    def _about_barriers(self) -> str:
-        """When the barriers of a stage complete."""
-        producer, names, warps = self.producer, self.printer.names, self.producer.threads // 32
-        full = "full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros)"
-        if producer.panels is not None:
-            parts = [f"{count} of {names(tile.name)}" for tile, count in producer.panels.counts]
-            return (
-                f"A stage consists of {producer.panels.total} slabs: {listed(parts)}. full[s][n] completes when the "
-                f"bytes of slab n have arrived by TMA (out-of-bounds elements as zeros), empty[s][g] when the 4 warps "
-                f"of warpgroup g have released their columns of {names(producer.panels.tile.name)}; warpgroup 1's "
-                f"start with slab {producer.panels.first_part}"
-            )
-        if producer.multicast:
-            return (
-                f"{full}, empty[s] when each of the {warps} consumer warps of each of the cluster's "
-                f"{producer.multicast} blocks has released it; tiles that they share are multicast by the first "
-                f"[{producer.multicast_rule}]"
-            )
-        return f"{full}, empty[s] when each of the {warps} consumer warps has released it"
 
     def _note(self) -> str:
         """The roles, and how far the producer prefetches."""

@@ -1,0 +1,85 @@
+"""The table of a producer's barriers: whose arrivals complete a phase, who waits for it, and the hazard it orders."""
+
+from collections.abc import Iterator
+
+from tile2cu.plan.producer_ops import Ring
+from tile2cu.plan.roles import Panels, Producer
+from tile2cu.styles.base.comments import BODY_WIDTH, table, wrapped
+from tile2cu.styles.base.names import Names
+from tile2cu.styles.tl.iterations import barriers_name
+
+_Row = tuple[str, str, str, str]
+_HEAD: _Row = ("barrier", "completed by", "waiting", "orders")
+_PRODUCER = "producer"
+
+
+def barrier_table(producer: Producer, names: Names) -> tuple[str, ...]:
+    """A line for each barrier, under their heads, and what holds for all."""
+    about = "A warp arrives once. TMA writes out-of-bounds elements as zeros."
+    if producer.multicast:
+        about += f" A cluster's first block multicasts the tiles that its blocks share  [{producer.multicast_rule}]"
+    return (*table((_HEAD, *_rows(producer, names)), BODY_WIDTH), *wrapped(about, BODY_WIDTH))
+
+
+def _rows(producer: Producer, names: Names) -> Iterator[_Row]:
+    consumers = f"{producer.threads // 32} consumer warps"
+    if producer.panels is not None:
+        yield from _of_slabs(producer.panels, names)
+    elif producer.rings:
+        for ring in producer.rings:
+            yield from _of_stages(barriers_name(ring, names), _held(ring, names), consumers, consumers)
+    else:
+        tiles = ", ".join(f"{names(tile.name)}[s]" for tile in producer.tiles)
+        released = f"{consumers} of each of {producer.multicast} blocks" if producer.multicast else consumers
+        yield from _of_stages("barriers", tiles, consumers, released)
+    yield from _of_prologue(producer, names, consumers)
+    yield from _of_scheduler(producer, consumers)
+
+
+def _of_stages(barriers: str, tiles: str, consumers: str, released: str) -> Iterator[_Row]:
+    yield f"{barriers}.full[s]", "TMA: bytes of stage s", consumers, f"RAW {tiles}"
+    yield f"{barriers}.empty[s]", f"{released}", _PRODUCER, f"WAR {tiles}"
+
+
+def _held(ring: Ring, names: Names) -> str:
+    """What a stage of the pipeline holds: its tile, and which iteration that belongs to where the producer says so."""
+    return f"{names(ring.tile.name)}[s]" + ", active_iterations[s]" * ring.publishes
+
+
+def _of_slabs(slabs: Panels, names: Names) -> Iterator[_Row]:
+    parts = ", ".join(f"{count} of {names(tile.name)}" for tile, count in slabs.counts)
+    first, shared = slabs.first_part, names(slabs.tile.name)
+    yield "barriers.full[s][n]", "TMA: bytes of slab n of stage s", "2 warpgroups", f"RAW slab n ({parts})"
+    columns = f"{shared}[s], slabs {first} up for g = 1"
+    yield "barriers.empty[s][g]", "4 warps of warpgroup g", _PRODUCER, f"WAR {columns}"
+    yield "named barrier 2", "warpgroup 0: its MMAs are issued", "warpgroup 1", "issue order of the MMAs"
+    sent = "the warpgroup of iteration k (4 + k % 2)"
+    yield "named barriers 4, 5", sent, "the other", "RAW the fragments it sends"
+
+
+def _of_prologue(producer: Producer, names: Names, consumers: str) -> Iterator[_Row]:
+    if producer.prologue is None:
+        return
+    tiles = ", ".join(names(load.dst.buffer.name) for load in producer.prologue.copies)
+    if producer.persistent is None:
+        yield "prologue_full", f"TMA: bytes of {tiles}", consumers, f"RAW {tiles}"
+    else:
+        yield "prologue_barriers.full[0]", f"TMA: bytes of {tiles}", consumers, f"RAW {tiles}"
+        yield "prologue_barriers.empty[0]", f"{consumers}", _PRODUCER, f"WAR {tiles}"
+
+
+def _of_scheduler(producer: Producer, consumers: str) -> Iterator[_Row]:
+    persistent = producer.persistent
+    if persistent is None or not persistent.queue:
+        return
+    readers = consumers if persistent.idle is None else f"{consumers}, producer"
+    fetching = _PRODUCER if persistent.idle is None else "fetching warp"
+    yield "scheduled_tiles.full[i]", f"{fetching}: publishes tile i", readers, "RAW work[i]"
+    yield "scheduled_tiles.empty[i]", f"{consumers}", fetching, "WAR work[i]"
+    if persistent.idle is not None:
+        yield (
+            "scheduled_tiles.wanted",
+            "producer, once a tile",
+            fetching,
+            "the fetch of the next tile",
+        )
