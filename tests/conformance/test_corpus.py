@@ -51,11 +51,11 @@ def test_each_kernel_has_a_row(folder: Path) -> None:
 
 def test_what_no_driver_of_the_file_says_may_be_given(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "open.py").write_text(
-        KERNEL.format(name="free", more="pass").partition("if __name__")[0], encoding="utf-8"
+        KERNEL.format(name="opened", more="pass").partition("if __name__")[0], encoding="utf-8"
     )
     assert [row.status for row in survey(folder, find("cuda:sm_80"), only="open.py")] == ["refused T2C-F006"]
     (folder / "given.json").write_text(
-        '{"open.py::free": {"block_M": 32}, "en.py::free": {"block_M": "x"}}', encoding="utf-8"
+        '{"open.py::opened": {"block_M": 32}, "en.py::opened": {"block_M": "x"}}', encoding="utf-8"
     )
     monkeypatch.setattr("tests.conformance.drivers.GIVEN", folder / "given.json")
     assert [row.status for row in survey(folder, find("cuda:sm_80"), only="open.py")] == ["emitted"]

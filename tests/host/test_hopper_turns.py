@@ -200,7 +200,7 @@ def test_scales_of_rows_are_in_registers_a_turn_ahead(tmp_path: Path) -> None:
     )
     _, _, turn = kernel.source.partition("pipeline.consumer_wait(")
     turn = turn[: turn.index("\n  }\n")]
-    assert all(rule in turn for rule in ("line.own-rows", "line.turn-ahead", "gemm.overwrites"))
+    assert all(rule in turn for rule in ("vector.own-rows", "vector.prefetched", "gemm.clears"))
     assert "tl::overwrite" in turn and "tl::clear" not in turn and "tl::sync_" not in turn
     for m, n, k in ((150, 200, 304), (1, 8, 16), (64, 64, 0)):
         groups, columns = -(-k // 128), -(-n // 128)

@@ -37,7 +37,7 @@ def test_reads_of_other_threads_elements(name: str, tmp_path: Path) -> None:
     """
     params = 'X: T.Tensor((48, 48), "float32"), rows: T.Tensor((48,), "int32"), Y: T.Tensor((48, 48), "float32")'
     kernel = load_body(tmp_path, statements, params)
-    assert "other threads hold what is read here of X_local: through shared memory" in kernel.source
+    assert "elements of X_local that other threads hold are read: through shared memory" in kernel.source
     x = integers(48, 48)
     np.testing.assert_array_equal(kernel(x, ROWS), expected(x))
 

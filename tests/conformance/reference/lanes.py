@@ -27,7 +27,7 @@ def among_lanes(name: str, values: Array, operand: Array, mask: Array) -> Array:
     if function == "match_any":
         alike = groups[:, :, None] == groups[:, None, :]
         return (alike.astype(np.uint64) << np.arange(lanes, dtype=np.uint64)).sum(axis=2, dtype=np.uint64).reshape(-1)
-    match function.partition("_of_")[0]:
+    match function.removeprefix("warp_").removesuffix("_of_warp"):
         case "any":
             found = groups.astype(bool).any(axis=1)
         case "all":

@@ -65,8 +65,10 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const auto block = tl::grouped_order<12, tl::GroupOf::rows>();
   const int bx = block.x, by = block.y;
 
-  // full[s] completes when the bytes of stage s have arrived by TMA (out-of-bounds elements as zeros), empty[s]
-  // when each of the 4 consumer warps has released it
+  // barrier            completed by           waiting           orders
+  // barriers.full[s]   TMA: bytes of stage s  4 consumer warps  RAW X_shared[s], W_shared[s]
+  // barriers.empty[s]  4 consumer warps       producer          WAR X_shared[s], W_shared[s]
+  // A warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(X_shared[0], W_shared[0]));
   if (tl::thread() == 0) {

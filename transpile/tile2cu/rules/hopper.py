@@ -357,7 +357,7 @@ def _scan_refusal(op: Scan) -> str:
 
 def _mma_refusal(op: Gemm, context: Context) -> str:
     """Why a product on mma.sync cannot read tiles as TMA fills them; empty if it can."""
-    line = f"the product in line {op.span.line}"
+    line = f"the GEMM of line {op.span.line}"
     if op.metadata is not None:
         return f"{line} is sparse, and its metadata is no operand of TMA's kind"
     if mma_of(op, context) is None:

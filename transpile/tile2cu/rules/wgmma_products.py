@@ -18,14 +18,15 @@ def product_refusal(op: Gemm, context: Context) -> str:
     """Why a product cannot run on wgmma; empty if it can."""
     m, n, k = op.mnk
     groups = context.threads // WARPGROUP
-    line = f"the product in line {op.span.line}"
+    line = f"the GEMM of line {op.span.line}"
     row = instruction_of(op, context)
     if op.metadata is not None:
         return f"{line} is sparse, and runs on mma.sync"
     if row is None:
         return f"{line} {_types_refusal(op, context)}"
     if k % row.k or split_of(op, groups) is None:
-        return f"{line} is {m} x {n} x {k}, not 64 rows a warpgroup by eights up to 256 by {row.k}s"
+        taken = f"wgmma takes 64 rows a warpgroup, N a multiple of 8 up to 256, K a multiple of {row.k}"
+        return f"{line} is {m} x {n} x {k}: {taken}"
     bits = row.operand.bits
     if bits != 16 and (op.transpose_a or not op.transpose_b or op.a.buffer.scope is not Scope.SHARED):
         return f"{line} has {bits}-bit operands: wgmma reads A as M x K and B as N x K, both from shared memory"
@@ -89,7 +90,7 @@ def registers_refusal(op: Gemm, launch: Launch) -> str:
         ""
         if needed <= start
         else (
-            f"the product in line {op.span.line} needs {needed} registers a thread, and {launch.threads} threads and a "
+            f"the GEMM of line {op.span.line} needs {needed} registers a thread, and {launch.threads} threads and a "
             f"producer's start with {start}"
         )
     )
