@@ -24,6 +24,7 @@ from prebuilt import Text, texts
 from tests.host.kernels import load_body
 from tests.host.test_hopper_forms import GEMM
 from tests.host.test_skipped_turns import kernel_of, problem
+from tests.ptx.barrier_trace import disagreements, table, traced
 from tile2cu_runtime import Kernel, LaunchError, SimulationError, load_kernel, paths
 from tile2cu_runtime.compile import OBJECT, ptx_build
 from tile2cu_runtime.simulator import PtxMachine, Simulator
@@ -43,9 +44,12 @@ TEXTS = [text for text in EVERY if text.label in FEW or os.environ.get("TILE2CU_
 
 @pytest.mark.parametrize("text", TEXTS, ids=lambda text: text.label)
 def test_an_emitted_text_matches_numpy(text: Text) -> None:
-    rows = list(rows_of(text, on_ptx(text), once=True))
+    with traced() as trace:
+        rows = list(rows_of(text, on_ptx(text), once=True))
     assert [row for row in rows if not row.refused]
     assert not [row for row in rows if row.wrong]
+    source = text.path.with_suffix(".cu").read_text(encoding="utf-8")
+    assert not table(source) or not disagreements(source, trace)
 
 
 @pytest.mark.parametrize(

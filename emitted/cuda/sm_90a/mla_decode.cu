@@ -127,14 +127,19 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // mla_decode.py:51
   const int h = by * block_H;
 
-  // barrier               completed by                              waiting           orders
-  // barriers.full[s][n]   TMA: bytes of slab n of stage s           2 warpgroups      RAW slab n (8 of KV_shared,
-  //                                                                                   1 of K_pe_shared)
-  // barriers.empty[s][g]  4 warps of warpgroup g                    producer          WAR KV_shared[s], slabs 4 up
-  //                                                                                   for g = 1
-  // named barrier 2       warpgroup 0: its MMAs are issued          warpgroup 1       issue order of the MMAs
-  // named barriers 4, 5   the warpgroup of iteration k (4 + k % 2)  the other         RAW the fragments it sends
-  // prologue_full         TMA: bytes of Q_shared, Q_pe_shared       8 consumer warps  RAW Q_shared, Q_pe_shared
+  // barrier                  completed by                         waiting              orders
+  // barriers.full[s][n]      TMA: bytes of slab n of stage s      2 warpgroups         RAW slab n (8 of KV_shared,
+  //                                                                                    1 of K_pe_shared);
+  //                                                                                    warpgroup 1 - k % 2 waits
+  //                                                                                    only for its columns of
+  //                                                                                    KV_shared
+  // barriers.empty[s][g]     4 warps of warpgroup g               producer             WAR its columns of
+  //                                                                                    KV_shared[s] (slabs from 4
+  //                                                                                    on for g = 1)
+  // named barrier 2          warpgroup 0: its MMAs are issued     warpgroup 1          issue order of the MMAs
+  // named barrier 4 + k % 2  warpgroup k % 2                      warpgroup 1 - k % 2  RAW the fragments of
+  //                                                                                    iteration k
+  // prologue_full            TMA: bytes of Q_shared, Q_pe_shared  8 consumer warps     RAW Q_shared, Q_pe_shared
   // A warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaSlabPipeline<num_stages, 9, 4, threads> pipeline(tl::shared<Shared>().barriers);
   tl::Barrier& prologue_full =

@@ -49,12 +49,12 @@ def _held(ring: Ring, names: Names) -> str:
 def _of_slabs(slabs: Panels, names: Names) -> Iterator[_Row]:
     parts = ", ".join(f"{count} of {names(tile.name)}" for tile, count in slabs.counts)
     first, shared = slabs.first_part, names(slabs.tile.name)
-    yield "barriers.full[s][n]", "TMA: bytes of slab n of stage s", "2 warpgroups", f"RAW slab n ({parts})"
-    columns = f"{shared}[s], slabs {first} up for g = 1"
+    columns = f"its columns of {shared}[s] (slabs from {first} on for g = 1)"
+    read = f"RAW slab n ({parts}); warpgroup 1 - k % 2 waits only for its columns of {shared}"
+    yield "barriers.full[s][n]", "TMA: bytes of slab n of stage s", "2 warpgroups", read
     yield "barriers.empty[s][g]", "4 warps of warpgroup g", _PRODUCER, f"WAR {columns}"
     yield "named barrier 2", "warpgroup 0: its MMAs are issued", "warpgroup 1", "issue order of the MMAs"
-    sent = "the warpgroup of iteration k (4 + k % 2)"
-    yield "named barriers 4, 5", sent, "the other", "RAW the fragments it sends"
+    yield "named barrier 4 + k % 2", "warpgroup k % 2", "warpgroup 1 - k % 2", "RAW the fragments of iteration k"
 
 
 def _of_prologue(producer: Producer, names: Names, consumers: str) -> Iterator[_Row]:
@@ -65,7 +65,7 @@ def _of_prologue(producer: Producer, names: Names, consumers: str) -> Iterator[_
         yield "prologue_full", f"TMA: bytes of {tiles}", consumers, f"RAW {tiles}"
     else:
         yield "prologue_barriers.full[0]", f"TMA: bytes of {tiles}", consumers, f"RAW {tiles}"
-        yield "prologue_barriers.empty[0]", f"{consumers}", _PRODUCER, f"WAR {tiles}"
+        yield "prologue_barriers.empty[0]", consumers, _PRODUCER, f"WAR {tiles}"
 
 
 def _of_scheduler(producer: Producer, consumers: str) -> Iterator[_Row]:
@@ -75,11 +75,6 @@ def _of_scheduler(producer: Producer, consumers: str) -> Iterator[_Row]:
     readers = consumers if persistent.idle is None else f"{consumers}, producer"
     fetching = _PRODUCER if persistent.idle is None else "fetching warp"
     yield "scheduled_tiles.full[i]", f"{fetching}: publishes tile i", readers, "RAW work[i]"
-    yield "scheduled_tiles.empty[i]", f"{consumers}", fetching, "WAR work[i]"
+    yield "scheduled_tiles.empty[i]", consumers, fetching, "WAR work[i]"
     if persistent.idle is not None:
-        yield (
-            "scheduled_tiles.wanted",
-            "producer, once a tile",
-            fetching,
-            "the fetch of the next tile",
-        )
+        yield "scheduled_tiles.wanted", "producer, once a tile", fetching, "the fetch of the next tile"
