@@ -1,5 +1,5 @@
-// Atomics on places in global or shared memory. Any thread; relaxed, so none orders other memory. Each returns what was
-// there before; where nobody asks, the compiler makes a reduction of it, which does not wait.
+// Atomic operations on global or shared memory, relaxed: they order no other memory access. Any thread. Each returns
+// the previous value; if the result is unused, the compiler emits a reduction (red) instead.
 #pragma once
 #include "../standard.h"
 #include "../common/bits_of.h"
@@ -15,7 +15,7 @@ template <class T> using If64Bit = std::enable_if_t<std::is_integral<T>::value &
 
 }  // namespace cuda
 
-// *to = update(*to): exchanges until nobody came between; a result with the same bits is not written.
+// *to = update(*to), by a compare-and-swap loop. A result with the same bits is not written.
 // [CUDA C++ Programming Guide, "Atomic Functions: atomicCAS()"]
 template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& update) {
   using Bits = typename BitsOf<sizeof(T)>::type;
@@ -33,8 +33,9 @@ template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& 
   return before;
 }
 
-// The bits of a byte that `mask` names become those of `bits`; other threads may write the others meanwhile. The
-// machine's atomics take words, of which allocations have whole ones. [CUDA C++ Programming Guide, "Atomic Functions"]
+// Replaces the bits of a byte that `mask` selects by those of `bits`; other threads may write the other bits
+// concurrently. CUDA's atomics operate on words, so the aligned word that contains the byte is accessed.
+// [CUDA C++ Programming Guide, "Atomic Functions"]
 TL_DEVICE void replace_bits(uint8_t* byte, uint8_t mask, uint8_t bits) {
   const auto address = reinterpret_cast<uintptr_t>(byte);
   unsigned* const word = reinterpret_cast<unsigned*>(address & ~uintptr_t(3));
@@ -43,7 +44,7 @@ TL_DEVICE void replace_bits(uint8_t* byte, uint8_t mask, uint8_t bits) {
   atomicOr(word, unsigned(bits & mask) << shift);
 }
 
-// An element in one step, which orders nothing else.
+// Relaxed atomic load and store of one element.
 // [PTX ISA, "ld": ld.volatile has the same memory synchronization semantics as ld.relaxed.sys; and so has st.volatile]
 template <class T> TL_DEVICE T load_atomically(const T* from) {
   using Bits = typename BitsOf<sizeof(T)>::type;
@@ -58,7 +59,7 @@ template <class T> TL_DEVICE void store_atomically(T* to, T value) {
   __builtin_memcpy(&bits, &value, sizeof(T));
   *reinterpret_cast<volatile Bits*>(to) = bits;
 }
-// Orders what this thread does before it and after it, for the whole GPU.
+// A device-scope fence: orders this thread's memory accesses before it and after it.
 // [CUDA C++ Programming Guide, "Memory Fence Functions"]
 TL_DEVICE void memory_fence() { __threadfence(); }
 
@@ -74,7 +75,7 @@ TL_DEVICE half atomic_add(half* to, half value) {
   __builtin_memcpy(static_cast<void*>(&value), &before, sizeof before);
   return value;
 }
-// sm_80 has no such instruction. [PTX ISA, "Parallel Synchronization and Communication Instructions: atom"]
+// atom.add.noftz.bf16 requires sm_90. [PTX ISA, "Parallel Synchronization and Communication Instructions: atom"]
 TL_DEVICE bfloat16 atomic_add(bfloat16* to, bfloat16 value) {
   if constexpr (cuda::architecture >= 90) {
     uint16_t before;
@@ -88,7 +89,7 @@ template <class T> TL_DEVICE cuda::If64Bit<T> atomic_add(T* to, T value) {
   return static_cast<T>(atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value)));
 }
 
-// Of integers with 16 bits there are no instructions.
+// 16-bit integers: no instructions, a compare-and-swap loop.
 #define TL_CUDA_ATOMIC_16(name, expression)                            \
   template <class T> TL_DEVICE cuda::If16Bit<T> name(T* to, T value) { \
     return atomic_update(to, [&](T before) { return T(expression); }); \
@@ -101,7 +102,7 @@ TL_CUDA_ATOMIC_16(atomic_or, before | value)
 TL_CUDA_ATOMIC_16(atomic_xor, before ^ value)
 #undef TL_CUDA_ATOMIC_16
 
-// Of integers with 32 or 64 bits. [CUDA C++ Programming Guide, "Atomic Functions: atomicMax()", "atomicAnd()"]
+// 32-bit and 64-bit integers. [CUDA C++ Programming Guide, "Atomic Functions: atomicMax()", "atomicAnd()"]
 #define TL_CUDA_ATOMIC(name, function)                                                          \
   TL_DEVICE int name(int* to, int value) { return function(to, value); }                        \
   TL_DEVICE unsigned name(unsigned* to, unsigned value) { return function(to, value); }         \
@@ -116,8 +117,8 @@ TL_CUDA_ATOMIC(atomic_or, atomicOr)
 TL_CUDA_ATOMIC(atomic_xor, atomicXor)
 #undef TL_CUDA_ATOMIC
 
-// Neighbours in global memory at a multiple of their common size: each addition is atomic, the group is not. Two floats
-// or four, bits as loaded; two 16-bit values, the first in bits 0..15.
+// Vector additions to consecutive elements in global memory, aligned to their total size; each element's addition is
+// atomic, the vector's is not. Operands: two or four floats as bits; two 16-bit values, the first in bits 0..15.
 // [PTX ISA, "Parallel Synchronization and Communication Instructions: red"]
 TL_DEVICE void atomic_add_2(float* to, uint2 bits) {
   if constexpr (cuda::architecture >= 90) {

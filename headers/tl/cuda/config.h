@@ -1,10 +1,10 @@
-// What the architecture that this compilation is for has. Nothing else asks for it.
+// The target architecture of this compilation.
 #pragma once
 
 namespace tl {
 namespace cuda {
 
-// 80, 89, 90, ...; 0 in the host's half of a compilation.
+// 80, 89, 90, ...; 0 in the host pass.
 #if defined(__CUDA_ARCH__)
 constexpr int architecture = __CUDA_ARCH__ / 10;
 #else

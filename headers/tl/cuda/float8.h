@@ -1,4 +1,4 @@
-// Instructions for the OCP's 8-bit floating point, from sm_89 on.
+// Conversion and MMA instructions of the OCP 8-bit floating-point formats, from sm_89 on.
 #pragma once
 #include "config.h"
 #include "kernel.h"
@@ -7,12 +7,12 @@ namespace tl {
 
 struct Float8Instructions {
   template <bool is_fnuz> static constexpr bool exist = cuda::architecture >= 89 && !is_fnuz;
-  // sm_90 and sm_100 have no mma.sync of them: there ptxas makes it of 16-bit products that start from zero, and adds
-  // their sums by instructions of their own (nvdisasm). Products of halves add to the sums that are there.
+  // sm_90 and sm_100 have no mma.sync for these types: ptxas emulates it by 16-bit MMAs with a zero accumulator and
+  // separate additions (seen in nvdisasm output). Converting to half first lets the MMA accumulate.
   template <bool is_fnuz>
   static constexpr bool multiply = exist<is_fnuz> && (cuda::architecture < 90 || cuda::architecture >= 120);
 
-  // Two floats, rounded to nearest even and saturated, `low` in bits 0..7.
+  // Converts two floats, rounded to nearest even and saturated; `low` to bits 0..7.
   // [PTX ISA, "Data Movement and Conversion Instructions: cvt"]
   static TL_DEVICE uint16_t from_floats(float low, float high, bool is_e4m3) {
     uint16_t pair;
@@ -22,7 +22,7 @@ struct Float8Instructions {
       asm("cvt.rn.satfinite.e5m2x2.f32 %0, %1, %2;" : "=h"(pair) : "f"(high), "f"(low));
     return pair;
   }
-  // Exactly, as two halves.
+  // Converts to two halves; exact.
   static TL_DEVICE uint32_t to_halves(uint16_t pair, bool is_e4m3) {
     uint32_t halves;
     if (is_e4m3)
@@ -31,7 +31,7 @@ struct Float8Instructions {
       asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(halves) : "h"(pair));
     return halves;
   }
-  // Four in a register: the first two and the last two.
+  // Converts the four elements of a register: the first two to `low`, the last two to `high`.
   static TL_DEVICE void to_halves(uint32_t four, uint32_t& low, uint32_t& high, bool is_e4m3) {
     if (is_e4m3)
       asm("{ .reg .b16 l, h; mov.b32 {l, h}, %2; cvt.rn.f16x2.e4m3x2 %0, l; cvt.rn.f16x2.e4m3x2 %1, h; }"
@@ -42,7 +42,7 @@ struct Float8Instructions {
           : "=r"(low), "=r"(high)
           : "r"(four));
   }
-  // d += a * b; fragments as those of int8. Called by: every lane of the warp.
+  // d += a * b; the fragments of m16n8k32 with int8. Called by: every lane of the warp.
   // [PTX ISA, "Matrix Fragments for mma.m16n8k32"]
   static TL_DEVICE void mma_m16n8k32(float* d, const uint32_t* a, const uint32_t* b, bool is_e4m3) {
     if (is_e4m3)
@@ -58,7 +58,7 @@ struct Float8Instructions {
           : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
           : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
   }
-  // Of a sparse A: registers and metadata as for int8.  [PTX ISA, "mma.sp", .e4m3 and .e5m2]
+  // The same with a 2:4 sparse A; registers and metadata as for int8. [PTX ISA, "mma.sp", .e4m3 and .e5m2]
   static TL_DEVICE void mma_sparse(float* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, bool is_e4m3) {
     if (is_e4m3)
       asm volatile(

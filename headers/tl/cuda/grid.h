@@ -1,4 +1,4 @@
-// Barriers of the grid, and cooperative launches.
+// Grid-wide barriers, and cooperative launches.
 #pragma once
 #include <cooperative_groups.h>
 
@@ -9,13 +9,14 @@
 
 namespace tl {
 
-// Waits for all threads of the grid; what they wrote to global memory before it is visible after it.
+// A barrier of all threads of the grid; what they wrote to global memory before it is visible after it.
 // Called by: every thread of the grid, in a launch by tl::launch_cooperative.
 // [CUDA C++ Programming Guide, "Cooperative Groups", "Grid Synchronization"]
 TL_DEVICE void sync_grid() { cooperative_groups::this_grid().sync(); }
 
 #ifndef __CUDACC_RTC__
-// Whether all blocks of such a launch fit onto the current device at once: TL_OK or TL_NOT_SUPPORTED.
+// TL_OK if the device supports cooperative launches and all blocks are resident at once (occupancy times the number of
+// SMs), else TL_NOT_SUPPORTED.
 // [CUDA Runtime API, "cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaLaunchCooperativeKernel"]
 template <class... Parameters>
 tl_status all_at_once(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes) {
@@ -33,7 +34,7 @@ tl_status all_at_once(void (*kernel)(Parameters...), dim3 grid, int threads, siz
   return cooperative && wanted <= available ? TL_OK : TL_NOT_SUPPORTED;
 }
 
-// The seam: a launch whose blocks are all there at once; returns a cudaError_t.
+// Cooperative launch; returns a cudaError_t.
 template <class... Parameters>
 int launch_kernel_together(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* stream,
                            typename cuda::Exactly<Parameters>::type... arguments) {

@@ -1,14 +1,14 @@
-// How functions are declared, and which thread this is.
+// Function qualifiers, and the thread index.
 #pragma once
 #include "../standard.h"
 
-// Everything in headers/tl is inlined whole: a call would spill the accumulators.
+// All device functions are inlined: a call would spill the accumulators.
 #define TL_DEVICE __device__ __forceinline__
-// For the few functions that launchers call as well.
+// For functions that launchers call, too.
 #define TL_BOTH __host__ __device__ __forceinline__
-// Before a loop whose index must be a constant for the compiler, so that arrays stay in registers.
+// Full unrolling: register arrays need compile-time indices.
 #define TL_UNROLL _Pragma("unroll")
-// Before a loop over a rarely taken path.
+// Partial unrolling, for paths that are executed rarely.
 #define TL_UNROLL_LITTLE _Pragma("unroll 4")
 #define TL_NO_UNROLL _Pragma("unroll 1")
 
@@ -16,7 +16,7 @@ namespace tl {
 
 constexpr int warp_size = 32;
 
-// Emitted blocks are one-dimensional, so threadIdx.x is the thread's number in the block.
+// The linear thread index: emitted blocks are one-dimensional.
 TL_DEVICE int thread_of_block() { return static_cast<int>(threadIdx.x); }
 
 }  // namespace tl

@@ -1,4 +1,4 @@
-// Launches through the CUDA runtime.
+// Kernel launches by the CUDA runtime.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -8,18 +8,19 @@
 namespace tl {
 namespace cuda {
 
-// A parameter's type, but not deduced from this argument: it converts to what the kernel takes.
+// A non-deduced parameter type: the argument converts to the kernel's parameter.
 template <class T> struct Exactly {
   using type = const T&;
 };
-// The runtime reads arguments only, but asks for pointers to what may be written.
+// cudaLaunchKernel takes pointers to non-const, but only reads the arguments.
 template <class T> void* address(const T& argument) { return const_cast<T*>(&argument); }
 
-// More shared memory than a block gets without asking. [CUDA C++ Programming Guide, "Compute Capabilities: 8.x"]
+// Dynamic shared memory per block above this size needs cudaFuncAttributeMaxDynamicSharedMemorySize.
+// [CUDA C++ Programming Guide, "Compute Capabilities: 8.x"]
 constexpr size_t shared_bytes_without_asking = 48 << 10;
 
-// Whether code for `arch`, as nvcc spells it, runs on a GPU of that compute capability, 90 for 9.0: code for sm_80 does
-// on 8.0 and later ones, code for sm_90a on 9.0 alone. [PTX ISA, ".target"]
+// Whether code for `arch`, in nvcc's spelling, runs on a GPU of this compute capability (90 for 9.0): sm_80 on 8.0 and
+// later, sm_90a on 9.0 only. [PTX ISA, ".target"]
 constexpr bool arch_runs_on(const char* arch, int capability) {
   int number = 0;
   const char* at = arch + 3;  // after "sm_"
@@ -28,23 +29,23 @@ constexpr bool arch_runs_on(const char* arch, int capability) {
 }
 static_assert(arch_runs_on("sm_80", 90) && arch_runs_on("sm_100a", 100) && !arch_runs_on("sm_90a", 100), "");
 
-// Lets the current device start blocks of `kernel` with so much dynamic shared memory. Any thread.
+// Sets the kernel's maximum dynamic shared memory on the current device. Any thread.
 // [CUDA C++ Programming Guide, "Shared Memory"; CUDA Runtime API, "cudaFuncSetAttribute"]
 inline cudaError_t allow_shared_memory(const void* kernel, size_t bytes) {
   return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
 }
 
-// A kernel, and a bit for each device, by its ordinal, that allows it its shared memory. Both are read and written by
-// the host compiler's atomic functions: <atomic> would cost each compilation 0.05 s.
+// A kernel, and a bit mask of the device ordinals on which its attribute is set. Both are accessed by the host
+// compiler's atomic built-ins: <atomic> adds 0.05 s to each compilation.
 // [GCC manual, "Built-in Functions for Memory Model Aware Atomic Operations"]
 struct Allowed {
   const void* kernel;
   uint64_t devices;
 };
 
-// The entry of a kernel, for good; null when too many kernels have one.
+// The kernel's entry in a lock-free table; null if the table is full.
 static inline Allowed* allowed(const void* kernel) {
-  static Allowed entries[32];  // zeros when the program starts: no code runs for it
+  static Allowed entries[32];  // static initialisation to zero
   for (Allowed& entry : entries) {
     const void* owner = __atomic_load_n(&entry.kernel, __ATOMIC_RELAXED);
     constexpr bool may_fail_without_reason = false;
@@ -56,8 +57,8 @@ static inline Allowed* allowed(const void* kernel) {
   return nullptr;
 }
 
-// The same, once for each kernel and device; a kernel is always started with the same number of bytes. Any threads at
-// once: those that come before the first is done do the same as it.
+// The same, once per kernel and device; a kernel is always launched with the same size. Thread-safe: concurrent first
+// calls set the same attribute.
 static inline cudaError_t allow_shared_memory_once(const void* kernel, size_t bytes) {
   int device = 0;
   cudaError_t error = cudaGetDevice(&device);
@@ -70,7 +71,7 @@ static inline cudaError_t allow_shared_memory_once(const void* kernel, size_t by
   return error;
 }
 
-// Starts a kernel with these addresses of its arguments.
+// cudaLaunchKernel, after setting the shared-memory attribute if needed.
 inline cudaError_t start(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                          void* stream) {
   const auto in_order = static_cast<cudaStream_t>(stream);
@@ -80,13 +81,13 @@ inline cudaError_t start(const void* kernel, dim3 grid, dim3 block, void** argum
   }
   const cudaError_t error = cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, in_order);
   if (error != cudaErrorInvalidValue || shared_bytes <= shared_bytes_without_asking) return error;
-  // Perhaps the device allowed it in another context: it forgets with cudaDeviceReset.
+  // cudaDeviceReset discards the attribute; the table does not know.
   cudaGetLastError();
   const cudaError_t allowed_again = allow_shared_memory(kernel, shared_bytes);
   if (allowed_again != cudaSuccess) return allowed_again;
   return cudaLaunchKernel(kernel, grid, block, arguments, shared_bytes, in_order);
 }
-// The same where the kernel may start before the ones before it on the stream are done.
+// Launch with programmatic dependent launch: the kernel may start before the preceding kernels of the stream complete.
 inline cudaError_t start_early(const void* kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                                void* stream) {
   if (shared_bytes > shared_bytes_without_asking) {
@@ -104,7 +105,7 @@ inline cudaError_t start_early(const void* kernel, dim3 grid, dim3 block, void**
 
 }  // namespace cuda
 
-// Of the current device; 1 where the runtime does not say.
+// The number of SMs of the current device; 1 if the query fails.
 inline int multiprocessors() {
   int device = 0, count = 0;
   cudaError_t error = cudaGetDevice(&device);
@@ -112,16 +113,16 @@ inline int multiprocessors() {
   return error == cudaSuccess && count > 0 ? count : 1;
 }
 
-// Writes zeros to device memory, in the order of the stream. 0, or a cudaError_t.
+// Zeroes device memory in stream order; returns a cudaError_t.
 inline int zero_memory(void* memory, size_t bytes, void* stream) {
   return cudaMemsetAsync(memory, 0, bytes, static_cast<cudaStream_t>(stream));
 }
 
-// How many blocks a grid may have along y, and along z. [CUDA C++ Programming Guide, "Compute Capabilities"]
+// The largest gridDim.y and gridDim.z. [CUDA C++ Programming Guide, "Compute Capabilities"]
 constexpr int max_grid_yz = 65535;
 
-// Whether the device of that ordinal, or the current one (TL_CURRENT_DEVICE), runs code for `arch`: TL_OK or
-// TL_WRONG_DEVICE. The runtime answers from its own tables: no state is kept here.
+// TL_OK if the device with this ordinal, or the current one (TL_CURRENT_DEVICE), runs code for `arch`, else
+// TL_WRONG_DEVICE.
 inline tl_status check_device(const char* arch, int device) {
   int major = 0, minor = 0;
   cudaError_t error = device == TL_CURRENT_DEVICE ? cudaGetDevice(&device) : cudaSuccess;
@@ -131,15 +132,14 @@ inline tl_status check_device(const char* arch, int device) {
   return cuda::arch_runs_on(arch, 10 * major + minor) ? TL_OK : TL_WRONG_DEVICE;
 }
 
-// The seam: launches with `shared_bytes` of dynamic shared memory on `stream` (a cudaStream_t); returns a cudaError_t.
+// Launches with `shared_bytes` of dynamic shared memory on `stream` (a cudaStream_t); returns a cudaError_t.
 template <class... Parameters>
 int launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* stream,
                   typename cuda::Exactly<Parameters>::type... arguments) {
   void* values[] = {cuda::address(arguments)..., nullptr};
   return cuda::start(reinterpret_cast<const void*>(kernel), grid, block, values, shared_bytes, stream);
 }
-// The same of a kernel that may start before the ones before it on the stream are done, if they let it: it waits
-// itself.
+// The same with programmatic dependent launch: the kernel itself waits for the preceding ones (griddepcontrol_wait).
 // [CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"]
 template <class... Parameters>
 int launch_kernel_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* stream,
@@ -147,7 +147,7 @@ int launch_kernel_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, si
   void* values[] = {cuda::address(arguments)..., nullptr};
   return cuda::start_early(reinterpret_cast<const void*>(kernel), grid, block, values, shared_bytes, stream);
 }
-// The same of a kernel whose blocks run in clusters: its __cluster_dims__ say in which, so that any launch has them.
+// The same for a kernel with thread block clusters: its __cluster_dims__ attribute defines their shape.
 // [CUDA C++ Programming Guide, "Thread Block Clusters"]
 template <class... Parameters>
 int launch_kernel_in_clusters(void (*kernel)(Parameters...), dim3 /*cluster*/, dim3 grid, dim3 block,

@@ -1,17 +1,17 @@
-// The special-function unit: approximations in one instruction, denormals flushed to zero. Any thread.
-// [PTX ISA, "Floating Point Instructions: ex2, lg2, rsqrt, rcp, tanh, sin, cos"] gives the error bounds.
+// Approximations by the special-function unit, one instruction each; subnormal numbers are flushed to zero, except
+// by tanh. Any thread. Error bounds: [PTX ISA, "Floating Point Instructions: ex2, lg2, rsqrt, rcp, tanh, sin, cos"]
 #pragma once
 #include "kernel.h"
 
 namespace tl {
 
-// 2 to the power x; 2 ulp.
+// 2^x; 2 ulp.
 TL_DEVICE float exp2_approx(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-// The logarithm to base 2; absolute error 2^-22 near 1, elsewhere 2 ulp or so.
+// log2 x; absolute error 2^-22 near 1, about 2 ulp elsewhere.
 TL_DEVICE float log2_approx(float x) {
   float y;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -29,18 +29,19 @@ TL_DEVICE float reciprocal_approx(float x) {
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
-// a / b, rounded alike; within an ulp for |a| < 2^-100 and for quotients below 2^-126. What hangs on b alone is
-// computed once for all a that share it; each a then takes a multiplication and two fused ones, which round right
+// a / b, correctly rounded; within 1 ulp for |a| < 2^-100 and for quotients below 2^-126. The terms in b alone are
+// computed once for all a that share b; each a then takes one multiplication and two FMAs.
 // [Brisebarre, Muller, Raina, "Accelerating correctly rounded floating-point division when the divisor is known in
-// advance", 2004].
+// advance", 2004]
 TL_DEVICE float divide_rounded(float a, float b) {
   const float scale = ::fabsf(b) > 0x1p100f ? 0x1p-32f : ::fabsf(b) < 0x1p-64f ? 0x1p64f : 1.0f;
-  const float divisor = b * scale, reciprocal = __frcp_rn(divisor);  // within float's range, but for zero and infinity
+  const float divisor = b * scale, reciprocal = __frcp_rn(divisor);  // normal unless b is 0, infinite or NaN
   const float dividend = a * scale, quotient = dividend * reciprocal;
   const float rest = ::fmaf(-quotient, divisor, dividend);
   const float corrected = ::fmaf(rest, reciprocal, quotient);
-  float result;  // the quotient itself where there is no rest: of zeros, infinities and NaN
-  asm("{\n\t.reg .pred has;\n\t.reg .f32 size;\n\t"  // a choice, for which the compiler would branch
+  // Select the uncorrected quotient if the remainder is 0, infinite or NaN; the compiler would branch.
+  float result;
+  asm("{\n\t.reg .pred has;\n\t.reg .f32 size;\n\t"
       "abs.f32 size, %1;\n\t"
       "setp.gt.f32 has, size, 0f00000000;\n\t"
       "setp.lt.and.f32 has, size, 0f7F800000, has;\n\t"

@@ -1,19 +1,19 @@
-// Loads and stores of a given width, shared memory. Any thread may call them; none orders memory.
+// Loads and stores of a given width, and shared memory. Any thread; no memory ordering.
 #pragma once
 #include "kernel.h"
 #include "numeric.h"
 
 namespace tl {
 
-// The block's dynamic shared memory. 1024 bytes are the period of the widest swizzle.
+// The block's dynamic shared memory, aligned to the period of the widest swizzle (8 rows of 128 bytes).
 TL_DEVICE void* shared_memory() {
   extern __shared__ __align__(1024) unsigned char tl_shared_memory[];
   return tl_shared_memory;
 }
-// An address in shared memory as PTX instructions with .shared want it.
+// The 32-bit shared-window address for PTX instructions with .shared.
 TL_DEVICE uint32_t shared_address(const void* p) { return static_cast<uint32_t>(__cvta_generic_to_shared(p)); }
 
-// One load or store of 16, 8, 4 or 2 bytes; the address is a multiple of the width.
+// One load or store of 16, 8, 4 or 2 bytes; the address is aligned to the width.
 // [PTX ISA, "Data Movement and Conversion Instructions: ld", "... st"]
 TL_DEVICE uint4 load16(const void* from) { return *static_cast<const uint4*>(from); }
 TL_DEVICE uint2 load8(const void* from) { return *static_cast<const uint2*>(from); }
@@ -24,8 +24,8 @@ TL_DEVICE void store8(void* to, uint2 bits) { *static_cast<uint2*>(to) = bits; }
 TL_DEVICE void store4(void* to, uint32_t bits) { *static_cast<uint32_t*>(to) = bits; }
 TL_DEVICE void store2(void* to, uint16_t bits) { *static_cast<uint16_t*>(to) = bits; }
 
-// 16 bytes of global memory, of which L1 and L2 give up this line before others, or after them; zeros where they are
-// not wanted. A predicate, for a branch would hold back the loads behind it until what stands before it is computed.
+// 16-byte load from global memory with an L1 and L2 eviction priority; zeros if not `wanted`. The load is predicated: a
+// branch would delay the loads after it until the condition is known.
 // [PTX ISA, "Data Movement and Conversion Instructions: ld", .level::eviction_priority; "... createpolicy"]
 #define TL_LOAD16_EVICT(name, priority)                                                 \
   TL_DEVICE uint4 name(const void* from, bool wanted) {                                 \

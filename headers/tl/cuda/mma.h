@@ -1,6 +1,6 @@
-// mma.sync: d += a * b on the registers of a warp. Called by: every lane of the warp.
-// Lane l = 4 * g + t holds, of A (16 x k): rows g and g + 8; of B (k x 8): column g; of D (16 x 8): rows g and g + 8,
-// columns 2t and 2t + 1. Registers, in CuTe's notation (thread, value) -> (row, column):
+// mma.sync: d += a * b on registers. Called by: every lane of the warp.
+// Lane l = 4 * g + t holds rows g and g + 8 of A (16 x k), column g of B (k x 8), and rows g and g + 8, columns 2t and
+// 2t + 1 of D (16 x 8). In CuTe's notation, (thread, value) -> (row, column):
 //   A, 16 bit: (T32,V8) -> (M16,K16)  ((4,8),(2,2,2)):((32,1),(16,8,128))
 //   B, 16 bit: (T32,V4) -> (N8,K16)   ((4,8),(2,2)):((16,1),(8,64))
 //   D:         (T32,V4) -> (M16,N8)   ((4,8),(2,2)):((32,1),(16,8))
@@ -26,13 +26,13 @@ TL_DEVICE void mma_m16n8k16(float* d, const uint32_t* a, const uint32_t* b, bflo
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-// Half accumulators: two registers of two halves each.
+// half accumulators: two registers of two elements each.
 TL_DEVICE void mma_m16n8k16(uint32_t* d, const uint32_t* a, const uint32_t* b, half) {
   asm volatile("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
                : "+r"(d[0]), "+r"(d[1])
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-// A: (T32,V4) -> (M16,K8), B: (T32,V2) -> (N8,K8). The operands are floats, of which the low 13 bits are ignored.
+// A: (T32,V4) -> (M16,K8), B: (T32,V2) -> (N8,K8). The operands are the bits of floats; the low 13 bits are ignored.
 TL_DEVICE void mma_m16n8k8_tf32(float* d, const uint32_t* a, const uint32_t* b) {
   asm volatile(
       "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
@@ -40,16 +40,16 @@ TL_DEVICE void mma_m16n8k8_tf32(float* d, const uint32_t* a, const uint32_t* b) 
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-// A: (T32,V16) -> (M16,K32), B: (T32,V8) -> (N8,K32), four int8 a register.
+// A: (T32,V16) -> (M16,K32), B: (T32,V8) -> (N8,K32), four int8 per register.
 TL_DEVICE void mma_m16n8k32_int8(int32_t* d, const uint32_t* a, const uint32_t* b) {
   asm volatile(
       "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-// Products of a sparse A: the two of each four neighbours along K that `metadata` names, in the registers of a dense A
-// of half as many columns. B: the registers of two dense instructions, side by side. All of a group's four lanes give
-// metadata for elements of 8 bits, lanes 4g and 4g + 1 for those of 16 (selector 0).
+// 2:4 sparse A: `metadata` selects two of each four consecutive elements along K. A has the registers of a dense A with
+// half as many columns, B those of two consecutive dense instructions along K. With selector 0, metadata comes from
+// lanes 4g and 4g + 1 for 16-bit elements, and from all four lanes of a quad for 8-bit elements.
 // [PTX ISA, "Matrix Fragments for sparse mma.m16n8k32 with .f16 and .bf16 types", "... for sparse mma.m16n8k64 with
 // .u8/.s8 integer type"]
 TL_DEVICE void mma_sparse(float* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, half) {
@@ -73,8 +73,8 @@ TL_DEVICE void mma_sparse(int32_t* d, const uint32_t* a, const uint32_t* b, uint
       : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(metadata));
 }
-// Products of 4-bit integers: on sm_80 to sm_89. Later chips have none, and ptxas writes out 190 instructions for one.
-// A: (T32,V32) -> (M16,K64), B: (T32,V16) -> (N8,K64), eight integers a register.
+// 4-bit integer MMA, on sm_80 to sm_89 only: for later targets ptxas emulates one instruction by 190.
+// A: (T32,V32) -> (M16,K64), B: (T32,V16) -> (N8,K64), eight integers per register.
 // [PTX ISA, "Matrix Fragments for mma.m16n8k64"]
 struct Int4Instructions {
   static constexpr bool exist = cuda::architecture < 90;

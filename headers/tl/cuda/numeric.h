@@ -1,9 +1,9 @@
-// 16-bit floating point.
+// 16-bit floating-point types, and packed operations.
 #pragma once
 #include "../standard.h"
 #include "../common/in_float.h"
 #include "kernel.h"
-#ifdef TL_CUDA_HALF  // for C++ beside the text that is to share the type
+#ifdef TL_CUDA_HALF  // for inline user code that uses CUDA's type
 #include <cuda_fp16.h>
 #endif
 
@@ -12,7 +12,8 @@ namespace tl {
 #ifdef TL_CUDA_HALF
 using half = __half;
 #else
-// It has the bits of CUDA's __half, and its instructions; <cuda_fp16.h> would cost each compilation 0.25 s.
+// Bit-compatible with CUDA's __half, and computed by the same instructions; <cuda_fp16.h> adds 0.25 s to each
+// compilation.
 // [PTX ISA, "Half Precision Floating Point Instructions"; "Data Movement and Conversion Instructions: cvt"]
 struct half {
   uint16_t bits;
@@ -62,7 +63,7 @@ TL_HALF_COMPARISON(>=, "ge")
 #undef TL_HALF_COMPARISON
 #endif
 
-// Two floats, each rounded to nearest even, packed into 32 bits: `low` in bits 0..15. One instruction.
+// Converts two floats, each rounded to nearest even, into one register by one instruction: `low` to bits 0..15.
 // [PTX ISA, "Data Movement and Conversion Instructions: cvt"]
 TL_DEVICE uint32_t pack2(float low, float high, half) {
   uint32_t packed;
@@ -70,8 +71,8 @@ TL_DEVICE uint32_t pack2(float low, float high, half) {
   return packed;
 }
 
-// Two halves at once, each operation rounded to nearest even; a product and a sum may become one operation, as of
-// floats.
+// Packed half arithmetic, rounded to nearest even. The compiler may contract a multiplication and an addition to an
+// FMA, as for floats.
 // [PTX ISA, "Half Precision Floating Point Instructions": add, sub, mul, .f16x2]
 TL_DEVICE uint32_t add2(uint32_t a, uint32_t b, half) {
   uint32_t sums;
@@ -95,41 +96,42 @@ TL_DEVICE uint32_t fma2(uint32_t a, uint32_t b, uint32_t c, half) {
   return sums;
 }
 
-// (a & mask) | bits in one operation, which the compiler does not make of two numbers.
+// (a & mask) | bits in one lop3, which the compiler does not form if mask and bits are constants.
 // [PTX ISA, "Logic and Shift Instructions: lop3"]
 TL_DEVICE uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) {
   uint32_t result;
   asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(result) : "r"(a), "r"(mask), "r"(bits));
   return result;
 }
-// The lower 16 bits of both, or the upper ones, a's first. [PTX ISA, "Data Movement and Conversion Instructions: prmt"]
+// The lower, or the upper, 16 bits of both words; those of a in bits 0..15.
+// [PTX ISA, "Data Movement and Conversion Instructions: prmt"]
 TL_DEVICE uint32_t lower_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5410); }
 TL_DEVICE uint32_t upper_halves(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7632); }
-// The same word, which the compiler keeps in one register: halves of it that take part in a choice would otherwise be
-// chosen one by one, with a prmt each.
+// Returns `word`, opaque to the compiler: a select of packed halves then takes one instruction per register, instead of
+// one prmt per half.
 TL_DEVICE uint32_t whole_word(uint32_t word) {
   asm("" : "+r"(word));
   return word;
 }
-// Byte i of a word in bits 0 to 7 and 16 to 23.
+// Byte i of a word in bits 0..7 and 16..23.
 TL_DEVICE uint32_t byte_twice(uint32_t word, int i) { return __byte_perm(word, 0, 0x4040 | i * 0x0101); }
-// Byte i of the result is the one of eight, a's first, that bits 4 i to 4 i + 2 of `places` name; where bit 4 i + 3 is
-// set, that byte's sign bit in all its bits. [same section]
-constexpr bool has_byte_tables = true;  // in one instruction
+// Byte i of the result is byte n of the eight bytes (a, b), n = bits 4 i .. 4 i + 2 of `places`; if bit 4 i + 3 is set,
+// it is filled with that byte's sign bit. [same section]
+constexpr bool has_byte_tables = true;  // one prmt
 TL_DEVICE uint32_t bytes_at(uint32_t a, uint32_t b, uint32_t places) {
-  uint32_t bytes;  // __byte_perm leaves bit 4 i + 3 out
+  uint32_t bytes;  // __byte_perm ignores bit 4 i + 3
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(places));
   return bytes;
 }
-// Bytes 0 and 1 of both side by side, a's first each time, or bytes 2 and 3.
+// Interleaves bytes 0 and 1, or 2 and 3, of both words; the bytes of a first.
 TL_DEVICE uint32_t lower_bytes(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x5140); }
 TL_DEVICE uint32_t upper_bytes(uint32_t a, uint32_t b) { return __byte_perm(a, b, 0x7362); }
-// sum + the products of the signed bytes of a and b. [PTX ISA, "Integer Arithmetic Instructions: dp4a"]
+// sum + the dot product of the four signed bytes of a and b. [PTX ISA, "Integer Arithmetic Instructions: dp4a"]
 TL_DEVICE int dot_of_bytes(uint32_t a, uint32_t b, int sum) {
   return __dp4a(static_cast<int>(a), static_cast<int>(b), sum);
 }
 
-// The upper half of a float. It has the bits of __nv_bfloat16; <cuda_bf16.h> would cost each compilation 0.2 s.
+// bfloat16: bit-compatible with __nv_bfloat16; <cuda_bf16.h> adds 0.2 s to each compilation.
 struct bfloat16 {
   uint16_t bits;
   bfloat16() = default;

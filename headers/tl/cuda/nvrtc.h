@@ -1,8 +1,8 @@
-// What standard.h takes from the C++ standard library, for NVRTC, which has none (but size_t, printf and the functions
-// of <math.h>). libcu++'s <cuda/std/type_traits> has the same, and would cost each compilation up to 1.5 s.
+// The parts of the C++ standard library that standard.h provides, for NVRTC, which has only size_t, printf and the
+// functions of <math.h>. libcu++'s <cuda/std/type_traits> adds up to 1.5 s to each compilation.
 #pragma once
 
-// The types of libcu++'s <cuda/std/cstdint>, so that a program may include both.
+// The same types as in libcu++'s <cuda/std/cstdint>, so that a program may include both.
 typedef signed char int8_t;
 typedef signed short int16_t;
 typedef signed int int32_t;
@@ -13,18 +13,18 @@ typedef unsigned int uint32_t;
 typedef unsigned long long uint64_t;
 typedef unsigned long long uintptr_t;
 
-// A size that only the launcher uses is no mistake, though NVRTC does not see the launcher.
+// Suppresses "declared but never referenced": constants that only the launcher uses are unused here.
 #pragma nv_diag_suppress 177
 
-// Functions of the compiler, as NVRTC has them.
+// NVRTC's spelling of compiler built-ins.
 #define __builtin_memcpy memcpy
 #define __builtin_huge_val() __builtin_bit_cast(double, 0x7ff0000000000000ull)
 #define __builtin_nan(payload) __builtin_bit_cast(double, 0x7ff8000000000000ull)
 
 namespace tl {
 
-// Found by the headers of tl in place of ::std, to which nothing is added. Of types without volatile, arrays,
-// functions.
+// Name lookup in namespace tl finds this tl::std; nothing is added to ::std. Volatile types, arrays and functions are
+// not supported.
 namespace std {
 
 template <bool value_> struct bool_constant {
@@ -84,7 +84,7 @@ template <class T> struct is_arithmetic : bool_constant<is_integral<T>::value ||
 template <class T> struct is_signed : bool_constant<is_arithmetic<T>::value && T(-1) < T(0)> {};
 template <class T> struct is_unsigned : bool_constant<is_arithmetic<T>::value && T(0) < T(-1)> {};
 
-// Of integers; the one with so many bytes.
+// The unsigned integer type of a given size.
 template <int bytes> struct UnsignedOf;
 template <> struct UnsignedOf<1> {
   using type = uint8_t;
@@ -102,7 +102,7 @@ template <class T> using make_unsigned_t = typename UnsignedOf<sizeof(T)>::type;
 
 template <class T> __device__ T&& declval();  // never called
 
-// Of numbers.
+// For arithmetic types only.
 template <class A, class B> using common_type_t = decay_t<decltype(true ? A() : B())>;
 
 }  // namespace std

@@ -1,4 +1,5 @@
-// All primitives for NVIDIA GPUs: the same names and signatures as headers/tl/host. Inline PTX lives here only.
+// All primitives for NVIDIA GPUs, with the names and signatures of headers/tl/host. Inline PTX occurs only in this
+// folder.
 #pragma once
 #include "../threads.h"
 #include "numeric.h"

@@ -1,4 +1,4 @@
-// Arithmetic in one rounding, which the compiler never contracts. Any thread.
+// Arithmetic with an explicit rounding mode, never contracted by the compiler. Any thread.
 // [CUDA Math API, "Single Precision Intrinsics", "Double Precision Intrinsics"]
 #pragma once
 #include "kernel.h"

@@ -1,4 +1,4 @@
-// Clusters: blocks that run side by side, and reach one another's shared memory.
+// Thread block clusters and distributed shared memory.
 // [CUDA C++ Programming Guide, "Thread Block Clusters", "Distributed Shared Memory"]
 #pragma once
 #include "../sync.h"
@@ -7,7 +7,7 @@
 
 namespace tl {
 
-// The rank of this block in its cluster, counted along x first. Any thread.
+// The rank of this block in its cluster, x fastest. Any thread.
 // [PTX ISA, "Special Registers: %cluster_ctarank"]
 TL_DEVICE int block_rank() {
   uint32_t rank;
@@ -15,21 +15,21 @@ TL_DEVICE int block_rank() {
   return static_cast<int>(rank);
 }
 
-// Arrives at the barrier of the cluster without waiting, and waits there: until all threads of the cluster have arrived
-// that have not returned. What they wrote before they arrived is visible behind the wait; not so what they wrote
-// before a relaxed arrival. Called by: whole warps, each thread of the cluster once, in turns.
+// The cluster barrier, split: cluster_arrive does not wait; cluster_wait waits until all non-exited threads of the
+// cluster have arrived. Writes before cluster_arrive are visible after the wait, writes before a relaxed arrival are
+// not. Called by: whole warps; every thread of the cluster alternates arrive and wait.
 // [PTX ISA, "Parallel Synchronization and Communication Instructions: barrier.cluster"]
 TL_DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 TL_DEVICE void cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 TL_DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
-// Both. Called by: every thread of the cluster.
+// Arrive and wait. Called by: every thread of the cluster.
 TL_DEVICE void sync_cluster() {
   cluster_arrive();
   cluster_wait();
 }
-// Shows barriers that one thread of each block has initialised, and fenced by mbarrier_init_fence, to all threads of
-// the cluster; nothing else that other blocks wrote. A barrier of the cluster that shows all would wait until the whole
-// GPU sees what was written before. Called by: every thread of the cluster.
+// Makes mbarriers visible to all threads of the cluster, after one thread of each block has initialised them and
+// executed mbarrier_init_fence; no other writes of other blocks become visible. A releasing arrival would wait until
+// all earlier writes are visible to the GPU. Called by: every thread of the cluster.
 // [PTX ISA, "Parallel Synchronization and Communication Instructions: membar, fence", fence.mbarrier_init]
 TL_DEVICE void cluster_sync_relaxed() {
   sync_threads();
@@ -37,28 +37,28 @@ TL_DEVICE void cluster_sync_relaxed() {
   cluster_wait();
 }
 
-// What lies in shared memory of the block of that rank where `own` does in this one's. That block has not ended before
-// the last access. Any thread.  [PTX ISA, "Data Movement and Conversion Instructions: mapa"]
+// The object at the address of `own` in the shared memory of the block with this rank. That block must not exit before
+// the last access. Any thread. [PTX ISA, "Data Movement and Conversion Instructions: mapa"]
 template <class T> TL_DEVICE T& in_block(T& own, int rank) {
   uint64_t address;
   asm volatile("mapa.u64 %0, %1, %2;" : "=l"(address) : "l"(&own), "r"(rank));
   return *reinterpret_cast<T*>(address);
 }
-// Its address as instructions with .shared::cluster want it.
+// Its 32-bit address for instructions with .shared::cluster.
 TL_DEVICE uint32_t shared_address_in_block(const void* own, int rank) {
   uint32_t address;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(shared_address(own)), "r"(rank));
   return address;
 }
 
-// One arrival at the barrier of the block of that rank; with bytes, the phase also waits for so many that are copied
-// there. Called by: each thread that was counted in its mbarrier_init.
+// Arrives at the mbarrier at the address of `own` in the block with this rank, and with `bytes` also increases the
+// phase's expected transaction count. Called by: each thread that is counted in its mbarrier_init.
 TL_DEVICE void mbarrier_arrive(Barrier& own, int rank) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(shared_address_in_block(&own, rank))
                : "memory");
 }
-// The same by who has only read: what this thread wrote is visible to its own block alone. The arrival above waits
-// until all blocks of the cluster see it, some 1000 cycles (MEMBAR.ALL.GPU in the machine code).
+// The same with release at block scope, for threads that have only read. The cluster-scope release above waits until
+// all blocks of the cluster see this thread's writes, about 1000 cycles (MEMBAR.ALL.GPU in the SASS).
 TL_DEVICE void mbarrier_arrive_as_reader(Barrier& own, int rank) {
   asm volatile("mbarrier.arrive.release.cta.shared::cluster.b64 _, [%0];" ::"r"(shared_address_in_block(&own, rank))
                : "memory");
@@ -69,7 +69,8 @@ TL_DEVICE void mbarrier_arrive_expect(Barrier& own, int bytes, int rank) {
                "r"(bytes)
                : "memory");
 }
-// As mbarrier_wait; also what threads of other blocks wrote before they arrived is visible then. Called by: anyone.
+// As mbarrier_wait, with acquire at cluster scope: writes of other blocks' threads before their arrival are visible.
+// Any thread.
 TL_DEVICE void mbarrier_wait_cluster(Barrier& barrier, int parity) {
   uint32_t done = 0;
   while (!done) {
@@ -81,8 +82,7 @@ TL_DEVICE void mbarrier_wait_cluster(Barrier& barrier, int parity) {
         : "memory");
   }
 }
-// One arrival, and a wait until the phase that it belongs to is over. Called by: each thread that was counted in
-// mbarrier_init.
+// Arrives, and waits until the current phase completes. Called by: each thread that is counted in mbarrier_init.
 TL_DEVICE void mbarrier_arrive_and_wait(Barrier& barrier) {
   uint64_t phase;
   asm volatile("mbarrier.arrive.shared::cta.b64 %0, [%1];" : "=l"(phase) : "r"(shared_address(&barrier)) : "memory");
@@ -95,8 +95,8 @@ TL_DEVICE void mbarrier_arrive_and_wait(Barrier& barrier) {
   }
 }
 
-// As tma_load_box, but to each block of `mask`, of which bit i stands for the block of rank i: there to where `to` lies
-// here, and its bytes arrive at the barrier there that lies where `barrier` does. Called by: one thread of the cluster.
+// As tma_load_box, multicast to the blocks whose rank's bit is set in `mask`: to the address of `to` in each of them;
+// the bytes complete on the mbarrier at the address of `barrier` there. Called by: one thread of the cluster.
 // [PTX ISA, "cp.async.bulk.tensor", .multicast::cluster]
 #define TL_TMA_LOAD(dims, coordinates, ...)                                                                       \
   asm volatile("cp.async.bulk.tensor." dims                                                                       \
@@ -115,9 +115,9 @@ TL_DEVICE void tma_load_box_to(uint16_t mask, void* to, const TensorMap& map, co
 }
 #undef TL_TMA_LOAD
 
-// Starts to copy bytes of this block's shared memory to the block of that rank, there to where `to` lies here; they
-// arrive at the barrier there that lies where `barrier` does. Addresses and `bytes` are multiples of 16. What threads
-// wrote to `from` is behind a fence_async_proxy. Called by: one thread.
+// Issues a copy from this block's shared memory to the address of `to` in the block with this rank; the bytes complete
+// on the mbarrier at the address of `barrier` there. Addresses and `bytes` are multiples of 16. A fence_async_proxy
+// must precede it if threads wrote `from`. Called by: one thread.
 // [PTX ISA, "cp.async.bulk", .shared::cluster.shared::cta]
 TL_DEVICE void bulk_copy_to(int rank, void* to, const void* from, int bytes, Barrier& barrier) {
   asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(

@@ -1,4 +1,4 @@
-// Tensor maps, made by the driver. Host side.
+// Tensor maps (CUtensorMap), encoded by the driver. Host side.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -7,22 +7,23 @@
 namespace tl {
 namespace cuda {
 
-// What is used of the driver's enumerations, which <cuda.h> declares among 3000 lines that each compilation would read
-// in three passes. tests/compile compares them with it. [CUDA Driver API, "CUtensorMapDataType" and what follows it]
+// The values of the driver's enumerations that are used here: <cuda.h> has 3000 lines, which each compilation would
+// parse in three passes. tests/compile compares them with it. [CUDA Driver API, "CUtensorMapDataType" and following]
 enum TensorMapType { map_uint8 = 0, map_uint16 = 1, map_uint64 = 4, map_float32 = 7 };
 enum TensorMapInterleave { map_interleave_none = 0 };
 enum TensorMapSwizzle { map_swizzle_none = 0, map_swizzle_32B = 1, map_swizzle_64B = 2, map_swizzle_128B = 3 };
 enum TensorMapPromotion { map_promotion_none = 0, map_promotion_256B = 3 };
 enum TensorMapFill { map_fill_zeros = 0 };
 
-// cuTensorMapEncodeTiled: CUresult, and cuuint64_t and cuuint32_t are int, uint64_t and uint32_t.
+// cuTensorMapEncodeTiled, with CUresult, cuuint64_t and cuuint32_t as int, uint64_t and uint32_t.
 using EncodeTensorMap = int (*)(TensorMap*, TensorMapType, uint32_t rank, void* base, const uint64_t* extents,
                                 const uint64_t* strides, const uint32_t* box, const uint32_t* steps,
                                 TensorMapInterleave, TensorMapSwizzle, TensorMapPromotion, TensorMapFill);
 
-// The driver's function, found at run time so that nothing links against libcuda; null, and why, when there is none.
+// Looks up the driver's function at run time, so that nothing links against libcuda; null and an error code if it is
+// missing.
 static inline EncodeTensorMap find_encode_tensor_map(int& error) {
-  // Of this library, as the function is static; any thread may find it, and all find the same.
+  // One per library (static); concurrent first calls store the same pointer.
   static EncodeTensorMap found = nullptr;
   if (const auto known = __atomic_load_n(&found, __ATOMIC_RELAXED)) return known;
   void* function = nullptr;
@@ -36,10 +37,10 @@ static inline EncodeTensorMap find_encode_tensor_map(int& error) {
 
 }  // namespace cuda
 
-// Describes a tensor to TMA. Innermost dimension first: extents and the box in elements, strides of the dimensions from
-// the second on in bytes, multiples of 16 as `base` is. A box's row is at most `swizzle_bytes` (128, 64, 32), unless
-// that is 0. Elements have 1, 2, 4 or 8 bytes; those of 4 are floats, which matters where TMA adds. Gives 0, or an
-// error code of the driver (CUresult) or the runtime. Host side. [CUDA Driver API, "cuTensorMapEncodeTiled"]
+// Encodes a tensor map. Dimensions are innermost first: extents and box in elements, strides from the second dimension
+// on in bytes. `base` and strides are multiples of 16. A row of the box has at most `swizzle_bytes` bytes (128, 64, 32;
+// 0: no swizzle). Elements have 1, 2, 4 or 8 bytes; 4-byte elements are floats, as TMA reductions require. Returns 0,
+// or an error code of the driver (CUresult) or the runtime. Host side. [CUDA Driver API, "cuTensorMapEncodeTiled"]
 inline int encode_tensor_map(TensorMap& map, const void* base, int element_bytes, int rank, const uint64_t* extents,
                              const uint64_t* strides, const uint32_t* box, int swizzle_bytes) {
   int error = 0;
@@ -53,7 +54,7 @@ inline int encode_tensor_map(TensorMap& map, const void* base, int element_bytes
                        : swizzle_bytes == 64 ? cuda::map_swizzle_64B
                        : swizzle_bytes == 32 ? cuda::map_swizzle_32B
                                              : cuda::map_swizzle_none;
-  // L2 may fetch 256 bytes at a time, except where rows start within 64-byte units: there it would fetch in vain.
+  // L2 promotion to 256 bytes, unless a stride is no multiple of 64 bytes.
   auto promotion = cuda::map_promotion_256B;
   for (int d = 0; d + 1 < rank; ++d)
     if (strides[d] % 64 != 0) promotion = cuda::map_promotion_none;

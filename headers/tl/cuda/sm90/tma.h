@@ -1,18 +1,18 @@
-// TMA: boxes of tensors with two to five dimensions.
+// TMA loads, stores and reductions of boxes of tensors with two to five dimensions.
 // [PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk.tensor"]
 #pragma once
 #include "mbarrier.h"
 
 namespace tl {
 
-// What TMA knows of a tensor: the driver's CUtensorMap. Kernels take it as `const __grid_constant__ tl::TensorMap`.
+// The driver's CUtensorMap. A kernel parameter is `const __grid_constant__ tl::TensorMap`.
 struct alignas(128) TensorMap {
   uint64_t opaque[16];
 };
 
-// The box of a tensor at these coordinates, outermost first, to shared memory; its bytes arrive at `barrier`. What lies
-// outside of the tensor becomes zero. The last coordinate is a multiple of 16 bytes; all may be negative. Called by:
-// one thread.
+// Issues the load of a box at these coordinates (outermost first) to shared memory; its bytes complete on `barrier`.
+// Out-of-bounds elements are zero; coordinates may be negative. The innermost coordinate is a multiple of 16 bytes.
+// Called by: one thread.
 #define TL_TMA_LOAD(dims, coordinates, ...)                                                    \
   asm volatile("cp.async.bulk.tensor." dims                                                    \
                ".shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {" coordinates \
@@ -33,8 +33,8 @@ TL_DEVICE void tma_load_box(void* to, const TensorMap& map, int row, int column,
   tma_load_box(to, map, {row, column}, barrier);
 }
 
-// Shared memory to a box of a tensor; what lies past its ends is dropped. No coordinate may be negative (an H200
-// answers "illegal instruction"); the last is a multiple of 16 bytes. Called by: one thread.
+// Issues the store of a box from shared memory; out-of-bounds elements are not written. Coordinates must not be
+// negative (illegal instruction on an H200); the innermost is a multiple of 16 bytes. Called by: one thread.
 #define TL_TMA_STORE(dims, coordinates, ...)                                                    \
   asm volatile("cp.async.bulk.tensor." dims ".global.shared::cta.bulk_group [%0, {" coordinates \
                "}], [%1];" ::"l"(&map),                                                         \
@@ -52,7 +52,7 @@ template <int rank> TL_DEVICE void tma_store_box(const TensorMap& map, const int
 TL_DEVICE void tma_store_box(const TensorMap& map, int row, int column, const void* from) {
   tma_store_box(map, {row, column}, from);
 }
-// The same, but adds floats of shared memory to those of the box, each atomically; the map is of floats.
+// The same as a reduction: adds the floats to those of the box, each atomically; the map has float elements.
 // [cp.reduce.async.bulk.tensor]
 #define TL_TMA_ADD(dims, coordinates, ...)                                                                 \
   asm volatile("cp.reduce.async.bulk.tensor." dims ".global.shared::cta.add.bulk_group [%0, {" coordinates \
@@ -68,12 +68,13 @@ template <int rank> TL_DEVICE void tma_add_box(const TensorMap& map, const int (
     TL_TMA_ADD("5d", "%2, %3, %4, %5, %6", "r"(at[4]), "r"(at[3]), "r"(at[2]), "r"(at[1]), "r"(at[0]));
 }
 #undef TL_TMA_ADD
-// Closes a group of stores. Called by: the thread that issued them.  [cp.async.bulk.commit_group]
+// Commits the outstanding stores as a bulk async-group. Called by: the thread that issued them.
+// [cp.async.bulk.commit_group]
 TL_DEVICE void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-// Waits until all but the newest n groups are complete. Called by: the thread that issued them.
+// Waits until all but the n most recent groups are complete. Called by: the thread that issued them.
 // [cp.async.bulk.wait_group]
 template <int n> TL_DEVICE void tma_store_wait() { asm volatile("cp.async.bulk.wait_group %0;" ::"n"(n) : "memory"); }
-// The same, but only until their shared memory has been read: it may be written again, or the block may end.
+// The same, but waits only for the reads of shared memory: it may be overwritten, or the block may exit.
 template <int n> TL_DEVICE void tma_store_wait_read() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(n) : "memory");
 }

@@ -1,4 +1,4 @@
-// wgmma of 8-bit floating point: see wgmma_instructions.h.
+// wgmma of the 8-bit floating-point types: see wgmma_instructions.h.
 #pragma once
 #include "wgmma_instructions.h"
 

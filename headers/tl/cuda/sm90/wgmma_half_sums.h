@@ -1,4 +1,4 @@
-// wgmma of half with sums in half, of which a register has two: see wgmma_instructions.h.
+// wgmma of half with half accumulators, two per register: see wgmma_instructions.h.
 #pragma once
 #include "wgmma_instructions.h"
 
@@ -6,7 +6,8 @@ namespace tl {
 namespace cuda {
 
 #ifdef __CUDA_ARCH__
-// Lists of half as many registers as sums in float take, where those have none.
+// Register lists for half accumulators, which take half as many registers as float: the lengths that
+// wgmma_instructions.h lacks.
 #define TL_NAMES_4 "%0, %1"
 #define TL_SUMS_4 TL_SUM(d[0]), TL_SUM(d[1])
 #define TL_NAMES_12 TL_NAMES_8 ", %4, %5"

@@ -1,5 +1,5 @@
-// wgmma.mma_async m64nN for every N: 64 x N sums += 64 x K times K x N, where K is 32 bytes. The instructions of each
-// type of operand are in a header of their own, for texts that ask for them: each costs a compilation 0.05 s or more.
+// wgmma.mma_async m64nN for every N; K is 32 bytes. Each operand type has its own header, included on demand: each adds
+// 0.05 s or more to a compilation.
 // Called by: every thread of the warpgroup, between wgmma_fence and wgmma_commit.
 // [PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: wgmma.mma_async"]
 #pragma once
@@ -9,8 +9,8 @@
 namespace tl {
 namespace cuda {
 
-// What an operand is to the instruction: float8 types and floats are named by what they are read as, halves by whether
-// their sums are halves, too; others are themselves.
+// Instruction selectors: E4M3 and E5M2 for float8 types, TF32 for float and tfloat32, HalfInHalf for half with half
+// accumulators; other types select themselves.
 struct TF32 {};
 struct E4M3 {};
 struct E5M2 {};
@@ -24,21 +24,21 @@ template <> struct WgmmaOperandOf<half> {
 template <class T, class Sum>
 using WgmmaOperand = std::conditional_t<std::is_same<Sum, half>::value, HalfInHalf, typename WgmmaOperandOf<T>::type>;
 
-// shared(): A and B by descriptor; registers(): A in four registers of two 16-bit elements each. `mn` says that an
-// operand, of 16 bits, has M or N contiguous instead of K. d has n / 2 registers, of float or of int32_t for integers,
-// or n / 4 of two halves each; they are overwritten when `accumulate` is 0.
+// shared(): A and B by descriptor. registers(): A in four registers of two 16-bit elements each. a_mn, b_mn: the 16-bit
+// operand is MN-major. d has n / 2 registers of float, or of int32_t for integers, or n / 4 registers of two halves;
+// they are overwritten if `accumulate` is 0.
 #ifdef __CUDA_ARCH__
 template <int n, class Operand> struct WgmmaInstruction;
-#else  // nvcc reads kernels for the host, too, and makes no code of them: it need not read all instructions for it
+#else  // the host pass generates no kernel code: empty bodies save parsing all instructions
 template <int n, class Operand> struct WgmmaInstruction {
   template <int a_mn, int b_mn, class Sum> static TL_DEVICE void shared(Sum*, uint64_t, uint64_t, int) {}
   template <int b_mn, class Sum> static TL_DEVICE void registers(Sum*, const uint32_t*, uint64_t, int) {}
 };
 #endif
 
-// The accumulators' registers: their names in the text, and the operands, as many as sums in float of so many columns
-// take. Each list continues the one before.
-// TL_SUM says how the compiler is told of one register. The headers that say what follows use these macros.
+// Accumulator operand lists: register names for the asm string, and constraints for N columns of float accumulators.
+// Each list extends the one before. TL_SUM is the constraint of one register. The headers of the operand types use
+// these macros.
 #define TL_NAMES_8 "%0, %1, %2, %3"
 #define TL_FOUR_SUMS(i) TL_SUM(d[i]), TL_SUM(d[i + 1]), TL_SUM(d[i + 2]), TL_SUM(d[i + 3])
 #define TL_SUMS_8 TL_FOUR_SUMS(0)
@@ -105,12 +105,12 @@ template <int n, class Operand> struct WgmmaInstruction {
 #define TL_NAMES_256 TL_NAMES_248 ", %124, %125, %126, %127"
 #define TL_SUMS_256 TL_SUMS_248, TL_FOUR_SUMS(124)
 
-// What of a thread's sums the instruction takes for a register.
+// The accumulators as asm operands: two halves per 32-bit register.
 TL_DEVICE float* wgmma_registers(float* d) { return d; }
 TL_DEVICE uint32_t* wgmma_registers(half* d) { return reinterpret_cast<uint32_t*>(d); }
 
-// `types` are K and the types as the instruction's name spells them, `list` the accumulators' lists, i0 and on the
-// numbers after the accumulators'.
+// `types`: K and the types in the instruction's name; `list`: the length of the accumulator lists; i0...: the operand
+// numbers after the accumulators.
 #define TL_WGMMA_16(T, Sum, types, list, n, i0, i1, i2, i3, i4, i5, i6)                                                \
   template <> struct WgmmaInstruction<n, T> {                                                                          \
     template <int a_mn, int b_mn> static TL_DEVICE void shared(Sum* sums, uint64_t a, uint64_t b, int accumulate) {    \
@@ -128,11 +128,11 @@ TL_DEVICE uint32_t* wgmma_registers(half* d) { return reinterpret_cast<uint32_t*
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate), "n"(b_mn));                  \
     }                                                                                                                  \
   };
-// Operands of 8 and of 32 bits; `factors` of A and B follow where the instruction has them.
+// 8-bit and 32-bit operands; `factors`: imm-scale-a and imm-scale-b, if the instruction has them.
 #define TL_WGMMA_K(T, Sum, types, factors, n, i0, i1, i2)                                                        \
   template <> struct WgmmaInstruction<n, T> {                                                                    \
     template <int a_mn, int b_mn> static TL_DEVICE void shared(Sum* d, uint64_t a, uint64_t b, int accumulate) { \
-      static_assert(!a_mn && !b_mn, "operands of 8 and 32 bits have K contiguous");                              \
+      static_assert(!a_mn && !b_mn, "8-bit and 32-bit operands are K-major");                                    \
       asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #i2 ", 0;\nwgmma.mma_async.sync.aligned.m64n" #n types   \
                    " {" TL_NAMES_##n "}, %" #i0 ", %" #i1 ", p" factors ";\n}"                                   \
                    : TL_SUMS_##n                                                                                 \

@@ -1,4 +1,4 @@
-// wgmma of floats read as tf32: see wgmma_instructions.h.
+// wgmma of tf32 operands: see wgmma_instructions.h.
 #pragma once
 #include "wgmma_instructions.h"
 
