@@ -1,5 +1,5 @@
-// Atomics on places in global or shared memory. Any thread; relaxed, so none orders other memory. Each returns what was
-// there before. [clang, "HIP Support: __hip_atomic_*"]
+// Atomic operations on global or shared memory, relaxed: they order no other memory access. Any thread. Each returns
+// the previous value. [clang, "HIP Support: __hip_atomic_*"]
 #pragma once
 #include <type_traits>
 #include "../common/bits_of.h"
@@ -8,7 +8,7 @@
 
 namespace tl {
 
-// *to = update(*to): exchanges until nobody came between.
+// *to = update(*to), by a compare-and-swap loop.
 template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& update) {
   using Bits = typename BitsOf<sizeof(T)>::type;
   Bits* const word = reinterpret_cast<Bits*>(to);
@@ -20,7 +20,8 @@ template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& 
   return __builtin_bit_cast(T, seen);
 }
 
-// The bits of a byte that `mask` names become those of `bits`; other threads may write the others meanwhile.
+// Replaces the bits of a byte that `mask` selects by those of `bits`; other threads may write the other bits
+// concurrently.
 TL_DEVICE void replace_bits(uint8_t* byte, uint8_t mask, uint8_t bits) {
   const auto address = reinterpret_cast<uintptr_t>(byte);
   uint32_t* const word = reinterpret_cast<uint32_t*>(address & ~uintptr_t(3));
@@ -29,7 +30,7 @@ TL_DEVICE void replace_bits(uint8_t* byte, uint8_t mask, uint8_t bits) {
   __hip_atomic_fetch_or(word, uint32_t(bits & mask) << shift, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
 
-// An element in one step, which orders nothing else.
+// Relaxed atomic load and store of one element.
 template <class T> TL_DEVICE T load_atomically(const T* from) {
   using Bits = typename BitsOf<sizeof(T)>::type;
   const Bits* const word = reinterpret_cast<const Bits*>(from);
@@ -40,11 +41,11 @@ template <class T> TL_DEVICE void store_atomically(T* to, T value) {
   Bits* const word = reinterpret_cast<Bits*>(to);
   __hip_atomic_store(word, __builtin_bit_cast(Bits, value), __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
-// Orders what this thread does before it and after it, for the whole GPU.
+// A device-scope fence: orders this thread's memory accesses before it and after it.
 // [LLVM, "User Guide for AMDGPU Backend: Memory Model", fence]
 TL_DEVICE void memory_fence() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent"); }
 
-// Of float, double, and integers with 32 or 64 bits; 16-bit types are exchanged.
+// float, double, 32-bit and 64-bit integers; 16-bit types use a compare-and-swap loop.
 template <class T> TL_DEVICE T atomic_add(T* to, T value) {
   if constexpr (sizeof(T) == 2)
     return atomic_update(to, [&](T before) { return T(before + value); });
@@ -66,7 +67,8 @@ TL_HIP_ATOMIC(atomic_or, __hip_atomic_fetch_or, before | value)
 TL_HIP_ATOMIC(atomic_xor, __hip_atomic_fetch_xor, before ^ value)
 #undef TL_HIP_ATOMIC
 
-// Neighbours at a multiple of their common size: each addition is atomic, the group is not.
+// Additions to consecutive elements, aligned to their total size; each element's addition is atomic, the vector's is
+// not.
 TL_DEVICE void atomic_add_2(float* to, uint2 bits) {
   atomic_add(to, __builtin_bit_cast(float, bits.x));
   atomic_add(to + 1, __builtin_bit_cast(float, bits.y));

@@ -1,17 +1,17 @@
-// Loads from a buffer: an address that all lanes share, in scalar registers, and 32 bits of offset in each lane.
+// Buffer loads: a uniform base address in scalar registers, and a 32-bit offset per lane.
 // [AMD Instinct MI300 ISA, "Vector Memory Buffer Instructions": addressing and range checking of raw buffers]
 #pragma once
 #include "kernel.h"
 
 namespace tl {
 
-// How far offsets reach.
+// The largest extent of a buffer in bytes: offsets are below 2^31.
 constexpr int64_t buffer_bytes = int64_t(1) << 31;
 
-// The 4, 8 or 16 bytes at start + offset, or zeros where they are not among the first `bytes`: the hardware compares,
-// and neither a branch nor a vector instruction is needed. `start` and `bytes` are the same in all lanes. Any thread.
+// Loads 4, 8 or 16 bytes at start + offset, or zeros if they are not within the first `bytes`: the hardware checks the
+// range, without a branch or a vector instruction. `start` and `bytes` are uniform. Any thread.
 template <class Bits> TL_DEVICE Bits load_inside(const void* start, uint32_t bytes, uint32_t offset) {
-  constexpr int raw_bits_of_32 = 0x27000;  // the buffer's format: NUM_FORMAT float, DATA_FORMAT 32
+  constexpr int raw_bits_of_32 = 0x27000;  // word 3 of the descriptor: NUM_FORMAT float, DATA_FORMAT 32
   const auto buffer =
       __builtin_amdgcn_make_buffer_rsrc(const_cast<void*>(start), 0, static_cast<int>(bytes), raw_bits_of_32);
   const int at = static_cast<int>(offset);
@@ -23,22 +23,22 @@ template <class Bits> TL_DEVICE Bits load_inside(const void* start, uint32_t byt
     return __builtin_bit_cast(Bits, __builtin_amdgcn_raw_buffer_load_b32(buffer, at, 0, 0));
 }
 
-// Whether load_to_shared is there.
+// Whether the target has load_to_shared.
 #if defined(__gfx950__)
 constexpr bool has_loads_to_shared = true;
 #else
 constexpr bool has_loads_to_shared = false;
 #endif
 
-// Starts to copy the 16 bytes at start + offset, or zeros where they are not among the first `bytes`, to
-// lds[place + lane], past the registers. All but `offset` is the same in all lanes. The bytes are there once
-// wait_vector_memory has counted this load; the compiler does not know of it, so that it waits for nothing by itself.
+// Issues a 16-byte load per lane from global memory to LDS, without registers: from start + offset, or zeros if that is
+// not within the first `bytes`, to lds[place + lane]. All arguments except `offset` are uniform. The bytes have arrived
+// after a wait_vector_memory that covers this load; the compiler inserts no wait for it.
 // Called by: every lane of the wave. [AMD CDNA4 ISA, "Memory Buffer Load to LDS": M0, 128 bits; "Manually Inserted Wait
 // States": one between the write of M0 and its use]
 #if defined(__gfx950__)
 template <class Bits>
 TL_DEVICE void load_to_shared(Bits* lds, int place, const void* start, uint32_t bytes, uint32_t offset) {
-  static_assert(sizeof(Bits) == 16, "128 bits a lane");
+  static_assert(sizeof(Bits) == 16, "128 bits per lane");
   using Resource = uint32_t __attribute__((ext_vector_type(4)));
   using Lds = __attribute__((address_space(3))) const Bits*;
   constexpr uint32_t raw_bits_of_32 = 0x27000;
@@ -53,12 +53,12 @@ TL_DEVICE void load_to_shared(Bits* lds, int place, const void* start, uint32_t 
 }
 #else
 template <class Bits> TL_DEVICE void load_to_shared(Bits*, int, const void*, uint32_t, uint32_t) {
-  static_assert(hip::lacks<Bits>, "before gfx950 a load to shared memory brings 4 bytes: tl::load and tl::store");
+  static_assert(hip::lacks<Bits>, "loads to LDS have 4 bytes before gfx950: use tl::load and tl::store");
 }
 #endif
 
-// Waits until at most n of this thread's loads are in flight, which come back in the order in which they were started.
-// Any thread; others need a barrier after it. [AMD CDNA4 ISA, "S_WAITCNT": vmcnt has 6 bits]
+// Waits until at most n of this wave's vector-memory loads are outstanding; they return in the order of issue. Any
+// thread; a barrier after it makes the bytes visible to other waves. [AMD CDNA4 ISA, "S_WAITCNT": vmcnt has 6 bits]
 template <int n> TL_DEVICE void wait_vector_memory() {
   asm volatile("s_waitcnt vmcnt(%0)" : : "n"(n < 63 ? n : 63) : "memory");
 }

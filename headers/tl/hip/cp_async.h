@@ -1,12 +1,11 @@
-// Copies from global to shared memory in the form of cp.async. Here they have landed when the call returns: the thread
-// itself loads and stores, and the compiler's waits stand between.
+// The interface of cp.async as synchronous copies: a load, and a store to shared memory.
 #pragma once
 #include "memory.h"
 
 namespace tl {
 
 // Copies source_bytes (0..bytes) and fills the rest of `bytes` with zeros; with 0 nothing is read. Both addresses are
-// multiples of `bytes`. Any thread. Others see the bytes after a barrier.
+// aligned to `bytes`. Any thread. A barrier makes the bytes visible to other threads.
 template <int bytes> TL_DEVICE void cp_async(void* to, const void* from, int source_bytes) {
   static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp_async copies 4, 8 or 16 bytes");
   uint32_t words[bytes / 4] = {};
@@ -20,18 +19,18 @@ template <int bytes> TL_DEVICE void cp_async(void* to, const void* from, int sou
     return;
   }
   TL_UNROLL
-  for (int i = 0; i < bytes; ++i)  // of registers, which have no addresses
+  for (int i = 0; i < bytes; ++i)  // constant indices: `words` stays in registers
     if (i < source_bytes) words[i / 4] |= uint32_t(static_cast<const unsigned char*>(from)[i]) << 8 * (i % 4);
   TL_UNROLL
   for (int word = 0; word < bytes / 4; ++word) store4(static_cast<uint32_t*>(to) + word, words[word]);
 }
 
-// The same: there is no such hint here.
+// As cp_async: these targets have no such cache hint.
 TL_DEVICE bool spares_l2(int64_t) { return false; }
 template <int bytes> TL_DEVICE void cp_async_once(void* to, const void* from, int source_bytes) {
   cp_async<bytes>(to, from, source_bytes);
 }
-// Nothing is in flight, so there is nothing to close and nothing to wait for.
+// No copies are pending: nothing to commit or to wait for.
 TL_DEVICE void cp_async_commit() {}
 template <int n> TL_DEVICE void cp_async_wait() {}
 

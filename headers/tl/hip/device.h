@@ -1,4 +1,4 @@
-// What the HIP runtime tells of devices.
+// Device queries of the HIP runtime.
 #pragma once
 #include <hip/hip_runtime.h>
 #include "../status.h"
@@ -6,7 +6,7 @@
 namespace tl {
 namespace hip {
 
-// Whether `arch` is the device's. A device's own name goes on after a colon (gfx942:sramecc+:xnack-).
+// Sets `same` to whether the device's gcnArchName is `arch`, apart from feature suffixes (gfx942:sramecc+:xnack-).
 inline hipError_t compare_arch(const char* arch, int device, bool& same) {
   hipDeviceProp_t properties;
   hipError_t error = device == TL_CURRENT_DEVICE ? hipGetDevice(&device) : hipSuccess;

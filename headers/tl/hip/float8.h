@@ -1,5 +1,5 @@
-// Conversions of 8-bit floating point: of FNUZ on gfx942, of the OCP's formats on gfx950, of none on gfx90a.
-// [AMD Instinct MI300 and CDNA4 ISA, "V_CVT_PK_F32_FP8", "V_CVT_PK_FP8_F32" and theirs of BF8]
+// Conversion instructions of the 8-bit floating-point formats: FNUZ on gfx942, OCP on gfx950, none on gfx90a.
+// [AMD Instinct MI300 and CDNA4 ISA, "V_CVT_PK_F32_FP8", "V_CVT_PK_FP8_F32", and those of BF8]
 #pragma once
 #include "kernel.h"
 #include "numeric.h"
@@ -19,21 +19,21 @@ struct Float8Instructions {
 #endif
   template <bool is_fnuz> static constexpr bool multiply = exist<is_fnuz>;
 
-  // Two floats, rounded to nearest even and saturated, `low` in bits 0..7. The instruction makes NaN of what is too
-  // large, unless a bit of MODE asks for saturation, so that the largest number is put there before.
+  // Converts two floats, rounded to nearest even and saturated; `low` to bits 0..7. The instruction converts overflow
+  // to NaN unless the MODE register selects saturation, so the operands are clamped first.
   static TL_DEVICE uint16_t from_floats(float low, float high, bool is_e4m3) {
     const float highest = is_e4m3 ? highest_e4m3 : 57344.0f;
     low = saturated(low, highest), high = saturated(high, highest);
     return static_cast<uint16_t>(is_e4m3 ? __builtin_amdgcn_cvt_pk_fp8_f32(low, high, 0, false)
                                          : __builtin_amdgcn_cvt_pk_bf8_f32(low, high, 0, false));
   }
-  // Exactly, as two halves.
+  // Converts to two halves; exact.
   static TL_DEVICE uint32_t to_halves(uint16_t pair, bool is_e4m3) {
     const auto floats =
         is_e4m3 ? __builtin_amdgcn_cvt_pk_f32_fp8(pair, false) : __builtin_amdgcn_cvt_pk_f32_bf8(pair, false);
     return pack2(floats[0], floats[1], half());
   }
-  // Four in a register: the first two and the last two.
+  // Converts the four elements of a register: the first two to `low`, the last two to `high`.
   static TL_DEVICE void to_halves(uint32_t four, uint32_t& low, uint32_t& high, bool is_e4m3) {
     low = to_halves(static_cast<uint16_t>(four), is_e4m3);
     high = to_halves(static_cast<uint16_t>(four >> 16), is_e4m3);

@@ -1,4 +1,4 @@
-// How functions are declared, and which thread this is.
+// Function qualifiers, and the thread index.
 #pragma once
 #if !defined(TL_HIP_STANDALONE) && __has_include(<hip/hip_runtime.h>)
 #include <hip/hip_runtime.h>
@@ -12,19 +12,19 @@
 #define TL_UNROLL _Pragma("unroll")
 #define TL_UNROLL_LITTLE _Pragma("unroll 4")
 #define TL_NO_UNROLL _Pragma("unroll 1")
-// Before a call of a kernel's own lambda: a real call would cost its captures a way through memory.
+// Inlines the call of a lambda: a real call would pass its captures through memory.
 #define TL_INLINED [[clang::always_inline]]
 
 namespace tl {
 
-// CDNA runs waves of 64 lanes. [AMD Instinct MI300 ISA, "Program Organization"]
+// CDNA executes wavefronts of 64 lanes. [AMD Instinct MI300 ISA, "Program Organization"]
 constexpr int warp_size = 64;
 
-// Emitted blocks are one-dimensional, so threadIdx.x is the thread's number in the block.
+// The linear thread index: emitted blocks are one-dimensional.
 TL_DEVICE int thread_of_block() { return static_cast<int>(threadIdx.x); }
 
 namespace hip {
-// False, but only known once a template is instantiated: for a static_assert in what this target lacks.
+// A dependent false, for a static_assert in functions that this target lacks.
 template <class...> constexpr bool lacks = false;
 }  // namespace hip
 

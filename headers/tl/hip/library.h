@@ -1,6 +1,6 @@
-// The mathematics that AMD's device library would bring, in plain C++: kernels need no library to link. CDNA computes
-// double at half the speed of float or better, so functions of float are computed in double and rounded once: at most
-// 1 ulp, where nothing else is said. A C++ compiler for a CPU takes this file too: the tests measure the errors there.
+// Mathematical functions in plain C++, instead of AMD's device library: kernels link no library. float functions are
+// computed in double, which CDNA executes at half the rate of float or better, and rounded once: at most 1 ulp unless
+// stated otherwise. The file also compiles for a CPU, where the tests measure the errors.
 #pragma once
 #include <cstdint>
 
@@ -31,7 +31,7 @@ TL_LIBRARY double exponential(double x) {
   return __builtin_ldexp(__builtin_fma(sum, r, 1.0), static_cast<int>(n));
 }
 
-// ln x; 4 ulp. x = m 2^e with m around 1, and ln m = 2 artanh((m - 1) / (m + 1)) by its series.
+// ln x; 4 ulp. x = m 2^e with m in [sqrt(1/2), sqrt(2)), and the series of ln m = 2 artanh((m - 1) / (m + 1)).
 TL_LIBRARY double logarithm(double x) {
   if (x == 0) return -infinite;
   if (!(x > 0) || x == infinite) return x < 0 ? x - x + (infinite - infinite) : x;
@@ -39,7 +39,7 @@ TL_LIBRARY double logarithm(double x) {
   if (x < 0x1p-1022) x *= 0x1p54, exponent = -54;
   uint64_t bits;
   __builtin_memcpy(&bits, &x, sizeof bits);
-  // The exponent that leaves m in [sqrt(1/2), sqrt(2)).
+  // Moves the exponent so that m is in [sqrt(1/2), sqrt(2)).
   const int64_t shifted = static_cast<int64_t>(bits) - 0x3fe6a09e667f3bcd;
   exponent += static_cast<int>(shifted >> 52);
   bits -= static_cast<uint64_t>(shifted >> 52) << 52;
@@ -52,7 +52,7 @@ TL_LIBRARY double logarithm(double x) {
   return __builtin_fma(exponent, ln2_high, 2 * s + small);
 }
 
-// ln (1 + x): the quotient makes up for the digits of x that its sum with 1 loses.
+// ln(1 + x): the factor x / (sum - 1) corrects the rounding error of 1 + x.
 TL_LIBRARY double logarithm_of_one_more(double x) {
   const double sum = 1 + x;
   return sum == 1 || sum == infinite ? x : logarithm(sum) * (x / (sum - 1));
@@ -69,8 +69,8 @@ TL_LIBRARY double sine_hyperbolic(double x) {
   return 0.5 * (exponential(x) - exponential(-x));
 }
 
-// erf x to 3e-8, and relatively to 2^-24 where it is small: its series below 1, else 1 - erfc by the rational function
-// in t = 1 / (1 + x / 2) of Numerical Recipes, "Incomplete Gamma Function, Error Function".
+// erf x; absolute error 3e-8, relative error 2^-24 for small |x|. |x| < 1: the Taylor series; otherwise 1 - erfc by the
+// approximation in t = 1 / (1 + |x| / 2) of Numerical Recipes, "Incomplete Gamma Function, Error Function".
 TL_LIBRARY double error_function(double x) {
   const double size = __builtin_fabs(x), square = x * x;
   if (size < 1) {
@@ -89,7 +89,7 @@ TL_LIBRARY double error_function(double x) {
   return __builtin_copysign(1 - t * exponential(sum - square), x);
 }
 
-// The angle of (x, y), in (-pi, pi]. The tangent is brought below tan(pi / 8), where the series is short.
+// atan2(y, x), in (-pi, pi]. Tangents above tan(pi / 8) are reduced first, so that 15 terms of the series suffice.
 TL_LIBRARY double angle(double y, double x) {
   const double a = __builtin_fabs(x), b = __builtin_fabs(y);
   if (x != x || y != y) return x + y;
@@ -107,16 +107,16 @@ TL_LIBRARY double angle(double y, double x) {
   return __builtin_copysign(result, y);
 }
 
-// sin and cos, for |x| <= 2^30; beyond, a number between -1 and 1. `quarter` is 0 for sin and 1 for cos.
+// sin (`quarter` 0) or cos (`quarter` 1), for |x| <= 2^30; beyond that the result is only known to be in [-1, 1].
 TL_LIBRARY double circular(double x, int quarter) {
   if (__builtin_fabs(x) == infinite) return infinite - infinite;
   const double n = __builtin_rint(x * 0.63661977236758138243);
   double r = __builtin_fma(-n, half_pi_low, __builtin_fma(-n, half_pi, x));
-  if (__builtin_fabs(r) > 1) r = 0;  // n has no digit left for it
+  if (__builtin_fabs(r) > 1) r = 0;  // |x| is too large for the reduction
   const int turn = static_cast<int>(n - 4 * __builtin_floor(n * 0.25)) + quarter;
   const double square = r * r;
   double even = 0, odd = 0;
-  for (int i = 16; i >= 2; i -= 2) {  // 1 - r^2 / 2! (1 - r^2 / (3 4) (1 - ...)), and the same for sin
+  for (int i = 16; i >= 2; i -= 2) {  // Horner's scheme: cos r = 1 - r^2 / (1 2) (1 - r^2 / (3 4) (...))
     even = 1 - square * (even == 0 ? 1 : even) / (i * (i - 1));
     odd = 1 - square * (odd == 0 ? 1 : odd) / (i * (i + 1));
   }
@@ -124,7 +124,7 @@ TL_LIBRARY double circular(double x, int quarter) {
   return turn & 2 ? -result : result;
 }
 
-// The exact remainder of a division of floats, with the sign of x: quotients are taken 28 bits at a time.
+// fmod: the exact remainder, with the sign of x; the quotient is computed 28 bits at a time.
 TL_LIBRARY float remainder(float x, float y) {
   const double divisor = __builtin_fabs(static_cast<double>(y));
   double rest = __builtin_fabs(static_cast<double>(x));

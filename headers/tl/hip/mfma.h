@@ -1,4 +1,4 @@
-// Matrix cores. Called by: every lane of the wave, at the same call.
+// MFMA instructions of the matrix cores. Called by: every lane of the wave, at the same call.
 // [AMD Instinct MI200, MI300 and CDNA4 ISA, "Matrix Arithmetic Instructions"; clang, "AMDGPU builtins"]
 #pragma once
 #include "../common/base.h"
@@ -15,7 +15,7 @@ template <class To, class From> TL_DEVICE To bits_of(const From* items) {
   return bits;
 }
 
-// The widest instruction's bytes of K from each lane, of types with 16 and with 8 bits.
+// The bytes along K that each lane passes to the widest instruction, for 16-bit and 8-bit types.
 #if defined(__gfx950__)
 constexpr int mfma_bytes_16bit = 16, mfma_bytes_8bit = 16, mfma_items_float8 = 32;
 #elif defined(__gfx90a__)
@@ -26,16 +26,17 @@ constexpr int mfma_bytes_16bit = 8, mfma_bytes_8bit = 8, mfma_items_float8 = 8;
 
 }  // namespace hip
 
-// From here on waves of a higher priority, 0 to 3, go first on their SIMD. Called by: every wave for itself. Moves of
-// instructions end here. [AMD Instinct MI300 ISA, "S_SETPRIO"]
+// Sets the wave's priority: waves of a higher priority, 0 to 3, issue first on their SIMD. A scheduling boundary
+// for the compiler. Called by: each wave. [AMD Instinct MI300 ISA, "S_SETPRIO"]
 template <int priority> TL_DEVICE void set_wave_priority() {
   static_assert(priority >= 0 && priority <= 3, "a wave's priority is 0 to 3");
   __builtin_amdgcn_s_setprio(priority);
 }
 
-// Every 16 lanes read 8 bytes each of rows of 16 elements: of 2 bytes lane l four of row l / 4, from column 4 * (l % 4)
-// on; of 1 byte eight of row l / 2. Lane l receives column l of the four or eight rows. The address is a multiple of 8
-// in shared memory. Called by: every lane of the wave. [AMD CDNA4 ISA, "DS_READ_B64_TR_B16", "DS_READ_B64_TR_B8"]
+// Transposing read: each group of 16 lanes reads rows of 16 elements, 8 bytes per lane. 2-byte elements: lane l reads
+// four of row l / 4, from column 4 * (l % 4) on; 1-byte elements: eight of row l / 2. Lane l receives column l of the
+// four or eight rows. The address is a multiple of 8 in shared memory. Called by: every lane of the wave.
+// [AMD CDNA4 ISA, "DS_READ_B64_TR_B16", "DS_READ_B64_TR_B8"]
 #if defined(__gfx950__)
 template <class T> constexpr bool has_transposing_reads = sizeof(T) <= 2 && !is_packed<T>;
 template <class T> TL_DEVICE auto load_transposed(const T* from) {
@@ -49,18 +50,17 @@ template <class T> TL_DEVICE auto load_transposed(const T* from) {
 #else
 template <class T> constexpr bool has_transposing_reads = false;
 template <class T> TL_DEVICE Vec<T, 8 / sizeof(T)> load_transposed(const T*) {
-  static_assert(hip::lacks<T>, "only gfx950 reads shared memory transposed");
+  static_assert(hip::lacks<T>, "transposing reads of shared memory require gfx950");
   return {};
 }
 #endif
 
-// Called by: any thread. As many bytes of shared memory as one access has, at a multiple of them, straight to
-// registers.
+// Loads `bytes` bytes of shared memory, aligned to their number, to registers by one access. Any thread.
 template <int bytes> TL_DEVICE void load_bits_to(void* to, const void* from) {
   __builtin_memcpy(to, __builtin_assume_aligned(from, bytes), bytes);
 }
 
-// How many neighbours of K the widest instruction for a type takes from each lane.
+// The number of consecutive elements along K that each lane passes to the widest instruction for a type.
 template <class T>
 constexpr int mfma_items = sizeof(T) == 1   ? hip::mfma_bytes_8bit
                            : sizeof(T) == 2 ? hip::mfma_bytes_16bit / 2
@@ -68,16 +68,16 @@ constexpr int mfma_items = sizeof(T) == 1   ? hip::mfma_bytes_8bit
 #if defined(__gfx942__)
 template <> inline constexpr int mfma_items<tfloat32> = 2;  // xf32
 #endif
-// 8-bit floating point that the chip does not multiply is multiplied as half, which holds its values exactly.
+// 8-bit floating-point types without instructions are converted to half, which represents them exactly.
 template <int m, int b, int h, bool is_fnuz>
 constexpr int mfma_items<Float8<m, b, h, is_fnuz>> =
     Float8Instructions::exist<is_fnuz> ? hip::mfma_items_float8 : mfma_items<half>;
 
-// D += A B of `size` rows and columns and 64 / size * n of K. Lane l hands over n elements of row l % size of A and of
-// column l % size of B, those of K from n * (l / size) on. Element i of d: column l % size, row
-// 4 * (l / size + 64 / size * (i / 4)) + i % 4; of double row l / size + 4 i.
+// D += A B with `size` rows and columns, and 64 / size * n of K. Lane l holds n elements of row l % size of A and of
+// column l % size of B, from n * (l / size) on along K. Element i of d is in column l % size, row 4 * (l / size + 64 /
+// size * (i / 4)) + i % 4; for double in row l / size + 4 i.
 #if !defined(__HIP_DEVICE_COMPILE__)
-// The host's half of a compilation does not know the chip, and calls none of it.
+// Host pass: the target is unknown, and nothing is called.
 template <int size, int n, class Result, class A, class B> TL_DEVICE void mfma(Result* d, const A* a, const B* b);
 #else
 #define TL_HIP_MFMA_OF_TWO(size_, n_, Result, A, B, Operand, builtin)                                       \
@@ -122,7 +122,7 @@ TL_HIP_MFMA(32, 8, float, bfloat16, HipBfloat8, __builtin_amdgcn_mfma_f32_32x32x
 TL_HIP_MFMA(16, 16, int32_t, int8_t, HipInt4, __builtin_amdgcn_mfma_i32_16x16x64_i8)
 TL_HIP_MFMA(32, 16, int32_t, int8_t, HipInt4, __builtin_amdgcn_mfma_i32_32x32x32_i8)
 #endif
-// The same instructions multiply one format on gfx942 and another on gfx950.
+// The fp8 and bf8 instructions use FNUZ formats on gfx942, OCP formats on gfx950.
 #if defined(__gfx942__) || defined(__gfx950__)
 using HipE4m3 = std::conditional_t<float8_e4m3::has_instructions, float8_e4m3, float8_e4m3fnuz>;
 using HipE5m2 = std::conditional_t<float8_e5m2::has_instructions, float8_e5m2, float8_e5m2fnuz>;
@@ -140,11 +140,11 @@ template <int m, int b, int h, bool f, int m2, int b2, int h2, bool f2>
 constexpr bool hip_has_float8<Float8<m, b, h, f>, Float8<m2, b2, h2, f2>> =
     Float8Instructions::exist<f> && Float8Instructions::exist<f2>;
 #if defined(__gfx950__)
-// Of 32 bytes a lane; scales that are the constant 0 mean the instruction without scales. 16 bytes are two of 8.
+// 32 bytes per lane: constant zero scales select the unscaled instruction. 16 bytes per lane: two instructions of 8.
 template <class T> constexpr int hip_f8f6f4 = std::is_same<T, HipE4m3>::value ? 0 : 1;  // cbsz and blgp
 template <int size, int n, class A, class B>
 TL_DEVICE std::enable_if_t<n == 32 && hip_has_float8<A, B>> mfma(float* d, const A* a, const B* b) {
-  static_assert(size == 16, "the shape of tl::Mfma16x16");
+  static_assert(size == 16, "f8f6f4 is used with tl::Mfma16x16");
   using D = hip::Lanes<float, 4>;
   using Operand = hip::Lanes<int32_t, 8>;
   const D sum = __builtin_amdgcn_mfma_scale_f32_16x16x128_f8f6f4(

@@ -1,11 +1,11 @@
-// NVIDIA's mma.sync shapes do not exist here: a text for AMD uses the matrix cores' own, of mfma.h.
+// CDNA has no mma.sync: kernels for AMD use the instructions of mfma.h.
 #pragma once
 #include "numeric.h"
 
 namespace tl {
 
 template <class D, class T> TL_DEVICE void mma_m16n8k16(D*, const uint32_t*, const uint32_t*, T) {
-  static_assert(hip::lacks<D, T>, "CDNA has no m16n8k16: emit the kernel for a hip target");
+  static_assert(hip::lacks<D, T>, "CDNA has no mma.sync m16n8k16: emit the kernel for a hip target");
 }
 template <class D> TL_DEVICE void mma_m16n8k8_tf32(D*, const uint32_t*, const uint32_t*) {
   static_assert(hip::lacks<D>, "CDNA has no m16n8k8: emit the kernel for a hip target");

@@ -1,4 +1,4 @@
-// 16-bit floating point. half is clang's own type; a bfloat16 is kept as bits and computed with in float.
+// 16-bit floating-point types. half is clang's _Float16; bfloat16 is stored as bits and computed in float.
 #pragma once
 #include "../common/in_float.h"
 #include "kernel.h"
@@ -7,7 +7,7 @@ namespace tl {
 
 using half = _Float16;
 
-// Conversions from and to float are implicit, as those of CUDA's __nv_bfloat16 are; to nearest even.
+// Converts implicitly from and to float, as CUDA's __nv_bfloat16 does; rounds to nearest even.
 struct bfloat16 {
   uint16_t bits;
   bfloat16() = default;
@@ -22,7 +22,7 @@ struct bfloat16 {
 
 TL_COMPUTED_IN_FLOAT(bfloat16)
 
-// Two halves at once: v_pk_add_f16 and its kin. [AMD CDNA3 ISA, "VOP3P Instructions"]
+// Packed half arithmetic: v_pk_add_f16 and the like. [AMD CDNA3 ISA, "VOP3P Instructions"]
 using half2 = half __attribute__((ext_vector_type(2)));
 TL_DEVICE uint32_t add2(uint32_t a, uint32_t b, half) {
   return __builtin_bit_cast(uint32_t, __builtin_bit_cast(half2, a) + __builtin_bit_cast(half2, b));
@@ -40,17 +40,17 @@ TL_DEVICE uint32_t fma2(uint32_t a, uint32_t b, uint32_t c, half) {
                                                       __builtin_bit_cast(half2, c)));
 }
 
-// (a & mask) | bits; the lower 16 bits of both, or the upper ones, a's first. [AMD CDNA3 ISA, "V_PERM_B32": the bytes
-// of b are numbers 4 to 7]
+// (a & mask) | bits; the lower, or the upper, 16 bits of both words, those of a in bits 0..15.
+// [AMD CDNA3 ISA, "V_PERM_B32": bytes 4 to 7 are those of the first operand]
 TL_DEVICE uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) { return (a & mask) | bits; }
 TL_DEVICE uint32_t lower_halves(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x05040100); }
 TL_DEVICE uint32_t upper_halves(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x07060302); }
 
-// The same word, in one register.
+// Returns `word`; CUDA's version is opaque to the compiler.
 TL_DEVICE uint32_t whole_word(uint32_t word) { return word; }
-// Byte i of a word in bits 0 to 7 and 16 to 23.
+// Byte i of a word in bits 0..7 and 16..23.
 TL_DEVICE uint32_t byte_twice(uint32_t word, int i) { return (word >> 8 * i & 0xff) * 0x00010001u; }
-// V_PERM_B32 takes places of 8 bits each, which four numbers of 4 bits are not.
+// V_PERM_B32 takes 8-bit selectors; bytes_at takes 4-bit ones.
 constexpr bool has_byte_tables = false;
 TL_DEVICE uint32_t bytes_at(uint32_t a, uint32_t b, uint32_t places) {
   const uint64_t bytes = uint64_t(b) << 32 | a;
@@ -62,15 +62,15 @@ TL_DEVICE uint32_t bytes_at(uint32_t a, uint32_t b, uint32_t places) {
   }
   return result;
 }
-// Bytes 0 and 1 of both side by side, a's first each time, or bytes 2 and 3.
+// Interleaves bytes 0 and 1, or 2 and 3, of both words; the bytes of a first.
 TL_DEVICE uint32_t lower_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x05010400); }
 TL_DEVICE uint32_t upper_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x07030602); }
-// sum + the products of the signed bytes of a and b. [AMD CDNA3 ISA, "V_DOT4_I32_I8"]
+// sum + the dot product of the four signed bytes of a and b. [AMD CDNA3 ISA, "V_DOT4_I32_I8"]
 TL_DEVICE int dot_of_bytes(uint32_t a, uint32_t b, int sum) {
   return __builtin_amdgcn_sdot4(static_cast<int>(a), static_cast<int>(b), sum, false);
 }
 
-// Two values, each rounded to nearest even, packed into 32 bits: `low` in bits 0..15.
+// Converts two floats, each rounded to nearest even, into one register: `low` to bits 0..15.
 template <class T> TL_DEVICE uint32_t pack2(float low, float high, T) {
   const T values[2] = {static_cast<T>(low), static_cast<T>(high)};
   return __builtin_bit_cast(uint32_t, values);

@@ -1,5 +1,5 @@
-// All primitives for AMD GPUs: the same names and signatures as headers/tl/cuda and headers/tl/host. What the hardware
-// has no counterpart for is declared, so that templates parse, and says so in a static_assert when it is used.
+// All primitives for AMD GPUs, with the names and signatures of headers/tl/cuda and headers/tl/host. Primitives that
+// the hardware lacks are declared, so that templates parse, and fail with a static_assert if instantiated.
 #pragma once
 #include "../threads.h"
 #include "numeric.h"

@@ -1,11 +1,11 @@
-// Arithmetic rounded to nearest, which the compiler never contracts. Any thread.
+// Arithmetic rounded to nearest even, never contracted by the compiler. Any thread.
 #pragma once
 #include "kernel.h"
 
 namespace tl {
 namespace rounded {
 
-#define TL_APART _Pragma("clang fp contract(off)")  // in this block
+#define TL_APART _Pragma("clang fp contract(off)")  // for the enclosing block
 #define TL_ROUNDED(T, fma, sqrt)                               \
   TL_DEVICE T add_rn(T x, T y) { TL_APART return x + y; }      \
   TL_DEVICE T subtract_rn(T x, T y) { TL_APART return x - y; } \
@@ -18,8 +18,8 @@ TL_ROUNDED(float, __builtin_fmaf, __builtin_sqrtf)
 TL_ROUNDED(double, __builtin_fma, __builtin_sqrt)
 #undef TL_ROUNDED
 #undef TL_APART
-// Instructions round as the wave's mode register says, which the compiler takes for nearest. [AMD Instinct MI300 ISA,
-// "Mode Register"]
+// Other modes: instructions round as the wave's MODE register specifies, which the compiler assumes to be nearest even.
+// [AMD Instinct MI300 ISA, "Mode Register"]
 #define TL_ROUNDED(T, mode)                   \
   TL_DEVICE T add_##mode(T, T) = delete;      \
   TL_DEVICE T subtract_##mode(T, T) = delete; \

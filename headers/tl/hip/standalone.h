@@ -1,6 +1,5 @@
-// The little of HIP's own headers that emitted text needs, so that a plain clang compiles it: no ROCm, no device
-// library (clang-19 -x hip --offload-arch=gfx942 -nogpuinc -nogpulib). With ROCm's headers at hand this file is not
-// included.
+// The part of HIP's headers that emitted kernels need, for a clang without ROCm and without a device library (clang-19
+// -x hip --offload-arch=gfx942 -nogpuinc -nogpulib). Not included if ROCm's headers are available.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -11,7 +10,7 @@
 #define __host__ __attribute__((host))
 #define __shared__ __attribute__((shared))
 #define __constant__ __attribute__((constant))
-// Of a block's threads; or also, the waves that are to fit each of the four SIMDs, which halves their registers.
+// __launch_bounds__(threads [, waves]): `waves` per SIMD limit the registers per wave.
 #define TL_HIP_BOUNDS(threads) __attribute__((amdgpu_flat_work_group_size(1, threads)))
 #define TL_HIP_BOUNDS_OF_BOTH(threads, waves) TL_HIP_BOUNDS(threads) __attribute__((amdgpu_waves_per_eu(waves)))
 #define TL_HIP_THIRD(first, second, third, ...) third
@@ -36,7 +35,7 @@ inline __host__ __device__ uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, 
 namespace tl {
 namespace hip {
 
-// threadIdx.x and its kin read a register when they are used: objects without content that convert.
+// threadIdx, blockIdx, blockDim: empty objects whose members convert to the value of a built-in.
 // [clang, "AMDGPU builtins": __builtin_amdgcn_workitem_id_x, __builtin_amdgcn_workgroup_id_x, ..._workgroup_size_x]
 #define TL_HIP_INDEX(Name, builtin)                                  \
   struct Name {                                                      \
@@ -55,7 +54,7 @@ TL_HIP_INDEX(BlockIndex, __builtin_amdgcn_workgroup_id);
 TL_HIP_INDEX(BlockExtent, __builtin_amdgcn_workgroup_size);
 #undef TL_HIP_INDEX
 
-// Blocks of the launch: HIP's grid is counted in threads.
+// gridDim in blocks: AMD's grid size is in threads.
 struct GridExtent {
   struct X {
     __device__ operator uint32_t() const {
@@ -91,7 +90,7 @@ extern "C" hipError_t hipLaunchKernel(const void* function, dim3 grid, dim3 bloc
 
 namespace tl {
 namespace hip {
-// Only ROCm's headers know what the runtime tells of a device; without them a wrong one refuses at the launch.
+// Device properties need ROCm's headers; without them the launch fails on a wrong device.
 inline hipError_t compare_arch(const char* /*arch*/, int /*device*/, bool& same) {
   same = true;
   return hipSuccess;
@@ -99,7 +98,7 @@ inline hipError_t compare_arch(const char* /*arch*/, int /*device*/, bool& same)
 }  // namespace hip
 }  // namespace tl
 
-// Device overloads of the C library: what the compiler expands inline, and library.h for the rest.
+// Device overloads of the C library: compiler built-ins, and library.h for functions that have none.
 #define TL_HIP_MATH(type, name, value) \
   static __device__ inline __attribute__((always_inline)) type name(type x) { return value; }
 TL_HIP_MATH(float, expf, __builtin_expf(x))
@@ -152,7 +151,7 @@ TL_HIP_MATH(double, fmin, __builtin_fmin(x, y))
 static __device__ inline float fmaf(float x, float y, float z) { return __builtin_fmaf(x, y, z); }
 static __device__ inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 
-// Functions of double that nobody has written here yet: an error at the call, not at the link.
+// double functions that library.h lacks: a compile error at the call instead of a link error.
 #define TL_HIP_LACKS(name, ...)                                                                                    \
   __device__ __attribute__((error("AMD targets have no " #name " of double: compute it in float32"))) double name( \
       __VA_ARGS__);

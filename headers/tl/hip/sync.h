@@ -1,4 +1,4 @@
-// Barriers of a block and of a wave.
+// Block and wave barriers.
 #pragma once
 #include "kernel.h"
 
@@ -13,7 +13,7 @@ TL_DEVICE void sync_threads() {
 }
 
 template <class Predicate> TL_DEVICE int count_of_block(Predicate) {
-  static_assert(hip::lacks<Predicate>, "CDNA's barrier counts nothing");
+  static_assert(hip::lacks<Predicate>, "CDNA's barrier has no reduction");
   return 0;
 }
 template <class Predicate> TL_DEVICE int any_of_block(Predicate here) { return count_of_block(here); }
@@ -21,7 +21,7 @@ template <class Predicate> TL_DEVICE int all_of_block(Predicate here) { return c
 
 TL_DEVICE void sync_block() { sync_threads(); }
 
-// Orders memory among the lanes of a wave, which run in step. Called by: every lane of the wave.
+// Orders memory among the lanes of a wave, which execute in lockstep. Called by: every lane of the wave.
 TL_DEVICE void sync_warp() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
   __builtin_amdgcn_wave_barrier();
@@ -29,10 +29,10 @@ TL_DEVICE void sync_warp() {
 }
 
 template <class Id> TL_DEVICE void barrier_sync(Id, int) {
-  static_assert(hip::lacks<Id>, "CDNA has one barrier a block, and no named ones");
+  static_assert(hip::lacks<Id>, "CDNA has one barrier per block, and no named barriers");
 }
 template <class Id> TL_DEVICE void barrier_arrive(Id, int) {
-  static_assert(hip::lacks<Id>, "CDNA has one barrier a block, and no named ones");
+  static_assert(hip::lacks<Id>, "CDNA has one barrier per block, and no named barriers");
 }
 
 }  // namespace tl

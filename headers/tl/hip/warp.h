@@ -1,4 +1,4 @@
-// Wave collectives. Called by: every lane of the wave, at the same call. None of them orders memory.
+// Wave collectives. Called by: every lane of the wave, at the same call. They do not order memory.
 #pragma once
 #include "../threads.h"
 #include "memory.h"
@@ -6,9 +6,9 @@
 namespace tl {
 
 namespace hip {
-// `move` of each of the value's words.
+// Applies `move` to each 32-bit word of the value.
 template <class T, class Move> TL_DEVICE T moved(T value, const Move& move) {
-  static_assert(sizeof(T) % 4 == 0 || sizeof(T) < 3, "a shuffled value has 1, 2 or a multiple of 4 bytes");
+  static_assert(sizeof(T) % 4 == 0 || sizeof(T) < 3, "a shuffled value has 1 or 2 bytes, or a multiple of 4");
   constexpr int words = (sizeof(T) + 3) / 4;
   int bits[words] = {};
   __builtin_memcpy(bits, &value, sizeof(T));
@@ -17,18 +17,19 @@ template <class T, class Move> TL_DEVICE T moved(T value, const Move& move) {
   __builtin_memcpy(&value, bits, sizeof(T));
   return value;
 }
-// What lane `from` brought. [AMD Instinct MI300 ISA, "DS_BPERMUTE_B32": the lane's number times 4]
+// The value of lane `from`. [AMD Instinct MI300 ISA, "DS_BPERMUTE_B32": the lane index times 4]
 template <class T> TL_DEVICE T value_of_lane(T value, int from) {
   return moved(value, [&](int word) { return __builtin_amdgcn_ds_bpermute(from * 4, word); });
 }
 
-// DPP: an operand's lanes are permuted within rows of 16 on their way to the vector unit, without the LDS. Combined
-// with the operation that follows it costs no instruction. [AMD Instinct MI300 ISA, "Data Parallel Processing (DPP)"]
+// DPP permutes the lanes of an operand within rows of 16, without the LDS. The compiler can fold it into the
+// instruction that uses the result. [AMD Instinct MI300 ISA, "Data Parallel Processing (DPP)"]
 enum Dpp { quad_1032 = 0xb1, quad_2301 = 0x4e, quad_3210 = 0x1b, row_rotate_8 = 0x128, row_half_mirror = 0x141 };
 template <Dpp control> TL_DEVICE int dpp(int word) { return __builtin_amdgcn_mov_dpp(word, control, 0xf, 0xf, true); }
 
-// The word of lane() ^ mask, 16 or 32. Two copies swap groups of so many lanes: the first then has what the even groups
-// brought, the second what the odd ones did. [AMD CDNA4 ISA, "V_PERMLANE16_SWAP_B32", "V_PERMLANE32_SWAP_B32"]
+// The word of lane() ^ mask for mask 16 or 32: two copies swap groups of `mask` lanes, after which the first holds the
+// words of the even groups, the second those of the odd groups. [AMD CDNA4 ISA, "V_PERMLANE16_SWAP_B32",
+// "V_PERMLANE32_SWAP_B32"]
 #if defined(__gfx950__)
 constexpr bool swaps_lanes(int mask) { return mask == 16 || mask == 32; }
 TL_DEVICE int swapped(int word, int mask) {
@@ -41,8 +42,8 @@ constexpr bool swaps_lanes(int) { return false; }
 TL_DEVICE int swapped(int word, int) { return word; }
 #endif
 
-// The word of lane() ^ mask, if there is a shorter way to it than by an address. `mask` is a constant where it is
-// called, so that one case is left. [The same, "DS_SWIZZLE_B32", bit mode: a lane's number xor bits 10 to 14]
+// The word of lane() ^ mask without ds_bpermute, for masks that DPP, ds_swizzle or permlane swaps support. `mask` is a
+// compile-time constant after inlining. [AMD Instinct MI300 ISA, "DS_SWIZZLE_B32", bit mode: xor mask in bits 10 to 14]
 constexpr bool has_short_way(int mask) {
   return mask == 1 || mask == 2 || mask == 4 || mask == 8 || mask == 16 || swaps_lanes(mask);
 }
@@ -56,8 +57,8 @@ TL_DEVICE int exchanged(int word, int mask) {
 }
 }  // namespace hip
 
-// The value of another lane: lane() ^ mask, the given lane, the lane `delta` below (up) or above (down; at the edge a
-// lane keeps its own), within `width` neighbouring lanes, a power of two.
+// The value of another lane: lane() ^ mask, a given lane, the lane `delta` below (up) or above (down). Lanes are
+// exchanged within groups of `width`, a power of two; past the edge a lane receives its own value.
 template <int width = warp_size, class T> TL_DEVICE T shuffle(T value, int lane_) {
   return hip::value_of_lane(value, (lane() & ~(width - 1)) | (lane_ & (width - 1)));
 }
@@ -74,9 +75,9 @@ template <int width = warp_size, class T> TL_DEVICE T shuffle_down(T value, int 
   return hip::value_of_lane(value, lane() % width + delta < width ? lane() + delta : lane());
 }
 
-// Bit l is set when lane l's predicate holds.
+// Bit l is set if lane l's predicate is true.
 TL_DEVICE uint64_t ballot(bool predicate) { return __builtin_amdgcn_ballot_w64(predicate); }
-// The lanes that bring the same value as this one; all lanes if all bring the same, else none.
+// match_any: the lanes with the same value as this one. match_all: all lanes if they have the same value, else 0.
 template <class T> TL_DEVICE uint64_t match_any(T value) {
   uint64_t same = 0;
   for (int l = 0; l < warp_size; ++l) same |= uint64_t(shuffle(value, l) == value) << l;
@@ -86,9 +87,9 @@ template <class T> TL_DEVICE uint64_t match_all(T value) {
   return ballot(shuffle(value, 0) != value) == 0 ? ballot(true) : 0;
 }
 
-#define TL_HIP_LACKS_LDMATRIX(name)                                                                               \
-  template <class Row> TL_DEVICE void name(uint32_t*, const Row*) {                                               \
-    static_assert(hip::lacks<Row>, "CDNA has no ldmatrix: operands of its matrix cores are loaded lane by lane"); \
+#define TL_HIP_LACKS_LDMATRIX(name)                                                                \
+  template <class Row> TL_DEVICE void name(uint32_t*, const Row*) {                                \
+    static_assert(hip::lacks<Row>, "CDNA has no ldmatrix: each lane loads its own MFMA operands"); \
   }
 TL_HIP_LACKS_LDMATRIX(ldmatrix_x4)
 TL_HIP_LACKS_LDMATRIX(ldmatrix_x4_trans)
@@ -96,7 +97,7 @@ TL_HIP_LACKS_LDMATRIX(ldmatrix_x2)
 TL_HIP_LACKS_LDMATRIX(ldmatrix_x2_trans)
 #undef TL_HIP_LACKS_LDMATRIX
 
-// The number of the lowest bit that is set, from 1 on, 0 where none is; and how many bits are set.
+// first_set: the 1-based position of the lowest set bit, 0 if there is none. popcount: the number of set bits.
 TL_DEVICE int first_set(uint32_t bits) { return __builtin_ffs(static_cast<int>(bits)); }
 TL_DEVICE int first_set(uint64_t bits) { return __builtin_ffsll(static_cast<long long>(bits)); }
 TL_DEVICE uint32_t popcount(uint32_t bits) { return static_cast<uint32_t>(__builtin_popcount(bits)); }

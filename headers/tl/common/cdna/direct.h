@@ -1,18 +1,19 @@
-// Tiles that go from global to shared memory past the registers: 16 bytes a lane, on machines that have such loads.
+// Copies of tiles from global to shared memory without registers: 16 bytes per lane, on targets with such loads
+// (gfx950).
 #pragma once
 #include "../copy_async.h"
 #include "staged.h"
 
 namespace tl {
 
-// Which element the n-th 16 bytes of a tile's storage begin with: what SharedTile::offset says, read backwards.
+// The element at which the n-th 16-byte chunk of a tile's storage begins: the inverse of SharedTile::offset.
 template <class Tile> struct StoredChunk;
 template <class T, int rows, int cols, class Swizzle> struct StoredChunk<SharedTile<T, rows, cols, Swizzle>> {
   using Tile = SharedTile<T, rows, cols, Swizzle>;
   static constexpr int in_row = Tile::slab_cols / Tile::chunk_cols, count = rows * cols / Tile::chunk_cols;
   static constexpr bool in_order = Swizzle::padding == 0 && Tile::chunk_bytes == 16;
   static TL_DEVICE int row(unsigned n) { return n / in_row % rows; }
-  static TL_DEVICE int col(unsigned n) {  // a swizzle undoes itself
+  static TL_DEVICE int col(unsigned n) {  // a swizzle is its own inverse
     return n / in_row / rows * Tile::slab_cols + Swizzle::chunk(row(n), n % in_row) * Tile::chunk_cols;
   }
 };
@@ -23,10 +24,10 @@ template <class T, int n_> struct StoredChunk<SharedTile1D<T, n_>> {
   static TL_DEVICE int col(unsigned n) { return n * chunk_cols; }
 };
 
-// tl::copy_async: a wave's lanes fill neighbouring 16 bytes of shared memory, so that the swizzle decides what each
-// lane asks for. Only of pieces that lie inside or outside as a whole, and of tiles that a buffer fits; the other ways
-// are done when they return, and so are then the loads started before: the count of those in flight stays right. A tile
-// of whole waves.
+// tl::copy_async by LDS loads. The lanes of a wave write consecutive 16-byte chunks of shared memory, so the swizzle
+// permutes their global addresses. Applies to tiles of whole waves whose chunks are entirely inside or outside the
+// tensor and whose extent fits a buffer. Otherwise returns false, and the caller copies synchronously; if that is
+// decided at run time, all outstanding loads are waited for first, so that the counts of wait_for_direct_loads stay valid.
 template <int threads, class Tile> struct DirectTile {
   using Chunks = StoredChunk<Tile>;
   static constexpr bool possible = has_loads_to_shared && Chunks::in_order && Chunks::count % warp_size == 0;
@@ -59,10 +60,10 @@ struct DirectCopy<threads, View, SharedTile<T, rows, cols, Swizzle>>
 template <int threads, class View, class T, int n>
 struct DirectCopy<threads, View, SharedTile1D<T, n>> : DirectTile<threads, SharedTile1D<T, n>> {};
 
-// Of a pipeline of loads past the registers: waits until only those of the latest `tiles` tiles are outstanding, each
-// thread having started `loads` for each at least. The others come back first.
+// For a pipeline of LDS loads: waits until only the loads of the latest `tiles` tiles are outstanding. Each thread has
+// issued at least `loads` of them per tile; loads complete in order.
 template <int tiles, int loads> TL_DEVICE void wait_for_direct_loads() { wait_vector_memory<tiles * loads>(); }
-// The same in iteration k of a loop of `trips`, of which the last have no tiles behind theirs.
+// The same in iteration k of a loop with `trips` iterations: the last `tiles` iterations wait for all loads.
 template <int tiles, int loads> TL_DEVICE void wait_for_direct_loads(int k, int trips) {
   if (k + tiles < trips)
     wait_for_direct_loads<tiles, loads>();

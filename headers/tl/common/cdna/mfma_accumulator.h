@@ -1,16 +1,15 @@
-// Layouts of the matrix cores' registers (MFMA) over a tile, for waves of 64.
-//
-// A product is computed as its transpose: B's columns are given to the instruction as its first operand, A's rows as
-// its second. A lane then holds neighbouring columns of one row of C, not neighbouring rows of one column, so that rows
-// are stored in pieces, and the registers of a result are those of the next product's operand A.
+// Register layouts of MFMA over a tile, for wavefronts of 64.
+// The transposed GEMM is computed: B's columns are the instruction's first operand, A's rows the second. A lane then
+// holds consecutive columns of one row of C, instead of consecutive rows of a column: rows are stored by vector
+// accesses, and the accumulator registers are a valid operand A of the next GEMM.
 #pragma once
 #include "../layout.h"
 
 namespace tl {
 
-// A v_mfma of `size` rows and columns. Of its result a lane holds one row, and `run` neighbouring columns again and
-// again: row lane % size, column run * (lane / size + 64 / size * q) + r. [AMD Instinct MI300 ISA, "Dense Matrix
-// Layouts": the formulas of D, with rows and columns exchanged]
+// A v_mfma with `size` rows and columns. A lane holds one row of the result, in runs of `run` consecutive columns: row
+// lane % size, column run * (lane / size + 64 / size * q) + r. [AMD Instinct MI300 ISA, "Dense Matrix Layouts": the
+// formulas of D, with rows and columns exchanged]
 template <int size_, int run_> struct MfmaShape {
   static constexpr int size = size_, run = run_;
   static constexpr int groups = 64 / size;  // lanes that share a row
@@ -20,13 +19,13 @@ using Mfma16x16 = MfmaShape<16, 4>;
 using Mfma32x32 = MfmaShape<32, 4>;
 using Mfma16x16Double = MfmaShape<16, 1>;
 
-// So many instructions share a group of columns: the t-th of n takes every n-th column, from t on. A lane reads n
-// neighbours of a row of B with one load, one for each instruction, and holds n times longer runs of columns.
+// n instructions interleave their columns: instruction t has every n-th column of the group, from t on. A lane loads n
+// consecutive elements of a row of B at once, one per instruction, and its runs of columns are n times as long.
 template <int n> struct Interleave {
   static constexpr int count = n;
 };
 
-// One value a row: register r of lane l is row size * r + l % size of the wave's rows.
+// One value per row: register r of lane l is row size * r + l % size of the wave's rows.
 template <int M, class Warps, class Shape> struct MfmaRows {
   static constexpr int rank = 1, vector = 1, warp_rows = M / Warps::m, registers = warp_rows / Shape::size;
   static constexpr int extent = M;
@@ -38,7 +37,7 @@ template <int M, class Warps, class Shape> struct MfmaRows {
   TL_BOTH static constexpr Spread spread(int) { return {1, Shape::size, Warps::n, Warps::m}; }
 };
 
-// One value a column.
+// One value per column.
 template <int N, class Warps, class Shape, class Interleave> struct MfmaCols {
   static constexpr int rank = 1, vector = Interleave::count * Shape::run, warp_cols = N / Warps::n;
   static constexpr int registers = warp_cols / Shape::groups, extent = N;
@@ -51,7 +50,7 @@ template <int N, class Warps, class Shape, class Interleave> struct MfmaCols {
   TL_BOTH static constexpr Spread spread(int) { return {Shape::size, Shape::groups, 1, Warps::n}; }
 };
 
-// The tile of a wave: row after row of instructions; in CuTe's notation each row of 16x16 instructions is
+// A wave's tile, one row of instructions after another. In CuTe's notation each row of 16x16 instructions is
 // (T64,V4 * n) -> (M16,N16 * n)  ((16,4),(4,n)):((1,64),(16,256)), T = lane.
 template <int warp_rows_, int warp_cols_, class Shape, class Interleave> struct MfmaWarpTile {
   static constexpr int warp_rows = warp_rows_, warp_cols = warp_cols_;
@@ -68,7 +67,7 @@ template <int warp_rows_, int warp_cols_, class Shape, class Interleave> struct 
   }
   static TL_DEVICE constexpr int row_register(int reg) { return reg / row_registers; }
   static TL_DEVICE constexpr int col_register(int reg) { return reg % row_registers; }
-  // Where item `item` of instruction (m, group, t) is.
+  // The register of element `item` of the result of instruction (m, group, t).
   static TL_DEVICE constexpr int register_of(int m, int group, int t, int item) {
     const int in_group = item / Shape::run * vector + item % Shape::run * Interleave::count + t;
     return m * row_registers + group * Shape::items * Interleave::count + in_group;
@@ -76,7 +75,7 @@ template <int warp_rows_, int warp_cols_, class Shape, class Interleave> struct 
   static TL_DEVICE constexpr bool valid(int) { return true; }
 };
 
-// An M x N accumulator: wave (wm, wn) owns a contiguous (M / m) x (N / n) part.
+// An M x N accumulator: wave (wm, wn) owns a contiguous part of (M / m) x (N / n) elements.
 template <int M_, int N_, class Warps_, class Interleave_ = Interleave<1>, class Shape_ = Mfma16x16>
 struct MfmaAccumulator : MfmaWarpTile<M_ / Warps_::m, N_ / Warps_::n, Shape_, Interleave_> {
   using Tile = MfmaWarpTile<M_ / Warps_::m, N_ / Warps_::n, Shape_, Interleave_>;
@@ -86,21 +85,22 @@ struct MfmaAccumulator : MfmaWarpTile<M_ / Warps_::m, N_ / Warps_::n, Shape_, In
   using rows = MfmaRows<M_, Warps, Shape>;
   using cols = MfmaCols<N_, Warps, Shape, Interleave>;
   static constexpr int rank = 2, M = M_, N = N_;
-  static_assert(warp_size == 64, "MFMA is an instruction of a wave of 64");
-  static_assert(M % Warps::m == 0 && N % Warps::n == 0, "the waves divide the tile");
+  static_assert(warp_size == 64, "MFMA requires wavefronts of 64 lanes");
+  static_assert(M % Warps::m == 0 && N % Warps::n == 0, "the tile's extents are divisible by the number of waves");
 
   template <int dim> static TL_DEVICE int coordinate(int reg) {
     return dim == 0 ? first_row() + Tile::row(reg) : first_col() + Tile::col(reg);
   }
-  // Where this thread's wave starts.
+  // The first row and column of this thread's wave.
   static TL_DEVICE int first_row() { return warp() / Warps::n % Warps::m * Tile::warp_rows; }
   static TL_DEVICE int first_col() { return warp() % Warps::n * Tile::warp_cols; }
   static TL_DEVICE int replica() { return warp() / (Warps::m * Warps::n); }
-  // Who shares a row (dim 1 varies) or a column (dim 0 varies).
+  // The distribution of a row (dim 1) or a column (dim 0) over lanes and waves.
   TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? cols::spread(0) : rows::spread(0); }
 };
 
-// An M x K operand A in registers: the rows go over the waves along M, and each wave along N holds a copy.
+// An M x K operand A in registers: its rows are distributed over the waves along M, and replicated in the waves along
+// N.
 template <int M_, int K_, class Warps_, class Interleave_, class Shape_>
 struct MfmaSharedOperandA : MfmaWarpTile<M_ / Warps_::m, K_, Shape_, Interleave_> {
   using Tile = MfmaWarpTile<M_ / Warps_::m, K_, Shape_, Interleave_>;
@@ -110,7 +110,7 @@ struct MfmaSharedOperandA : MfmaWarpTile<M_ / Warps_::m, K_, Shape_, Interleave_
   using rows = MfmaRows<M_, Warps, Shape>;
   using cols = MfmaCols<K_, tl::Warps<Warps::m * Warps::n, 1>, Shape, Interleave>;
   static constexpr int rank = 2, M = M_, N = K_;
-  static_assert(M % Warps::m == 0, "the waves divide the tile");
+  static_assert(M % Warps::m == 0, "the tile's extents are divisible by the number of waves");
 
   template <int dim> static TL_DEVICE int coordinate(int reg) {
     return dim == 0 ? first_row() + Tile::row(reg) : Tile::col(reg);
@@ -121,7 +121,7 @@ struct MfmaSharedOperandA : MfmaWarpTile<M_ / Warps_::m, K_, Shape_, Interleave_
   TL_BOTH static constexpr Spread spread(int dim) { return dim == 1 ? cols::spread(0) : rows::spread(0); }
 };
 
-// With one wave along N nothing is copied, and it is an accumulator: a fragment of results is the next GEMM's operand.
+// With one wave along N nothing is replicated, and the layout is an accumulator's: a result can be the next GEMM's A.
 template <int M, int K, class W, class Interleave = Interleave<1>, class Shape = Mfma16x16>
 using MfmaOperandA = std::conditional_t<W::n == 1, MfmaAccumulator<M, K, Warps<W::m, 1>, Interleave, Shape>,
                                         MfmaSharedOperandA<M, K, W, Interleave, Shape>>;

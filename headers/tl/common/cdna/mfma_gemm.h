@@ -1,4 +1,4 @@
-// C += A B on the matrix cores (MFMA), for waves of 64.
+// C += A B by MFMA, for wavefronts of 64.
 #pragma once
 #include "../fragment.h"
 #include "../gemm.h"
@@ -7,18 +7,18 @@
 
 namespace tl {
 
-// Which of K a lane holds, for A and B alike: `step` is how much of K a wave takes at once; of it lanes of group
-// g = lane / size hold `items`, in pieces of `piece` neighbours. Any order would do, as long as it is one.
+// The distribution of K over lanes, the same for A and B: of `step` consecutive k, the lanes of group g = lane / size
+// hold `items`, in pieces of `piece` consecutive ones. Any order of k is valid if A and B share it.
 template <class Shape, int items_, int piece_> struct MfmaK {
   static constexpr int items = items_, piece = piece_, pieces = items / piece, step = items * Shape::groups;
   static TL_DEVICE int first(int k, int p) { return k + piece * (Shape::groups * p + lane() / Shape::size); }
 };
 
 // ---- operands ----------------------------------------------------------------------------------------------------
-// Lines are A's rows or B's columns. load<Order>(items, line, tile, k): of the `Interleave` instructions that share a
-// group of lines, `tile` being the group's number within the wave, what this lane hands over for the step of K at k.
+// A line is a row of A or a column of B. load<Order>(items, line, tile, k): this lane's operands at the step k for the
+// `Interleave` instructions of line group `tile` of the wave.
 
-// n neighbours as whole registers: what returned them one by one would have bytes taken apart and put together again.
+// Loads n consecutive elements by accesses of up to 16 bytes: element-wise loads would unpack and repack bytes.
 template <int n, class T> TL_DEVICE void load_registers(T* to, const T* from) {
   constexpr int width = smaller(n * static_cast<int>(sizeof(T)), 16), each = width / static_cast<int>(sizeof(T));
   TL_UNROLL
@@ -29,7 +29,7 @@ template <int n, class T> TL_DEVICE void load_registers(T* to, const T* from) {
       load_bits_to<width>(to + i, from + i);
   }
 }
-// In shared memory with K along the rows: a lane reads pieces of a line.
+// Operand in shared memory, K-major: a lane loads pieces of a line.
 template <class Tile_> struct MfmaAlongK {
   using type = typename Tile_::type;
   static constexpr int lines = Tile_::rows, depth = Tile_::cols;
@@ -37,7 +37,7 @@ template <class Tile_> struct MfmaAlongK {
   const Tile_& tile;
   template <class Shape, class Order, int n>
   TL_DEVICE void load(Vec<type, Order::items> (&items)[n], int line, int group, int k) const {
-    static_assert(n == 1, "lines are shared one by one");
+    static_assert(n == 1, "K-major operands are not interleaved");
     TL_UNROLL
     for (int p = 0; p < Order::pieces; ++p) {
       const type* const from = tile.at(line + Shape::size * group + lane() % Shape::size, Order::first(k, p));
@@ -45,8 +45,8 @@ template <class Tile_> struct MfmaAlongK {
     }
   }
 };
-// In shared memory with K across the rows: a lane reads n neighbours of a row of K, one for each of n instructions.
-// With one instruction, and on a machine that has reads that transpose, a lane reads for its neighbours.
+// Operand in shared memory, MN-major: a lane loads n consecutive elements of a row of K, one for each of n
+// instructions. With one instruction, and on targets with transposing reads, the loads are transposing reads.
 template <class Tile_> struct MfmaAcrossK {
   using type = typename Tile_::type;
   static constexpr int lines = Tile_::cols, depth = Tile_::rows;
@@ -67,7 +67,8 @@ template <class Tile_> struct MfmaAcrossK {
       for (int t = 0; t < n; ++t) items[t].at[item] = read.at[t];
     }
   }
-  // Bytes: four neighbours of four rows are four words, and four of K for each of four instructions are four others.
+  // 1-byte elements: loads four rows of K and transposes 4x4 bytes, which gives four consecutive k for each of four
+  // instructions.
   template <class Shape, class Order, int n>
   TL_DEVICE void load_quads(Vec<type, Order::items> (&items)[n], int line, int group, int k) const {
     TL_UNROLL
@@ -85,7 +86,7 @@ template <class Tile_> struct MfmaAcrossK {
       }
     }
   }
-  // As many of K of this lane's column at a time as 8 bytes hold. The 16 lanes that read together hold the same of K.
+  // Transposing reads: 8 bytes along K of this lane's column per read. The 16 lanes of a read have the same k.
   template <class Shape, class Order>
   TL_DEVICE void load_columns(Vec<type, Order::items>& items, int line, int k) const {
     constexpr int each = 8 / static_cast<int>(sizeof(type));
@@ -98,15 +99,16 @@ template <class Tile_> struct MfmaAcrossK {
     }
   }
 };
-// A in registers, in the layout of accumulators: the runs of columns that a lane holds are its pieces of K.
+// A in registers, with an accumulator's layout: the runs of columns that a lane holds are its pieces of K.
 template <class T, class Layout> struct MfmaRegisterA {
   using type = T;
   static constexpr int lines = Layout::M, depth = Layout::N, piece = Layout::vector;
   const Fragment<T, Layout>& fragment;
   template <class Shape, class Order, int n>
   TL_DEVICE void load(Vec<T, Order::items> (&items)[n], int, int group, int k) const {
-    static_assert(n == 1 && std::is_same<Shape, typename Layout::Shape>::value, "the accumulator's own instruction");
-    static_assert(Order::piece == piece, "K in the order of the registers");
+    static_assert(n == 1 && std::is_same<Shape, typename Layout::Shape>::value,
+                  "A in registers has the instruction shape of its layout, and no interleave");
+    static_assert(Order::piece == piece, "a step of K is a run of A's registers");
     const T* const reg = fragment.reg + group * Layout::row_registers + k / Shape::groups;
     TL_UNROLL
     for (int i = 0; i < Order::items; ++i) items[0].at[i] = reg[i];
@@ -146,7 +148,7 @@ template <class Ta, class Tb, class Shape, class Order, int m_tiles, int n_group
 
 // C += A B. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment with MfmaOperandA; b: a shared
 // tile K x N, or tl::transposed of one stored N x K. A shared tile may be tl::rows or tl::cols of one. The operands of
-// the next step of K are loaded before the products of this one are started.
+// the next step of K are loaded before the MFMAs of this one.
 // Called by: every wave of C's layout. Reads shared memory without a barrier.
 template <class A, class B, class T, int M, int N, class W, class I, class Shape>
 TL_DEVICE void gemm(const A& a, const B& b, Fragment<T, MfmaAccumulator<M, N, W, I, Shape>>& C) {
@@ -160,19 +162,18 @@ TL_DEVICE void gemm(const A& a, const B& b, Fragment<T, MfmaAccumulator<M, N, W,
   constexpr int K = FromA::depth, m_tiles = Layout::m_tiles, n_groups = Layout::n_groups, n = I::count;
   static_assert(FromA::lines == M && FromB::lines == N, "A has as many rows as C, and B as many columns");
   static_assert(K == FromB::depth, "A has as many columns as B has rows");
-  static_assert(MfmaFits<FromA>::template value<Layout>, "A is in registers: its layout is tl::MfmaOperandA");
+  static_assert(MfmaFits<FromA>::template value<Layout>, "A in registers has the layout tl::MfmaOperandA");
   static_assert(std::is_same<Ta, Tb>::value || (is_float8<Ta> && is_float8<Tb>),
-                "A and B have the same element type, or two of 8-bit floating point");
+                "A and B have the same element type, or are both 8-bit floating point");
 
-  // As much of K as one read of shared memory brings, as the registers of A hold side by side, or as one instruction
-  // takes; less if K is short.
+  // The widest of one shared-memory read, the consecutive registers of A, and one instruction; less if K is short.
   constexpr int share = K / Shape::groups, piece = smaller(FromA::piece, power_of_two_in(share));
   constexpr int read = FromA::piece < FromB::piece ? FromB::piece : FromA::piece;
   constexpr int widest = smaller(mfma_items<Ta>, mfma_items<Tb>);
   constexpr int items = smaller(read < widest ? widest : read, power_of_two_in(share));
-  constexpr int each = smaller(widest, items);  // what one instruction takes
+  constexpr int each = smaller(widest, items);  // per instruction
   using Order = MfmaK<Shape, items, piece>;
-  static_assert(K % Order::step == 0 && items % each == 0, "K is a whole number of steps of MFMA");
+  static_assert(K % Order::step == 0 && items % each == 0, "K is a multiple of the MFMA step");
 
   const int row = Layout::first_row(), col = Layout::first_col();
   MfmaStep<Ta, Tb, Shape, Order, m_tiles, n_groups, n> step[2];

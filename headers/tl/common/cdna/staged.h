@@ -1,11 +1,11 @@
-// Tiles on their way from global to shared memory, in registers: loops in which the next tiles are loaded while one is
-// used, on machines whose loads cannot write to shared memory by themselves as they like.
+// Register-staged copies of tiles from global to shared memory, for pipelines on targets without cp.async: the next
+// tile is in registers while the current one is used.
 #pragma once
 #include "../copy.h"
 
 namespace tl {
 
-// Bytes in registers: words as far as they come, so that what waits for memory is not taken apart before it is there.
+// Raw bytes in registers, as 32-bit words if possible: no instruction unpacks a load before its wait.
 template <int bytes> struct StagedBits {
   uint32_t word[bytes / 4];
 };
@@ -16,8 +16,8 @@ template <> struct StagedBits<1> {
   uint8_t bits;
 };
 
-// What `threads` threads hold of a tile of rows x cols, in pieces of up to 16 bytes: tl::load fills it, tl::store
-// empties it into a tile of As.
+// The registers of `threads` threads for a tile of rows x cols, in pieces of up to 16 bytes: written by tl::load, and
+// stored by tl::store to a tile of element type As.
 template <class T, int rows, int cols, int threads, class As = T> struct Staged {
   static constexpr int widest = sizeof(T) < sizeof(As) ? sizeof(As) : sizeof(T);
   static constexpr int vector = smaller(power_of_two_in(cols), 16 / widest), bytes = vector * int(sizeof(T));
@@ -26,19 +26,19 @@ template <class T, int rows, int cols, int threads, class As = T> struct Staged 
 };
 template <class T, int n, int threads, class As = T> using Staged1D = Staged<T, 1, n, threads, As>;
 
-// Whether pieces of so many bytes are inside or outside of the tensor as a whole: aligned pieces of dense rows, whose
-// elements have bytes of their own.
+// Whether each piece of `bytes` bytes is entirely inside or outside the tensor: aligned pieces of dense rows, of
+// elements that are not packed.
 template <class View, int bytes>
 constexpr bool has_whole_pieces = !is_packed<typename View::T> && View::alignment >= bytes && bytes >= 4 &&
                                   (View::has_whole_rows || !View::is_predicated(View::last));
 
-// `vector` elements of the tile at `from`, as bits; zero outside of the tensor.
+// `vector` elements of the tile at `from`, as bits; zero out of bounds.
 template <int vector, class View> TL_DEVICE auto staged_piece(const Place<View>& from, int row, int col) {
   constexpr int bytes = vector * static_cast<int>(sizeof(typename View::T));
   return bit_cast<StagedBits<bytes>>(Vec<typename View::T, vector>(value(chunk<vector>(from, row, col))));
 }
-// A tile of whole pieces as a buffer: what its rows take, from its first element on. What lies behind the tensor's last
-// row is no part of it, so that lanes there get zeros without asking; along the rows each lane asks.
+// A tile of whole pieces as a buffer that starts at its first element. Rows beyond the tensor are outside the buffer,
+// so the hardware returns zeros for them; columns are tested per lane.
 template <class View> struct StagedBuffer {
   static constexpr int size = sizeof(typename View::T), last = View::last;
   const Place<View>& from;
@@ -51,8 +51,8 @@ template <class View> struct StagedBuffer {
       bytes = static_cast<uint32_t>(inside) * static_cast<uint32_t>(from.view.stride[0]) * size;
     }
   }
-  // Whether offsets reach all of a tile, whose rows may be far apart; it starts inside of the tensor, and the tensor's
-  // rows come one after the other.
+  // Whether 32-bit buffer offsets can address the whole tile; with predicated rows, whether the tile starts inside the
+  // tensor and the tensor's rows do not overlap.
   static TL_DEVICE bool reaches(const Place<View>& place, int rows, int cols) {
     const int64_t over_rows = View::rank == 1 ? 0 : rows * place.view.stride[0];
     if ((over_rows + cols * place.view.stride[last]) * size >= buffer_bytes) return false;
@@ -66,7 +66,7 @@ template <class View> struct StagedBuffer {
     else
       return from.address(0, 0);
   }
-  // Where the piece at a row and column begins, in bytes; behind the end if it is outside.
+  // The byte offset of the piece at a row and column; past the buffer's end if it is out of bounds.
   TL_DEVICE uint32_t offset(int row, int col) const {
     const auto& stride = from.view.stride;
     if constexpr (View::rank == 1) {
@@ -81,13 +81,14 @@ template <class View> struct StagedBuffer {
   }
 };
 
-// Starts to load the tile at `from`; the registers are there when they are used. Places outside of the tensor are zero.
+// Issues the loads of the tile at `from`; the first use of the registers waits for them. Out-of-bounds elements are
+// zero.
 // Called by: `threads` threads of the block, from thread 0 on.
 template <class View, class T, int rows, int cols, int threads, class As>
 TL_DEVICE void load(const Place<View>& from, Staged<T, rows, cols, threads, As>& to) {
   using To = Staged<T, rows, cols, threads, As>;
   using Pieces = typename To::Pieces;
-  static_assert(std::is_same<typename View::T, T>::value, "what is staged is converted when it is stored");
+  static_assert(std::is_same<typename View::T, T>::value, "loads do not convert: tl::store does");
   const auto load_all = [&](const auto& place) TL_INLINED_LAMBDA {
     if constexpr (has_whole_pieces<std::decay_t<decltype(place.view)>, To::bytes>) {
       using Buffer = StagedBuffer<std::decay_t<decltype(place.view)>>;
@@ -114,14 +115,14 @@ TL_DEVICE void load(const Place<View>& from, Staged<T, rows, cols, threads, As>&
   }
 }
 
-// Stores what has been loaded, converted to the tile's type. Called by: the threads that loaded it. Orders nothing: a
-// barrier must follow before others read `to`.
+// Stores the loaded tile, converted to the element type of `to`. Called by: the threads that loaded it. Contains no
+// barrier: one must follow before other threads read `to`.
 template <class T, int rows, int cols, int threads, class As, class Tile>
 TL_DEVICE void store(const Staged<T, rows, cols, threads, As>& from, Tile& to) {
   using From = Staged<T, rows, cols, threads, As>;
   using Pieces = typename From::Pieces;
   static_assert(Tile::rows == rows && Tile::cols == cols, "the staged tile has the shape of the shared one");
-  static_assert(std::is_same<typename Tile::type, As>::value, "the staged tile names the type of the shared one");
+  static_assert(std::is_same<typename Tile::type, As>::value, "the staged tile's As is the shared tile's element type");
   TL_UNROLL
   for (int turn = 0; turn < Pieces::turns; ++turn)
     if (Pieces::valid(turn))
