@@ -1,4 +1,4 @@
-// Atomics on places in global or shared memory. Any thread; relaxed. Each returns what was there before.
+// Atomic operations on global or shared memory, relaxed. Any thread. Each returns the previous value.
 #pragma once
 #include <type_traits>
 #include "../common/bits_of.h"
@@ -8,8 +8,8 @@
 
 namespace tl {
 
-// *to = update(*to). Blocks may run on several OS threads, so this is a real exchange; kernels built with
-// -fsanitize=thread report it to the engine. The first one only reads: a plain load would be a race.
+// *to = update(*to), by a compare-and-swap loop: blocks may run on several OS threads. Kernels built with
+// -fsanitize=thread report the exchanges to the engine. The first exchange only reads; a plain load would be a race.
 template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& update) {
   using Bits = typename BitsOf<sizeof(T)>::type;
   Bits* const word = reinterpret_cast<Bits*>(to);
@@ -21,10 +21,11 @@ template <class T, class Update> TL_DEVICE T atomic_update(T* to, const Update& 
   return host::bit_cast<T>(seen);
 }
 
-// The bits of a byte that `mask` names become those of `bits`; other threads may write the others meanwhile.
+// Replaces the bits of a byte that `mask` selects by those of `bits`; other threads may write the other bits
+// concurrently.
 TL_DEVICE void replace_bits(uint8_t* byte, uint8_t mask, uint8_t bits) { tl_engine_replace_bits(byte, mask, bits); }
 
-// An element in one step. Who waits for another thread's store lets it run.
+// Atomic load and store of one element. The load yields, so that a thread that spins on another's store lets it run.
 template <class T> TL_DEVICE T load_atomically(const T* from) {
   using Bits = typename BitsOf<sizeof(T)>::type;
   const Bits bits = __atomic_load_n(reinterpret_cast<const Bits*>(from), __ATOMIC_SEQ_CST);
@@ -54,10 +55,10 @@ TL_DEVICE std::enable_if_t<std::is_arithmetic<T>::value && (sizeof(T) == 8 || si
   return atomic_update(to, [&](T before) { return T(before + value); });
 }
 
-#define TL_HOST_ATOMIC(name, expression)                                               \
-  template <class T> TL_DEVICE T name(T* to, T value) {                                \
-    static_assert(std::is_integral<T>::value && sizeof(T) >= 2, "16 to 64 bits wide"); \
-    return atomic_update(to, [&](T before) { return T(expression); });                 \
+#define TL_HOST_ATOMIC(name, expression)                                                               \
+  template <class T> TL_DEVICE T name(T* to, T value) {                                                \
+    static_assert(std::is_integral<T>::value && sizeof(T) >= 2, "a 16-bit, 32-bit or 64-bit integer"); \
+    return atomic_update(to, [&](T before) { return T(expression); });                                 \
   }
 TL_HOST_ATOMIC(atomic_max, before < value ? value : before)
 TL_HOST_ATOMIC(atomic_min, value < before ? value : before)
@@ -66,7 +67,8 @@ TL_HOST_ATOMIC(atomic_or, before | value)
 TL_HOST_ATOMIC(atomic_xor, before ^ value)
 #undef TL_HOST_ATOMIC
 
-// Neighbours in global memory at a multiple of their common size: each addition is atomic, the group is not.
+// Additions to consecutive elements in global memory, aligned to their total size; each element's addition is atomic,
+// the vector's is not.
 TL_DEVICE void atomic_add_2(float* to, uint2 bits) {
   atomic_add(to, host::bit_cast<float>(bits.x));
   atomic_add(to + 1, host::bit_cast<float>(bits.y));

@@ -1,4 +1,4 @@
-// What a kernel says while it runs. Any thread.
+// Assertions and printing in kernels. Any thread.
 #pragma once
 #include <cstdio>
 #include "engine.h"
@@ -6,10 +6,10 @@
 
 namespace tl {
 
-// A finding, and the end of the launch.
+// Reports a finding and aborts the launch.
 TL_DEVICE void assertion_failed(const char* message) { tl_engine_assertion_failed(message); }
 
-// As printf, at once: Python's own output goes between. Any thread.
+// As printf, flushed: the output interleaves with Python's in program order.
 template <class... Values> TL_DEVICE void print_text(const char* format, Values... values) {
   printf(format, values...);
   fflush(stdout);

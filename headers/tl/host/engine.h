@@ -1,8 +1,8 @@
-/* The C interface of the CPU engine (libtile2cu_engine.so), which runs kernels one fiber a GPU thread.
+/* The C interface of the CPU engine (libtile2cu_engine.so), which runs each GPU thread as a fiber.
  *
- * Three users: the primitives of headers/tl/host (called from kernels), the launch of headers/tl/host/launch.h, and
- * the Python runtime (options, device memory, report). Functions marked "kernel" may only be called by a thread of a
- * running kernel; the address they return to names the source line in findings. Sizes are bytes.
+ * Callers: the primitives of headers/tl/host (in kernels), headers/tl/host/launch.h, and the Python runtime (options,
+ * device memory, report). Functions in "kernel" sections are called by threads of a running kernel only; their return
+ * address determines the source line of findings. Sizes are in bytes.
  */
 #ifndef TL_HOST_ENGINE_H
 #define TL_HOST_ENGINE_H
@@ -17,37 +17,38 @@ extern "C" {
 /* ---- settings and report ----------------------------------------------------------------------------------- */
 
 enum tl_engine_schedule { TL_ENGINE_ROUND_ROBIN = 0, TL_ENGINE_REVERSE = 1, TL_ENGINE_SHUFFLE = 2 };
-/* When asynchronous copies become visible: as late as the programming model allows, at once, or at random. */
+/* When asynchronous copies write their destination: as late as the programming model allows, immediately, or at a
+ * random time. */
 enum tl_engine_landing { TL_ENGINE_LATE = 0, TL_ENGINE_EARLY = 1, TL_ENGINE_RANDOM = 2 };
 
 typedef struct tl_engine_options {
   int32_t check;      /* 1: races, bounds, uninitialised memory, barriers, asynchronous copies */
   int32_t statistics; /* 1: bank conflicts and sectors; like check, it needs kernels built with -fsanitize=thread */
-  int32_t schedule;   /* enum tl_engine_schedule: which ready thread runs next */
+  int32_t schedule;   /* enum tl_engine_schedule: the order of runnable threads */
   int32_t landing;    /* enum tl_engine_landing */
   double preempt;     /* probability that a thread yields at a memory access */
-  uint64_t seed;      /* of shuffle, random landing and preemption */
-  int32_t workers;    /* OS threads that share the blocks; each is pinned to a core when there are several */
-  int32_t banks;      /* of shared memory, for statistics: 32, for which 0 stands, or 64 */
+  uint64_t seed;      /* seed of TL_ENGINE_SHUFFLE, TL_ENGINE_RANDOM and preemption */
+  int32_t workers;    /* OS threads that execute blocks; pinned to cores if more than one */
+  int32_t banks;      /* shared-memory banks, for statistics: 32 or 64; 0 means 32 */
 } tl_engine_options;
 
-/* Process-wide, for launches that start later. A null pointer restores the defaults (all zero, one worker). */
+/* Process-wide, for later launches. A null pointer restores the defaults (all zero, one worker). */
 void tl_engine_set_options(const tl_engine_options* options);
 void tl_engine_get_options(tl_engine_options* options);
 
-/* JSON about all launches of the calling thread since its last report: {"findings": [...], "statistics": {...}}.
- * The text stays valid until the thread's next call; the next launch after it starts a new report. */
+/* JSON report of the calling thread's launches since its last report: {"findings": [...], "statistics": {...}}.
+ * The string is valid until the thread's next call; the thread's next launch starts a new report. */
 const char* tl_engine_report_json(void);
 
-/* Begins a new report, whether a launch follows or not. */
+/* Discards the report. */
 void tl_engine_drop_report(void);
 
 /* ---- device memory ----------------------------------------------------------------------------------------- */
 
-/* Memory with bounds and initialisation shadow, 4096-byte aligned, a red zone behind it. `initialised` 0: filled
- * with 0xff, and reading it before a kernel wrote it is a finding. Null when the heap is full. */
+/* Allocates memory with shadow state for bounds and initialisation, 4096-byte aligned, followed by a red zone. With
+ * `initialised` 0 it is filled with 0xff, and a read before a kernel's write is a finding. Null if the heap is full. */
 void* tl_engine_alloc(size_t bytes, int initialised);
-/* Says which floats such memory has, as in tl_engine_check_accumulators: storing one that nothing has written is then a
+/* Sets the element type of such memory, one of tl_engine_check_accumulators': the store of an unwritten value is then a
  * finding. */
 void tl_engine_set_element_type(void* memory, int type);
 void tl_engine_free(void* memory);
@@ -58,21 +59,21 @@ typedef struct tl_engine_launch_request {
   uint32_t grid[3], block[3];
   size_t shared_bytes;
   int32_t warp_size;    /* 32, or 64 for AMD's wave64 */
-  int32_t instrumented; /* 1: the kernel was compiled with -fsanitize=thread, so plain accesses are seen */
+  int32_t instrumented; /* 1: compiled with -fsanitize=thread, so that the engine observes plain accesses */
   void (*run_thread)(void* argument);
   void* argument;
   const char* name;    /* for messages; may be null */
-  int32_t together;    /* 1: all blocks are there at once, at most 256, so that they may wait for one another */
-  uint32_t cluster[3]; /* extents of a cluster in blocks, for 0 stands 1: its blocks, at most 8, run side by side */
+  int32_t together;    /* 1: cooperative launch: all blocks are resident at once, at most 256 */
+  uint32_t cluster[3]; /* cluster shape in blocks, at most 8 in total; 0 means 1 */
 } tl_engine_launch_request;
 
-/* Runs all blocks, one launch at a time in the process. 0 when every thread returned; 1 when the launch was refused or
- * abandoned (a deadlock, a wild access): the report says why. Findings alone do not change the answer. */
+/* Runs all blocks; launches of the process are serialised. Returns 0 if every thread returned, 1 if the launch was
+ * rejected or aborted (deadlock, invalid access); the report has the reason. Other findings do not change this. */
 int tl_engine_launch(const tl_engine_launch_request* request);
 
 /* ---- kernel: threads and memory ---------------------------------------------------------------------------- */
 
-/* Of operands. */
+/* Element types of operands. */
 enum tl_engine_type {
   TL_ENGINE_HALF = 0,
   TL_ENGINE_BFLOAT16 = 1,
@@ -88,29 +89,29 @@ enum tl_engine_type {
 };
 
 void* tl_engine_shared_memory(void) __attribute__((const)); /* 1024-byte aligned */
-uint32_t tl_engine_shared_address(const void* p);           /* the 32-bit shared-window address that PTX would see */
+uint32_t tl_engine_shared_address(const void* p);           /* 32-bit address in the shared window, as in PTX */
 void tl_engine_yield(void);
 
 void tl_engine_load(void* value, const void* from, int bytes);
 void tl_engine_store(void* to, const void* value, int bytes);
-void tl_engine_replace_bits(uint8_t* byte, uint8_t mask, uint8_t bits); /* in one step; reads nothing */
+void tl_engine_replace_bits(uint8_t* byte, uint8_t mask, uint8_t bits); /* atomic */
 float tl_engine_atomic_add_float(float* to, float value);
 int32_t tl_engine_atomic_add_int(int32_t* to, int32_t value);
 uint16_t tl_engine_atomic_add_16bit(void* to, uint16_t bits, int type); /* TL_ENGINE_HALF or TL_ENGINE_BFLOAT16 */
 
-/* Reports that a condition of the kernel does not hold, and abandons the launch; it does not return. */
+/* Reports a failed assertion and aborts the launch; does not return. */
 void tl_engine_assertion_failed(const char* message);
-/* Reports that an index of a tile, or of an array in registers, is not in 0 .. extent - 1, and abandons the launch. */
+/* Reports that an index of a tile or register array is not in 0 .. extent - 1, and aborts the launch. */
 void tl_engine_index_outside(int index, int extent) __attribute__((cold));
 
 /* ---- kernel: barriers -------------------------------------------------------------------------------------- */
 
-int tl_engine_sync_threads_count(int predicate); /* of the threads for which it holds */
+int tl_engine_sync_threads_count(int predicate); /* number of threads whose predicate is true */
 void tl_engine_sync_threads(void);
 void tl_engine_barrier_sync(int barrier, int threads);
 void tl_engine_barrier_arrive(int barrier, int threads);
 void tl_engine_sync_warp(uint64_t mask);
-void tl_engine_sync_grid(void); /* the first thread's: between two barriers of the block */
+void tl_engine_sync_grid(void); /* the block's first thread waits; block barriers precede and follow */
 
 /* ---- kernel: warp collectives ------------------------------------------------------------------------------ */
 
@@ -120,29 +121,29 @@ enum tl_engine_shuffle_mode {
   TL_ENGINE_SHUFFLE_DOWN = 2,
   TL_ENGINE_SHUFFLE_XOR = 3
 };
-/* `value` of up to 16 bytes is replaced by that of the lane that mode and operand select inside `width` lanes. */
+/* Replaces `value` (up to 16 bytes) by that of the lane that mode and operand select within groups of `width` lanes. */
 void tl_engine_shuffle(void* value, int bytes, int mode, int operand, int width, uint64_t mask);
 uint64_t tl_engine_ballot(uint64_t mask, int predicate);
 void tl_engine_ldmatrix(uint32_t* registers, const void* row, int matrices, int transposed);
 
-/* What registers hold until they are written: tl::host::mark_unwritten. One signalling NaN in all floating-point types:
- * a conversion between them gives that of the other type. Arithmetic may change the sign and sets the quiet bit. */
+/* The contents of unwritten registers (tl::host::mark_unwritten): the same signalling NaN in all floating-point types,
+ * which conversions between them preserve. Arithmetic sets the quiet bit, and may change the sign. */
 #define TL_ENGINE_UNWRITTEN 0x7fb50000u
 #define TL_ENGINE_UNWRITTEN_HALF 0x7da8u
 #define TL_ENGINE_UNWRITTEN_BFLOAT16 0x7fb5u
 #define TL_ENGINE_UNWRITTEN_DOUBLE 0x7ff6a00000000000u
 
-/* Reports accumulators of which nothing has written one: `count` of TL_ENGINE_FLOAT, TL_ENGINE_DOUBLE, TL_ENGINE_HALF or
- * TL_ENGINE_BFLOAT16; of other types nothing is known. */
+/* Reports unwritten values among `count` accumulators of TL_ENGINE_FLOAT, TL_ENGINE_DOUBLE, TL_ENGINE_HALF or
+ * TL_ENGINE_BFLOAT16; other types are not checked. */
 void tl_engine_check_accumulators(const void* accumulators, int count, int type);
 
-/* d += a * b of one m16n8kK mma.sync; fragments as in the PTX ISA. K is 16 for 16-bit operands, 8 for tf32, 32 for
- * int8, 64 for integers of 4 bits; d is float[4], int32_t[4] for integers. */
+/* mma.sync m16n8kK, d += a * b, with the fragments of the PTX ISA. K is 16 for 16-bit operands, 8 for tf32, 32 for
+ * int8, 64 for 4-bit integers; d is float[4], or int32_t[4] for integers. */
 void tl_engine_mma(void* d, const uint32_t* a, const uint32_t* b, int type);
-/* m16n8k16 with half accumulators, uint32_t d[2]. */
+/* mma.sync m16n8k16 with half accumulators, uint32_t d[2]. */
 void tl_engine_mma_half(uint32_t* d, const uint32_t* a, const uint32_t* b);
-/* mma.sp of a sparse a, selector 0: uint32_t a[4], b[4]; m16n8k32 of TL_ENGINE_HALF and TL_ENGINE_BFLOAT16, m16n8k64 of
- * TL_ENGINE_INT8 (int32_t d[4]), TL_ENGINE_E4M3 and TL_ENGINE_E5M2. */
+/* mma.sp (2:4 sparse a), selector 0: uint32_t a[4], b[4]; m16n8k32 of TL_ENGINE_HALF and TL_ENGINE_BFLOAT16, m16n8k64
+ * of TL_ENGINE_INT8 (int32_t d[4]), TL_ENGINE_E4M3 and TL_ENGINE_E5M2. */
 void tl_engine_mma_sparse(void* d, const uint32_t* a, const uint32_t* b, uint32_t metadata, int type);
 
 /* ---- kernel: cp.async -------------------------------------------------------------------------------------- */
@@ -162,40 +163,40 @@ void tl_engine_mbarrier_wait(void* barrier, int parity);
 void tl_engine_mbarrier_arrive_and_wait(void* barrier);
 void tl_engine_fence_async_proxy(void);
 
-/* Stores four 8x8 matrices of 16-bit elements, or their transposes: the inverse of tl_engine_ldmatrix. */
+/* stmatrix.x4, optionally transposed: the inverse of tl_engine_ldmatrix. */
 void tl_engine_stmatrix(void* row, const uint32_t* registers, int transposed);
 
-/* What TMA knows of a tensor, innermost dimension first: extents and box in elements, strides in bytes (the first is
- * that of neighbouring elements). Dimensions beyond `rank` have extent and box 1. */
+/* A tensor map, innermost dimension first: extents and box in elements, strides in bytes (the first is the element
+ * size). Dimensions beyond `rank` have extent and box 1. */
 typedef struct tl_engine_tensor_map {
   const void* base;
   uint64_t extents[5], strides[5];
   int32_t box[5];
   int32_t rank, element_bytes, swizzle_bytes; /* swizzle 0, 32, 64 or 128 */
 } tl_engine_tensor_map;
-/* The box at these `rank` coordinates, outermost dimension first. */
+/* Loads and stores of the box at these `rank` coordinates, outermost dimension first. */
 void tl_engine_tma_load(void* to, const tl_engine_tensor_map* map, void* barrier, const int32_t* at, int rank);
 void tl_engine_tma_store(const tl_engine_tensor_map* map, const void* from, const int32_t* at, int rank);
-/* Adds floats to those of the box. */
+/* Reduction: adds floats to those of the box. */
 void tl_engine_tma_add(const tl_engine_tensor_map* map, const void* from, const int32_t* at, int rank);
 void tl_engine_tma_store_commit(void);
 void tl_engine_tma_store_wait(int groups_left);
 
-/* Clusters. The calling thread's block has a rank in its own, along x first. */
+/* Clusters. The rank of the calling thread's block in its cluster, x fastest. */
 int tl_engine_block_rank(void);
 void tl_engine_cluster_arrive(int releases);
 void tl_engine_cluster_wait(void);
-/* The place in the block of that rank that lies where `own` does in the caller's. */
+/* The address of `own` in the shared memory of the block with this rank. */
 void* tl_engine_in_block(const void* own, int rank);
-/* As tl_engine_tma_load, to the same place in each block of the mask, and arriving at the same barrier there. */
+/* As tl_engine_tma_load, multicast to the same address, with the same mbarrier, in each block of the mask. */
 void tl_engine_tma_load_multicast(void* to, const tl_engine_tensor_map* map, void* barrier, const int32_t* at, int rank,
                                   uint32_t mask);
-/* Starts to copy from the caller's shared memory to that of another block, at whose barrier the bytes arrive. */
+/* Issues a copy from the caller's shared memory to another block's; the bytes complete on the mbarrier there. */
 void tl_engine_copy_to_block(void* to, const void* from, int bytes, void* barrier);
 
-/* wgmma m64nN with 32 bytes of K. A and B are given by descriptors; A, of 16 bits, instead by four registers where
- * a_registers is not null. a_mn, b_mn: the operand, of 16 bits, has M or N contiguous, not K. Accumulators are
- * float[n / 2], of TL_ENGINE_INT8 and TL_ENGINE_UINT8 int32_t, with half_sums halves. */
+/* wgmma m64nN; K is 32 bytes. A and B are descriptors; with a_registers, a 16-bit A is in four registers. a_mn, b_mn:
+ * the 16-bit operand is MN-major. Accumulators are float[n / 2]; int32_t for TL_ENGINE_INT8 and TL_ENGINE_UINT8; half
+ * with half_sums. */
 typedef struct tl_engine_wgmma_operation {
   const uint32_t* a_registers;
   uint64_t a, b;
@@ -208,13 +209,13 @@ void tl_engine_wgmma_wait(int groups_left);
 
 /* ---- kernel: AMD ------------------------------------------------------------------------------------------- */
 
-/* v_mfma of `size` 32 or 16 rows and columns, `n` operands of `type` a lane, up to 16: d is float[size * size / 64], of
- * TL_ENGINE_INT8 int32_t, of TL_ENGINE_DOUBLE double. */
+/* v_mfma with `size` (32 or 16) rows and columns, and `n` (up to 16) elements of `type` per lane and operand. d is
+ * float[size * size / 64]; int32_t for TL_ENGINE_INT8, double for TL_ENGINE_DOUBLE. */
 void tl_engine_mfma(void* d, const void* a, const void* b, int size, int n, int type);
-/* `lds` is the same in all lanes, each of which brings `bytes` to it: source_bytes from memory, and zeros. */
+/* `lds` is uniform; each lane copies `bytes` bytes: source_bytes from memory, and zeros. */
 void tl_engine_global_load_lds(void* lds, const void* from, int bytes, int source_bytes);
 void tl_engine_wait_vector_memory(int operations_left);
-/* ds_read_b64_tr_b16: four elements of 16 bits of the column that is the lane's among its 16 lanes. */
+/* ds_read_b64_tr_b16, _b8: 8 bytes of the column that belongs to the lane in its group of 16 lanes. */
 void tl_engine_read_transposed(void* to, const void* from, int element_bytes);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-// Instructions for 8-bit floating point: none, so that conversions are done on bits and products in half, but for
-// sparse ones.
+// 8-bit floating-point instructions: the CPU has none. Conversions use integer arithmetic, MMAs half, except sparse
+// MMAs, which the engine computes.
 #pragma once
 #include "engine.h"
 #include "kernel.h"

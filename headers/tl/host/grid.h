@@ -1,4 +1,4 @@
-// Barriers of the grid, and launches whose blocks are all there at once.
+// Grid-wide barriers, and cooperative launches.
 #pragma once
 #include "engine.h"
 #include "launch.h"
@@ -13,7 +13,7 @@ TL_DEVICE void sync_grid() {
   sync_block();
 }
 
-// As many blocks as the engine has stacks for.
+// The engine supports at most 256 concurrently resident blocks.
 template <class... Parameters> tl_status all_at_once(void (*)(Parameters...), dim3 grid, int, size_t) {
   constexpr uint64_t most_blocks = 256;
   return uint64_t(grid.x) * grid.y * grid.z <= most_blocks ? TL_OK : TL_NOT_SUPPORTED;

@@ -1,10 +1,10 @@
-// CUDA's integer and SIMD intrinsics, for C++ of the user's own.  [CUDA Math API, Integer Intrinsics, SIMD Intrinsics]
+// CUDA's integer and SIMD intrinsics, for inline user code. [CUDA Math API, Integer Intrinsics, SIMD Intrinsics]
 #pragma once
 #include "kernel.h"
 
 namespace tl {
 namespace host {
-// Four bytes, or two halves of a word, side by side; carries stay in their lane.
+// Lane-wise operation on four bytes or two 16-bit halves of a word, without carries between lanes.
 template <int Bits, class Combine> inline unsigned by_lanes(unsigned a, unsigned b, Combine combine) {
   constexpr unsigned mask = (1u << Bits) - 1;
   unsigned result = 0;
@@ -21,7 +21,7 @@ inline unsigned __vsub4(unsigned a, unsigned b) { return tl::host::by_lanes<8>(a
 inline unsigned __vadd2(unsigned a, unsigned b) { return tl::host::by_lanes<16>(a, b, tl::host::add); }
 inline unsigned __vsub2(unsigned a, unsigned b) { return tl::host::by_lanes<16>(a, b, tl::host::subtract); }
 
-// Each four bits of `selector` name one of the eight bytes of (y, x); with the highest set, its sign fills the byte.
+// Byte permutation: each 4-bit selector selects one of the eight bytes of (y, x); bit 3 replicates its sign bit.
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   const uint64_t bytes = uint64_t(y) << 32 | x;
   unsigned result = 0;

@@ -1,4 +1,4 @@
-// CUDA's keywords, vector types and built-in variables, as a C++ compiler on a CPU sees them.
+// CUDA's keywords, vector types and built-in variables for a C++ compiler on a CPU.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,13 +15,14 @@
 #define __align__(n) __attribute__((aligned(n)))
 // __noinline__ stays undefined: libstdc++ spells an attribute with it.
 
-// Every device function of headers/tl is inlined whole: findings walk the inlined frames out to the emitted line.
+// All device functions are inlined: findings attribute inlined frames to the line of the emitted source.
 #ifndef TL_DEVICE
 #define TL_DEVICE __attribute__((always_inline)) inline
 #endif
 #define TL_INLINED_LAMBDA __attribute__((always_inline))
 
-// -fsanitize=thread makes the compiler report each plain load and store; the engine takes those calls, not libtsan.
+// With -fsanitize=thread the compiler instruments each plain load and store; the engine, not libtsan, receives the
+// calls.
 #if defined(__SANITIZE_THREAD__)
 #define TL_ENGINE_INSTRUMENTED 1
 #elif defined(__has_feature)
@@ -62,16 +63,16 @@ inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 
-// Thread-local to the OS thread; the engine rewrites them at each switch between fibers. initial-exec makes a read one
-// instruction; it takes bytes of a small reserve that all dlopen-ed libraries share, so there are only these few.
-// __thread, not thread_local: no test for a dynamic initialiser at each use.
+// Thread-local in the OS thread; the engine sets them at each switch between fibers. With initial-exec a read is one
+// instruction, but the static TLS that all dlopen-ed libraries share is small, so only these variables use it.
+// __thread, unlike thread_local, needs no test for a dynamic initialiser at each use.
 #define TL_ENGINE_VARIABLE extern __thread __attribute__((tls_model("initial-exec")))
 TL_ENGINE_VARIABLE uint3 threadIdx, blockIdx;
 TL_ENGINE_VARIABLE dim3 blockDim, gridDim;
-TL_ENGINE_VARIABLE int tl_engine_thread;  // linear in the block
+TL_ENGINE_VARIABLE int tl_engine_thread;  // linear index in the block
 
 #ifndef TL_WARP_SIZE
-#define TL_WARP_SIZE 32  // 64 for texts emitted for AMD's wave64
+#define TL_WARP_SIZE 32  // 64 for kernels emitted for AMD's wave64
 #endif
 
 namespace tl {

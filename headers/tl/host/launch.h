@@ -1,4 +1,4 @@
-// Launches of a kernel on the engine.
+// Kernel launches on the engine.
 #pragma once
 #include <tuple>
 #include "../status.h"
@@ -23,13 +23,13 @@ template <class... Parameters> struct Invocation {
   }
 };
 
-// A parameter's type, but not deduced from this argument: it converts to what the kernel takes.
+// A non-deduced parameter type: the argument converts to the kernel's parameter.
 template <class T> struct Exactly {
   using type = T;
 };
 
-// 0 when the kernel ran to its end. Instrumentation is a template argument so that objects built with and without
-// -fsanitize=thread do not share one instance.
+// Returns 0 if the kernel ran to completion. The template argument keeps instances of objects built with and without
+// -fsanitize=thread apart.
 template <int instrumented_, class... Parameters>
 int launch(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, dim3 block, size_t shared_bytes, bool together,
            typename Exactly<Parameters>::type... arguments) {
@@ -49,31 +49,31 @@ int launch(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, dim3 block, s
 
 }  // namespace host
 
-// How many blocks a grid may have along y, and along z: as on a GPU.
+// The largest gridDim.y and gridDim.z, as on a GPU.
 constexpr int max_grid_yz = 65535;
 
-// The CPU engine is one device, and runs the text for any `arch`.
+// The engine is device 0 and runs code for any `arch`.
 inline tl_status check_device(const char* /*arch*/, int device) {
   return device == TL_CURRENT_DEVICE || device == 0 ? TL_OK : TL_WRONG_DEVICE;
 }
 
-// Few, so that blocks which stay take several tiles.
+// The number of SMs: 3, so that a persistent kernel's blocks process several tiles each.
 inline int multiprocessors() { return 3; }
 
-// The seam: launches with `shared_bytes` of dynamic shared memory; 0, or a non-zero error code. `stream` is unused.
+// Launches with `shared_bytes` of dynamic shared memory; returns 0 or a non-zero error code. `stream` is unused.
 template <class... Parameters>
 int launch_kernel(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* /*stream*/,
                   typename host::Exactly<Parameters>::type... arguments) {
   return host::launch<host::instrumented, Parameters...>(kernel, dim3(), grid, block, shared_bytes, false,
                                                          arguments...);
 }
-// The engine has nothing to overlap: kernels run one after the other.
+// Programmatic dependent launch: kernels run one after another on the engine.
 template <class... Parameters>
 int launch_kernel_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared_bytes, void* stream,
                         typename host::Exactly<Parameters>::type... arguments) {
   return launch_kernel<Parameters...>(kernel, grid, block, shared_bytes, stream, arguments...);
 }
-// The same in clusters of blocks, for which the compiler of a GPU takes the kernel's __cluster_dims__.
+// The same with thread block clusters; a GPU's compiler reads their shape from __cluster_dims__.
 template <class... Parameters>
 int launch_kernel_in_clusters(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, dim3 block, size_t shared_bytes,
                               void* /*stream*/, typename host::Exactly<Parameters>::type... arguments) {
@@ -81,7 +81,7 @@ int launch_kernel_in_clusters(void (*kernel)(Parameters...), dim3 cluster, dim3 
                                                          arguments...);
 }
 
-// Writes zeros to device memory: by a thread of the engine, which so knows that they are there. 0, or an error code.
+// Zeroes device memory by a kernel, so that the engine marks it as initialised. Returns 0 or an error code.
 inline int zero_memory(void* memory, size_t bytes, void* stream) {
   const auto zero = +[](char* to, size_t count) {
     const int nothing = 0;

@@ -1,5 +1,6 @@
-// Scalar mathematics. The *_approx functions stand for the hardware's approximations (ex2.approx.ftz and the like):
-// the results here are the rounded exact ones, with results below 2^-126 flushed to zero as .ftz does.
+// Scalar mathematical functions. The *_approx functions stand for approximate instructions (ex2.approx.ftz and the
+// like) and are computed by the C library. exp2, log2, rsqrt and reciprocal flush subnormal operands, exp2 and
+// reciprocal also subnormal results.
 #pragma once
 #include <cmath>
 #include "kernel.h"

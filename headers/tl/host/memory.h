@@ -1,5 +1,5 @@
-// Loads and stores that keep their width, shared memory. Plain C++ accesses need no call: kernels built with
-// -fsanitize=thread report them to the engine by themselves.
+// Loads and stores of a given width, and shared memory. Plain C++ accesses need no call: kernels built with
+// -fsanitize=thread report them to the engine.
 #pragma once
 #include <type_traits>
 #include "engine.h"
@@ -13,7 +13,7 @@ TL_DEVICE uint32_t shared_address(const void* p) { return tl_engine_shared_addre
 
 namespace host {
 #if defined(TL_ENGINE_INSTRUMENTED)
-// An index that leaves its tile may still be an address in shared memory, of the neighbouring tile.
+// Bounds check of tile indices: an out-of-bounds index may still address shared memory, of another tile.
 #define TL_CHECK_INDEX(index, extent) ::tl::host::check_index(index, extent)
 TL_DEVICE constexpr void check_index(int index, int extent) {
   if (__builtin_expect(unsigned(index) >= unsigned(extent), 0)) tl_engine_index_outside(index, extent);
@@ -25,8 +25,8 @@ constexpr int element_type = std::is_same<T, half>::value       ? TL_ENGINE_HALF
                              : std::is_same<T, float>::value    ? TL_ENGINE_FLOAT
                              : std::is_same<T, double>::value   ? TL_ENGINE_DOUBLE
                                                                 : TL_ENGINE_INT8;
-// Registers that nothing has written hold the same signalling NaN in every floating-point type, and integers of 32 bits
-// the float's bits: the engine reports an MMA that adds to them, and stores of them to tensors.
+// Fills registers with the NaN that marks an unwritten value of their type, 32-bit integers with that of float: the
+// engine reports MMAs that accumulate onto it, and stores of it to tensors.
 template <class T, int n> TL_DEVICE void mark_unwritten(T (&registers)[n]) {
   constexpr uint64_t bits = sizeof(T) == 8                     ? TL_ENGINE_UNWRITTEN_DOUBLE
                             : sizeof(T) == 4                   ? TL_ENGINE_UNWRITTEN
@@ -40,7 +40,7 @@ template <class T, int n> TL_DEVICE void mark_unwritten(T (&registers)[n]) {
   tl_engine_check_accumulators(&(sum), 1, ::tl::host::element_type<std::decay_t<decltype(sum)>>)
 #endif
 
-// Without checks the engine would only copy bytes, and a call costs more than the copy.
+// Without checks a plain copy: it is cheaper than the call.
 template <class Bits> TL_DEVICE Bits load(const void* from) {
   Bits bits;
 #if defined(TL_ENGINE_INSTRUMENTED)
@@ -68,7 +68,7 @@ TL_DEVICE void store8(void* to, uint2 bits) { host::store(to, bits); }
 TL_DEVICE void store4(void* to, uint32_t bits) { host::store(to, bits); }
 TL_DEVICE void store2(void* to, uint16_t bits) { host::store(to, bits); }
 
-// What caches do with a line is not simulated.
+// Caches are not simulated.
 TL_DEVICE uint4 load16_evict_first(const void* from, bool wanted) { return wanted ? load16(from) : uint4{}; }
 TL_DEVICE uint4 load16_evict_last(const void* from, bool wanted) { return load16_evict_first(from, wanted); }
 

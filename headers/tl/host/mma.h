@@ -1,6 +1,6 @@
-// mma.sync: d += a * b on the registers of a warp. Called by: every lane.  [PTX ISA, Matrix fragments for mma.m16n8k*]
-// The engine adds the products to d in ascending k, in float without fused rounding of pairs; a tensor core's order
-// and rounding differ, so only integer-valued data is equal to the bit.
+// mma.sync: d += a * b on registers. Called by: every lane of the warp. [PTX ISA, Matrix fragments for mma.m16n8k*]
+// The engine accumulates in ascending k, in float, without fused rounding of pairs. The order and rounding of a tensor
+// core differ: only integer-valued data gives bit-identical results.
 #pragma once
 #include "../threads.h"
 #include "engine.h"
@@ -15,7 +15,7 @@ TL_DEVICE void mma_m16n8k16(float* d, const uint32_t* a, const uint32_t* b, half
 TL_DEVICE void mma_m16n8k16(float* d, const uint32_t* a, const uint32_t* b, bfloat16) {
   tl_engine_mma(d, a, b, TL_ENGINE_BFLOAT16);
 }
-// Half accumulators: two packed registers.
+// half accumulators: two registers of two elements each.
 TL_DEVICE void mma_m16n8k16(uint32_t* d, const uint32_t* a, const uint32_t* b, half) { tl_engine_mma_half(d, a, b); }
 TL_DEVICE void mma_m16n8k8_tf32(float* d, const uint32_t* a, const uint32_t* b) {
   tl_engine_mma(d, a, b, TL_ENGINE_TF32);
@@ -33,7 +33,7 @@ TL_DEVICE void mma_sparse(int32_t* d, const uint32_t* a, const uint32_t* b, uint
   tl_engine_mma_sparse(d, a, b, metadata, TL_ENGINE_INT8);
 }
 struct Int4Instructions {
-#ifdef TL_WITHOUT_INT4_PRODUCTS  // so that a test reaches what chips without them do
+#ifdef TL_WITHOUT_INT4_PRODUCTS  // for tests of the code for targets without 4-bit MMA
   static constexpr bool exist = false;
 #else
   static constexpr bool exist = true;
@@ -42,7 +42,7 @@ struct Int4Instructions {
     tl_engine_mma(d, a, b, is_signed ? TL_ENGINE_INT4 : TL_ENGINE_UINT4);
   }
 };
-// Each lane has one element of A (row lane / 4, k = lane % 4) and of B, and two of D.
+// Each lane holds one element of A (row lane / 4, k = lane % 4), one of B, and two of D.
 TL_DEVICE void mma_m8n8k4_double(double* d, double a, double b) {
   tl_engine_check_accumulators(d, 2, TL_ENGINE_DOUBLE);
   for (int k = 0; k < 4; ++k) {

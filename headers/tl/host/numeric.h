@@ -1,5 +1,5 @@
-// half and bfloat16 on a CPU. Conversions round to nearest even; arithmetic is done in float and rounded once, which
-// equals the correctly rounded result because float has more than twice the digits (24 >= 2 * 11 + 2).
+// half and bfloat16 on a CPU. Conversions round to nearest even. Arithmetic is computed in float and rounded once,
+// which is correctly rounded because float has at least 2 * 11 + 2 mantissa bits (24).
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -20,13 +20,13 @@ template <class To, class From> inline To bit_cast(From from) {
   return to;
 }
 
-// The NaN that cvt.rn.f16.f32 and cvt.rn.bf16.f32 give, or what stands for a value that nothing has written.
+// The NaN result of cvt.rn.f16.f32 and cvt.rn.bf16.f32, or `unwritten` if the operand marks an unwritten value.
 inline uint16_t converted_nan(float value, uint16_t unwritten) {
   const uint32_t magnitude = bit_cast<uint32_t>(value) & 0x7fffffff;
   return (magnitude | 0x400000) == (TL_ENGINE_UNWRITTEN | 0x400000) ? unwritten : uint16_t(0x7fff);
 }
 
-// IEEE binary32 to binary16 without hardware. Denormals round by adding a float whose last digit weighs 2^-24.
+// IEEE binary32 to binary16 in integer arithmetic. Subnormal results round by adding a float whose ulp is 2^-24.
 inline uint16_t float_to_half_portable(float value) {
   const uint32_t word = bit_cast<uint32_t>(value);
   const uint32_t sign = word >> 16 & 0x8000, magnitude = word & 0x7fffffff;
@@ -80,7 +80,7 @@ inline float bfloat16_to_float(uint16_t bits) { return bit_cast<float>(uint32_t(
 
 }  // namespace host
 
-// Conversions from and to float are implicit, as those of CUDA's __half and __nv_bfloat16 are.
+// Convert implicitly from and to float, as CUDA's __half and __nv_bfloat16 do.
 struct half {
   uint16_t bits;
   half() = default;
@@ -100,13 +100,13 @@ struct bfloat16 {
 TL_COMPUTED_IN_FLOAT(half)
 TL_COMPUTED_IN_FLOAT(bfloat16)
 
-// Two values, each rounded to nearest even, packed into 32 bits: `low` in bits 0..15.
+// Converts two floats, each rounded to nearest even, into one register: `low` to bits 0..15.
 inline uint32_t pack2(float low, float high, half) { return half(low).bits | uint32_t(half(high).bits) << 16; }
 inline uint32_t pack2(float low, float high, bfloat16) {
   return bfloat16(low).bits | uint32_t(bfloat16(high).bits) << 16;
 }
 
-// Two halves at once.
+// Packed half arithmetic.
 template <class Operation> inline uint32_t on_pairs(uint32_t a, uint32_t b, Operation operation) {
   half x[2], y[2], result[2];
   std::memcpy(static_cast<void*>(x), &a, sizeof a), std::memcpy(static_cast<void*>(y), &b, sizeof b);
@@ -135,17 +135,17 @@ inline uint32_t fma2(uint32_t a, uint32_t b, uint32_t c, half) {
   return packed;
 }
 
-// (a & mask) | bits; the lower 16 bits of both, or the upper ones, a's first.
+// (a & mask) | bits; the lower, or the upper, 16 bits of both words, those of a in bits 0..15.
 inline uint32_t and_or(uint32_t a, uint32_t mask, uint32_t bits) { return (a & mask) | bits; }
 inline uint32_t lower_halves(uint32_t a, uint32_t b) { return (a & 0xffff) | b << 16; }
 inline uint32_t upper_halves(uint32_t a, uint32_t b) { return a >> 16 | (b & 0xffff0000); }
 
-// The same word, in one register.
+// Returns `word`; CUDA's version is opaque to the compiler.
 inline uint32_t whole_word(uint32_t word) { return word; }
-// Byte i of a word in bits 0 to 7 and 16 to 23.
+// Byte i of a word in bits 0..7 and 16..23.
 inline uint32_t byte_twice(uint32_t word, int i) { return (word >> 8 * i & 0xff) * 0x00010001u; }
-// Byte i of the result is the one of eight, a's first, that bits 4 i to 4 i + 2 of `places` name; where bit 4 i + 3 is
-// set, that byte's sign bit in all its bits.
+// Byte i of the result is byte n of the eight bytes (a, b), n = bits 4 i .. 4 i + 2 of `places`; if bit 4 i + 3 is set,
+// it is filled with that byte's sign bit.
 constexpr bool has_byte_tables = true;
 inline uint32_t bytes_at(uint32_t a, uint32_t b, uint32_t places) {
   const uint64_t eight = uint64_t(b) << 32 | a;
@@ -156,12 +156,12 @@ inline uint32_t bytes_at(uint32_t a, uint32_t b, uint32_t places) {
   }
   return bytes;
 }
-// Bytes 0 and 1 of both side by side, a's first each time, or bytes 2 and 3.
+// Interleaves bytes 0 and 1, or 2 and 3, of both words; the bytes of a first.
 inline uint32_t lower_bytes(uint32_t a, uint32_t b) {
   return (a & 0xff) | (b & 0xff) << 8 | (a & 0xff00) << 8 | (b & 0xff00) << 16;
 }
 inline uint32_t upper_bytes(uint32_t a, uint32_t b) { return lower_bytes(a >> 16, b >> 16); }
-// sum + the products of the signed bytes of a and b.
+// sum + the dot product of the four signed bytes of a and b.
 inline int dot_of_bytes(uint32_t a, uint32_t b, int sum) {
   for (int i = 0; i < 32; i += 8) sum += int(int8_t(a >> i)) * int(int8_t(b >> i));
   return sum;

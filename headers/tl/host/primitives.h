@@ -1,4 +1,4 @@
-// All primitives of the CPU engine: the same names and signatures as headers/tl/cuda.
+// All primitives of the CPU engine, with the names and signatures of headers/tl/cuda.
 #pragma once
 #include "../threads.h"
 #include "numeric.h"

@@ -1,4 +1,4 @@
-// Arithmetic in one rounding, by the processor's own mode.
+// Arithmetic with an explicit rounding mode, which the CPU's rounding mode implements.
 #pragma once
 #include <cfenv>
 #include <cmath>
@@ -7,7 +7,7 @@
 namespace tl {
 namespace rounded {
 
-// compute(x, y, z) in a mode; what is volatile stays between the two changes of it.
+// Evaluates compute(x, y, z) in a rounding mode; volatile keeps it between the two mode changes.
 template <class T, class F> TL_DEVICE T in_mode(int mode, F compute, T x, T y = 0, T z = 0) {
   volatile T operands[] = {x, y, z};
   const int before = std::fegetround();

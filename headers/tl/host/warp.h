@@ -1,5 +1,5 @@
-// Warp collectives. Called by: every lane of the warp, or all that `lanes` has bits for, at the same call; none of them
-// orders memory.
+// Warp collectives. Called by: every lane in the mask `lanes`, by default all of the warp, at the same call. They do
+// not order memory.
 #pragma once
 #include <type_traits>
 #include "engine.h"
@@ -15,8 +15,8 @@ template <class T> TL_DEVICE T shuffle(T value, int mode, int operand, int width
 constexpr uint64_t all_lanes = ~uint64_t(0);
 }  // namespace host
 
-// The value of the lane given, lane() ^ mask, or `delta` below (up) or above (down; at the edge a lane keeps its own),
-// within `width` neighbouring lanes, a power of two.
+// The value of another lane: lane() ^ mask, a given lane, the lane `delta` below (up) or above (down). Lanes are
+// exchanged within groups of `width`, a power of two; past the edge a lane receives its own value.
 template <int width = warp_size, class T> TL_DEVICE T shuffle_xor(T value, int mask, uint64_t lanes = host::all_lanes) {
   return host::shuffle(value, TL_ENGINE_SHUFFLE_XOR, mask, width, lanes);
 }
@@ -30,11 +30,11 @@ template <int width = warp_size, class T>
 TL_DEVICE T shuffle_down(T value, int delta, uint64_t lanes = host::all_lanes) {
   return host::shuffle(value, TL_ENGINE_SHUFFLE_DOWN, delta, width, lanes);
 }
-// Bit l is set when lane l's predicate holds.
+// Bit l is set if lane l's predicate is true.
 TL_DEVICE uint64_t ballot(bool predicate, uint64_t lanes = host::all_lanes) {
   return tl_engine_ballot(lanes, predicate);
 }
-// The lanes that bring the same value as this one; all lanes if all bring the same, else none.
+// match_any: the lanes with the same value as this one. match_all: all lanes if they have the same value, else 0.
 template <class T> TL_DEVICE uint64_t match_any(T value, uint64_t lanes = host::all_lanes) {
   uint64_t same = 0;
   for (int l = 0; l < warp_size; ++l)
@@ -45,14 +45,14 @@ template <class T> TL_DEVICE uint64_t match_all(T value, uint64_t lanes = host::
   return ballot(shuffle(value, __builtin_ctzll(lanes), lanes) != value, lanes) == 0 ? ballot(true, lanes) : 0;
 }
 
-// Rows of 8 16-bit elements from shared memory: lane l gives the address of row l % 8 of matrix l / 8, and receives
-// elements (l / 4, 2 * (l % 4) ..+1) of each matrix; `trans` of each matrix's transpose.  [PTX ISA, ldmatrix]
+// Loads 8x8 matrices of 16-bit elements: lane l passes the address of row l % 8 of matrix l / 8, and receives elements
+// 2 * (l % 4) and the next of row l / 4 of each matrix, or of its transpose (`trans`). [PTX ISA, ldmatrix]
 TL_DEVICE void ldmatrix_x4(uint32_t* r, const void* row) { tl_engine_ldmatrix(r, row, 4, 0); }
 TL_DEVICE void ldmatrix_x4_trans(uint32_t* r, const void* row) { tl_engine_ldmatrix(r, row, 4, 1); }
 TL_DEVICE void ldmatrix_x2(uint32_t* r, const void* row) { tl_engine_ldmatrix(r, row, 2, 0); }
 TL_DEVICE void ldmatrix_x2_trans(uint32_t* r, const void* row) { tl_engine_ldmatrix(r, row, 2, 1); }
 
-// The number of the lowest bit that is set, from 1 on, 0 where none is; and how many bits are set.
+// first_set: the 1-based position of the lowest set bit, 0 if there is none. popcount: the number of set bits.
 TL_DEVICE int first_set(uint32_t bits) { return __builtin_ffs(static_cast<int>(bits)); }
 TL_DEVICE int first_set(uint64_t bits) { return __builtin_ffsll(static_cast<long long>(bits)); }
 TL_DEVICE uint32_t popcount(uint32_t bits) { return static_cast<uint32_t>(__builtin_popcount(bits)); }
@@ -60,7 +60,8 @@ TL_DEVICE uint64_t popcount(uint64_t bits) { return static_cast<uint64_t>(__buil
 
 }  // namespace tl
 
-// CUDA's own names, for C++ of the user's own.  [CUDA C++ Programming Guide, Warp Vote, Match and Shuffle Functions]
+// CUDA's warp intrinsics, for inline user code.
+// [CUDA C++ Programming Guide, Warp Vote, Match and Shuffle Functions]
 inline unsigned __ballot_sync(unsigned lanes, int predicate) { return unsigned(tl::ballot(predicate != 0, lanes)); }
 inline int __any_sync(unsigned lanes, int predicate) { return __ballot_sync(lanes, predicate) != 0; }
 inline int __all_sync(unsigned lanes, int predicate) { return __ballot_sync(lanes, !predicate) == 0; }

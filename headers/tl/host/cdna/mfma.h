@@ -1,4 +1,4 @@
-// AMD matrix instructions and LDS copies on the CPU engine, for wave64 kernels (compile with -DTL_WARP_SIZE=64).
+// MFMA and LDS loads on the CPU engine, for wave64 kernels (compiled with -DTL_WARP_SIZE=64).
 #pragma once
 #include <type_traits>
 #include "../engine.h"
@@ -37,25 +37,26 @@ template <> struct MfmaType<double> {
 
 }  // namespace host
 
-// Called by: any thread. As many bytes of shared memory as one access has, at a multiple of them, straight to
-// registers.
+// Loads `bytes` bytes of shared memory, aligned to their number, to registers by one access. Any thread.
 template <int bytes> TL_DEVICE void load_bits_to(void* to, const void* from) {
   const auto bits = host::load<host::Bits<bytes>>(from);
   std::memcpy(to, &bits, bytes);
 }
 
-// How many neighbours of K an instruction takes from each lane. Chips differ; here it is 16 bytes for each of them.
+// The number of consecutive elements along K that each lane passes to an instruction; targets differ, here it is 16
+// bytes.
 template <class T> constexpr int mfma_items = 16 / static_cast<int>(sizeof(T));
 
-// D += A B of `size` rows and columns and 64 / size * n of K. Lane l hands over n elements of row l % size of A and of
-// column l % size of B, those of K from n * (l / size) on. Element i of d: column l % size, row
-// 4 * (l / size + 64 / size * (i / 4)) + i % 4; of double row l / size + 4 i. Called by: every lane of the wave.
+// D += A B with `size` rows and columns, and 64 / size * n of K. Lane l holds n elements of row l % size of A and of
+// column l % size of B, from n * (l / size) on along K. Element i of d is in column l % size, row 4 * (l / size + 64 /
+// size * (i / 4)) + i % 4; for double in row l / size + 4 i. Called by: every lane of the wave.
 template <int size, int n, class Result, class T, class U> TL_DEVICE void mfma(Result* d, const T* a, const U* b) {
   static_assert(size == 16 || size == 32, "16 or 32 rows and columns");
   static_assert(std::is_same<Result, double>::value == std::is_same<T, double>::value, "double accumulates double");
   static_assert(std::is_same<Result, int32_t>::value == std::is_same<T, int8_t>::value, "int32 accumulates int8");
-  static_assert(std::is_same<T, U>::value || (is_float8<T> && is_float8<U>), "one type, or two of 8-bit floats");
-  if constexpr (is_float8<T>) {  // float holds its values
+  static_assert(std::is_same<T, U>::value || (is_float8<T> && is_float8<U>),
+                "A and B have the same element type, or are both 8-bit floating point");
+  if constexpr (is_float8<T>) {  // float represents its values exactly
     float wide_a[n], wide_b[n];
     for (int i = 0; i < n; ++i) wide_a[i] = a[i], wide_b[i] = b[i];
     tl_engine_mfma(d, wide_a, wide_b, size, n, TL_ENGINE_FLOAT);
@@ -64,15 +65,14 @@ template <int size, int n, class Result, class T, class U> TL_DEVICE void mfma(R
   }
 }
 
-// From here on waves of a higher priority, 0 to 3, go first on their SIMD. Called by: every wave for itself. Here all
-// are alike.
+// The wave's priority, 0 to 3; the engine ignores it. Called by: each wave.
 template <int priority> TL_DEVICE void set_wave_priority() {
   static_assert(priority >= 0 && priority <= 3, "a wave's priority is 0 to 3");
 }
 
-// Every 16 lanes read 8 bytes each of rows of 16 elements: of 2 bytes lane l four of row l / 4, from column 4 * (l % 4)
-// on; of 1 byte eight of row l / 2. Lane l receives column l of the four or eight rows. The address is a multiple of 8
-// in shared memory. Called by: every lane of the wave.
+// Transposing read: each group of 16 lanes reads rows of 16 elements, 8 bytes per lane. 2-byte elements: lane l reads
+// four of row l / 4, from column 4 * (l % 4) on; 1-byte elements: eight of row l / 2. Lane l receives column l of the
+// four or eight rows. The address is a multiple of 8 in shared memory. Called by: every lane of the wave.
 template <class T> constexpr bool has_transposing_reads = sizeof(T) <= 2;
 template <class T> TL_DEVICE Vec<T, 8 / sizeof(T)> load_transposed(const T* from) {
   Vec<T, 8 / sizeof(T)> column;
@@ -80,7 +80,7 @@ template <class T> TL_DEVICE Vec<T, 8 / sizeof(T)> load_transposed(const T* from
   return column;
 }
 
-// Copies 4 bytes a lane to lds + 4 * lane; `lds` is the same in all lanes.
+// Copies 4 bytes per lane to lds + 4 * lane; `lds` is uniform.
 TL_DEVICE void global_load_lds_4(void* lds, const void* from) { tl_engine_global_load_lds(lds, from, 4, 4); }
 
 }  // namespace tl

@@ -1,4 +1,4 @@
-// Memory barriers on the CPU engine: as cuda/sm90/mbarrier.h.
+// mbarrier objects on the CPU engine: as cuda/sm90/mbarrier.h.
 #pragma once
 #include "../engine.h"
 #include "../kernel.h"

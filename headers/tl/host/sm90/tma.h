@@ -31,7 +31,7 @@ TL_DEVICE void tma_store_commit() { tl_engine_tma_store_commit(); }
 template <int n> TL_DEVICE void tma_store_wait() { tl_engine_tma_store_wait(n); }
 template <int n> TL_DEVICE void tma_store_wait_read() { tl_engine_tma_store_wait(n); }
 
-// Returns 0. What the driver refuses, the engine reports at the load or store.
+// Returns 0. The engine reports invalid maps at the load or store.
 inline int encode_tensor_map(TensorMap& map, const void* base, int element_bytes, int rank, const uint64_t* extents,
                              const uint64_t* strides, const uint32_t* box, int swizzle_bytes) {
   map = {};

@@ -17,7 +17,7 @@ TL_DEVICE void wgmma_commit() { tl_engine_wgmma_commit(); }
 template <int n> TL_DEVICE void wgmma_wait() { tl_engine_wgmma_wait(n); }
 template <int n> TL_DEVICE void pin_registers(float*) {}
 template <int n, class Word> TL_DEVICE void pin_registers(Word*) {}
-// The fragment's own registers, so that the engine sees a write to them while an instruction is in flight.
+// Refers to the fragment's registers, so that the engine detects writes to them while an instruction is pending.
 template <class T, int words> class WgmmaWords {
  public:
   TL_DEVICE explicit WgmmaWords(const T* from) : from_(from) {}
