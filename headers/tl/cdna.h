@@ -1,4 +1,4 @@
-// What AMD's CDNA adds: the matrix cores' primitives, then what is written once on top of them. Waves have 64 lanes.
+// AMD CDNA: matrix-core (MFMA) and buffer-load primitives, and the code on top of them. Wavefronts have 64 lanes.
 #pragma once
 #if defined(__HIP__)
 #include "hip/buffer.h"

@@ -1,6 +1,5 @@
-// What kernels in CuTe's style include: CuTe itself, the launcher's side of tl, and the few idioms that CuTe leaves to
-// each project: predicated copies of whole tiles, a tile's MMA with its operands by ldmatrix, rounding in pairs. All of
-// it is C++17 over CuTe's public names.
+// Includes for kernels in CuTe's style: CuTe, tl's launchers, and functions that CuTe lacks: predicated tile copies, a
+// tile MMA with ldmatrix operands, packed conversion. C++17, CuTe's public names only.
 #pragma once
 #include "tl.h"
 
@@ -12,15 +11,15 @@
 namespace tl {
 
 // ---- predicated copies ----------------------------------------------------------------------------------------------
-// Partitions are ((one instruction, further instructions), Rest...); `at` holds the coordinates of the same elements.
-// What one instruction moves is inside of `extent` as a whole or not at all: the kernel's copies are chosen so.
+// Partitions have the modes ((one instruction, further instructions), Rest...); `at` holds the coordinates of the same
+// elements. Precondition: the elements of one instruction are either all inside `extent` or all outside.
 
-// Whether an atom takes a predicate, and writes the zeros itself.
+// Whether the copy atom is predicated and writes zeros itself (cp.async with zfill).
 template <class Traits, class = void> constexpr bool takes_predicate = false;
 template <class Traits>
 constexpr bool takes_predicate<Traits, std::void_t<decltype(std::declval<const Traits&>().with(true))>> = true;
 
-// visit(inside, from, to) for each instruction.
+// Calls visit(inside, from, to) for each instruction.
 template <class Extent, class At, class From, class To, class Visit>
 CUTE_DEVICE void each_instruction(const Extent& extent, const At& at, const From& from, To&& to, const Visit& visit) {
   using namespace cute;
@@ -37,14 +36,14 @@ CUTE_DEVICE void each_instruction(const Extent& extent, const At& at, const From
   }
 }
 
-// The tile of `shape` of a tensor from the coordinate `start` on.
+// The tile of `shape` at the coordinate `start`.
 template <class Tensor, class Shape, class Start>
 CUTE_DEVICE auto tile_at(const Tensor& tensor, const Shape& shape, const Start& start) {
   return cute::local_tile(cute::domain_offset(start, tensor), shape, cute::repeat<cute::rank_v<Start>>(cute::_0{}));
 }
 
-// Global -> shared: `to` = the tile of `from` at `start`, zeros outside of the tensor; by cp.async where the atom
-// is one. Called by: all threads of the copy.
+// Global to shared memory: `to` = the tile of `from` at `start`, with zeros out of bounds; asynchronous (cp.async) if
+// the atom is. Called by: all threads of the copy.
 template <class TiledCopy, class From, class Start, class To>
 CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start& start, To&& to) {
   using namespace cute;
@@ -63,8 +62,8 @@ CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start
   });
 }
 
-// Fragment -> global: the tile of `to` at `start`, of `shape`, = an accumulator of the TiledMMA that `tiled` was made
-// of; elements outside of the tensor are not written. Called by: all threads of the MMA.
+// Registers to global memory: stores an accumulator of the TiledMMA from which `tiled` was made to the tile of `to` at
+// `start`; out-of-bounds elements are not written. Called by: all threads of the MMA.
 template <class TiledCopy, class From, class To, class Start, class Shape>
 CUTE_DEVICE void store_tile(const TiledCopy& tiled, const From& from, const To& to, const Start& start,
                             const Shape& tile) {
@@ -78,7 +77,7 @@ CUTE_DEVICE void store_tile(const TiledCopy& tiled, const From& from, const To& 
   });
 }
 
-// One element of a tensor, zero outside of it.
+// One element of a tensor; zero out of bounds.
 template <class Tensor, class... Indices> CUTE_DEVICE auto value_at(const Tensor& tensor, const Indices&... at) {
   using Element = typename Tensor::value_type;
   return cute::elem_less(cute::make_coord(at...), cute::shape(tensor)) ? Element(tensor(at...)) : Element(0);
@@ -86,11 +85,11 @@ template <class Tensor, class... Indices> CUTE_DEVICE auto value_at(const Tensor
 
 // ---- fragments ------------------------------------------------------------------------------------------------------
 
-// A fragment rounded to a type of 16 bits, to nearest even, in pairs of which each is a register.
+// Converts a fragment to a 16-bit type, rounded to nearest even, two elements per register.
 template <class Target, class From> CUTE_DEVICE auto converted(const From& from) {
   using namespace cute;
   using Source = typename From::value_type;
-  static_assert(sizeof(Target) == 2 && decltype(size(from))::value % 2 == 0, "pairs of 16 bits");
+  static_assert(sizeof(Target) == 2 && decltype(size(from))::value % 2 == 0, "an even number of 16-bit elements");
   auto to = make_tensor_like<Target>(from);
   auto pairs = recast<uint32_t>(to);
   CUTE_UNROLL
@@ -102,7 +101,7 @@ template <class Target, class From> CUTE_DEVICE auto converted(const From& from)
   return to;
 }
 
-// c += a @ b. `a` is (M, K), `b` is (N, K), both in shared memory; the atoms say how ldmatrix brings them to registers.
+// c += a @ b. `a` is (M, K) and `b` is (N, K), both in shared memory; load_a and load_b are ldmatrix copy atoms.
 // Called by: all threads of the MMA.
 template <class Mma, class LoadA, class LoadB, class A, class B, class C>
 CUTE_DEVICE void gemm(const Mma& mma, const LoadA& load_a, const LoadB& load_b, const A& a, const B& b, C& c) {
@@ -126,7 +125,7 @@ CUTE_DEVICE void gemm(const Mma& mma, const LoadA& load_a, const LoadB& load_b, 
   }
 }
 
-// A tile with its modes swapped: B as (N, K) where it is stored as (K, N).
+// A view of a tile with its modes swapped: (N, K) of a B that is stored as (K, N).
 template <class Tensor> CUTE_DEVICE auto swap_modes(const Tensor& tile) {
   using namespace cute;
   const auto modes = make_layout(make_shape(size<1>(tile), size<0>(tile)), GenRowMajor{});

@@ -1,4 +1,4 @@
-/* Element types, where one entry takes tensors of several. Plain C. */
+/* Element type codes, for entry points that accept tensors of several types. Plain C. */
 #ifndef TL_DTYPE_H
 #define TL_DTYPE_H
 
@@ -22,11 +22,11 @@ enum {
   TL_FLOAT8_E5M2 = 14,
   TL_FLOAT8_E4M3FNUZ = 15,
   TL_FLOAT8_E5M2FNUZ = 16,
-  /* Two elements a byte, the first in bits 0..3. */
+  /* Two elements per byte, the first in bits 0..3. */
   TL_INT4 = 17,
   TL_UINT4 = 18,
   TL_FLOAT4_E2M1FN = 19,
-  TL_PTR = 20 /* addresses, as 64-bit integers */
+  TL_PTR = 20 /* 64-bit addresses */
 };
 
 #endif

@@ -1,5 +1,4 @@
-// Kernels whose blocks wait for one another: a barrier of the grid, and the launch that it takes. What includes tl.h
-// and has such a kernel includes this, too.
+// Grid-wide barriers and cooperative launches. Kernels with a grid barrier include this in addition to tl.h.
 #pragma once
 #include "tl.h"
 
@@ -14,8 +13,7 @@
 #ifndef __CUDACC_RTC__
 namespace tl {
 
-// Starts kernel(arguments...) as tl::launch does, if all of its blocks fit onto the device at once: TL_NOT_SUPPORTED
-// where they do not.
+// As tl::launch, cooperatively: TL_NOT_SUPPORTED if the blocks do not fit on the device at once.
 template <class... Parameters>
 tl_status launch_together_with(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, void* stream,
                                typename ArgumentFor<Parameters>::type... arguments) {

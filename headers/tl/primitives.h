@@ -1,5 +1,5 @@
-// The primitives of the machine that this compiler makes code for: an NVIDIA GPU, an AMD GPU, or the CPU engine. They
-// have the same names and signatures on each side; everything in common/ is written once on top of them.
+// The primitives of the compilation target: an NVIDIA GPU, an AMD GPU, or the CPU engine. They have the same names and
+// signatures for each target; common/ contains the target-independent code.
 #pragma once
 
 #if defined(__CUDACC__)

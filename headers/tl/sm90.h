@@ -1,4 +1,4 @@
-// What sm_90a adds: its primitives, then what is written once on top of them.
+// sm_90a: its primitives, and the code on top of them.
 #pragma once
 #include "sm90_primitives.h"
 

@@ -1,4 +1,4 @@
-// The primitives that sm_90a adds to those of primitives.h: memory barriers, TMA, wgmma, stmatrix.
+// The additional primitives of sm_90a: mbarriers, TMA, wgmma, stmatrix, clusters.
 #pragma once
 #include "primitives.h"
 

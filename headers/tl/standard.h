@@ -1,4 +1,4 @@
-// What kernels use of the C++ standard library: fixed-width integers, questions about types, printf.
+// The parts of the C++ standard library that kernels use: fixed-width integers, type traits, printf.
 #pragma once
 #if defined(__CUDACC_RTC__)
 #include "cuda/nvrtc.h"

@@ -1,7 +1,6 @@
-// What the test beside an emitted kernel (NAME_test.cpp) is written with: arrays of a reference in double precision,
-// random data, memory of the device, comparison and timing. Plain C++17; shares nothing with the kernel's own headers.
-//
-// With TL_ON_GPU the kernel runs on the current GPU, through CUDA's or HIP's runtime; else on tile2cu's CPU engine.
+// Support for the test program of an emitted kernel (NAME_test.cpp): double-precision reference arrays, random data,
+// device memory, comparison and timing. Plain C++17; independent of the kernel headers.
+// With TL_ON_GPU the kernel runs on the current GPU by the CUDA or HIP runtime, otherwise on tile2cu's CPU engine.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -30,14 +29,14 @@
 namespace tl {
 namespace test {
 
-// ---- element types: what a value is rounded to, and its bits --------------------------------------------------------
+// ---- element types: rounding and bit representation -----------------------------------------------------------------
 
-// What the highest codes are: infinities and NaN; NaN alone in the last one (E4M3 of the OCP 8-bit formats); numbers,
-// with an exponent's bias one higher, and NaN is the code of negative zero (FNUZ); numbers, all of them.
+// The special values of a format: infinities and NaN (ieee); NaN as the all-ones code only, no infinity (nan; OCP
+// E4M3); NaN as the code of negative zero, and an exponent bias one larger (fnuz); neither (numbers).
 enum class Codes { ieee, nan, fnuz, numbers };
 
-// An IEEE-like float of up to 16 bits. Rounds to nearest even; what is too large becomes infinity, or the largest
-// number where there is none.
+// An IEEE-like floating-point type of up to 16 bits. Rounds to nearest even; overflow gives infinity, or the largest
+// number if the format has no infinity.
 template <int exponent_bits, int mantissa_bits, Codes codes> struct SmallFloat {
   using value = double;
   static constexpr bool has_infinity = codes == Codes::ieee, is_fnuz = codes == Codes::fnuz;
@@ -74,7 +73,7 @@ template <int exponent_bits, int mantissa_bits, Codes codes> struct SmallFloat {
     int exponent;
     std::frexp(x, &exponent);
     exponent = std::max(exponent - 1, least_exponent);
-    const auto digits = uint64_t(std::ldexp(std::fabs(x), mantissa_bits - exponent));  // with the leading 1, if normal
+    const auto digits = uint64_t(std::ldexp(std::fabs(x), mantissa_bits - exponent));  // with the implicit 1, if normal
     return sign | ((uint64_t(exponent - least_exponent) << mantissa_bits) + digits);
   }
   static double unpack(uint64_t bits) {
@@ -100,7 +99,7 @@ using float8_e4m3fnuz = SmallFloat<4, 3, Codes::fnuz>;
 using float8_e5m2fnuz = SmallFloat<5, 2, Codes::fnuz>;
 using float4_e2m1fn = SmallFloat<2, 1, Codes::numbers>;
 
-// An integer of 4 bits: what is too large loses its upper ones.
+// A 4-bit integer; conversions keep the low 4 bits.
 template <bool is_signed> struct Int4 {
   using value = int32_t;
   static constexpr int bits = 4;
@@ -111,7 +110,7 @@ template <bool is_signed> struct Int4 {
 using int4 = Int4<true>;
 using uint4 = Int4<false>;
 
-// A type that C++ has. Floats are computed in double and rounded where they are stored.
+// A C++ arithmetic type. Floating-point types are computed in double and rounded when stored.
 template <class T> struct Native {
   using value = typename std::conditional<std::is_floating_point<T>::value, double, T>::type;
   static constexpr int bits = 8 * sizeof(T);
@@ -129,14 +128,15 @@ template <class T> struct Native {
   }
 };
 
-// The bits of a value of one type as a value of another.
+// Reinterprets the bits of a value as another type.
 template <class To, class From> typename To::value reinterpret(typename From::value x) {
   return To::unpack(From::pack(x));
 }
 
 // ---- arrays ---------------------------------------------------------------------------------------------------------
 
-// A tensor or tile. Reads from outside give zero, writes to outside are dropped; writes round to the element type.
+// A tensor or tile. Out-of-bounds reads return zero, out-of-bounds writes are ignored; writes round to the
+// element type.
 template <class Type> class Array {
  public:
   using value = typename Type::value;
@@ -176,7 +176,7 @@ template <class Type> class Array {
   std::vector<value> data_;
 };
 
-// Floats in -1 ... 1, all bytes, other integers in 0 ... 7 (they may be indices). The same in every run.
+// Random values, the same in every run: floating point in [-1, 1), any 8-bit or 4-bit code, other integers in 0..7.
 template <class Type> void fill(Array<Type>& array, unsigned seed) {
   std::mt19937 random(seed);
   for (auto& x : array.data()) {
@@ -194,7 +194,7 @@ template <class Type> void fill(Array<Type>& array, unsigned seed) {
 // ---- functions that the reference calls -----------------------------------------------------------------------------
 
 template <class A, class B> using Common = typename std::common_type<A, B>::type;
-// A NaN is ignored, as by the kernel.
+// If one operand is NaN, the result is the other, as in the kernel.
 template <class A, class B> Common<A, B> maximum(A a, B b) { return a != a ? b : b != b ? a : a < b ? b : a; }
 template <class A, class B> Common<A, B> minimum(A a, B b) { return a != a ? b : b != b ? a : b < a ? b : a; }
 template <class A, class B> Common<A, B> floordiv(A a, B b) {
@@ -217,11 +217,11 @@ inline void require(bool is_fine, const char* what) {
 }
 
 #if defined(TL_ON_GPU)
-// Ends the program where a call of the GPU's runtime has failed.
+// Exits if a runtime call has failed.
 inline void require_done(TL_GPU(Error_t) error) { require(error == TL_GPU(Success), TL_GPU(GetErrorString)(error)); }
 #endif
 
-// Element i of bytes: of 4 bits, the first of two is the lower half.
+// Element i of a byte array; the first of two 4-bit elements is in the lower half of its byte.
 template <class Type> void put(std::vector<unsigned char>& bytes, size_t i, uint64_t bits) {
   if (Type::bits < 8)
     bytes[i / 2] |= static_cast<unsigned char>(bits << i % 2 * 4);
@@ -237,7 +237,7 @@ template <class Type> uint64_t get(const std::vector<unsigned char>& bytes, size
   return bits;
 }
 
-// A tensor's bytes on the device.
+// A tensor in device memory.
 template <class Type> class OnDevice {
  public:
   explicit OnDevice(const Array<Type>& array) : bytes_(array.bytes()) {
@@ -254,7 +254,7 @@ template <class Type> class OnDevice {
   }
   ~OnDevice() {
 #if defined(TL_ON_GPU)
-    (void)TL_GPU(Free)(data_);  // after a fault it fails, too
+    (void)TL_GPU(Free)(data_);  // fails after a device fault
 #else
     if (data_) tl_engine_free(data_);
 #endif
@@ -263,7 +263,7 @@ template <class Type> class OnDevice {
   OnDevice& operator=(const OnDevice&) = delete;
   void* data() const { return data_; }
 
-  // Reads the tensor's content back into an array of the same shape.
+  // Copies the tensor back into an array of the same shape.
   void read(Array<Type>& array) const {
     std::vector<unsigned char> content(bytes_);
 #if defined(TL_ON_GPU)
@@ -279,7 +279,7 @@ template <class Type> class OnDevice {
   void* data_ = nullptr;
 };
 
-// The memory that a launcher asks for.
+// A launcher's workspace.
 class Workspace {
  public:
   explicit Workspace(size_t bytes) : memory_(Array<Native<uint8_t>>({int64_t(bytes)})), bytes_(bytes) {}
@@ -291,8 +291,8 @@ class Workspace {
   size_t bytes_;
 };
 
-// Waits until the device is idle; whether all went well on it. The CPU engine, when TL_CHECK is set and the kernel is
-// compiled with -fsanitize=thread, reports races, accesses out of bounds and the like.
+// Synchronises the device. Returns false if a kernel failed, or if the CPU engine has findings (races, out-of-bounds
+// accesses and others: with TL_CHECK set and the kernel compiled with -fsanitize=thread).
 inline bool device_is_fine() {
 #if defined(TL_ON_GPU)
   const auto error = TL_GPU(DeviceSynchronize)();
@@ -318,7 +318,8 @@ inline void start() {
 
 // ---- comparison and timing ------------------------------------------------------------------------------------------
 
-// Floats: the largest error, relative to the largest value expected, is at most `tolerance`. Integers: equal.
+// Compares arrays. Floating point: the maximum error relative to the largest expected magnitude is at most `tolerance`.
+// Integers: equality.
 template <class Type>
 bool same(const char* name, const Array<Type>& found, const Array<Type>& expected, double tolerance) {
   double scale = 0, error = 0;
@@ -338,7 +339,7 @@ bool same(const char* name, const Array<Type>& found, const Array<Type>& expecte
   return is_same;
 }
 
-// Milliseconds of one call, the median of several; work is queued, so that a launch does not wait for its predecessor.
+// The time of one call in milliseconds: the median of 20 batches of 10 queued calls on a GPU, of 3 calls on the engine.
 template <class Call> double milliseconds(Call call) {
   std::vector<double> times;
 #if defined(TL_ON_GPU)

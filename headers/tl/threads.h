@@ -1,4 +1,4 @@
-// Which thread this is: of the block, of a group of its threads, of a warp.
+// Thread indices: in the block, in a group of its threads, in a warp.
 #pragma once
 
 #if defined(__CUDACC__)
@@ -11,7 +11,7 @@
 
 namespace tl {
 
-// Groups of so many threads each, one after the other; one number is the size of all. Any thread of the block.
+// Consecutive groups of threads with these sizes; a single number is the size of every group. Any thread.
 template <int... sizes> struct Groups {
   static TL_DEVICE int group(int thread) {
     int end = 0, found = 0;
@@ -35,8 +35,8 @@ template <int same> struct Groups<same> {
   static TL_DEVICE int size(int) { return same; }
 };
 
-// Where groups of TL_GROUP threads work each by itself, tile operations see the threads of one as the whole block. It
-// is one number for all groups, or one for each.
+// With TL_GROUP, groups of threads execute tile operations independently: thread() is the index in the group. TL_GROUP
+// is one size for all groups, or a list of sizes.
 #ifdef TL_GROUP
 TL_DEVICE int group() { return Groups<TL_GROUP>::group(thread_of_block()); }
 TL_DEVICE int thread() { return thread_of_block() - Groups<TL_GROUP>::first(thread_of_block()); }

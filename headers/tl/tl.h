@@ -1,7 +1,7 @@
-// What every emitted kernel includes: the primitives of the machine it is compiled for, then everything that is written
-// once on top of them. docs/tl.md lists the names.
+// The header of every emitted kernel: the primitives of the target, and the target-independent code. docs/tl.md lists
+// the names.
 #pragma once
-#ifndef __CUDACC_RTC__  // NVRTC compiles kernels alone, without launchers
+#ifndef __CUDACC_RTC__  // NVRTC compiles kernels without their launchers
 #include "status.h"
 #endif
 #include "primitives.h"
@@ -48,7 +48,7 @@
 #include "common/workspace.h"
 #endif
 
-// Each maker's own part. On the CPU engine, waves of 64 are AMD's.
+// Vendor-specific parts. On the CPU engine, a warp size of 64 selects AMD's.
 #if defined(__HIP__) || (defined(TL_WARP_SIZE) && TL_WARP_SIZE == 64)
 #include "cdna.h"
 #else

@@ -55,7 +55,7 @@ template <class Op, class T, class X> TL_DEVICE T atomic_element(const Element<T
 }
 template <class Op, class T, class X>
 TL_DEVICE std::enable_if_t<std::is_arithmetic<T>::value || is_small_float<T>, T> atomic_element(T& to, const X& x) {
-  static_assert(!std::is_same<T, bool>::value && sizeof(T) > 1, "no machine updates single bytes atomically");
+  static_assert(!std::is_same<T, bool>::value && sizeof(T) > 1, "atomics of single bytes are unsupported");
   return Op::apply(&to, convert<T>(value(x)));
 }
 
@@ -148,7 +148,7 @@ TL_DEVICE void atomic_chunks(const Tile& from, const To& to) {
 }
 template <class Op, int threads, class Tile, class View>
 TL_DEVICE void atomic_shared_tile(const Tile& from, const Place<View>& to) {
-  static_assert(View::rank == Tile::rank, "fix the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
+  static_assert(View::rank == Tile::rank, "slice the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
   constexpr int size = sizeof(typename View::type);
   constexpr int group = atomic_group<Op, typename View::T>(Tile::cols, Tile::chunk_bytes);
   if constexpr (View::alignment != 0) {

@@ -25,7 +25,7 @@
 #define TL_CHECK_INDEX(index, extent)  // 0 <= index < extent
 #endif
 #ifndef TL_CHECK_ACCUMULATOR
-#define TL_CHECK_ACCUMULATOR(sum) ((void)0)  // that something was written to it
+#define TL_CHECK_ACCUMULATOR(sum) ((void)0)  // reports an unwritten accumulator
 #endif
 
 namespace tl {

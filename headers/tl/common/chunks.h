@@ -10,7 +10,7 @@ template <int threads, int rows, int cols, int vector> struct Chunks {
   static constexpr int in_row = cols / vector, count = rows * in_row, turns = (count + threads - 1) / threads;
   // Each iteration advances by a whole number of rows, and the column does not change.
   static constexpr bool whole_rows = threads % in_row == 0;
-  static_assert(cols % vector == 0, "chunks divide a row");
+  static_assert(cols % vector == 0, "a row is a whole number of chunks");
 
   static TL_DEVICE int row(int turn) {
     if constexpr (rows == 1) return 0;

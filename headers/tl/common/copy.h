@@ -76,7 +76,7 @@ template <int threads, class View, class Tile>
 TL_DEVICE std::enable_if_t<is_shared_tile<Tile> && !goes_in_bytes<View, Tile>> copy(const Place<View>& from, Tile& to) {
   constexpr int bytes = chunk_bytes_with<Tile, Place<View>>();
   constexpr int from_bytes = bytes_of<typename View::type>(elements_in<typename Tile::type>(bytes));
-  static_assert(View::rank == Tile::rank, "fix the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
+  static_assert(View::rank == Tile::rank, "slice the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
   if constexpr (View::alignment != 0) {
     copy_chunks<threads, bytes, Tile>(from, to);
   } else {
@@ -91,7 +91,7 @@ TL_DEVICE std::enable_if_t<is_shared_tile<Tile> && !goes_in_bytes<Tile, View>> c
                                                                                     const Place<View>& to) {
   constexpr int bytes = chunk_bytes_with<Tile, Place<View>>();
   constexpr int to_bytes = bytes_of<typename View::type>(elements_in<typename Tile::type>(bytes));
-  static_assert(View::rank == Tile::rank, "fix the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
+  static_assert(View::rank == Tile::rank, "slice the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
   if constexpr (View::alignment != 0) {
     copy_chunks<threads, bytes, Tile>(from, to);
   } else {
@@ -120,7 +120,7 @@ TL_DEVICE std::enable_if_t<goes_in_bytes<From, To>> copy(const From& from, To&& 
 
 // The elements of `vector` registers from r on, as a vector of the shared tile or tensor tile `memory`.
 template <int vector, class Layout, class Memory> TL_DEVICE auto packet_at(Memory&& memory, int r) {
-  static_assert(std::decay_t<Memory>::rank == Layout::rank, "the fragment and the place have the same rank");
+  static_assert(std::decay_t<Memory>::rank == Layout::rank, "the fragment and the destination have the same rank");
   if constexpr (Layout::rank == 1)
     return memory.template packet<vector>(Layout::template coordinate<0>(r));
   else if constexpr (Layout::rank == 2)
@@ -153,7 +153,7 @@ template <class Layout> constexpr bool knows_extents<Layout, typename IfNamed<de
 template <class Layout>
 constexpr bool knows_extents<Layout, typename IfNamed<decltype(Layout::M), decltype(Layout::N)>::type> = true;
 template <class Layout, class View> TL_DEVICE bool lies_inside(const Place<View>& place) {
-  static_assert(View::rank == Layout::rank, "the fragment and the place have the same rank");
+  static_assert(View::rank == Layout::rank, "the fragment and the destination have the same rank");
   if constexpr (Layout::rank == 1)
     return place.holds({Layout::extent});
   else

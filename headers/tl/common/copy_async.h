@@ -79,7 +79,7 @@ template <int threads, class View, class Tile> struct DirectCopy {
 template <int threads, class View, class Tile, class Reads = ReadAgain>
 TL_DEVICE std::enable_if_t<!goes_in_bytes<View, Tile>> copy_async(const Place<View>& from, Tile& to,
                                                                   const Reads& reads = {}) {
-  static_assert(View::rank == Tile::rank, "fix the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
+  static_assert(View::rank == Tile::rank, "slice the other dimensions first: A(b, tl::all, tl::all).tile(i, j)");
   static_assert(std::is_same<typename View::T, typename Tile::type>::value,
                 "an asynchronous copy does not convert: use tl::copy");
   if (DirectCopy<threads, View, Tile>::started(from, to)) return;

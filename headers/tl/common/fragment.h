@@ -12,7 +12,7 @@ template <class Layout> struct RegisterOf {
   // f(i, j): the loop runs over the fragment's own layout, or has a third dimension.
   template <class I, class J> static TL_DEVICE int of(const I& i, const J&) {
     using From = typename I::Layout;
-    static_assert(I::dim == 0 && J::dim == 1, "the indices of a fragment stand in the order of its dimensions");
+    static_assert(I::dim == 0 && J::dim == 1, "the indices of a fragment are in the order of its dimensions");
     static_assert(std::is_same<typename J::Layout, From>::value, "the indices belong to different loops");
     if constexpr (From::rank == 3) {
       static_assert(std::is_same<typename From::planes, Layout>::value,
@@ -26,13 +26,14 @@ template <class Layout> struct RegisterOf {
   template <class I, class J, class K> static TL_DEVICE int of(const I& i, const J&, const K&) {
     static_assert(std::is_same<typename I::Layout, Layout>::value && std::is_same<typename K::Layout, Layout>::value,
                   "the loop runs over another layout than the fragment has");
-    static_assert(I::dim == 0 && J::dim == 1 && K::dim == 2, "indices stand in the order of the dimensions");
+    static_assert(I::dim == 0 && J::dim == 1 && K::dim == 2, "indices are in the order of the dimensions");
     return i.reg;
   }
   template <class I, class J, class K, class L> static TL_DEVICE int of(const I& i, const J&, const K&, const L&) {
     static_assert(std::is_same<typename I::Layout, Layout>::value && std::is_same<typename L::Layout, Layout>::value,
                   "the loop runs over another layout than the fragment has");
-    static_assert(I::dim == 0 && J::dim == 1 && K::dim == 2 && L::dim == 3, "indices stand in the dimensions' order");
+    static_assert(I::dim == 0 && J::dim == 1 && K::dim == 2 && L::dim == 3,
+                  "indices are in the order of the dimensions");
     return i.reg;
   }
   // f(i): the loop runs over the fragment's own layout, or the fragment holds one value per row (or column) of the
@@ -44,11 +45,11 @@ template <class Layout> struct RegisterOf {
     } else if constexpr (I::dim == 0) {
       static_assert(From::rank == 2, "the loop runs over another layout than the fragment has");
       static_assert(std::is_same<typename From::rows, Layout>::value,
-                    "the fragment does not hold one value a row of the loop's layout");
+                    "the fragment does not hold one value per row of the loop's layout");
       return From::row_register(i.reg);
     } else {
       static_assert(std::is_same<typename From::cols, Layout>::value,
-                    "the fragment does not hold one value a column of the loop's layout");
+                    "the fragment does not hold one value per column of the loop's layout");
       return From::col_register(i.reg);
     }
   }

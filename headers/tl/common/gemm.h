@@ -74,7 +74,7 @@ template <class T> TL_DEVICE void mma_int4(int32_t* d, const uint32_t* a, const 
   }
 }
 template <class T> TL_DEVICE void mma(int32_t* d, const uint32_t* a, const uint32_t* b) {
-  static_assert(std::is_same<T, int8_t>::value || is_int4<T>, "int32 accumulates integers of 8 and 4 bits");
+  static_assert(std::is_same<T, int8_t>::value || is_int4<T>, "int32 accumulates 8-bit and 4-bit integers");
   if constexpr (is_int4<T>)
     mma_int4<T>(d, a, b);
   else
@@ -120,11 +120,11 @@ TL_DEVICE void gemm(const A& a, const B& b, Fragment<T, MmaAccumulator<M, N, W>>
   static_assert(FromA::rows == M, "A has as many rows as C");
   static_assert(FromB::cols == N, "B has as many columns as C");
   static_assert(FromA::cols == FromB::rows, "A has as many columns as B has rows");
-  static_assert(FromA::template fits<W>, "A is in registers: its layout is tl::MmaOperandA with the warps of C");
-  static_assert(FromB::template fits<W>, "B is in registers: its layout is tl::MmaOperandB with the warps of C");
+  static_assert(FromA::template fits<W>, "A in registers has the layout tl::MmaOperandA with the warps of C");
+  static_assert(FromB::template fits<W>, "B in registers has the layout tl::MmaOperandB with the warps of C");
   static_assert(std::is_same<Element, typename FromB::type>::value, "A and B have the same element type");
   constexpr int m_tiles = Layout::m_tiles, n_tiles = Layout::n_tiles, steps = FromA::cols / mma_k<Element>;
-  static_assert(FromA::cols % mma_k<Element> == 0, "K is a whole number of mma steps of 32 bytes");
+  static_assert(FromA::cols % mma_k<Element> == 0, "K is a multiple of 32 bytes");
 
   const int row = Layout::first_row(), col = Layout::first_col();
   MmaStep<m_tiles, n_tiles> step[2];

@@ -40,7 +40,7 @@ template <class T, class Tile, class E> TL_DEVICE uint32_t metadata_word(const E
 template <class T, class D>
 TL_DEVICE void sparse_product(D* d, const uint32_t* a, const uint32_t* b, uint32_t metadata) {
   if constexpr (is_float8<T>) {
-    static_assert(!T::is_fnuz, "formats of the OCP");
+    static_assert(!T::is_fnuz, "float8 operands are of the OCP formats");
     Float8Instructions::mma_sparse(d, a, b, metadata, T::is_e4m3);
   } else {
     mma_sparse(d, a, b, metadata, T());
@@ -75,12 +75,13 @@ TL_DEVICE void gemm_sparse(const A& a, const E& e, const B& b, Fragment<D, MmaAc
   using Metadata = MetadataTile<E>;
   using Tile = typename Metadata::type;
   constexpr int steps = sparse_k<T>;
-  static_assert(std::is_same<T, typename FromB::type>::value, "A and B have one type");
-  static_assert(FromA::rows == M && Metadata::rows == M && FromB::cols == N, "A and E have C's rows, B its columns");
+  static_assert(std::is_same<T, typename FromB::type>::value, "A and B have the same element type");
+  static_assert(FromA::rows == M && Metadata::rows == M && FromB::cols == N,
+                "A and E have as many rows as C, B as many columns");
   static_assert(2 * FromA::cols == FromB::rows, "A has half as many columns as B has rows");
-  static_assert(FromB::rows % steps == 0, "K is a whole number of the instruction's steps");
+  static_assert(FromB::rows % steps == 0, "K is a multiple of the instruction's K");
   static_assert(Metadata::cols * 2 * int(sizeof(typename Tile::type)) == FromB::rows / 4,
-                "E has 4 bits for each four of K");
+                "E has 4 bits per four elements of K");
 
   const int row = Layout::first_row(), col = Layout::first_col();
   TL_UNROLL

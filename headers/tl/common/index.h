@@ -69,7 +69,7 @@ template <int n, int c> TL_DEVICE constexpr int first_of_vector(Repeated<n, c> i
 // i / c for a vector of non-negative indices that starts at a multiple of its size: one number if the quotient is
 // uniform, else each quotient repeated c times.
 template <int c, int n> TL_DEVICE auto floordiv(const Ramp<n>& i) {
-  static_assert(c % n == 0 || n % c == 0, "quotients do not change within a packet, or each comes c times");
+  static_assert(c % n == 0 || n % c == 0, "quotients are constant within a vector, or each is repeated c times");
   if constexpr (c % n == 0)
     return int(unsigned(i.first) / c);
   else
@@ -81,7 +81,7 @@ template <int c, class Layout, int dim, int n> TL_DEVICE auto floordiv(const Pac
 
 // i % c for the same indices, if the quotient is uniform: n consecutive indices.
 template <int c, int n> TL_DEVICE Ramp<n> floormod(const Ramp<n>& i) {
-  static_assert(c % n == 0, "a packet's remainders follow one another");
+  static_assert(c % n == 0, "the remainders within a vector are consecutive");
   return {int(unsigned(i.first) % c)};
 }
 template <int c, class Layout, int dim, int n> TL_DEVICE Ramp<n> floormod(const PacketIndex<Layout, dim, n>& i) {

@@ -26,7 +26,8 @@ TL_DEVICE uint32_t nth_set(uint32_t bits, uint32_t first, int n) {
 
 // Butterfly all-reduce over groups of `lanes` neighbouring lanes; `lanes` is a power of two.
 template <class Op, int lanes, class T> TL_DEVICE T of_lanes(T x) {
-  static_assert(lanes > 0 && lanes <= warp_size && (lanes & (lanes - 1)) == 0, "lanes combine in halves");
+  static_assert(lanes > 0 && lanes <= warp_size && (lanes & (lanes - 1)) == 0,
+                "the number of lanes is a power of two, at most the warp size");
   TL_UNROLL
   for (int distance = lanes / 2; distance > 0; distance /= 2) x = Op::combine(x, shuffle_xor(x, distance));
   return x;

@@ -35,10 +35,8 @@ template <int N, class Warps> struct MmaCols {
 template <int warp_rows_, int warp_cols_> struct MmaWarpTile {
   static constexpr int warp_rows = warp_rows_, warp_cols = warp_cols_;
   static constexpr int m_tiles = warp_rows / 16, n_tiles = warp_cols / 8, registers = m_tiles * n_tiles * 4;
-  static_assert(m_tiles > 0 && warp_rows % 16 == 0,
-                "a warp owns rows in sixteens: M is a multiple of 16 * warps along M");
-  static_assert(n_tiles > 0 && warp_cols % 8 == 0,
-                "a warp owns columns in eights: N is a multiple of 8 * warps along N");
+  static_assert(m_tiles > 0 && warp_rows % 16 == 0, "M is a multiple of 16 * warps along M");
+  static_assert(n_tiles > 0 && warp_cols % 8 == 0, "N is a multiple of 8 * warps along N");
 
   static TL_DEVICE int row(int reg) { return reg / (n_tiles * 4) * 16 + reg / 2 % 2 * 8 + lane() / 4; }
   static TL_DEVICE int col(int reg) { return reg / 4 % n_tiles * 8 + lane() % 4 * 2 + reg % 2; }
@@ -54,7 +52,7 @@ template <int M_, int N_, class Warps_> struct MmaAccumulator : MmaWarpTile<M_ /
   using rows = MmaRows<M_, Warps>;
   using cols = MmaCols<N_, Warps>;
   static constexpr int rank = 2, M = M_, N = N_, vector = 2;
-  static_assert(M % Warps::m == 0 && N % Warps::n == 0, "the warps divide the tile");
+  static_assert(M % Warps::m == 0 && N % Warps::n == 0, "the tile's extents are divisible by the number of warps");
 
   template <int dim> static TL_DEVICE int coordinate(int reg) {
     return dim == 0 ? first_row() + Tile::row(reg) : first_col() + Tile::col(reg);
@@ -74,7 +72,7 @@ template <int M_, int K_, class Warps_> struct MmaSharedOperandA : MmaWarpTile<M
   using rows = MmaRows<M_, Warps>;
   using cols = MmaCols<K_, tl::Warps<Warps::m * Warps::n, 1>>;
   static constexpr int rank = 2, M = M_, N = K_, vector = 2;
-  static_assert(M % Warps::m == 0, "the warps divide the tile");
+  static_assert(M % Warps::m == 0, "the tile's extents are divisible by the number of warps");
 
   template <int dim> static TL_DEVICE int coordinate(int reg) {
     return dim == 0 ? first_row() + Tile::row(reg) : Tile::col(reg);
@@ -98,8 +96,8 @@ template <int K, int N, class Warps_> struct MmaRegistersB {
   using Warps = Warps_;
   static constexpr int warp_cols = N / Warps::n, n_tiles = warp_cols / 8, k_tiles = K / 8;
   static constexpr int registers = n_tiles * k_tiles * 2;
-  static_assert(N % Warps::n == 0 && warp_cols % 8 == 0, "a warp owns columns in eights: N is a multiple of 8 * warps");
-  static_assert(K % 16 == 0, "K is a whole number of mma steps of 16");
+  static_assert(N % Warps::n == 0 && warp_cols % 8 == 0, "N is a multiple of 8 * warps");
+  static_assert(K % 16 == 0, "K is a multiple of 16");
   using along_k = MmaCols<K, tl::Warps<Warps::m * Warps::n, 1>>;
   using along_n = MmaRows<N, tl::Warps<Warps::n, 1>>;
 

@@ -180,7 +180,7 @@ template <class Tile, KOrder k_order> struct SharedTransposedB : InSharedMemory 
 template <class T, class Registers, class Layout> struct RegisterB {
   using type = T;
   static constexpr int rows = Registers::k_tiles * 8, cols = Registers::along_n::extent;
-  static_assert(is_small_float<T>, "an operand in registers is half or bfloat16");
+  static_assert(is_small_float<T>, "a register operand is half or bfloat16");
   template <class W> static constexpr bool fits = std::is_same<typename Registers::Warps, W>::value;
   const Fragment<T, Layout>& fragment;
   TL_DEVICE void load_one(uint32_t (&b)[2], int k, int, int n) const {

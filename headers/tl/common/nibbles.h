@@ -24,7 +24,7 @@ template <int n> struct PacketSize<NibblesLess<n>> {
 
 // `repeated` contains each byte twice, as a vector index divided by 2 loads them.
 template <int n> TL_DEVICE Nibbles<n> unpack_uint4(const Vec<uint8_t, n>& repeated) {
-  static_assert(n % 2 == 0, "a packet has whole bytes");
+  static_assert(n % 2 == 0, "a vector of 4-bit elements is a whole number of bytes");
   Nibbles<n> found;
   TL_UNROLL
   for (int i = 0; i < n / 2; ++i) found.bytes.at[i] = repeated.at[2 * i];
@@ -101,7 +101,7 @@ template <int n> struct NibblesApartLess {
 template <int n> struct PacketSize<NibblesApart<n>> : PacketSize<Nibbles<n>> {};
 template <int n> struct PacketSize<NibblesApartLess<n>> : PacketSize<Nibbles<n>> {};
 template <class T, int n> TL_DEVICE Vec<T, n> put_apart(const Vec<T, n>& x) {
-  static_assert(n % 8 == 0, "whole words of 4 bits");
+  static_assert(n % 8 == 0, "whole words of 4-bit elements");
   if constexpr (sizeof(T) == 2) {  // as words, so that the compiler recognises that all rows use the same ones
     const auto words = bit_cast<Vec<uint32_t, n / 2>>(x);
     Vec<uint32_t, n / 2> result;

@@ -20,7 +20,7 @@ template <class Layout> constexpr bool has_idle_lanes<Layout, std::enable_if_t<L
 // body(i, j) per group of 4 `vector` columns, of which this thread holds `vector` elements.
 template <int vector, class Layout, class Body> TL_DEVICE void parallel_spread(Layout, const Body& body) {
   constexpr int row = columns_in_eights<Layout> * 4, step = vector * 2;  // registers of a row and of the row 8 below
-  static_assert(row > 0 && row % step == 0, "rows are whole packets");
+  static_assert(row > 0 && row % step == 0, "a row is a whole number of vectors");
   TL_UNROLL
   for (int r = 0; r < Layout::registers; r += step) {
     TL_UNROLL
@@ -47,7 +47,7 @@ template <int vector = 1, class Layout, class Body> TL_DEVICE void parallel(Layo
   if constexpr (vector > Layout::vector && columns_in_eights<Layout> > 0) {
     parallel_spread<vector>(Layout{}, body);
   } else {
-    static_assert(Layout::vector % vector == 0 || vector == 1, "a thread of the layout holds whole packets");
+    static_assert(Layout::vector % vector == 0 || vector == 1, "each thread of the layout holds whole vectors");
     // Consecutive elements share one test, so that the compiler shares the computations that depend on the row only.
     constexpr int tested = has_idle_lanes<Layout> && Layout::registers % Layout::vector == 0 ? Layout::vector : vector;
     if constexpr (tested == vector) {
@@ -77,8 +77,8 @@ template <class Layout, class Body> TL_DEVICE void parallel_in_registers(Layout,
 // not wait for stores, which the compiler cannot prove disjoint. `to` is a shared tile that the body does not read.
 template <int vector, class Layout, class Tile, class Body>
 TL_DEVICE void parallel_into(Layout, Tile& to, const Body& body) {
-  static_assert(Layout::vector % vector == 0, "a thread of the layout holds whole packets");
-  static_assert(Layout::rank == 2 && Tile::rank == 2, "a tile of rows and columns");
+  static_assert(Layout::vector % vector == 0, "each thread of the layout holds whole vectors");
+  static_assert(Layout::rank == 2 && Tile::rank == 2, "a two-dimensional tile");
   Vec<typename Tile::type, vector> computed[Layout::registers / vector];
   TL_UNROLL
   for (int r = 0; r < Layout::registers; r += vector) {

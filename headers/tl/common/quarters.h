@@ -29,7 +29,7 @@ TL_DEVICE Quads<n> groups_of_4(Tile& tile, const PacketIndex<Layout, dim, n>& j)
 
 // sum + the dot product of the four numbers of each byte with its word of y, in int8.
 template <int n, class Sum> TL_DEVICE Vec<int, n> dp4a(const QuartersLess<n>& x, const Quads<n>& y, const Sum& sum) {
-  static_assert(n % 4 == 0, "the bytes are words");
+  static_assert(n % 4 == 0, "the bytes are a whole number of 32-bit words");
   Vec<int, n> result = value(sum);
   const auto words = bit_cast<Vec<uint32_t, n / 4>>(x.quarters.bytes);
   TL_UNROLL
@@ -58,7 +58,7 @@ template <int n, class Sum> TL_DEVICE Vec<int, n> dp4a(const Quarters<n>& x, con
 // exact.
 template <int n, class Sum>
 TL_DEVICE Vec<int, n> dp4a_total(const QuartersLess<n>& x, const Quads<n>& y, const Sum& sum) {
-  static_assert(n % 4 == 0, "the bytes are words");
+  static_assert(n % 4 == 0, "the bytes are a whole number of 32-bit words");
   Vec<int, n> result = value(sum);
   const auto words = bit_cast<Vec<uint32_t, n / 4>>(x.quarters.bytes);
   int once = result.at[0], fourfold = 0, total = 0;  // total: the sum of y, the same for all rows

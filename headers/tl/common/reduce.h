@@ -82,7 +82,7 @@ template <class Op> struct OrNan : Op {
 
 // The layout of the results; for a one-dimensional fragment one value that every thread holds.
 template <class Layout, int dim, int rank> struct Reduced {
-  static_assert(rank == 1, "of three dimensions the last one is reduced");
+  static_assert(rank == 1, "three-dimensional fragments are reduced along the last dimension");
   using type = Replicated<Shape<1>>;
 };
 template <class Layout> struct Reduced<Layout, 1, 2> {
@@ -163,7 +163,7 @@ TL_DEVICE void reduce_own(const Fragment<T, Layout>& from, Fragment<U, ResultLay
 template <class Op, class Layout, int dim, class U, class ResultLayout>
 TL_DEVICE void combine_lanes(Fragment<U, ResultLayout>& to) {
   constexpr Spread spread = Layout::spread(dim);
-  static_assert((spread.lanes & (spread.lanes - 1)) == 0, "a power of two of lanes shares a row");
+  static_assert((spread.lanes & (spread.lanes - 1)) == 0, "the number of lanes that share a row is a power of two");
   TL_UNROLL
   for (int mask = spread.lane_stride; mask < spread.lane_stride * spread.lanes; mask *= 2) TL_UNROLL
   for (int r = 0; r < ResultLayout::registers; ++r) to.reg[r] = Op::combine(to.reg[r], shuffle_xor(to.reg[r], mask));
@@ -203,7 +203,7 @@ struct NoWorkspace {};
 template <class Op, int dim, bool accumulates, class T, class Layout, class U, class ResultLayout, class Workspace>
 TL_DEVICE void reduce(const Fragment<T, Layout>& from, Fragment<U, ResultLayout>& to, Workspace& workspace) {
   static_assert(std::is_same<ResultLayout, ReducedLayout<Layout, dim>>::value,
-                "the result holds one value a row (dim 1) or a column (dim 0) of the fragment's layout");
+                "the result holds one value per row (dim 1) or column (dim 0) of the fragment's layout");
   constexpr Spread spread = Layout::spread(dim);
   constexpr bool has_workspace = !std::is_same<Workspace, NoWorkspace>::value;
   static_assert(spread.warps == 1 || has_workspace,
@@ -242,7 +242,7 @@ template <class Op, class U> TL_DEVICE U reduce_lanes(U x) {
 // warp.
 template <class Op, int dim, bool accumulates, class Tile, class U, class ResultLayout>
 TL_DEVICE void reduce_tile(const Tile& from, Fragment<U, ResultLayout>& to) {
-  static_assert(ResultLayout::rank == 1, "one value a line of the tile");
+  static_assert(ResultLayout::rank == 1, "one value per row or column of the tile");
   TL_UNROLL
   for (int r = 0; r < ResultLayout::registers; ++r) {
     if (!ResultLayout::valid(r)) continue;
@@ -258,7 +258,7 @@ TL_DEVICE void reduce_tile(const Tile& from, Fragment<U, ResultLayout>& to) {
 template <class Op, int dim, bool accumulates, int threads, class Tile, class U, int n>
 TL_DEVICE void reduce_tile(const Tile& from, SharedTile1D<U, n>& to) {
   constexpr int lines = Tile::rank == 1 ? 1 : dim == 1 ? Tile::rows : Tile::cols;
-  static_assert(n == lines, "one value a line of the tile");
+  static_assert(n == lines, "one value per row or column of the tile");
   static_assert(threads % warp_size == 0, "whole warps reduce");
   TL_NO_UNROLL
   for (int line = warp(); line < lines; line += threads / warp_size) {

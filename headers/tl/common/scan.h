@@ -16,7 +16,7 @@ template <class T, int M, int N> struct ScanWorkspace<T, M, N> {
 
 // The rows or columns of a tile along `dim`, and their elements in the order of the scan.
 template <class Tile, int dim, bool reversed> struct ScanLines {
-  static_assert(dim >= 0 && dim < Tile::rank, "a dimension of the tile");
+  static_assert(dim >= 0 && dim < Tile::rank, "`dim` is a dimension of the tile");
   static constexpr int length = Tile::rank == 1 || dim == 1 ? Tile::cols : Tile::rows;
   static constexpr int count = Tile::rows * Tile::cols / length;
   template <class Any> static TL_DEVICE auto& at(Any& tile, int line, int i) {

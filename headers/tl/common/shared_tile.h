@@ -57,11 +57,11 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
   // n elements from a multiple of n on, at most one chunk. Of a const tile the result is their values.
   template <int n> static constexpr int width = access_width<T, n>(chunk_bytes);
   template <int n> TL_DEVICE auto packet(int row, int col) {
-    static_assert(width<n> == bytes_of<T>(n), "a packet lies within a 16-byte chunk of the shared tile");
+    static_assert(width<n> == bytes_of<T>(n), "a vector is within one 16-byte chunk of the shared tile");
     return Packet<InShared<T, n, width<n>>>{{at(row, col)}};
   }
   template <int n> TL_DEVICE Vec<T, n> packet(int row, int col) const {
-    static_assert(width<n> == bytes_of<T>(n), "a packet lies within a 16-byte chunk of the shared tile");
+    static_assert(width<n> == bytes_of<T>(n), "a vector is within one 16-byte chunk of the shared tile");
     return load_elements<n, width<n>>(at(row, col));
   }
 };
@@ -76,7 +76,7 @@ constexpr bool rows_lie_alike<SharedTile<T, rows, cols, Swizzle>, step> = Swizzl
 template <class Tile, int n> struct InChunks {
   using type = typename Tile::type;
   static constexpr int size = n, each = elements_in<type>(Tile::chunk_bytes);
-  static_assert(n % each == 0, "whole chunks");
+  static_assert(n % each == 0, "a whole number of chunks");
   Tile* tile;
   int first;
   TL_DEVICE Vec<type, n> load() const {
@@ -98,7 +98,8 @@ template <class T, int n_, class Swizzle = NoSwizzle> struct alignas(Swizzle::al
   static constexpr int rank = 1, rows = 1, cols = n_;
   static constexpr int chunk_bytes = smaller(power_of_two_in(bytes_of<T>(cols)), 16);
   template <int n> static constexpr int width = access_width<T, n>(chunk_bytes);
-  static_assert(Swizzle::span == 0 || bytes_of<T>(cols) % Swizzle::alignment == 0, "whole patterns of the swizzle");
+  static_assert(Swizzle::span == 0 || bytes_of<T>(cols) % Swizzle::alignment == 0,
+                "a multiple of the swizzle's period");
   Stored<T> data[is_packed<T> ? cols / 2 : cols];
 
   static TL_DEVICE constexpr unsigned offset(unsigned i) {
@@ -142,7 +143,7 @@ template <class Tile, int rows_, int cols_> struct SubTile {
   using type = typename Whole::type;
   static constexpr int rank = 2, rows = rows_, cols = cols_, chunk_cols = Whole::chunk_cols;
   static constexpr int chunk_bytes = smaller(power_of_two_in(bytes_of<type>(cols)), Whole::chunk_bytes);
-  static_assert(rows > 0 && rows <= Whole::rows && cols > 0 && cols <= Whole::cols, "a part of the tile");
+  static_assert(rows > 0 && rows <= Whole::rows && cols > 0 && cols <= Whole::cols, "the part is within the tile");
   Tile* tile;
   int first_row, first_col;
 
@@ -174,7 +175,7 @@ template <class Tile, int n_, class Start = void> struct SubTile1D {
   static constexpr int alignment = StartOfPart<type, Start>::alignment;
   static constexpr int chunk_bytes =
       smaller(alignment, smaller(power_of_two_in(bytes_of<type>(cols)), Whole::chunk_bytes));
-  static_assert(cols > 0 && cols <= Whole::cols, "a part of the tile");
+  static_assert(cols > 0 && cols <= Whole::cols, "the part is within the tile");
   Tile* tile;
   int first;
   TL_DEVICE auto at(int i) const { return tile->at(first + i); }
@@ -215,18 +216,18 @@ TL_DEVICE auto cols(Tile& tile, int first) -> const SubTile<Tile, std::remove_co
 // Subtiles of subtiles refer to the whole tile.
 template <int n, class Tile, int m, int k>
 TL_DEVICE const SubTile<Tile, n, k> rows(const SubTile<Tile, m, k>& part, int first) {
-  static_assert(n <= m, "a part of the tile");
+  static_assert(n <= m, "the part is within the tile");
   TL_CHECK_INDEX(first, m - n + 1);
   return {part.tile, part.first_row + first, part.first_col};
 }
 template <int n, class Tile, int m> TL_DEVICE const SubTile1D<Tile, n> rows(const SubTile1D<Tile, m>& part, int first) {
-  static_assert(n <= m, "a part of the tile");
+  static_assert(n <= m, "the part is within the tile");
   TL_CHECK_INDEX(first, m - n + 1);
   return {part.tile, part.first + first};
 }
 template <int n, class Tile, int m, int k>
 TL_DEVICE const SubTile<Tile, m, n> cols(const SubTile<Tile, m, k>& part, int first) {
-  static_assert(n <= k, "a part of the tile");
+  static_assert(n <= k, "the part is within the tile");
   TL_CHECK_INDEX(first, k - n + 1);
   return {part.tile, part.first_row, part.first_col + first};
 }
@@ -239,7 +240,7 @@ template <class Tile> TL_DEVICE Transposed<Tile> transposed(const Tile& tile) { 
 
 // The kernel's shared memory as its struct. Any thread.
 template <class Shared> TL_DEVICE Shared& shared() {
-  static_assert(alignof(Shared) <= 1024, "shared memory starts at a multiple of 1024 bytes");
+  static_assert(alignof(Shared) <= 1024, "shared memory is aligned to 1024 bytes");
   return *static_cast<Shared*>(shared_memory());
 }
 

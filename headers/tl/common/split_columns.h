@@ -13,7 +13,7 @@ template <class Of, int width> struct SplitPlanes {
   static constexpr int rank = 2, M = Of::M, N = Of::N / width, vector = 1;
   static constexpr int registers = Of::rows::registers * groups;
   static_assert(width % 8 == 0 && (warp_cols % width == 0 || width % warp_cols == 0),
-                "a group is a multiple of 8 columns; a warp owns whole groups, or a group is that of whole warps");
+                "a group is a multiple of 8 columns, and a multiple or a divisor of a warp's columns");
 
   template <int dim> static TL_DEVICE int coordinate(int reg) {
     if constexpr (dim == 0)

@@ -52,7 +52,7 @@ template <int n> struct SpreadBytes {
 };
 // i / c if the 4 n indices have one quotient, or i / 2.
 template <int c, int n> TL_DEVICE auto floordiv(const SpreadRamp<n>& i) {
-  static_assert(c % (4 * n) == 0 || c == 2, "quotients do not change within a packet, or pairs have one each");
+  static_assert(c % (4 * n) == 0 || c == 2, "quotients are constant within a vector, or change per pair");
   if constexpr (c == 2)
     return SpreadBytes<n>{int(unsigned(i.first) / 2)};
   else

@@ -26,7 +26,7 @@ struct NoSwizzle {
 
 // Rows followed by unused bytes, which shift the banks from row to row.
 template <int bytes> struct Padded {
-  static_assert(bytes % 16 == 0, "padding keeps chunks of 16 bytes aligned");
+  static_assert(bytes % 16 == 0, "padding keeps 16-byte chunks aligned");
   static constexpr int span = 0, padding = bytes, alignment = 16;
   static TL_DEVICE constexpr unsigned chunk(unsigned, unsigned chunk) { return chunk; }
 };

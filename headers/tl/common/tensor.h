@@ -361,7 +361,7 @@ template <class Start, class T, class... Extents> TL_DEVICE auto tensor(T* data,
 // A tensor with explicit strides.
 template <class Start, class T, int rank, class... Extents>
 TL_DEVICE auto strided_tensor(T* data, Strides<rank> strides, Extents... extents) {
-  static_assert(sizeof...(Extents) == rank, "a stride for each extent");
+  static_assert(sizeof...(Extents) == rank, "one stride per extent");
   Tensor<ElementIn<T>, Start, rank, bits_of<std::is_same<Extents, Predicated>::value...>(), false> view{
       first_element(data), {}, {extent_of(extents)...}};
   TL_UNROLL

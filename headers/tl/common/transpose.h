@@ -9,7 +9,7 @@ namespace tl {
 // tl::sync_threads precedes it, and follows it before other threads read `to`.
 template <int threads, class From, class To>
 TL_DEVICE std::enable_if_t<is_shared_tile<From> && is_shared_tile<To>> transpose(const From& from, To& to) {
-  static_assert(From::rank == 2 && To::rank == 2, "tiles with rows and columns");
+  static_assert(From::rank == 2 && To::rank == 2, "two-dimensional tiles");
   static_assert(From::rows == To::cols && From::cols == To::rows, "`to` has the transposed shape");
   using T = typename To::type;
   constexpr int vector = To::chunk_bytes / static_cast<int>(sizeof(T));

@@ -1,4 +1,4 @@
-// Products of bfloat16 on wgmma. What includes tl.h and has such products includes this, too.
+// wgmma of bfloat16. Included in addition to tl.h.
 #pragma once
 #include "../tl.h"
 

@@ -1,4 +1,4 @@
-// Products of 8-bit floating point on wgmma. What includes tl.h and has such products includes this, too.
+// wgmma of the 8-bit floating-point types. Included in addition to tl.h.
 #pragma once
 #include "../tl.h"
 

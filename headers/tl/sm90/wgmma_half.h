@@ -1,4 +1,4 @@
-// Products of half on wgmma. What includes tl.h and has such products includes this, too.
+// wgmma of half. Included in addition to tl.h.
 #pragma once
 #include "../tl.h"
 

@@ -1,4 +1,4 @@
-// Products of int8 and uint8 on wgmma. What includes tl.h and has such products includes this, too.
+// wgmma of int8 and uint8. Included in addition to tl.h.
 #pragma once
 #include "../tl.h"
 

@@ -1,4 +1,4 @@
-// Products of floats, read as tf32, on wgmma. What includes tl.h and has such products includes this, too.
+// wgmma of tf32 operands. Included in addition to tl.h.
 #pragma once
 #include "../tl.h"
 

@@ -1,4 +1,4 @@
-// What blocks of a cluster do with one another's shared memory, and their launch.
+// Operations on the shared memory of other blocks of a cluster, and cluster launches.
 #pragma once
 #include "../copy.h"
 #include "tma_copy.h"
@@ -8,7 +8,7 @@
 
 namespace tl {
 
-// Blocks of a cluster: bit i of the mask stands for the block of rank i.
+// A set of blocks of a cluster: bit i of the mask is the block of rank i.
 template <unsigned mask_> struct Blocks {
   static_assert(mask_ != 0 && mask_ < 256, "a cluster has at most 8 blocks");
   static constexpr unsigned mask = mask_;
@@ -21,7 +21,7 @@ template <unsigned mask_> struct Blocks {
 };
 template <unsigned mask> constexpr Blocks<mask> blocks{};
 
-// As tl::tma_load, to each block of the mask; see tma_load_box_to. Called by: one thread of the cluster.
+// As tl::tma_load, multicast to the blocks of the mask: see tma_load_box_to. Called by: one thread of the cluster.
 template <unsigned mask, int rank, class Tile>
 TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& barrier, Blocks<mask>) {
   TL_UNROLL
@@ -31,17 +31,17 @@ TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& 
   }
 }
 
-// The same by the first of these blocks, for all of them: what they load is the same. Called by: one thread of each of
-// them, whose `barrier` expects the bytes.
+// The same, issued by the first of these blocks for all of them. Called by: one thread of each of them, with the same
+// coordinates; its `barrier` expects the bytes.
 template <unsigned mask, int rank, class Tile>
 TL_DEVICE void tma_load_for(Blocks<mask> blocks, const TensorMap& map, const At<rank>& from, Tile& to,
                             Barrier& barrier) {
   if (block_rank() == blocks.first()) tma_load(map, from, to, barrier, blocks);
 }
 
-// As tl::tma_copy, but the first of these blocks loads the tile, at its own coordinates, for all of them; others load
-// their own. Each announces the bytes at its own barrier. No thread of these blocks may still use the tile. Called by:
-// any threads that tile operations see, in every block; the first of them does it.
+// As tl::tma_copy, but the first of these blocks loads the tile, at its own coordinates, for all of them by multicast;
+// other blocks load their own. Each block expects the bytes on its own barrier. No thread of these blocks may still
+// access the tile. Called by: any threads that execute tile operations, in every block; thread 0 issues it.
 template <unsigned mask, int rank, class Tile>
 TL_DEVICE void tma_copy(const TensorMap& map, const At<rank>& from, Tile& to, Barrier& barrier, Blocks<mask> blocks) {
   if (thread() != 0) return;
@@ -53,8 +53,8 @@ TL_DEVICE void tma_copy(const TensorMap& map, const At<rank>& from, Tile& to, Ba
     tma_load(map, from, to, barrier);
 }
 
-// The same, when all blocks of the cluster have come there, so that none uses the tile any more; and it waits until the
-// tile is there. `barrier` takes an arrival of each thread of the block. Called by: every thread of the cluster.
+// The same after a cluster barrier, which orders earlier accesses to the tile before the load; returns when the tile
+// has arrived. `barrier` counts an arrival of each thread of the block. Called by: every thread of the cluster.
 template <unsigned mask, int rank, class Tile>
 TL_DEVICE void copy_to_blocks(const TensorMap& map, const At<rank>& from, Tile& to, Barrier& barrier,
                               Blocks<mask> blocks) {
@@ -63,7 +63,7 @@ TL_DEVICE void copy_to_blocks(const TensorMap& map, const At<rank>& from, Tile& 
   mbarrier_arrive_and_wait(barrier);
 }
 
-// A tile, or a part of one, in another block of the cluster.
+// A tile, or a part of a tile, in another block of the cluster.
 template <class Tile> struct InBlock {
   static constexpr bool is_whole = true;
   static TL_DEVICE Tile& of(Tile& own, int rank) { return in_block(own, rank); }
@@ -80,27 +80,27 @@ template <class Tile, int n, class Start> struct InBlock<const SubTile1D<Tile, n
     return {&in_block(*own.tile, rank), own.first};
   }
 };
-// Whether one copy of bytes moves the tile, and nothing between its rows or behind them.
+// Whether one bulk copy moves exactly the tile: no padding, and a size that is a multiple of 16 bytes.
 template <class From, class To>
 constexpr bool is_copy_of_bytes = std::is_same<From, To>::value && InBlock<To>::is_whole && sizeof(To) % 16 == 0 &&
                                   int(sizeof(To)) == bytes_of<typename To::type>(To::rows * To::cols);
 
-// Copies a shared tile, or a part, to where `to` lies in the block of that rank. Orders nothing: a barrier of the
-// cluster must follow before that block reads it, and one must have ended what it did there before. Called by:
-// `threads` threads of the block, from thread 0 on.
+// Copies a shared tile, or a part, to the address of `to` in the block with this rank. Contains no barrier: a cluster
+// barrier must precede it, after that block's last access to `to`, and another must follow before that block reads it.
+// Called by: `threads` threads of the block, from thread 0 on.
 template <int threads, class From, class To> TL_DEVICE void copy_to_block(int rank, const From& from, To& to) {
   auto&& there = InBlock<To>::of(to, rank);
   copy<threads>(from, there);
 }
 
-// Copies a shared tile to where `to` lies in the block of that rank, and arrives once at that block's barrier: its
-// phase goes on when the tile is there, and those see it who wait by mbarrier_wait_cluster. Called by: every thread
-// that tile operations see. The tile that is copied must stay as it is, and this block must stay, until then.
+// Copies a shared tile to the address of `to` in the block with this rank, and arrives once at that block's barrier:
+// the phase completes when the tile has arrived, which mbarrier_wait_cluster waits for. Called by: every thread that
+// executes tile operations. Until then `from` must not be written, and this block must not exit.
 template <int threads, class From, class To>
 TL_DEVICE void copy_to_block(int rank, const From& from, To& to, Barrier& barrier) {
   if constexpr (is_copy_of_bytes<From, To>) {
-    fence_async_proxy();  // TMA reads what threads wrote,
-    sync_threads();       // all of them
+    fence_async_proxy();  // this thread's writes to `from` are visible to TMA
+    sync_threads();       // so are all threads' writes
     if (thread() != 0) return;
     mbarrier_arrive_expect(barrier, int(sizeof(To)), rank);
     bulk_copy_to(rank, &to, &from, int(sizeof(To)), barrier);
@@ -113,8 +113,8 @@ TL_DEVICE void copy_to_block(int rank, const From& from, To& to, Barrier& barrie
 }
 
 #ifndef __CUDACC_RTC__
-// As tl::launch, of blocks that run in clusters of these extents, which the kernel has as its __cluster_dims__, too. A
-// grid that is not made of whole clusters is TL_NOT_SUPPORTED.
+// As tl::launch, with thread block clusters of this shape, which is also the kernel's __cluster_dims__.
+// TL_NOT_SUPPORTED if the clusters do not divide the grid.
 template <class... Parameters>
 tl_status launch_clusters_with(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, int threads, size_t shared_bytes,
                                void* stream, typename ArgumentFor<Parameters>::type... arguments) {

@@ -1,4 +1,4 @@
-// What two warpgroups exchange through shared memory in a ping-pong loop, where they alternate iterations.
+// Exchange between two warpgroups through shared memory, in a ping-pong loop in which they alternate iterations.
 #pragma once
 #include "../reduce.h"
 #include "../slice.h"
@@ -7,7 +7,7 @@
 
 namespace tl {
 
-// Which warpgroup this thread belongs to; to the compiler it is the same in a whole warp. Called by: whole warps.
+// The warpgroup of this thread; the shuffle makes it warp-uniform for the compiler. Called by: whole warps.
 TL_DEVICE int warpgroup() { return shuffle(warp(), 0) / warpgroup_warps; }
 
 // Events of an iteration: its MMAs have been issued; the fragment for the other warpgroup is in shared memory.
@@ -44,7 +44,7 @@ template <class T, class Layout, class Tile> TL_DEVICE void store_fragment(const
 // above.
 template <class Tile, class T, class Layout> TL_DEVICE void load_fragment(const Tile& from, Fragment<T, Layout>& to) {
   if constexpr (Layout::rank == 2) {
-    static_assert(sizeof(T) == 2 && Layout::N % 16 == 0, "four 8x8 matrices of 16 bits at a time");
+    static_assert(sizeof(T) == 2 && Layout::N % 16 == 0, "ldmatrix.x4 loads four 8x8 matrices of 16-bit elements");
     TL_UNROLL
     for (int m = 0; m < Layout::m_tiles; ++m) TL_UNROLL
     for (int col = 0; col < Layout::N; col += 16) {
@@ -60,12 +60,12 @@ template <class Tile, class T, class Layout> TL_DEVICE void load_fragment(const 
   }
 }
 
-// Adds the partial row partials that tl::thread_reduce_sum left in the threads of two warpgroups: all threads get the
-// total. `exchange` is a shared tile for one value per row. Called by: every thread of both.
+// Adds the partial row sums that tl::thread_reduce_sum left in the threads of two warpgroups: all threads get the
+// total. `exchange` is a shared tile with one element per row. Called by: every thread of both.
 template <int threads, class T, class Layout, class Exchange>
 TL_DEVICE void allreduce_sum(Fragment<T, Layout>& partials, Exchange& exchange) {
-  using Tile = WgmmaAccumulator<Layout::extent, 8>;  // as any tile whose rows a warpgroup holds
-  static_assert(std::is_same<Layout, Slice<1, Tile>>::value, "each warpgroup has a value of each row");
+  using Tile = WgmmaAccumulator<Layout::extent, 8>;  // any tile whose rows one warpgroup holds
+  static_assert(std::is_same<Layout, Slice<1, Tile>>::value, "each warpgroup holds one value per row");
   warp_allreduce_sum<Tile, 1>(partials);
   const bool is_first = warpgroup() == 0;
   if (is_first) store_fragment(partials, exchange);

@@ -4,7 +4,7 @@
 
 namespace tl {
 
-// The elements that each of `threads` threads holds of n on their way from a tensor to shared memory.
+// The registers of `threads` threads for n elements, between the load from a tensor and the store to shared memory.
 template <class T, int n, int threads> struct PrefetchedVector {
   static constexpr int each = (n + threads - 1) / threads;
   T element[each];
@@ -15,7 +15,7 @@ template <class T, int n, int threads> struct PrefetchedVector {
 // follow. Called by: `threads` threads, from thread 0 on.
 template <class View, class T, int n, int threads>
 TL_DEVICE void load(const Place<View>& from, PrefetchedVector<T, n, threads>& to) {
-  static_assert(std::is_same<typename View::T, T>::value, "the vector has the tensor's elements");
+  static_assert(std::is_same<typename View::T, T>::value, "the vector has the tensor's element type");
   TL_UNROLL
   for (int step = 0; step < PrefetchedVector<T, n, threads>::each; ++step) {
     const int i = step * threads + thread();

@@ -1,4 +1,4 @@
-// Tensor maps: what TMA must know of a tensor to move tiles of it. Made by launchers, on the host side.
+// Tensor maps for TMA, encoded by launchers. Host side.
 #pragma once
 #include "../../sm90_primitives.h"
 #include "../launch.h"
@@ -7,7 +7,7 @@
 
 namespace tl {
 
-// The map of a row-major tensor of 16-bit elements; 0, or an error code.
+// Encodes the map of a row-major matrix of 16-bit elements; returns 0 or an error code.
 inline int tensor_map_16bit(TensorMap& map, const void* base, int rows, int columns, int64_t row_bytes, int box_rows,
                             int box_columns, int swizzle_bytes) {
   const uint64_t extents[] = {uint64_t(columns), uint64_t(rows)}, stride = uint64_t(row_bytes);
@@ -15,7 +15,7 @@ inline int tensor_map_16bit(TensorMap& map, const void* base, int rows, int colu
   return encode_tensor_map(map, base, 2, 2, extents, &stride, box, swizzle_bytes);
 }
 
-// A tensor map, or why there is none: then tl::launch gives the status and starts nothing.
+// A tensor map, or the status of a failed encoding: tl::launch then returns that status and launches nothing.
 struct TensorMapArgument {
   TensorMap map;
   tl_status status;
@@ -26,14 +26,14 @@ template <> struct ArgumentFor<TensorMap> {
   using type = const TensorMapArgument&;
 };
 
-// What TMA must know of a tile: the rows and columns of a box of it, the tensor's dimension along which its rows lie
-// (its columns lie along the last), its elements and its swizzle (0: none).
+// The TMA-relevant properties of a tile: rows and columns per box, the tensor dimension of its rows (its columns are
+// along the last), element size, and swizzle (0: none).
 struct TensorMapTile {
   int box_rows, box_cols, row_dim, element_bytes, swizzle_bytes;
 };
 
-// tensor_map below, of a tensor with `rank` extents and distances of neighbours in elements, outermost first; without
-// these it has no gaps. Compiled once, not for each map of a launcher.
+// tensor_map below, for a tensor with `rank` extents and strides in elements, outermost first; without strides it is
+// contiguous. A separate function, compiled once for all maps of a launcher.
 [[gnu::noinline]] inline TensorMapArgument tensor_map_for(const TensorMapTile& tile, const void* data, int rank,
                                                           const int64_t* extents, const int64_t* apart = nullptr) {
   uint64_t sizes[5], strides[5], stride = uint64_t(tile.element_bytes);
@@ -64,28 +64,29 @@ template <class Like, class Along, int rank> constexpr TensorMapTile tensor_map_
   constexpr int box_rows = BoxRows<Tile>::value, box_cols = BoxCols<Tile>::value;
   static_assert(rank >= 2 && rank <= 5, "a tensor map has two to five dimensions");
   static_assert(box_rows <= 256 && box_cols <= 256, "TMA moves boxes of at most 256 rows and 256 columns");
-  static_assert(Tile::pitch == Tile::slab_cols && Tile::slab_cols * size % 16 == 0, "TMA leaves no gaps in a tile");
+  static_assert(Tile::pitch == Tile::slab_cols && Tile::slab_cols * size % 16 == 0, "TMA writes tiles without padding");
   constexpr int swizzle_bytes = alignof(Tile) > 16 ? int(alignof(Tile)) / 8 : 0;
   return {box_rows, box_cols, RowDim<Along, rank>::value, size, swizzle_bytes};
 }
 
-// The map of a row-major tensor without gaps for tiles like Like (or what it refers to). TMA demands that rows and
-// `data` start at multiples of 16 bytes. A tensor without elements has no map; nothing can be loaded from it.
+// The map of a contiguous row-major tensor for tiles of type Like (or a reference to it). TL_MISALIGNED if `data` is
+// not 16-byte aligned, TL_NOT_SUPPORTED if a stride is not a multiple of 16 bytes. An empty tensor has no map; nothing
+// may be loaded from it.
 template <class Like, class Along = LastDims, class... Extents>
 TensorMapArgument tensor_map(const void* data, Extents... extents) {
   constexpr int rank = sizeof...(Extents);
   const int64_t outermost_first[] = {int64_t(extents)...};
   return tensor_map_for(tensor_map_tile<Like, Along, rank>(), data, rank, outermost_first);
 }
-// The same with gaps; the last stride is 1.
+// The same with strides; the last stride is 1.
 template <class Like, class Along = LastDims, int rank, class... Extents>
 TensorMapArgument tensor_map(const void* data, const Strides<rank>& strides, Extents... extents) {
-  static_assert(sizeof...(Extents) == rank, "a stride for each extent");
+  static_assert(sizeof...(Extents) == rank, "one stride per extent");
   const int64_t outermost_first[] = {int64_t(extents)...};
   return tensor_map_for(tensor_map_tile<Like, Along, rank>(), data, rank, outermost_first, strides.stride);
 }
 
-// The same of a tensor that a kernel reaches without it where rows start elsewhere: then an empty map.
+// The same for a kernel that does not use TMA if a stride is not a multiple of 16 bytes: the map is then empty.
 template <class Like, class Along = LastDims, class... Layout>
 TensorMapArgument tensor_map_if_aligned(const void* data, const Layout&... layout) {
   const auto argument = tensor_map<Like, Along>(data, layout...);

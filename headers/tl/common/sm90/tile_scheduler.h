@@ -1,5 +1,5 @@
-// Persistent kernels: each block processes one output tile after another, and its producer prefetches for the next tile
-// while the consumers are still at the current one.
+// Persistent kernels: each block processes several output tiles, and its producer prefetches for the next tile during
+// the consumers' current one.
 #pragma once
 #include "../../sm90_primitives.h"
 #include "../base.h"
@@ -14,7 +14,7 @@ namespace tl {
 // The number of tiles of a grid. Any thread, and host side.
 TL_BOTH int num_tiles(const dim3& tiles) { return static_cast<int>(tiles.x * tiles.y * tiles.z); }
 
-// What a producer has fetched: the work of two tiles, of the consumers' current one and of the next.
+// What a producer has fetched: the work of two tiles, the consumers' current one and the next.
 template <class Work> struct ScheduledTiles {
   Work work[2];
   bool found[2];     // whether there was a tile
@@ -22,15 +22,15 @@ template <class Work> struct ScheduledTiles {
   Barrier empty[2];  // a phase completes when all consumer warps have read them
 };
 
-// Assigns the tiles of a grid to the blocks of a persistent kernel, one whenever a block asks: block b starts with tile
-// b, the others follow in order, counted by an atomic. So blocks finish together although their tiles take unequal
-// time. The producer computes a tile's coordinates and trip count for all threads of its block.
+// Dynamic tile scheduler: block b starts with tile b; the other tiles are assigned in order, by an atomic counter, as
+// blocks ask for them. This balances tiles of unequal cost. The producer computes a tile's coordinates and trip count
+// for all threads of its block.
 template <int threads, class Work> class DynamicTileScheduler {
  public:
-  // `next`: the counter in global memory, from reset_tile_counter; `count`: the number of tiles.
+  // `next`: the counter in global memory, zeroed by reset_tile_counter; `count`: the number of tiles.
   TL_DEVICE DynamicTileScheduler(ScheduledTiles<Work>& tiles, int* next, int count)
       : tiles_(tiles), next_(next), count_(count) {}
-  // Initialises the barriers; then come mbarrier_init_fence and a barrier of the block. Called by: one thread.
+  // Initialises the barriers; mbarrier_init_fence and a block barrier must follow. Called by: one thread.
   TL_DEVICE void init() const {
     TL_UNROLL
     for (int stage = 0; stage < 2; ++stage) {
@@ -62,8 +62,8 @@ template <int threads, class Work> class DynamicTileScheduler {
   }
 
  protected:
-  // Publishes a fetched tile when the consumers have read the one of two rounds before. Returns `found`. Called by: one
-  // thread.
+  // Publishes a fetched tile in its stage, after the consumers have read the tile of two iterations before. Returns
+  // `found`. Called by: one thread.
   TL_DEVICE bool publish(int tile_iter, const Work& work, bool found) const {
     const int stage = tile_iter % 2;
     mbarrier_wait(tiles_.empty[stage], (tile_iter / 2 & 1) ^ 1);
@@ -79,7 +79,7 @@ template <int threads, class Work> class DynamicTileScheduler {
     work = tiles_.work[stage];
     return tiles_.found[stage];
   }
-  // The number of the next unassigned tile; `count` or more when there is none.
+  // The index of the next unassigned tile; `count` or more if there is none.
   TL_DEVICE int next() const {
     const int blocks = static_cast<int>(gridDim.x);
     return blocks < count_ ? blocks + atomic_add(next_, 1) : count_;
@@ -90,18 +90,18 @@ template <int threads, class Work> class DynamicTileScheduler {
   int count_;
 };
 
-// How many tiles a word of a NonEmptyTileScheduler has a bit for; the highest bit marks the word as written.
+// The tiles per word of a NonEmptyTileScheduler's bit mask; the highest bit marks the word as written.
 constexpr int tiles_per_word = 31;
 
 template <class Work> struct ScheduledNonEmptyTiles : ScheduledTiles<Work> {
-  Barrier wanted;   // a phase completes when the next tile is to be fetched
-  uint32_t passed;  // how many non-empty tiles the words have that were passed over
+  Barrier wanted;   // a phase completes when the next tile is requested
+  uint32_t passed;  // the number of non-empty tiles in the words already searched
 };
 
-// The same for a grid of which many tiles may be empty, such as those past the end of a sequence: a warp beside the one
-// that loads fetches tiles for the block. The counter counts non-empty tiles only: fetch n searches for the n-th of
-// them. The words behind the counter have a bit for each tile, and the blocks write them together when they start. A
-// word that is not written yet a block computes by itself: no block waits for another.
+// The same for a grid with many empty tiles, such as those past the end of a sequence: a warp other than the loading
+// one fetches tiles for the block. The counter counts non-empty tiles only: fetch n searches for the n-th of them.
+// After the counter comes a bit mask over all tiles, which the blocks write jointly when they start. A block computes a
+// word that is not yet written itself: no block waits for another.
 template <int threads, class Work> class NonEmptyTileScheduler : public DynamicTileScheduler<threads, Work> {
   using Base = DynamicTileScheduler<threads, Work>;
 
@@ -114,8 +114,8 @@ template <int threads, class Work> class NonEmptyTileScheduler : public DynamicT
     mbarrier_init(shared_.wanted, 1);
     shared_.passed = 0;
   }
-  // Fetches tiles until there is none, of those for which empty(work_tile(number)) does not hold. Called by: the
-  // producer's warps, but for the first. The second fetches, the others write the words for all blocks.
+  // Fetches the tiles for which empty(work_tile(number)) is false, until there are none. Called by: the producer's
+  // warps except the first. The second warp fetches, the others write the bit mask for all blocks.
   template <class Place, class Empty> TL_DEVICE void schedule(const Place& work_tile, const Empty& empty) const {
     const int writer = warp() - first_warp - 1;
     if (writer >= 0) {
@@ -140,9 +140,9 @@ template <int threads, class Work> class NonEmptyTileScheduler : public DynamicT
   // Waits for the block's tile number `tile_iter`. Returns whether there is one to load for. Called by: the producer's
   // one thread that loads.
   TL_DEVICE bool fetch(int tile_iter, Work& work) const { return Base::take(tile_iter, work); }
-  // load(k) for k = 0 .. iterations - 1 of that tile. The fetch of the next tile is requested before the loads of the
-  // last iteration: later, the next tile's first loads would wait for it; earlier, blocks would not finish together.
-  // Called by: the same thread.
+  // Calls load(k) for k = 0 .. iterations - 1. The next tile is requested before the last iteration's loads: a later
+  // request would delay the next tile's first loads, an earlier one would unbalance the blocks. Called by: the same
+  // thread.
   template <class Load> TL_DEVICE void load_iterations(int iterations, const Load& load) const {
     if (iterations <= 0) mbarrier_arrive(shared_.wanted);
     TL_NO_UNROLL
@@ -154,17 +154,17 @@ template <int threads, class Work> class NonEmptyTileScheduler : public DynamicT
 
  private:
   static constexpr uint32_t known = uint32_t(1) << tiles_per_word;
-  static constexpr int first_warp = threads / warp_size + 1;  // of those that fetch and write the words
+  static constexpr int first_warp = threads / warp_size + 1;  // the fetching warp; the writers follow
   TL_DEVICE int words() const { return ceildiv(Base::count_ - static_cast<int>(gridDim.x), tiles_per_word); }
-  // A word: which tiles are not empty. Called by: whole warps.
+  // A word of the bit mask: which tiles are not empty. Called by: whole warps.
   template <class Place, class Empty>
   TL_DEVICE uint32_t work_of(int word, const Place& work_tile, const Empty& empty) const {
     const int number = static_cast<int>(gridDim.x) + word * tiles_per_word + lane();
     const bool here = lane() < tiles_per_word && number < Base::count_;
     return known | static_cast<uint32_t>(ballot(here && !empty(work_tile(number))));
   }
-  // The number of this block's next tile. Searches the words in order, 32 at a time, of which each lane reads its
-  // `own`, and has read them when the tile is wanted.
+  // The index of this block's next tile. Searches the words in order, 32 at a time, one per lane (`own`); the words are
+  // read before the tile is requested.
   template <class Place, class Empty>
   TL_DEVICE int find(int tile_iter, int& own, const Place& work_tile, const Empty& empty) const {
     for (int rank_of_all = 0; own - lane() < words(); own += warp_size) {
@@ -174,8 +174,7 @@ template <int threads, class Work> class NonEmptyTileScheduler : public DynamicT
         if (tile_iter > 0) mbarrier_wait(shared_.wanted, (tile_iter - 1) & 1);
         rank_of_all = shuffle(lane() == 0 ? Base::next() : 0, 0);
       }
-      uint32_t rank =
-          static_cast<uint32_t>(rank_of_all) - gridDim.x - shared_.passed;  // among the tiles of these words
+      uint32_t rank = static_cast<uint32_t>(rank_of_all) - gridDim.x - shared_.passed;  // rank within these words
       if (rank < here) {
         const int from = first_lane(rank < through);
         rank -= shuffle(through - popcount(bits), from);
@@ -189,7 +188,7 @@ template <int threads, class Work> class NonEmptyTileScheduler : public DynamicT
     }
     return Base::count_;
   }
-  // The bits of a word, each lane its own.
+  // Each lane's word; words that are not yet written are computed.
   template <class Place, class Empty>
   TL_DEVICE uint32_t look(int own, const Place& work_tile, const Empty& empty) const {
     uint32_t bits = own < words() ? 0 : known;
@@ -201,7 +200,7 @@ template <int threads, class Work> class NonEmptyTileScheduler : public DynamicT
       if (lane() == missing) bits = computed;
     }
   }
-  // The sum of the values of this lane and of those below.
+  // Inclusive prefix sum over the lanes.
   static TL_DEVICE uint32_t sum_of_lanes_below(uint32_t value) {
     TL_UNROLL
     for (int distance = 1; distance < warp_size; distance *= 2) {
@@ -216,15 +215,14 @@ template <int threads, class Work> class NonEmptyTileScheduler : public DynamicT
   ScheduledNonEmptyTiles<Work>& shared_;
 };
 
-// What a producer publishes with each stage: the iteration that it belongs to, or that there are no more.
+// What a producer publishes with each stage: the iteration of its tile, or the end of the loop.
 template <int stages, class Iteration> struct ActiveIterations {
   Iteration iteration[stages];
   bool active[stages];
 };
 
-// The pipeline of a loop that skips iterations: the producer finds the active ones and passes each on with its stage,
-// so that the consumers read no condition from memory. After a loop's last active iteration comes a stage without a
-// tile.
+// The pipeline of a loop with skipped iterations: the producer determines the active ones and publishes the index of
+// each with its stage, so that consumers do not evaluate the condition. A stage without a tile ends the loop.
 template <int stages, int threads, class Iteration>
 class ActiveIterationPipeline : public TmaPipeline<stages, threads> {
   using Pipeline = TmaPipeline<stages, threads>;
@@ -240,13 +238,13 @@ class ActiveIterationPipeline : public TmaPipeline<stages, threads> {
     iterations_.active[k % stages] = true;
     return Pipeline::expect(k);
   }
-  // There are no more active iterations: stage k has no tile. Called by: the producer's one thread.
+  // Publishes the end of the loop as stage k, without a tile. Called by: the producer's one thread.
   TL_DEVICE void end(int k) const {
     Pipeline::wait_until_empty(k);
     iterations_.active[k % stages] = false;
     Pipeline::fill_without_tile(k);
   }
-  // Waits for stage k. Returns whether it has the tile of an iteration, and of which. Called by: whole consumer warps.
+  // Waits for stage k. Returns whether it holds a tile, and its iteration. Called by: whole consumer warps.
   TL_DEVICE bool next(int k, Iteration& iteration) const {
     Pipeline::consumer_wait(k);
     const bool active = iterations_.active[k % stages];
@@ -262,8 +260,7 @@ class ActiveIterationPipeline : public TmaPipeline<stages, threads> {
 };
 
 #ifndef __CUDACC_RTC__
-// Whether an int can number the tiles of a grid of these extents, and those that blocks ask for past the last. Host
-// side.
+// Whether tile indices fit in an int, also those that blocks fetch past the last tile. Host side.
 inline bool tile_count_fits_int(int x, int y = 1, int z = 1) {
   constexpr int64_t most = 1 << 30;
   return z == 0 || (int64_t(x) * y <= most && int64_t(x) * y * z <= most);
@@ -275,14 +272,14 @@ inline dim3 persistent_grid(const dim3& tiles) {
   return dim3(num_tiles(tiles) < most ? num_tiles(tiles) : most);
 }
 
-// Resets the counter of a DynamicTileScheduler for a launch of that grid, in stream order; where each tile has its own
-// block the counter is not used. Host side.
+// Zeroes the counter of a DynamicTileScheduler for a launch with this grid, in stream order; skipped if every tile has
+// its own block, because the counter is then unused. Host side.
 inline tl_status reset_tile_counter(int* next, const dim3& tiles, const dim3& grid, void* stream, size_t ints = 1) {
   const int error = static_cast<int>(grid.x) < num_tiles(tiles) ? zero_memory(next, ints * sizeof(int), stream) : 0;
   return error == 0 ? TL_OK : TL_LAUNCH_FAILED + error;
 }
 
-// The counter of a NonEmptyTileScheduler with its words: their number of ints, and the reset. Host side.
+// The size in ints of a NonEmptyTileScheduler's counter and bit mask, and their reset. Host side.
 inline size_t non_empty_tile_counter_ints(int64_t x, int64_t y = 1, int64_t z = 1) {
   return static_cast<size_t>(1 + ceildiv(x * y * z, int64_t(tiles_per_word)));
 }

@@ -1,4 +1,4 @@
-// Tiles between global memory and shared memory, and from registers to global memory, by TMA.
+// TMA copies of tiles between global and shared memory, and from registers to global memory.
 #pragma once
 #include "../copy.h"
 #include "../fragment.h"
@@ -8,8 +8,9 @@
 
 namespace tl {
 
-// Starts to load the tile at these coordinates of all the tensor's dimensions; it arrives at `barrier`, which expects
-// its bytes. Elements outside of the tensor become zero. Called by: one thread; TmaPipeline::produce elects it.
+// Issues the load of the tile at these coordinates of all the tensor's dimensions; its bytes complete on `barrier`,
+// which expects them. Out-of-bounds elements are zero. Called by: one thread, such as the one that TmaPipeline's
+// producer elects.
 template <int rank, class Tile>
 TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& barrier) {
   TL_UNROLL
@@ -19,8 +20,8 @@ TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, Barrier& 
   }
 }
 
-// Starts to load a tile, and announces its bytes at the user's barrier: the phase ends when they, and all arrivals, are
-// there. Called by: any threads that tile operations see; the first of them does it.
+// Issues the load of a tile, and adds its bytes to the phase of the user's barrier, which completes when the bytes and
+// all arrivals are in. Called by: any threads that execute tile operations; thread 0 issues it.
 template <int rank, class Tile>
 TL_DEVICE void tma_copy(const TensorMap& map, const At<rank>& from, Tile& to, Barrier& barrier) {
   if (thread() != 0) return;
@@ -92,8 +93,8 @@ template <int n> TL_DEVICE void mbarrier_init_all(Barrier (&barriers)[n], const 
   mbarrier_init_fence();
 }
 
-// A shared tile into registers that lie as an accumulator's, of 16-bit elements four 8x8 matrices at a time. Called by:
-// the threads that the layout names, whole warps.
+// Loads a shared tile to an accumulator's layout; 16-bit elements by ldmatrix.x4. Called by: the threads of the layout,
+// in whole warps.
 template <class Tile, class T, int M, int N, int along_m, int along_n>
 TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Tile& from,
                                                       Fragment<T, WgmmaAccumulator<M, N, along_m, along_n>>& to) {
@@ -116,13 +117,14 @@ TL_DEVICE std::enable_if_t<is_shared_tile<Tile>> copy(const Tile& from,
   }
 }
 
-// The same of a tile that is stored as columns x rows: the load transposes each matrix.
+// The same for a tile that is stored as columns x rows, by ldmatrix.x4.trans.
 template <class Tile, class T, int M, int N, int along_m, int along_n>
 TL_DEVICE void copy(const Transposed<Tile>& from, Fragment<T, WgmmaAccumulator<M, N, along_m, along_n>>& to) {
   using Layout = WgmmaAccumulator<M, N, along_m, along_n>;
   using U = typename Tile::type;
   static_assert(Tile::rows == N && Tile::cols == M, "the tile has the transposed shape");
-  static_assert(sizeof(U) == 2 && Layout::n_tiles % 2 == 0 && Tile::chunk_bytes == 16, "whole matrices of 16 bits");
+  static_assert(sizeof(U) == 2 && Layout::n_tiles % 2 == 0 && Tile::chunk_bytes == 16,
+                "whole 8x8 matrices of 16-bit elements");
   TL_UNROLL
   for (int m = 0; m < Layout::m_tiles; ++m) {
     TL_UNROLL
@@ -137,8 +139,8 @@ TL_DEVICE void copy(const Transposed<Tile>& from, Fragment<T, WgmmaAccumulator<M
   }
 }
 
-// Columns first .. first + cols of those that this thread's warpgroup has, in the rows of its warp in m tile m; the
-// tile's columns start `before` of the fragment's.
+// Stages columns first .. first + cols of those that this thread's warpgroup holds, for the rows of its warp in m tile
+// m. Column `before` of the fragment is the tile's first.
 template <int first, int cols, int before, class T, class Layout, class Tile>
 TL_DEVICE void stage_rows(const Fragment<T, Layout>& from, Tile& to, int m) {
   using U = typename Tile::type;
@@ -162,11 +164,11 @@ TL_DEVICE void stage_rows(const Fragment<T, Layout>& from, Tile& to, int m) {
   }
 }
 
-// The rows of this warp as columns of a tile, 16 rows x 16 columns as four 8x8 matrices.
+// Stages the rows of this warp as columns of a tile, 16 x 16 elements per stmatrix.
 template <class T, class Layout, class Tile>
 TL_DEVICE void stage_transposed(const Fragment<T, Layout>& from, Tile& to) {
   using U = typename Tile::type;
-  static_assert(sizeof(U) == 2 && Layout::own_cols % 16 == 0, "stmatrix stores elements of 16 bits, in 8x8 matrices");
+  static_assert(sizeof(U) == 2 && Layout::own_cols % 16 == 0, "stmatrix stores 8x8 matrices of 16-bit elements");
   TL_UNROLL
   for (int m = 0; m < Layout::m_tiles; ++m) {
     TL_UNROLL
@@ -181,24 +183,24 @@ TL_DEVICE void stage_transposed(const Fragment<T, Layout>& from, Tile& to) {
   }
 }
 
-// Stages a box, the rows of this warp in one m tile and one slab, and starts to store it, or to add it to what is
-// there; then those behind it. A tile of fewer columns than the fragment is filled again from its first slab on: each
-// box as soon as TMA has read the one before it there.
+// Stages a box (the rows of this warp in one m tile, and one slab) and issues its store or reduction; then the boxes
+// after it. A tile with fewer columns than the fragment is reused from its first slab on, each box after TMA has read
+// its previous contents.
 template <class Along, int box, bool adds, class T, class Layout, class Tile, int rank>
 TL_DEVICE void store_boxes(const Fragment<T, Layout>& from, Tile& staging, const TensorMap& map, const At<rank>& to) {
   static_assert(Tile::cols == Layout::N || Layout::own_cols == Layout::N,
-                "warpgroups that share a row stage all of it");
+                "warpgroups that share rows stage all columns");
   static_assert(Layout::own_cols % Tile::slab_cols == 0, "a warpgroup stages whole slabs");
   constexpr int m = box % Layout::m_tiles, first = box / Layout::m_tiles * Tile::slab_cols;
   constexpr int before = first / Tile::cols * Tile::cols;
   if constexpr (before > 0) {
-    constexpr int boxes = Tile::cols / Tile::slab_cols * Layout::m_tiles;  // of a warp, in the tile
+    constexpr int boxes = Tile::cols / Tile::slab_cols * Layout::m_tiles;  // per warp, in the tile
     if (lane() == 0) tma_store_wait_read<boxes - 1>();
     sync_warp();
   }
   stage_rows<first, Tile::slab_cols, before>(from, staging, m);
-  fence_async_proxy();  // TMA sees what this lane wrote,
-  sync_warp();          // and what the others wrote
+  fence_async_proxy();  // this lane's writes are visible to TMA
+  sync_warp();          // so are the other lanes' writes
   if (lane() == 0) {
     At<rank> corner = to;
     corner.coordinate[RowDim<Along, rank>::value] += Layout::warp_row(m);
@@ -224,24 +226,24 @@ TL_DEVICE void tma_store_wait_read() {
 // Whether TMA can address rows of this alignment (tl::Aligned, tl::AnyAlignment).
 template <class Start> constexpr bool tma_can_address = Start::alignment == 16;
 
-// Starts to store a fragment to the tile at these coordinates; what lies outside of the tensor is dropped. Each warp
-// stages its own rows and stores them, slab after slab, and waits for no other; `staging` has the fragment's columns,
-// or room for some at a time. TMA reads it until tl::tma_store_wait_read. `Along`: as in tl::tensor_map. Called by:
-// every thread of the fragment's layout.
+// Issues the TMA stores of a fragment to the tile at these coordinates; out-of-bounds elements are not written. Each
+// warp stages and stores its own rows slab by slab, without waiting for other warps. `staging` has the columns of the
+// fragment, or fewer and is then reused. TMA reads it until tl::tma_store_wait_read. `Along`: as in tl::tensor_map.
+// Called by: every thread of the fragment's layout.
 template <class Along = LastDims, class T, class Layout, class U, int cols, class Swizzle, int rank>
 TL_DEVICE void tma_store_start(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, cols, Swizzle>& staging,
                                const TensorMap& map, const At<rank>& to) {
   static_assert(is_wgmma_accumulator<Layout>, "a fragment that TMA stores has the layout of a WgmmaAccumulator");
   store_boxes<Along, 0, false>(from, staging, map, to);
 }
-// The same, but adds a fragment of floats to the tile, each element atomically.
+// The same as a reduction: adds a float fragment to the tile, each element atomically.
 template <class Along = LastDims, class Layout, int cols, class Swizzle, int rank>
 TL_DEVICE void tma_add_start(const Fragment<float, Layout>& from, StagingTile<float, Layout::M, cols, Swizzle>& staging,
                              const TensorMap& map, const At<rank>& to) {
   static_assert(is_wgmma_accumulator<Layout>, "a fragment that TMA adds has the layout of a WgmmaAccumulator");
   store_boxes<Along, 0, true>(from, staging, map, to);
 }
-// The same, and waits until TMA has read `staging`: it may be written again.
+// The same, and waits until TMA has read `staging`: it may be overwritten.
 template <class Along = LastDims, class T, class Layout, class U, int cols, class Swizzle, int rank>
 TL_DEVICE void tma_store(const Fragment<T, Layout>& from, StagingTile<U, Layout::M, cols, Swizzle>& staging,
                          const TensorMap& map, const At<rank>& to) {
@@ -249,9 +251,9 @@ TL_DEVICE void tma_store(const Fragment<T, Layout>& from, StagingTile<U, Layout:
   tma_store_wait_read();
 }
 
-// Stores a fragment's transpose, tl::transposed(fragment), to the tile at these coordinates. All warps stage their
-// rows, as columns, before one thread stores the tile; returns when TMA has read it. `Along`: as above.
-// Called by: every thread of the fragment's layout, which are the block's but for a producer.
+// Stores a fragment's transpose, tl::transposed(fragment), to the tile at these coordinates. All warps stage their rows
+// as columns, then one thread issues the store; returns when TMA has read `staging`. `Along`: as above.
+// Called by: every thread of the fragment's layout, which are all threads of the block except the producer's.
 template <class Along = LastDims, class T, class Layout, class U, class Swizzle, int rank>
 TL_DEVICE void tma_store(const Transposed<Fragment<T, Layout>>& from,
                          SharedTile<U, Layout::N, Layout::M, Swizzle>& staging, const TensorMap& map,

@@ -1,4 +1,4 @@
-// A pipeline whose tiles arrive in slabs of columns, so that an MMA starts when the first slab has arrived.
+// A pipeline whose tiles are loaded in slabs of columns: an MMA starts when the first slab has arrived.
 #pragma once
 #include "tma_copy.h"
 #include "tma_pipeline.h"
@@ -8,10 +8,10 @@ namespace tl {
 
 template <int stages, int slabs> struct TmaSlabBarriers {
   Barrier full[stages][slabs];  // a phase completes when TMA has filled the slab
-  Barrier empty[stages][2];     // a phase completes when a warpgroup's warps have released its part of the stage
+  Barrier empty[stages][2];     // a phase completes when a warpgroup has released its part
 };
 
-// The slabs of one stage, in the order in which they are loaded. Each thread has its own.
+// The slabs of one stage in load order, for consumers. Each thread has its own instance.
 class TmaArrivals {
  public:
   TL_DEVICE TmaArrivals(Barrier* full, int parity) : next_(full), parity_(parity) {}
@@ -23,13 +23,13 @@ class TmaArrivals {
   int parity_;
 };
 
-// The same for the producer; the first `first_part` of them are warpgroup 0's. Called by: the producer's one thread.
+// The same for the producer; the first `first_part` slabs are warpgroup 0's. Called by: the producer's one thread.
 class TmaSlabLoads {
  public:
   TL_DEVICE TmaSlabLoads(Barrier* full, Barrier* empty, int first_part, int parity)
       : full_(full), empty_(empty), first_part_(first_part), parity_(parity) {}
-  // Waits until the part of the stage that the next slab begins is empty. Returns the slab's barrier, which expects its
-  // bytes.
+  // Waits until the stage's part that begins with the next slab is empty. Returns the slab's barrier, which expects
+  // `bytes`.
   TL_DEVICE Barrier& expect(int bytes) {
     if (slab_ == 0 || slab_ == first_part_) mbarrier_wait(empty_[slab_ == 0 ? 0 : 1], parity_ ^ 1);
     Barrier& full = full_[slab_++];
@@ -42,15 +42,15 @@ class TmaSlabLoads {
   int slab_ = 0, first_part_, parity_;
 };
 
-// As TmaPipeline, for tiles of `slabs` slabs, of which two warpgroups release a part each: the first `first_part`
-// slabs, and the others. Tile k is in stage k % stages.
+// As TmaPipeline, for tiles of `slabs` slabs. Two warpgroups each release a part: the first `first_part` slabs, and the
+// others. Tile k is in stage k % stages.
 template <int stages, int slabs, int first_part, int threads> class TmaSlabPipeline {
  public:
   static_assert(threads == 2 * warpgroup_warps * warp_size, "two warpgroups use the tiles");
-  static_assert(0 < first_part && first_part < slabs, "each of them has a part");
+  static_assert(0 < first_part && first_part < slabs, "each warpgroup has a part");
 
   TL_DEVICE explicit TmaSlabPipeline(TmaSlabBarriers<stages, slabs>& barriers) : barriers_(barriers) {}
-  // Initialises the barriers; then come mbarrier_init_fence and a barrier of the block. Called by: one thread.
+  // Initialises the barriers; mbarrier_init_fence and a block barrier must follow. Called by: one thread.
   TL_DEVICE void init() const {
     TL_UNROLL
     for (int stage = 0; stage < stages; ++stage) {
@@ -60,15 +60,16 @@ template <int stages, int slabs, int first_part, int threads> class TmaSlabPipel
     }
   }
 
-  // The barriers at which the loads of tile k complete, slab by slab, each as soon as its part of the stage is empty.
+  // The barriers on which the slabs of tile k complete, in order; each is available when its part of the stage is
+  // empty.
   // Called by: the producer's one thread.
   TL_DEVICE TmaSlabLoads producer_acquire(int k) const {
     return {barriers_.full[k % stages], barriers_.empty[k % stages], first_part, k / stages & 1};
   }
-  // The slabs of tile k. Any thread.
+  // The slabs of tile k, for consumers. Any thread.
   TL_DEVICE TmaArrivals arrivals(int k) const { return {barriers_.full[k % stages], k / stages & 1}; }
-  // This warp has read its warpgroup's part of tile k, which no other reads: the part may be overwritten when all warps
-  // of the warpgroup have released it. Called by: whole consumer warps.
+  // Releases this warpgroup's part of tile k for this warp; no other warpgroup reads that part. It may be overwritten
+  // when all warps of the warpgroup have released it. Called by: whole consumer warps.
   TL_DEVICE void consumer_release(int k) const {
     sync_warp();  // all lanes have read the stage
     if (lane() == 0) mbarrier_arrive(barriers_.empty[k % stages][warp() / warpgroup_warps]);
@@ -78,7 +79,7 @@ template <int stages, int slabs, int first_part, int threads> class TmaSlabPipel
   TmaSlabBarriers<stages, slabs>& barriers_;
 };
 
-// As tl::tma_load of a tile that completes on one barrier; here each slab has its own.
+// As tl::tma_load, with one barrier per slab.
 template <int rank, class Tile>
 TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, TmaSlabLoads& loads) {
   constexpr int elements = Tile::rows * Tile::slab_cols;
@@ -90,13 +91,13 @@ TL_DEVICE void tma_load(const TensorMap& map, At<rank> from, Tile& to, TmaSlabLo
   }
 }
 
-// As tl::gemm_start, one slab of b's tile after another as they arrive, each a wgmma group. K runs along b's rows.
+// As tl::gemm_start, in one wgmma group per slab of b's tile, each after the slab has arrived. K runs along b's rows.
 template <class A, class Tile, class Sum, int M, int N, int along_m, int along_n>
 TL_DEVICE void gemm_start_arriving(const A& a, const Transposed<Tile>& b,
                                    Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C, bool accumulate,
                                    TmaArrivals& arrivals) {
   using Layout = WgmmaAccumulator<M, N, along_m, along_n>;
-  static_assert(Layout::own_cols <= wgmma_most_columns, "one instruction takes all columns");
+  static_assert(Layout::own_cols <= wgmma_most_columns, "one instruction covers all columns");
   const auto from_a = wgmma_a(a, C);
   const auto from_b = wgmma_b(b, C);
   TL_UNROLL

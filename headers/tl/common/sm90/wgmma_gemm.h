@@ -1,4 +1,4 @@
-// C += A B by wgmma: B in shared memory, A there or in registers, C in the registers of warpgroups.
+// C += A B by wgmma: B in shared memory, A in shared memory or registers, C in the registers of warpgroups.
 #pragma once
 #include "../../sm90_primitives.h"
 #include "../gemm.h"
@@ -6,32 +6,31 @@
 
 namespace tl {
 
-constexpr int wgmma_most_columns = 256;                          // of one instruction
-template <class T> constexpr int wgmma_k = 32 / int(sizeof(T));  // of one instruction: 32 bytes of each row
-// Operands of other than 16 bits, which wgmma reads with K contiguous only; of floats it ignores the low 13 bits.
+constexpr int wgmma_most_columns = 256;                          // N of one instruction
+template <class T> constexpr int wgmma_k = 32 / int(sizeof(T));  // K of one instruction: 32 bytes
+// 8-bit and 32-bit operands, which must be K-major; of floats wgmma ignores the low 13 bits.
 template <class T>
 constexpr bool is_wgmma_byte = is_float8<T> || std::is_same<T, int8_t>::value || std::is_same<T, uint8_t>::value;
 template <class T> constexpr bool is_wgmma_float = std::is_same<T, float>::value || std::is_same<T, tfloat32>::value;
-// What products of T accumulate in; those of half in half, too.
+// The accumulator type of T; half may also accumulate in half.
 template <class T> using WgmmaSum = std::conditional_t<std::is_integral<T>::value, int32_t, float>;
 template <class T, class Sum>
 constexpr bool is_wgmma_sum =
     std::is_same<Sum, WgmmaSum<T>>::value || (std::is_same<Sum, half>::value && std::is_same<T, half>::value);
-// Whether the text has included wgmma's instructions of T: tl/sm90/wgmma_half.h and its like bring them.
+// Whether the wgmma instructions of T are included, by tl/sm90/wgmma_half.h or a similar header.
 template <class T, class Sum = WgmmaSum<T>> constexpr bool has_wgmma = false;
 
-// An operand's part that starts `elements` behind its descriptor's; descriptors count in units of 16 bytes.
+// The descriptor advanced by `elements`; descriptors address units of 16 bytes.
 template <class T> TL_DEVICE uint64_t wgmma_part(uint64_t descriptor, int elements) {
   return descriptor + unsigned(elements) / (16 / unsigned(sizeof(T)));
 }
 
 // ---- operands in shared memory -----------------------------------------------------------------------------------
-// An operand is a matrix of mn x k, where mn counts the rows of A or the columns of B. offset(mn, k) is where the part
-// of one instruction starts, in elements from the tile's start; offsets of multiples of 64 along mn add up.
+// An operand is a matrix of mn x k, where mn is a row of A or a column of B. offset(mn, k) is the start of one
+// instruction's part, in elements from the tile's start; offset is additive in multiples of 64 along mn.
 
-// A shared tile, or rows and columns of one from (first_row, first_col) on: first_row is a multiple of 8, so that
-// swizzles fall alike; first_col is one of the columns of a swizzle's span or, where K runs along the rows and K of the
-// product is a part of a span, of that part.
+// A shared tile, or a part of one from (first_row, first_col) on. first_row is a multiple of 8, the period of the
+// swizzle. first_col selects a swizzle span; for a K-major operand whose K is a part of a span, also that part.
 template <class Tile> struct WgmmaSource {
   using Whole = Tile;
   const Whole& whole;
@@ -45,11 +44,11 @@ template <class Tile, int rows, int cols> struct WgmmaSource<SubTile<Tile, rows,
   const int first_row, first_col;
   TL_DEVICE explicit WgmmaSource(const SubTile<Tile, rows, cols>& part)
       : whole(*part.tile), first_row(part.first_row), first_col(part.first_col) {}
-  // Computed for each product anew: the compiler would keep the descriptors of all parts of a tile, and spill.
+  // Recomputed for each MMA: the compiler would keep the descriptors of all parts of a tile in registers, and spill.
   static TL_DEVICE int anew(int offset) { return pin_registers<1>(&offset), offset; }
 };
 
-// What all operands demand of a tile.
+// The requirements of all operands.
 template <class Tile> struct WgmmaTile {
   using type = typename Tile::type;
   using Whole = typename WgmmaSource<Tile>::Whole;
@@ -59,27 +58,27 @@ template <class Tile> struct WgmmaTile {
   static_assert(alignof(Whole) == 8 * span, "wgmma reads tiles with a swizzle of 128, 64 or 32 bytes");
 };
 
-// K runs along a row of the tile.
+// K-major: K runs along the tile's rows.
 template <class Tile> struct KContiguous : WgmmaTile<Tile> {
   using Whole = typename WgmmaTile<Tile>::Whole;
   using WgmmaTile<Tile>::slab, WgmmaTile<Tile>::span;
   static constexpr int mn_extent = Tile::rows, k_extent = Tile::cols;
   static constexpr bool is_mn = false;
   static TL_DEVICE constexpr int offset(int mn, int k) { return (k / slab * Whole::rows + mn) * slab + k % slab; }
-  // The operand from its row or column `mn` on.
+  // The descriptor of the operand from row or column `mn` on.
   static TL_DEVICE uint64_t from(const Tile& tile, int mn) {
     const WgmmaSource<Tile> source(tile);
     const uint64_t start = wgmma_descriptor(source.whole.data, 16, 8 * span, span);
     return wgmma_part<typename Tile::type>(start, source.anew(offset(source.first_row + mn, source.first_col)));
   }
 };
-// K runs down the rows of the tile, and M or N along them.
+// MN-major: M or N runs along the tile's rows.
 template <class Tile> struct MnContiguous : WgmmaTile<Tile> {
   using Whole = typename WgmmaTile<Tile>::Whole;
   using WgmmaTile<Tile>::slab, WgmmaTile<Tile>::span;
   static constexpr int mn_extent = Tile::cols, k_extent = Tile::rows;
   static constexpr bool is_mn = true;
-  static_assert(sizeof(typename Tile::type) == 2, "wgmma reads operands of 8 and 32 bits with K contiguous only");
+  static_assert(sizeof(typename Tile::type) == 2, "8-bit and 32-bit operands of wgmma must be K-major");
   static TL_DEVICE constexpr int offset(int mn, int k) { return (mn / slab * Whole::rows + k) * slab; }
   static TL_DEVICE uint64_t from(const Tile& tile, int mn) {
     const WgmmaSource<Tile> source(tile);
@@ -88,8 +87,7 @@ template <class Tile> struct MnContiguous : WgmmaTile<Tile> {
   }
 };
 
-// B: the columns of the calling warpgroup, which start at `first_col`, seen from an instruction's first column and step
-// of K.
+// B: the calling warpgroup's columns, from `first_col` on; part(col, k) is one instruction's descriptor.
 template <class Operand> struct WgmmaB : Operand {
   uint64_t start;
   template <class Tile> TL_DEVICE WgmmaB(const Tile& tile, int first_col) : start(Operand::from(tile, first_col)) {}
@@ -97,7 +95,7 @@ template <class Operand> struct WgmmaB : Operand {
     return wgmma_part<typename Operand::type>(start, Operand::offset(col, k));
   }
 };
-// A: the rows of the calling warpgroup, which start at `first_row`.
+// A: the calling warpgroup's rows, from `first_row` on.
 template <class Operand> struct WgmmaA : Operand {
   uint64_t start;
   template <class Tile> TL_DEVICE WgmmaA(const Tile& tile, int first_row) : start(Operand::from(tile, first_row)) {}
@@ -108,11 +106,11 @@ template <class Operand> struct WgmmaA : Operand {
     wgmma_m64<n, Operand::is_mn, B::is_mn>(d, a, b.part(col, k), accumulate, T());
   }
 };
-// A in registers: two neighbouring n8 tiles of an accumulator's layout are the operand of one step of K.
+// A in registers: two neighbouring n8 tiles of an accumulator's layout are the A operand of one step of K.
 template <class T, class Layout> struct WgmmaRegistersA {
   using type = T;
   static constexpr int mn_extent = Layout::M, k_extent = Layout::N, steps = k_extent / wgmma_k<T>;
-  static_assert(is_small_float<T>, "an operand in registers is half or bfloat16");
+  static_assert(is_small_float<T>, "a register operand A is half or bfloat16");
   WgmmaWords<T, Layout::registers / 2> words;
   TL_DEVICE explicit WgmmaRegistersA(const Fragment<T, Layout>& from) : words(from.reg) {}
   template <int n, class Sum, class B>
@@ -121,7 +119,7 @@ template <class T, class Layout> struct WgmmaRegistersA {
   }
 };
 
-// A for the product that C accumulates.
+// The operands A and B for the accumulator C.
 template <class T, int rows, int cols, class S, class C>
 TL_DEVICE auto wgmma_a(const SharedTile<T, rows, cols, S>& a, const C& c) {
   return WgmmaA<KContiguous<SharedTile<T, rows, cols, S>>>(a, c.first_row);
@@ -135,7 +133,7 @@ template <class Tile, class C> TL_DEVICE auto wgmma_a(const Transposed<Tile>& a,
 }
 template <class T, class Layout, class C> TL_DEVICE auto wgmma_a(const Fragment<T, Layout>& a, const C&) {
   static_assert(std::is_same<typename Layout::rows, typename C::Layout::rows>::value,
-                "an operand in registers has the rows and warpgroups of C: a WgmmaAccumulator");
+                "a register operand A has the rows and warpgroups of C: a WgmmaAccumulator");
   return WgmmaRegistersA<T, Layout>(a);
 }
 template <class Tile, class C> TL_DEVICE auto wgmma_b(const Tile& b, const C& c) {
@@ -151,7 +149,7 @@ template <class Tile, class C> TL_DEVICE auto wgmma_b(const Transposed<Tile>& b,
 
 // ---- the tile ----------------------------------------------------------------------------------------------------
 
-// Starts the products of m tile m for the columns from `first` on, as many as an instruction takes, then for the rest.
+// Issues the MMAs of m tile m for the columns from `first` on: as many as one instruction takes, then the rest.
 template <int first, class A, class B, class Sum, class Layout>
 TL_DEVICE void wgmma_columns(const A& a, const B& b, Fragment<Sum, Layout>& C, int m, bool accumulate) {
   constexpr int n = smaller(Layout::own_cols - first, wgmma_most_columns);
@@ -162,19 +160,18 @@ TL_DEVICE void wgmma_columns(const A& a, const B& b, Fragment<Sum, Layout>& C, i
   if constexpr (first + n < Layout::own_cols) wgmma_columns<first + n>(a, b, C, m, accumulate);
 }
 
-// Starts the product, as one group of instructions.
+// Issues the MMAs, and commits them as one wgmma group.
 template <class A, class B, class Sum, class Layout>
 TL_DEVICE void wgmma_start(const A& a, const B& b, Fragment<Sum, Layout>& C, bool accumulate) {
   static_assert(A::mn_extent == Layout::M, "A has as many rows as C");
   static_assert(B::mn_extent == Layout::N, "B has as many columns as C");
   static_assert(A::k_extent == B::k_extent, "A has as many columns as B has rows");
   using T = typename A::type;
-  static_assert(A::k_extent % wgmma_k<T> == 0,
-                "K is a whole number of wgmma steps: 16 elements of 16 bits, 32 of 8, 8 of 32");
+  static_assert(A::k_extent % wgmma_k<T> == 0, "K is a multiple of 32 bytes: 16 elements of 16 bits, 32 of 8, 8 of 32");
   static_assert(std::is_same<T, typename B::type>::value, "A and B have the same element type");
   static_assert(is_wgmma_sum<T, Sum>, "C is float, int32_t for integers, or half for halves");
   static_assert(has_wgmma<T, Sum> || !is_wgmma_sum<T, Sum>,
-                "products of these types on wgmma: include tl/sm90/wgmma_half.h, wgmma_half_sums.h, "
+                "wgmma of these types: include tl/sm90/wgmma_half.h, wgmma_half_sums.h, "
                 "wgmma_bfloat16.h, wgmma_float8.h, wgmma_int8.h or wgmma_tfloat32.h");
   pin_registers<Layout::registers>(C.reg);
   wgmma_fence();
@@ -183,28 +180,28 @@ TL_DEVICE void wgmma_start(const A& a, const B& b, Fragment<Sum, Layout>& C, boo
   wgmma_commit();
 }
 
-// Has a fragment's registers written before a loop whose products stay in flight; ptxas otherwise writes them when the
-// first product starts, and serialises all (C7515). No instruction.
+// Materialises a fragment's registers before a loop with pending MMAs: ptxas otherwise initialises them after the first
+// wgmma is issued, and serialises all (warning C7515). No instruction.
 template <class Sum, class Layout> TL_DEVICE void warpgroup_fence_operand(Fragment<Sum, Layout>& C) {
   pin_registers<Layout::registers>(C.reg);
 }
 
-// Waits until at most `pending` of the products that were started last are in flight; those of `fragments` are then
-// there. Called by: every thread of their warpgroups.
+// Waits until at most the `pending` most recent MMA groups are outstanding; `fragments` are then complete. Called by: every
+// thread of their warpgroups.
 template <int pending, class... Sums, class... Layouts>
 TL_DEVICE void gemm_wait(Fragment<Sums, Layouts>&... fragments) {
   wgmma_wait<pending>();
   (pin_registers<Layouts::registers>(fragments.reg), ...);
 }
 
-// A further argument of products on wgmma: C = A B where it holds, C += A B elsewhere; the same in all threads.
+// An argument of gemm and gemm_start: C = A B if `holds`, else C += A B; uniform over the warpgroup.
 struct OverwriteIf {
   bool holds;
 };
 TL_DEVICE OverwriteIf overwrite_if(bool condition) { return {condition}; }
 
-// As tl::gemm below, but the product is there only after tl::gemm_wait; until then neither C nor the operands may be
-// written, nor C be read.
+// As tl::gemm below, without waiting: the result is complete after tl::gemm_wait. Until then C must not be accessed,
+// and the operands must not be written.
 template <class A, class B, class Sum, int M, int N, int along_m, int along_n>
 TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C) {
   wgmma_start(wgmma_a(a, C), wgmma_b(b, C), C, true);
@@ -223,15 +220,15 @@ TL_DEVICE void gemm_start(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator
 
 // C += A B, blocking. a: a shared tile M x K, tl::transposed of one stored K x M, or a fragment of half or bfloat16
 // with a WgmmaAccumulator's layout and C's warpgroups; b: a shared tile K x N, or tl::transposed of one stored N x K.
-// Operands of 8 and 32 bits have K contiguous: a shared tile M x K, and tl::transposed of one stored N x K.
+// 8-bit and 32-bit operands are K-major: a shared tile M x K, and tl::transposed of one stored N x K.
 // Shared tiles have a swizzle of 128, 64 or 32 bytes.
-// Called by: every thread of C's warpgroups. Reads shared memory without a barrier; what ordinary stores wrote there
-// needs tl::sync_consumers before.
+// Called by: every thread of C's warpgroups. Reads shared memory without a barrier; generic-proxy writes to it need
+// tl::sync_consumers before.
 template <class A, class B, class Sum, int M, int N, int along_m, int along_n>
 TL_DEVICE void gemm(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C) {
   gemm_start(a, b, C), gemm_wait<0>(C);
 }
-// C = A B, everywhere or where it is asked for.
+// C = A B with tl::overwrite, or as tl::overwrite_if states.
 template <class A, class B, class Sum, int M, int N, int along_m, int along_n, class How>
 TL_DEVICE void gemm(const A& a, const B& b, Fragment<Sum, WgmmaAccumulator<M, N, along_m, along_n>>& C, How overwrite) {
   gemm_start(a, b, C, overwrite), gemm_wait<0>(C);
