@@ -27,7 +27,8 @@ template <class T, int n_> struct StoredChunk<SharedTile1D<T, n_>> {
 // tl::copy_async by LDS loads. The lanes of a wave write consecutive 16-byte chunks of shared memory, so the swizzle
 // permutes their global addresses. Applies to tiles of whole waves whose chunks are entirely inside or outside the
 // tensor and whose extent fits a buffer. Otherwise returns false, and the caller copies synchronously; if that is
-// decided at run time, all outstanding loads are waited for first, so that the counts of wait_for_direct_loads stay valid.
+// decided at run time, all outstanding loads are waited for first, so that the counts of wait_for_direct_loads stay
+// valid.
 template <int threads, class Tile> struct DirectTile {
   using Chunks = StoredChunk<Tile>;
   static constexpr bool possible = has_loads_to_shared && Chunks::in_order && Chunks::count % warp_size == 0;

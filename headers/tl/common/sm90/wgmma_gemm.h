@@ -186,8 +186,8 @@ template <class Sum, class Layout> TL_DEVICE void warpgroup_fence_operand(Fragme
   pin_registers<Layout::registers>(C.reg);
 }
 
-// Waits until at most the `pending` most recent MMA groups are outstanding; `fragments` are then complete. Called by: every
-// thread of their warpgroups.
+// Waits until at most the `pending` most recent MMA groups are outstanding; `fragments` are then complete.
+// Called by: every thread of their warpgroups.
 template <int pending, class... Sums, class... Layouts>
 TL_DEVICE void gemm_wait(Fragment<Sums, Layouts>&... fragments) {
   wgmma_wait<pending>();
