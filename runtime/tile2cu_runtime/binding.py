@@ -120,7 +120,7 @@ add_kernel(
 """)
 
 _LAUNCH = Template("""\
-  const tl_status status = ::$entry($values, nullptr, 0, stream);""")
+  const tl_status status = ::$entry(${values}nullptr, 0, stream);""")
 
 # The launch's own workspace lives as long as it does: CUDA frees it in the order of the stream, the CPU engine launches
 # at once.
@@ -129,7 +129,7 @@ _LAUNCH_WITH_WORKSPACE = Template("""\
   const size_t workspace_bytes = $workspace_bytes;
   tl_status status = TL_OK;
   if (!is_lent && workspace_bytes != 0) $allocate
-  if (status == TL_OK) status = ::$entry($values, workspace, workspace_bytes, stream);
+  if (status == TL_OK) status = ::$entry(${values}workspace, workspace_bytes, stream);
   if (!is_lent && workspace != nullptr) $release""")
 
 
@@ -232,7 +232,7 @@ def binding_text(manifest: Manifest, module: str, build: Build, *, device: str) 
     """The binding's .cpp. It holds the kernel's whole compiler command: what cppimport hashes includes the flags."""
     arguments = manifest.arguments
     kinds = [_number(argument) for argument in arguments]
-    values = ", ".join(_value(argument) for argument in arguments)
+    values = "".join(f"{_value(argument)}, " for argument in arguments)
     platform = _PLATFORMS[device]
     declarations = platform.declarations
     launch = _LAUNCH.substitute(entry=manifest.entry, values=values)

@@ -15,7 +15,7 @@ from tile2cu.frontend.evaluate import evaluate, operator_text, subscript_items
 from tile2cu.frontend.execute import unsupported
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lets import let
-from tile2cu.frontend.lower import lanes, tiles
+from tile2cu.frontend.lower import elementwise, lanes, tiles
 from tile2cu.frontend.placement import guarded
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.subscript import subscript
@@ -203,10 +203,17 @@ def annotated(cx: Context, node: cst.AnnAssign, env: Env) -> None:
     name, span = node.target.value, cx.source.span(node.target)
     if isinstance(annotation, TensorType) and node.value is None:
         _bind_argument(cx, name, annotation, env, span)
+    elif isinstance(annotation, DType) and node.value is None and name in cx.recorder.signature:
+        cx.recorder.add_param(name, scalar := Var(annotation, name, Role.SCALAR))
+        env.bind(name, scalar, span)
     elif isinstance(annotation, DType) and node.value is not None:
         init = as_expr(value)
         if init is None:
             raise Fault("T2C-F023", f"`{name}` must be a number, not {describe(value)}")
+        if not cx.recorder.in_kernel:  # of the host: nothing changes it
+            value = value if init.dtype == annotation else elementwise.cast(cx, value, annotation)
+            _assign_name(cx, name, value, env, span, cx.source.code(node.value))
+            return
         _refuse_carried(name, init, env)
         env.bind(name, _declare(cx, name, annotation, init), span)
     elif node.value is not None:

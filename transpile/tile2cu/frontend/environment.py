@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from tile2cu.frontend.context import Context
-from tile2cu.frontend.values import Builtin, Instance, Opaque
+from tile2cu.frontend.values import Builtin, Instance
 
 
 def _default(cx: Context, name: object, default: object = None) -> object:
-    """`os.environ.get(name, default)`; without a default, what only running the file would give."""
-    return Opaque(f"the environment variable {name}", cx.here) if default is None else default
+    """`os.environ.get(name, default)`."""
+    return default
 
 
 _GET: Mapping[str, object] = {"get": Builtin("os.environ.get", _default)}

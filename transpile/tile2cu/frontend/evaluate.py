@@ -172,6 +172,8 @@ def apply(cx: Context, function: object, arguments: Arguments, node: cst.BaseExp
                 return builtins.invoke(cx, function, arguments)
             case Function():
                 return cx.call_function(cx, function, arguments)
+            case DType() if not arguments.positional and not arguments.named:
+                return function  # `n: T.int32()`
             case DType():
                 return builtins.invoke(cx, elementwise.cast_to(function), arguments)
             case Class():

@@ -172,6 +172,7 @@ class _Trace:
             nested = [each for each in value if self._is_factory(each)] if isinstance(value, tuple) else []
             value = nested[0] if len(nested) == 1 else value
         made = list(value) if isinstance(value, tuple | list) else [value]
+        made = [each for each in made if isinstance(each, Function)] or made  # and not what its caller launches it with
         if all(isinstance(each, Function) and each.kind is FunctionKind.PRIM_FUNC for each in made) and made:
             self.parts = len(made)
             found = made[self.part]
@@ -239,18 +240,20 @@ class _Trace:
 
     def _parameter(self, function: Function, param: cst.Param) -> Buffer | Var | Handle:
         """A parameter of a prim_func by its annotation."""
+        name, span = param.name.value, self.cx.source.span(param.name)
         if param.annotation is None:
-            raise Fault(
-                "T2C-F029", f"the parameter `{param.name.value}` has no type", help="write `A: T.Tensor(shape, dtype)`"
-            ).at(self.cx.source.span(param.name))
+            if name in _annotated_in(function):
+                return Handle(name, span, param_comment(param))
+            help = "write `A: T.Tensor(shape, dtype)`"
+            raise Fault("T2C-F029", f"the parameter `{name}` has no type", help=help).at(span)
         annotation = evaluate(self.cx, param.annotation.annotation, function.env)
         if isinstance(annotation, Builtin) and annotation.name == "T.handle":
-            return Handle(param.name.value, self.cx.source.span(param.name), param_comment(param))
+            return Handle(name, span, param_comment(param))
         value = self._from_annotation(param, annotation)
         if value is None:
             raise Fault(
                 "T2C-F029",
-                f"`{param.name.value}` is annotated with {describe(annotation)}, not a tensor or a scalar type",
+                f"`{name}` is annotated with {describe(annotation)}, not a tensor or a scalar type",
                 help="write `A: T.Tensor(shape, dtype)` or `alpha: T.float32`",
             ).at(self.cx.source.span(param.annotation.annotation))
         return value
@@ -438,6 +441,14 @@ def _as_buffers(value: object) -> tuple[Buffer, ...]:
 def _as_launches(value: object) -> tuple[Launch, ...]:
     assert isinstance(value, tuple)
     return value
+
+
+def _annotated_in(function: Function) -> set[str]:
+    """The names that the statements of a function's body annotate: `A: T.Tensor(shape, dtype)`."""
+    assert isinstance(function.node, cst.FunctionDef)
+    lines = [line.body for line in function.node.body.body if isinstance(line, cst.SimpleStatementLine)]
+    notes = [note for line in lines for note in line if isinstance(note, cst.AnnAssign) and note.value is None]
+    return {note.target.value for note in notes if isinstance(note.target, cst.Name)}
 
 
 def _docstring(function: Function) -> str:

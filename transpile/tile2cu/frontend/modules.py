@@ -84,6 +84,11 @@ def _ignored_decorator(cx: Context, *args: object, **options: object) -> object:
     return Builtin("tilelang.autotune", lambda cx, func: func)
 
 
+def _simplified(cx: Context, function: object) -> object:
+    """`apply_simplify(function)`: the same function."""
+    return function
+
+
 def _from_kernel(cx: Context, kernel: object = None, configs: object = None, **options: object) -> object:
     """`AutoTuner.from_kernel(kernel, configs)`: the first configuration is the one that is taken."""
     first = configs[0] if isinstance(configs, list) and configs else None
@@ -186,6 +191,10 @@ MODULES: Mapping[str, Mapping[str, object]] = MappingProxyType(
         "tilelang.math": _INTEGERS,
         "tilelang.utils": _FP8,
         "tilelang.autotuner": {"autotune": _AUTOTUNE, "AutoTuner": _TUNER, "jit": Builtin("tilelang.jit", _jit)},
+        "tilelang.transform": {},
+        "tilelang.transform.simplify": _functions(
+            "simplify", {"apply_simplify": _simplified, "simplify_prim_func": _simplified}
+        ),
         "tilelang.layout": layouts.FUNCTIONS,
         "tilelang.quantize": quantize.FUNCTIONS,
         "tilelang.quantize.quantization": quantize.FUNCTIONS,

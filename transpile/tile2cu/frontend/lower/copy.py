@@ -12,7 +12,7 @@ from tile2cu.frontend.lower.elementwise import cast
 from tile2cu.frontend.lower.operand import as_number, as_region, place, point, same_extent
 from tile2cu.frontend.lower.spread import is_spread, spread
 from tile2cu.frontend.subscript import extents_text
-from tile2cu.frontend.values import TileValue, View
+from tile2cu.frontend.values import TileValue, View, as_expr
 
 
 def copy(
@@ -32,8 +32,8 @@ def copy(
     The options are hints and dropped, but for `eviction_policy` where registers are loaded from a tensor.
     """
     cx.recorder.require_kernel("T.copy")
-    if isinstance(src, Load) and isinstance(dst, Load):
-        _copy_element(cx, src, dst)
+    if isinstance(dst, Load | Var) and isinstance(number := as_expr(src), Load | Var):
+        _copy_number(cx, number, dst)
         return None
     cx.recorder.require_tile_operation("T.copy")
     if isinstance(src, TileValue):
@@ -65,10 +65,16 @@ def _with_numbers_of(region: Region, other: Region) -> Region:
     return region if tuple(ranges) == region.ranges else replace(region, ranges=tuple(ranges), whole=False)
 
 
-def _copy_element(cx: Context, src: Load, dst: Load) -> None:
+def _copy_number(cx: Context, src: Load | Var, dst: Load | Var) -> None:
+    """Between elements and variables: each thread's own load, store or assignment."""
     value = cast(cx, src, dst.dtype)
     assert isinstance(value, Expr)
-    _store(cx, dst, value)
+    if isinstance(dst, Load):
+        _store(cx, dst, value)
+    elif dst.role is Role.MUTABLE:
+        cx.recorder.emit(Assign(var=dst, value=value, op="", **cx.recorder.take().fields))
+    else:
+        raise Fault("T2C-F023", f"T.copy cannot change `{dst.name}`", help="declare it with T.alloc_var(dtype)")
 
 
 def _store(cx: Context, dst: Load, value: Expr) -> None:

@@ -188,6 +188,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "symbolic": open_sizes,
     "empty": empty,
     "dtype": dtype,
+    "DataType": dtype,
     "use_swizzle": use_swizzle,
     "assume": hint,
     "disable_warp_group_reg_alloc": hint,

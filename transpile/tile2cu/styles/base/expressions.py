@@ -132,7 +132,15 @@ class Printer:
             return self.first(expr)
         if isinstance(expr, Binary) and expr.op == "%" and self._moves(expr.lhs):
             return f"tl::floormod<{self.text(expr.rhs)}>({self.text(expr.lhs)})"
+        if isinstance(expr, Binary) and expr.op == "+" and any(map(self.is_run, (expr.lhs, expr.rhs))):
+            return " + ".join(self._term(side) for side in (expr.lhs, expr.rhs))
         return self.text(expr)
+
+    def _term(self, expr: Expr) -> str:
+        """A side of a sum that is an index: the number that a packet's elements share, or their consecutive indices."""
+        if self.is_run(expr):
+            return self._of_first()._operand(expr, INT32, PRECEDENCE["+"], "+", is_right=True)
+        return self.index(expr)
 
     def _moves(self, expr: Expr) -> bool:
         """Whether an index moves with the packet of a loop."""
@@ -333,7 +341,7 @@ class Printer:
         condition, yes, no = expr.args
         if condition == self.holds:
             return self._converted(yes, dtype)
-        parts = (self._condition(condition), self._converted(yes, dtype), self._converted(no, dtype))
+        parts = (self._condition(condition), self._arm(yes, dtype), self._arm(no, dtype))
         if self.packet is not None:
             (asked, _), *arms = parts
             if any(map(self._may_leave_its_buffer, (yes, no))):  # only the arm that is taken may be read
@@ -342,8 +350,15 @@ class Printer:
             return f"tl::select({', '.join(text for text, _ in parts)})", _PRIMARY
         texts = [f"({text})" if precedence == _TERNARY else text for text, precedence in parts]
         if dtype.is_packed:  # C++ would not know which of the two to convert
-            texts[1:] = [f"tl::cast<{dtype.cpp}>({text})" for text in texts[1:]]
+            texts[1:] = [_cast_to(dtype, text) for text in texts[1:]]
         return f"{texts[0]} ? {texts[1]} : {texts[2]}", _TERNARY
+
+    def _arm(self, expr: Expr, dtype: DType) -> tuple[str, int]:
+        """An arm of a choice, which has that type in C++ too: the infinity of a narrow type is a float there."""
+        text, precedence = self._converted(expr, dtype)
+        sign = expr.operand if isinstance(expr, Unary) else expr
+        is_wide = isinstance(sign, Call) and sign.function == "infinity" and dtype.bits < 32
+        return (_cast_to(dtype, text), _PRIMARY) if is_wide else (text, precedence)
 
     def _may_leave_its_buffer(self, expr: Expr) -> bool:
         """Whether an expression reads memory at an index that is not known to be inside, wherever it is evaluated."""
@@ -438,3 +453,7 @@ def _same_in_cpp(a: DType, b: DType) -> bool:
     if a.kind == "uint" and b.kind == "int" and a.bits == b.bits:
         return False  # C++ takes the unsigned type for both sides of an operator: `>>` and `<` mean another thing
     return b.is_float or a.bits <= b.bits or a is BOOL
+
+
+def _cast_to(dtype: DType, text: str) -> str:
+    return f"tl::cast<{dtype.cpp}>({text})"

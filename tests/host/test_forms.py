@@ -1,0 +1,190 @@
+"""Forms that real kernels are written in, run against NumPy: what they mean, not only that they are taken."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tile2cu
+from tests.host.kernels import load_body
+from tile2cu_runtime import Kernel
+
+RNG = np.random.default_rng(7)
+
+
+def load(folder: Path, text: str, **bindings: object) -> Kernel:
+    """A file's kernel on the engine, with every check on."""
+    path = folder / "forms.py"
+    path.write_text("import os\nimport tilelang\nimport tilelang.language as T\n" + text, encoding="utf-8")
+    return tile2cu.load(path, device="cpu", check=True, **bindings)
+
+
+def normal(*shape: int, dtype: str = "float32") -> np.ndarray:
+    return RNG.standard_normal(shape).astype(dtype)
+
+
+def test_an_element_is_copied_to_a_variable_and_back(tmp_path: Path) -> None:
+    statements = """
+        d = T.alloc_var(T.float32)
+        T.copy(D[h], d)
+        T.copy(d, E[h])
+        e = T.alloc_var(T.float16)
+        T.copy(d, e)
+        for i in T.Parallel(64):
+            O[h, i] = d + e
+    """
+    params = 'D: T.Tensor((8,), "float32"), E: T.Tensor((8,), "float16"), O: T.Tensor((8, 64), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="8", blocks="h", threads=64)
+    d, e = normal(8), np.zeros(8, np.float16)
+    expected = np.repeat((d + d.astype(np.float16).astype(np.float32))[:, None], 64, axis=1)
+    np.testing.assert_array_equal(kernel(d, e), expected)
+    np.testing.assert_array_equal(e, d.astype(np.float16))
+
+
+def test_other_spellings_of_loops_types_and_parameters(tmp_path: Path) -> None:
+    statements = """
+        t = T.get_thread_binding()
+        for r in T.Unroll(4):
+            for v in T.Vectorized(T.DataType("uint16").bits // 8):
+                O[t, r, v] = X[t, r, v] * n
+    """
+    params = 'X: T.Tensor((64, 4, 2), "int32"), n: T.int32(), O: T.Tensor((64, 4, 2), "int32")'
+    kernel = load_body(tmp_path, statements, params, threads=64)
+    x = RNG.integers(-99, 99, (64, 4, 2)).astype(np.int32)
+    np.testing.assert_array_equal(kernel(x, 3), 3 * x)
+
+
+def test_scalars_are_computed_before_the_kernel(tmp_path: Path) -> None:
+    text = """
+def f(M, N, block=64):
+    @T.prim_func
+    def main(A: T.Tensor((M, N), "float32"), B: T.Tensor((M * N,), "float32")):
+        count: T.int32 = M * N
+        scale: T.float32 = 2
+        half: T.int32 = 2.5
+        with T.Kernel(T.ceildiv(count, block), threads=64) as bx:
+            for i in T.Parallel(block):
+                if bx * block + i < count:
+                    B[bx * block + i] = A[(bx * block + i) // N, (bx * block + i) % N] * scale + half // 2
+    return main
+"""
+    kernel, a, b = load(tmp_path, text), normal(9, 25), np.zeros(225, np.float32)
+    kernel(a, b)
+    np.testing.assert_array_equal(b, 2 * a.ravel() + 1)
+
+
+def test_a_kernel_without_parameters_runs(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text = """
+@tilelang.jit
+def hello():
+    @T.prim_func
+    def main():
+        with T.Kernel(1, threads=32) as bx:
+            if T.get_thread_binding() == 3:
+                T.print(T.get_thread_binding(), msg="hello")
+    return main
+"""
+    load(tmp_path, text)()
+    sys.stdout.flush()
+    assert "hello = 3" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("vector", [1, 2], ids=["elements", "vectors"])
+def test_a_choice_between_a_value_and_infinity(dtype: str, vector: int, tmp_path: Path) -> None:
+    statements = f"""
+        t = T.get_thread_binding()
+        v = T.if_then_else(t > 3, X[t], -T.infinity("{dtype}"))
+        for i in T.Parallel({64 * vector}):
+            O[i] = T.if_then_else(i > 5, X[i], T.infinity("{dtype}"))
+        if t < 6:
+            O[t] = v
+    """
+    shape = f'T.Tensor(({64 * vector},), "{dtype}")'
+    kernel = load_body(tmp_path, statements, f"X: {shape}, O: {shape}", threads=64)
+    x = converted(normal(64 * vector), dtype)
+    found = np.asarray(kernel(x)).astype(np.float32)
+    expected = x.astype(np.float32)
+    expected[:4] = -np.inf
+    np.testing.assert_array_equal(found, expected)
+
+
+def converted(x: np.ndarray, dtype: str) -> np.ndarray:
+    if dtype == "bfloat16":
+        import ml_dtypes
+
+        return x.astype(ml_dtypes.bfloat16)
+    return x.astype(dtype)
+
+
+@pytest.mark.parametrize("n", [128, 131])
+def test_an_index_of_a_quotient_times_a_size_and_a_remainder(n: int, tmp_path: Path) -> None:
+    text = """
+def f(N, BN=16):
+    @T.prim_func
+    def main(A: T.Tensor((BN * BN,), "float16"), B: T.Tensor((N, N), "float16"), C: T.Tensor((N * N,), "float16")):
+        with T.Kernel(1, threads=32) as b:
+            L = T.alloc_fragment([BN * BN], "float16")
+            T.copy(A, L)
+            for i in T.Parallel(BN * BN):
+                C[i // BN * N + i % BN] = L[i]
+    return main
+"""
+    kernel, a = load(tmp_path, text), normal(256, dtype="float16")
+    c, expected = np.zeros(n * n, np.float16), np.zeros((n, n), np.float16)
+    kernel(a, np.zeros((n, n), np.float16), c)
+    expected[:16, :16] = a.reshape(16, 16)
+    np.testing.assert_array_equal(c.reshape(n, n), expected)
+
+
+def test_environment_variables_are_not_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLATFORM", "rocm")
+    text = """
+def f(scale=2):
+    number = 1 if os.getenv("PLATFORM") == "rocm" else scale
+    @T.prim_func
+    def main(X: T.Tensor((64,), "float32")):
+        with T.Kernel(1, threads=64) as b:
+            for i in T.Parallel(64):
+                X[i] = X[i] * number
+    return main
+"""
+    kernel, x = load(tmp_path, text), np.ones(64, np.float32)
+    kernel(x)
+    np.testing.assert_array_equal(x, np.full(64, 2, np.float32))
+
+
+def test_parameters_are_annotated_in_the_body(tmp_path: Path) -> None:
+    text = """
+@T.prim_func
+def f(A, B, n):
+    A: T.Tensor[(32,), T.float32]
+    B: T.Tensor[(32,), T.float32]
+    n: T.float32
+    with T.Kernel(1, threads=32):
+        for i in T.Parallel(32):
+            B[i] = A[i] * n
+"""
+    kernel, a, b = load(tmp_path, text), normal(32), np.zeros(32, np.float32)
+    kernel(a, b, 2.0)
+    np.testing.assert_array_equal(b, 2 * a)
+
+
+@pytest.mark.parametrize("result", ["main, blocks", "(blocks, 'rows', main)", "apply_simplify(main)"])
+def test_a_factory_returns_more_than_the_kernel(result: str, tmp_path: Path) -> None:
+    text = f"""
+from tilelang.transform.simplify import apply_simplify
+
+def f(N, block=64):
+    blocks = (N + block - 1) // block
+    @T.prim_func
+    def main(X: T.Tensor((N,), "float32"), O: T.Tensor((N,), "float32")):
+        with T.Kernel(blocks, threads=64) as b:
+            for i in T.Parallel(block):
+                O[b * block + i] = X[b * block + i] + 1
+    return {result}
+"""
+    kernel, x, o = load(tmp_path, text), normal(100), np.zeros(100, np.float32)
+    kernel(x, o)
+    np.testing.assert_array_equal(o, x + 1)
