@@ -188,3 +188,196 @@ def f(N, block=64):
     kernel, x, o = load(tmp_path, text), normal(100), np.zeros(100, np.float32)
     kernel(x, o)
     np.testing.assert_array_equal(o, x + 1)
+
+
+@pytest.mark.parametrize("compile", ["tilelang.compile", "tl.compile"])
+def test_a_function_launches_the_kernel_that_it_defines(compile: str, tmp_path: Path) -> None:
+    text = f"""
+import torch
+import tilelang as tl
+
+def test_add():
+    rows = 64
+    @T.prim_func
+    def main(X: T.Tensor((rows,), "float32"), O: T.Tensor((rows,), "float32")):
+        with T.Kernel(1, threads=64) as b:
+            for i in T.Parallel(rows):
+                O[i] = X[i] + 1
+    kernel = {compile}(main, out_idx=-1, target="cuda")
+    assert "float" in kernel.get_kernel_source()
+    with torch.device("cuda"):
+        torch.testing.assert_close(kernel(torch.ones(rows)), 2 * torch.ones(rows))
+"""
+    kernel, x = load(tmp_path, text), normal(64)
+    np.testing.assert_array_equal(kernel(x), x + 1)
+
+
+def test_a_function_launches_several_kernels_that_it_makes(tmp_path: Path) -> None:
+    text = """
+def run(block=32):
+    @T.prim_func
+    def double(X: T.Tensor((block,), "float32")):
+        with T.Kernel(1, threads=32) as b:
+            for i in T.Parallel(block):
+                X[i] = X[i] * 2
+    @T.prim_func
+    def triple(X: T.Tensor((block,), "float32")):
+        with T.Kernel(1, threads=32) as b:
+            for i in T.Parallel(block):
+                X[i] = X[i] * 3
+    for kernel in (double, triple):
+        tilelang.compile(kernel)(x)
+"""
+    (tmp_path / "two.py").write_text("import tilelang\nimport tilelang.language as T\n" + text, encoding="utf-8")
+    texts = tile2cu.emit(tmp_path / "two.py")
+    assert list(texts) == ["run_double", "run_triple"]
+
+
+def test_a_function_launches_a_kernel_of_a_jit_function(tmp_path: Path) -> None:
+    text = """
+def test_scale():
+    @tilelang.jit(out_idx=-1)
+    def make(n=96):
+        @T.prim_func
+        def main(X: T.Tensor((n,), "float32"), O: T.Tensor((n,), "float32")):
+            with T.Kernel(1, threads=32) as b:
+                for i in T.Parallel(n):
+                    O[i] = X[i] * 3
+        return main
+    kernel = make()
+    kernel(torch.zeros(96))
+"""
+    kernel, x = load(tmp_path, text), normal(96)
+    np.testing.assert_array_equal(kernel(x), 3 * x)
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        '@pytest.mark.parametrize("rows", [24, 48])\n@pytest.mark.parametrize("factor", [5])',
+        '@pytest.mark.parametrize("rows,factor", [(24, 5), (48, torch.e)])',
+        '@pytest.mark.parametrize(["rows", "factor"], [pytest.param(24, 5, id="small")])',
+        '@pytest.mark.parametrize("rows, factor", CASES)',
+    ],
+)
+def test_the_first_values_of_a_parametrised_test_are_taken(marks: str, tmp_path: Path) -> None:
+    text = f"""
+import pytest
+import torch
+CASES = [(24, 5), (7, 7)]
+
+def make(rows, factor):
+    assert rows > 0
+    @T.prim_func
+    def main(X: T.Tensor((rows,), "int32")):
+        with T.Kernel(1, threads=32) as b:
+            for i in T.Parallel(rows):
+                X[i] = X[i] * factor
+    return main
+
+{marks}
+def test_scale(rows, factor):
+    kernel = tilelang.compile(make(rows, factor))
+"""
+    kernel, x = load(tmp_path, text), np.arange(24, dtype=np.int32)
+    kernel(x)
+    np.testing.assert_array_equal(x, 5 * np.arange(24))
+
+
+def test_a_prim_func_returns_tensors_of_its_own(tmp_path: Path) -> None:
+    text = """
+def f(n=64):
+    @T.prim_func
+    def main(A):
+        A: T.Tensor[[n], T.float32]
+        B = T.empty([n], T.float32)
+        C = T.empty([n], T.float16)
+        with T.Kernel(1, threads=64):
+            for i in T.Parallel(n):
+                B[i] = A[i] + 1
+                C[i] = A[i] * 2
+        return C, B
+    return main
+"""
+    kernel, a = load(tmp_path, text), normal(64)
+    c, b = kernel(a)
+    np.testing.assert_array_equal(b, a + 1)
+    np.testing.assert_array_equal(c, (2 * a).astype(np.float16))
+
+
+def test_outputs_are_named_once(tmp_path: Path) -> None:
+    text = """
+@tilelang.jit(out_idx=[0])
+def f(n=64):
+    @T.prim_func
+    def main(A: T.Tensor((n,), "float32")):
+        B = T.empty([n], T.float32)
+        with T.Kernel(1, threads=64):
+            T.copy(A, B)
+        return B
+    return main
+"""
+    with pytest.raises(tile2cu.Tile2CuError, match="T2C-F028.*`out_idx` names outputs"):
+        load(tmp_path, text)
+
+
+def test_an_axis_of_the_block_is_named_by_launch_thread(tmp_path: Path) -> None:
+    statements = """
+        t = T.launch_thread("threadIdx.x", 64)
+        b = T.launch_thread("blockIdx.x", 2)
+        O[b * 64 + t] = b * 64 + t
+    """
+    kernel = load_body(tmp_path, statements, 'O: T.Tensor((128,), "int32")', grid="2", blocks="block", threads=64)
+    np.testing.assert_array_equal(kernel(), np.arange(128))
+    with pytest.raises(tile2cu.Tile2CuError, match="another extent than T.Kernel, whose threadIdx.x has 64"):
+        load_body(tmp_path, statements.replace("64)", "32)"), 'O: T.Tensor((128,), "int32")', threads=64)
+
+
+def test_hints_of_scans_are_dropped(tmp_path: Path) -> None:
+    statements = """
+        f = T.alloc_fragment((64,), "float32")
+        T.copy(X, f)
+        T.cumsum(f, annotations={"a": "b"})
+        T.copy(f, O)
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((64,), "float32"), O: T.Tensor((64,), "float32")', threads=64)
+    np.testing.assert_array_equal(kernel(np.ones(64, np.float32)), np.arange(1, 65))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "getattr(T, word)(X[0], 1)",
+        "T.atomic_add(X[0], 1, memory_order=word)",
+        "T.alloc_reducer((1,), 'int32', op=word)",
+    ],
+)
+def test_a_word_that_is_left_unbound_is_asked_for(use: str, tmp_path: Path) -> None:
+    text = f"""
+def f(word):
+    @T.prim_func
+    def main(X: T.Tensor((64,), "int32")):
+        with T.Kernel(1, threads=64):
+            {use}
+    return main
+"""
+    with pytest.raises(tile2cu.Tile2CuError, match="T2C-F006.*needs the value of `word`"):
+        load(tmp_path, text)
+
+
+def test_tiles_of_open_extents_ask_for_them(tmp_path: Path) -> None:
+    text = """
+def f(block):
+    @T.prim_func
+    def main(A: T.Tensor((128,), "float32")):
+        with T.Kernel(2, threads=64) as b:
+            T.atomic_add(A[b * block : (b + 1) * block], 1.0)
+    return main
+
+def test_f():
+    make = f(64)
+"""
+    kernel, a = load(tmp_path, text), normal(128)
+    expected = a + 1
+    kernel(a)
+    np.testing.assert_array_equal(a, expected)

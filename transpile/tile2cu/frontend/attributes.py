@@ -294,6 +294,8 @@ _METHODS: Mapping[type, Mapping[str, Callable[..., object]]] = MappingProxyType(
 
 def _getattr(cx: Context, value: object, name: object, *default: object) -> object:
     """`getattr(value, name, default)`: as `value.name` is; what tile2cu does not know is not there."""
+    if isinstance(name, Var) and name.role is Role.SIZE:
+        raise Demand("getattr()", (name.name,))
     if not isinstance(name, str) or len(default) > 1:
         raise Fault("T2C-F017", "getattr() takes a value, a name and one default at most")
     try:

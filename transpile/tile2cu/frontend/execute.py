@@ -13,6 +13,7 @@ from tile2cu.frontend.evaluate import evaluate, operator_text, parameter_default
 from tile2cu.frontend.fault import Exhausted, Fault, did_you_mean
 from tile2cu.frontend.limits import MAX_CALLS
 from tile2cu.frontend.operators import truth
+from tile2cu.frontend.parametrize import first_values
 from tile2cu.frontend.parse import trailing_comment
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import (
@@ -372,7 +373,7 @@ def define(cx: Context, node: cst.FunctionDef, env: Env) -> None:
             case _:
                 pass  # a decorator that changes how the function is called, not what it computes
     name = node.name.value
-    defaults = parameter_defaults(cx, node.params, env)
+    defaults = first_values(cx, node, env) | parameter_defaults(cx, node.params, env)
     env.bind(name, Function(name, node, env, defaults, kind, out_idx, configs, own_barriers), cx.source.span(node.name))
 
 

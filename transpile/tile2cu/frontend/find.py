@@ -107,6 +107,19 @@ def _own_body(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     return (inner for inner in _body(node) if inner not in nested)
 
 
+def definitions(cx: Context, node: cst.CSTNode, env: Env) -> Iterator[cst.FunctionDef]:
+    """The functions that a statement defines which are prim_funcs or make them."""
+    for inner in (node, *_own_body(node)):
+        if isinstance(inner, cst.FunctionDef) and (_is_prim_func(cx, inner, env) or _defines_prim_func(cx, inner, env)):
+            yield inner
+
+
+def returns_a_value(node: cst.FunctionDef) -> bool:
+    """Whether a function's own body has a `return` of something."""
+    lines = (line for line in _own_body(node) if isinstance(line, cst.SimpleStatementLine))
+    return any(isinstance(small, cst.Return) and small.value is not None for line in lines for small in line.body)
+
+
 def _launches(cx: Context, node: cst.FunctionDef, env: Env) -> bool:
     """Whether a function's own body has `with T.Kernel(...)`."""
     calls = (
@@ -156,12 +169,11 @@ def makes_prim_func(cx: Context, function: Function) -> bool:
 
 
 def _defines_prim_func(cx: Context, node: cst.FunctionDef, env: Env) -> bool:
-    return any(
-        _is(cx, decorator.decorator, env, "T.prim_func")
-        for inner in _body(node)
-        if isinstance(inner, cst.FunctionDef)
-        for decorator in inner.decorators
-    )
+    return any(_is_prim_func(cx, inner, env) for inner in _body(node) if isinstance(inner, cst.FunctionDef))
+
+
+def _is_prim_func(cx: Context, node: cst.FunctionDef, env: Env) -> bool:
+    return any(_is(cx, decorator.decorator, env, "T.prim_func") for decorator in node.decorators)
 
 
 def _is(cx: Context, node: cst.BaseExpression, env: Env, name: str) -> bool:

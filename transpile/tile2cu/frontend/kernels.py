@@ -11,7 +11,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import Buffer, Launch, Program, Scope
 from tile2cu.core.span import Span
-from tile2cu.frontend import execute, host, trace
+from tile2cu.frontend import execute, host, launching, trace
 from tile2cu.frontend.bind import Calls
 from tile2cu.frontend.context import Bindings, Context
 from tile2cu.frontend.docstrings import specialised
@@ -154,8 +154,11 @@ class _Trace:
             traced, outputs = outer, self._eager()
         else:
             traced = outer if self.kernel.form is Form.PRIM_FUNC else self._run_factory()
-            self._prim_func(traced)
+            returned = self._prim_func(traced)
             outputs = self._outputs(self.decorated)
+            if returned and outputs:
+                raise self._error("T2C-F028", "`out_idx` names outputs, and the T.prim_func returns them", traced)
+            outputs = outputs or returned
         return self._finish(traced, outputs)
 
     def _run_factory(self) -> Function:
@@ -193,6 +196,8 @@ class _Trace:
             env.values[factory.node.params.star_arg.name.value] = ()
         if factory.node.params.star_kwarg is not None:
             env.values[factory.node.params.star_kwarg.name.value] = {}
+        if (driver := launching.as_driver(self.cx, factory)) is not None:
+            return launching.kernels_of(self.cx, driver, factory, env)
         flow = execute.run_body(self.cx, execute.statements(factory.node.body), env)
         value = flow.value if isinstance(flow, execute.Return) else None
         if not isinstance(value, Opaque) or not self.cx.tuned:
@@ -217,8 +222,8 @@ class _Trace:
             return cx.bind_static(name, value, span, formula="", comment=comment, origin=origin)
         return cx.size(name, span, comment)
 
-    def _prim_func(self, function: Function) -> None:
-        """Trace a prim_func: its parameters are the kernel's, its body is the program."""
+    def _prim_func(self, function: Function) -> tuple[int, ...]:
+        """Trace a prim_func: its parameters are the kernel's, its body is the program. Gives the outputs it returns."""
         assert isinstance(function.node, cst.FunctionDef)
         cx = self.cx
         env = Env(function.env, declares=True)
@@ -231,12 +236,11 @@ class _Trace:
             env.bind(param.name.value, value, cx.source.span(param.name))
         cx.recorder.tracing = True
         flow = trace.trace_body(cx, function.node.body, env)
-        if flow is not None and flow.value is not None:
-            raise self._error("T2C-F031", "a T.prim_func returns nothing", function)
         unknown = next((name for name in cx.recorder.signature if name not in cx.recorder.params), None)
         if unknown is not None:
             raise self._error("T2C-F029", f"no T.match_buffer says what tensor `{unknown}` is", function)
         self._order_params()
+        return self._returned(None if flow is None else flow.value)
 
     def _parameter(self, function: Function, param: cst.Param) -> Buffer | Var | Handle:
         """A parameter of a prim_func by its annotation."""
@@ -318,7 +322,7 @@ class _Trace:
         made = [name for name in recorder.params if name not in recorder.signature]
         for part in values:
             if not isinstance(part, Buffer) or part.name not in made:
-                raise self._error("T2C-F028", f"an eager kernel returns tensors from T.empty, not {describe(part)}")
+                raise self._error("T2C-F028", f"a kernel returns tensors from T.empty, not {describe(part)}")
         forgotten = next((name for name in made if all(recorder.params[name] is not part for part in values)), None)
         if forgotten is not None:
             raise self._error("T2C-F028", f"`{forgotten}` comes from T.empty, but is not returned")

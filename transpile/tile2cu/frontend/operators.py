@@ -98,11 +98,11 @@ def _symbolic(budget: Budget, op: str, lhs: object, rhs: object) -> object:
     left, right = as_expr(lhs), as_expr(rhs)
     if left is None or right is None:
         if op in ("==", "!="):
-            _demand_sizes("this comparison", *(side for side in (left, right) if side is not None))
+            demand_sizes("this comparison", *(side for side in (left, right) if side is not None))
             return op == "!="  # a run-time number is no string, no None, ...
         raise Fault("T2C-F014", f"`{op}` does not go with {describe(rhs if left is not None else lhs)}")
     if op == "/" and not left.dtype.is_float and not right.dtype.is_float:
-        _demand_sizes("this division", left, right)
+        demand_sizes("this division", left, right)
         raise Fault(
             "T2C-F033", "`/` of two integers is not allowed in a kernel", help="write `//`, or cast with T.float32(...)"
         )
@@ -114,7 +114,7 @@ def _symbolic(budget: Budget, op: str, lhs: object, rhs: object) -> object:
     return budget.expression(ex.binary(op, left, right))
 
 
-def _demand_sizes(what: str, *values: Expr) -> None:
+def demand_sizes(what: str, *values: Expr) -> None:
     """Ask for the values of open sizes, if expressions depend on nothing else."""
     variables = [part for value in values for part in walk(value) if isinstance(part, Var | ex.Load)]
     if variables and all(isinstance(part, Var) and part.role is Role.SIZE for part in variables):

@@ -23,7 +23,7 @@ from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.linear import difference, number_of
 from tile2cu.frontend.lower import barriers, tiles
 from tile2cu.frontend.lower.copy import operands
-from tile2cu.frontend.lower.operand import as_flag, as_number, as_region
+from tile2cu.frontend.lower.operand import as_flag, as_number, as_region, as_word
 from tile2cu.frontend.lower.spread import is_open, is_placed, spread
 from tile2cu.frontend.placement import guarded
 from tile2cu.frontend.values import Lanes, Placed, TileValue, View, describe
@@ -62,10 +62,8 @@ def _atomic(name: str, kind: Reduction) -> Callable[..., object]:
 
 def _order(name: str, order: object, *, default: str = "relaxed", allowed: tuple[str, ...] = _ORDERS) -> str:
     """The memory order by its name; empty for relaxed, which orders nothing else. Compilers consume by acquiring."""
-    found = default if order is None else order
-    if found not in allowed:
-        raise Fault("T2C-F023", f"`memory_order` of {name} is one of {', '.join(allowed)}")
-    return {"relaxed": "", "consume": "acquire"}.get(str(found), str(found))
+    found = as_word(default if order is None else order, f"`memory_order` of {name}", allowed)
+    return {"relaxed": "", "consume": "acquire"}.get(found, found)
 
 
 def _tile(cx: Context, name: str, kind: Reduction, dst: object, value: object) -> None:

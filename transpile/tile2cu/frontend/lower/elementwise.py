@@ -7,7 +7,7 @@ from tile2cu.core.expr import Call, Const, Expr, Role, Var, binary, is_weak, res
 from tile2cu.frontend import builtins, operators
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault
-from tile2cu.frontend.lower.operand import as_dtype, as_number, as_shape
+from tile2cu.frontend.lower.operand import as_dtype, as_number, as_shape, as_word
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.values import Builtin, Opaque, as_expr, describe, from_expr
 
@@ -91,9 +91,8 @@ _HALVES = {"ties-to-even": "round", "ties-away-from-zero": "round_away"}
 
 def round_to_integer(cx: Context, value: object, rounding_mode: object = "ties-to-even") -> object:
     """`T.round(x, rounding_mode)`: halves to even, or away from zero."""
-    if rounding_mode not in _HALVES:
-        raise Fault("T2C-F023", f"`rounding_mode` of T.round is one of {', '.join(_HALVES)}")
-    return _function(_HALVES[str(rounding_mode)])(cx, value)
+    mode = as_word(rounding_mode, "`rounding_mode` of T.round", _HALVES)
+    return _function(_HALVES[mode])(cx, value)
 
 
 def align_up(cx: Context, value: object, alignment: object) -> object:

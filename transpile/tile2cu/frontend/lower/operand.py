@@ -1,6 +1,6 @@
 """Arguments of tile-language functions: buffers, shapes, types and regions from values."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tile2cu.core.dtype import BY_NAME, DType
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, int_const, static_value, substitute, walk
@@ -35,6 +35,16 @@ def as_dtype(value: object, what: str) -> DType:
             raise unknown(value, what)
         case _:
             raise Fault("T2C-F018", f"{what} must be an element type, not {describe(value)}")
+
+
+def as_word(value: object, what: str, words: Iterable[str]) -> str:
+    """One of the words that an option takes."""
+    if isinstance(value, Var) and value.role is Role.SIZE:
+        raise Demand(what, (value.name,))
+    listed = tuple(words)
+    if not isinstance(value, str) or value not in listed:
+        raise Fault("T2C-F023", f"{what} is one of {', '.join(listed)}, not {describe(value)}")
+    return value
 
 
 def as_number(value: object, what: str) -> Expr:

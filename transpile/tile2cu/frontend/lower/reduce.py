@@ -149,8 +149,19 @@ def _require_shape(name: str, src: Buffer, dst: Buffer, axis: int) -> None:
 
 
 def _scan(name: str, kind: Reduction) -> Callable[..., object]:
-    def run(cx: Context, src: object, dst: object = None, dim: object = 0, reverse: object = False) -> object:
-        """`T.cumsum(src, dst, dim, reverse)`: the inclusive running sum; in place where `dst` is left out."""
+    def run(
+        cx: Context,
+        src: object,
+        dst: object = None,
+        dim: object = 0,
+        reverse: object = False,
+        *,
+        annotations: object = None,
+    ) -> object:
+        """`T.cumsum(src, dst, dim, reverse)`: the inclusive running sum; in place where `dst` is left out.
+
+        `annotations` are hints and dropped.
+        """
         cx.recorder.require_kernel(name)
         cx.recorder.require_tile_operation(name)
         source = _tile_of(cx, src, f"the source of {name}", read=True)

@@ -6,7 +6,7 @@ from tile2cu.core.expr import Const, Load
 from tile2cu.core.program import Atomic, Buffer, Copy, Fill, Reduction, Region, Scope
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.lower.operand import as_buffer, as_dtype, as_number, as_static_shape, place
+from tile2cu.frontend.lower.operand import as_buffer, as_dtype, as_number, as_static_shape, as_word, place
 from tile2cu.frontend.values import Allocation, describe
 
 _KINDS = {
@@ -25,10 +25,9 @@ _KINDS = {
 def alloc_reducer(cx: Context, shape: object, dtype: object, op: object = "sum", replication: object = None) -> object:
     """`T.alloc_reducer(shape, dtype, op)`: a fragment whose updates are combined. `replication` is a hint."""
     cx.recorder.require_kernel("T.alloc_reducer")
-    if not isinstance(op, str) or op not in _KINDS:
-        raise Fault("T2C-F023", f"`op` of T.alloc_reducer is one of {', '.join(_KINDS)}")
+    kind = _KINDS[as_word(op, "`op` of T.alloc_reducer", _KINDS)]
     extents = as_static_shape(cx, shape, "the shape of T.alloc_reducer")
-    return Allocation(extents, as_dtype(dtype, "the type of T.alloc_reducer"), Scope.FRAGMENT, reducer=_KINDS[op])
+    return Allocation(extents, as_dtype(dtype, "the type of T.alloc_reducer"), Scope.FRAGMENT, reducer=kind)
 
 
 def reducer_init(cx: Context, reducer: object, init: object = None) -> object:

@@ -7,8 +7,7 @@ from tile2cu.core.dtype import FLOAT32, FLOAT64, promote
 from tile2cu.core.expr import ROUNDINGS, Call, is_weak
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
-from tile2cu.frontend.lower.operand import as_number
-from tile2cu.frontend.values import describe
+from tile2cu.frontend.lower.operand import as_number, as_word
 
 _OF_ONE = {"frcp": "reciprocal", "fsqrt": "sqrt"}
 _OF_TWO = {"add": "add", "sub": "subtract", "mul": "multiply", "fdiv": "divide"}
@@ -16,8 +15,7 @@ _OF_TWO = {"add": "add", "sub": "subtract", "mul": "multiply", "fdiv": "divide"}
 
 def _rounded(cx: Context, name: str, function: str, operands: tuple[object, ...], mode: object) -> object:
     """A function of floating-point numbers of one type, rounded once."""
-    if mode not in ROUNDINGS:
-        raise Fault("T2C-F023", f"`rounding_mode` of T.{name} is one of {', '.join(ROUNDINGS)}, not {describe(mode)}")
+    mode = as_word(mode, f"`rounding_mode` of T.{name}", ROUNDINGS)
     numbers = [as_number(each, f"an operand of T.{name}") for each in operands]
     wrong = next((each.dtype for each in numbers if not (each.dtype.is_float or is_weak(each))), None)
     if wrong is not None:

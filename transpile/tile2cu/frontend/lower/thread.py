@@ -59,6 +59,16 @@ def thread_binding(cx: Context, *bounds: object, thread: object = None, **option
     return get_block_binding(cx, at)
 
 
+def launch_thread(cx: Context, thread: object, extent: object) -> object:
+    """`T.launch_thread("threadIdx.x", n)` inside T.Kernel: the index along an axis of the block, of that extent."""
+    if isinstance(thread, str) and thread.startswith("threadIdx.") and thread[-1] in _AXES:
+        shape, at = cx.recorder.thread_shape, _AXES.index(thread[-1])
+        known = shape[at] if at < len(shape) else 1
+        if as_count(extent, "the extent of T.launch_thread") != known:
+            raise Fault("T2C-F023", f"T.launch_thread says another extent than T.Kernel, whose {thread} has {known}")
+    return thread_binding(cx, thread=thread)
+
+
 def lane_index(cx: Context, warp_size: object = None) -> object:
     """`T.get_lane_idx()`: the number of a thread in its warp."""
     cx.recorder.require_kernel("T.get_lane_idx")
@@ -93,6 +103,7 @@ def thread_return(cx: Context) -> object:
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "thread_return": thread_return,
     "get_thread_binding": get_thread_binding,
+    "launch_thread": launch_thread,
     "get_block_binding": get_block_binding,
     "thread_binding": thread_binding,
     "get_lane_idx": lane_index,

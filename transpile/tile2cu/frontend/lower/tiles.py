@@ -69,6 +69,7 @@ def elements(cx: Context, region: Region, *, of_rows: bool = False) -> TileValue
 def _shape(region: Region) -> Shape:
     for extent in region.extents:
         if static_value(extent) is None:
+            operators.demand_sizes(f"the extent of `{region.buffer.name}` in an expression of tiles", extent)
             raise Fault(
                 "T2C-F034",
                 f"an expression of tiles needs the extents of `{region.buffer.name}` as numbers",
