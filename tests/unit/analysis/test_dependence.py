@@ -152,6 +152,15 @@ def test_a_scalar_does_not_change_before_what_reads_it() -> None:
     assert "write after read of `s`" in str(broken[0])
 
 
+def test_an_iteration_that_may_end_early_is_in_one_trip() -> None:
+    loop, stmts = attention("if k > 2:\n        continue")
+    first, scale, leave, copy, second = stmts
+    assert isinstance(first, Gemm) and isinstance(second, Gemm)
+    assert not broken_by(Step.each(*stmts), stmts, loop)
+    broken = broken_by(overlapped([scale, leave, copy], first, second), stmts, loop)
+    assert any((each.first, each.second, each.kind) == (leave, second, Kind.CONTROL) for each in broken)
+
+
 def test_an_accumulator_is_not_touched_while_it_is_outstanding() -> None:
     loop, stmts = attention()
     first, scale, copy, second = stmts

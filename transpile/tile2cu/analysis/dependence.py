@@ -194,11 +194,21 @@ def broken_by(
     """The dependences of a loop's body that a schedule does not keep; none where the schedule is legal.
 
     A dependence of distance d is kept where the first statement's end, d iterations before, comes before the second
-    one's start. Between different iterations what is written to a buffer of n versions meets only every nth one.
+    one's start. Between different iterations what is written to a buffer of n versions meets only every nth one. A
+    `continue` or `break` ends the trip of the loop that it is in: no part of its iteration, or of another one that the
+    trip has, may be in a different trip.
     """
     begin, end = _places(steps)
     copies = versions or {}
-    return [each for each in dependences(body, loop) if not _is_kept(each, begin, end, copies)]
+    broken = [each for each in dependences(body, loop) if not _is_kept(each, begin, end, copies)]
+    return broken + list(_of_other_trips(steps))
+
+
+def _of_other_trips(steps: Sequence[Step]) -> Iterator[Dependence]:
+    for leaving in (step for step in steps if effects(step.stmt).may_leave):
+        for step in steps:
+            if step.shift != leaving.shift:
+                yield Dependence(leaving.stmt, step.stmt, Kind.CONTROL)
 
 
 def _places(steps: Sequence[Step]) -> tuple[dict[int, tuple[int, int]], dict[int, tuple[int, int]]]:
