@@ -45,7 +45,7 @@ def test_costs_are_printed_and_written(tmp_path: Path, capsys: pytest.CaptureFix
     assert cost["waves"] == 8 and cost["global_bytes"] == 3 * 4 * 2048
     assert cost["measured"]["global_lines"] >= 3 * 4 * 2048 // 64
     assert sum(cost["instructions"].values()) == sum(cost["kinds"].values()) == cost["wave_instructions"]
-    assert "vector_add_kernel::kernel: " in capsys.readouterr().out
+    assert "vector_add_impl::vector_add_kernel: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -126,7 +126,7 @@ class Source:
         device, _, host = text.partition("// ---- host")
         constants: dict[str, int] = {}
         kernels, at = [], 0
-        for found in re.finditer(r"\b__global__ [^;{}]*?\bkernel\(", device):
+        for found in re.finditer(r"\b__global__ [^;{}]*?\b\w+_kernel\(", device):
             head = device[at : found.start()]
             constants = {**constants, **_constants(head, constants)}
             end = closing(device, found.end() - 1)

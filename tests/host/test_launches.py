@@ -79,15 +79,15 @@ def test_a_workspace_holds_nothing_before_it_is_written(tmp_path: Path) -> None:
 
 def test_names_of_kernels(tmp_path: Path) -> None:
     path = tmp_path / "total.py"
-    path.write_text(SPLIT.format(between="total_kernel = 1"), encoding="utf-8")
+    path.write_text(SPLIT.format(between="total_impl = 1"), encoding="utf-8")
     (emitted,) = tile2cu.emit(path).values()
     text = emitted.source
     assert [line for line in text.splitlines() if line.startswith("namespace")] == [
-        "namespace total_kernel {",
+        "namespace total_impl {",
         "namespace sum_blocks {",
-        "namespace kernel_2 {",
+        "namespace launch_2 {",
     ]
-    assert "2 kernels run one after the other: sum_blocks (line 13) and kernel_2 (line 20)." in text
+    assert "2 kernels run one after the other: sum_blocks (line 13) and launch_2 (line 20)." in text
 
 
 @pytest.mark.parametrize("name", ["threads", "block", "rows", "Shared_", "kernel", "grid", "status", "workspace"])

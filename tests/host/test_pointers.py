@@ -102,5 +102,5 @@ def test_arguments_that_are_addresses(tmp_path: Path) -> None:
     np.testing.assert_array_equal(y, x[:, :40] * 2 + 1)
     kernel(x.ctypes.data, y.ctypes.data, 13, -1.0)
     np.testing.assert_array_equal(y, x[:, :40] * -1 + 1)
-    second = kernel.source.split("namespace kernel_2")[1]
+    second = kernel.source.split("namespace launch_2")[1]
     assert second.count("tl::data_at") == 1, "a tensor that a kernel does not touch is not there"

@@ -30,7 +30,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace attention_backward_kernel {
+namespace attention_backward_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 64;
@@ -67,8 +67,9 @@ using delta_layout = tl::Slice<1, o_layout>;
 // grid dims: (#blocks of queries, heads, batch)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ Output_data, const tl::half* __restrict__ dO_data,
-           float* __restrict__ Delta_data, float* __restrict__ dQ_sum_data, int batch, int seq_len, int heads) {
+    attention_backward_prepare_kernel(const tl::half* __restrict__ Output_data, const tl::half* __restrict__ dO_data,
+                                      float* __restrict__ Delta_data, float* __restrict__ dQ_sum_data, int batch,
+                                      int seq_len, int heads) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -138,10 +139,11 @@ using dq_layout = tl::MmaAccumulator<block_N, dim, tl::Warps<4, 1>>;
 // grid dims: (#blocks of keys, heads, batch)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
-           const tl::half* __restrict__ V_data, const float* __restrict__ Lse_data,
-           const tl::half* __restrict__ dO_data, tl::half* __restrict__ dK_data, tl::half* __restrict__ dV_data,
-           const float* __restrict__ Delta_data, float* __restrict__ dQ_sum_data, int batch, int seq_len, int heads) {
+    attention_backward_gradients_kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
+                                        const tl::half* __restrict__ V_data, const float* __restrict__ Lse_data,
+                                        const tl::half* __restrict__ dO_data, tl::half* __restrict__ dK_data,
+                                        tl::half* __restrict__ dV_data, const float* __restrict__ Delta_data,
+                                        float* __restrict__ dQ_sum_data, int batch, int seq_len, int heads) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -259,7 +261,8 @@ using dq_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<8, 16>, 4>;
 
 // grid dims: (#blocks of queries, heads, batch)
 __global__ void __launch_bounds__(threads)
-    kernel(tl::half* __restrict__ dQ_data, const float* __restrict__ dQ_sum_data, int batch, int seq_len, int heads) {
+    attention_backward_round_dQ_kernel(tl::half* __restrict__ dQ_data, const float* __restrict__ dQ_sum_data, int batch,
+                                       int seq_len, int heads) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -276,19 +279,19 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace round_dQ
 
-}  // namespace attention_backward_kernel
+}  // namespace attention_backward_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
 #include "attention_backward.h"
 
 extern "C" size_t attention_backward_workspace_size(int batch, int seq_len, int heads) {
-  using namespace attention_backward_kernel;
+  using namespace attention_backward_impl;
   return tl::workspace_bytes<float>(batch, heads, seq_len) + tl::workspace_bytes<float>(batch, seq_len, heads, dim);
 }
 
 extern "C" tl_status attention_backward_supports(int batch, int seq_len, int heads, int device) {
-  using namespace attention_backward_kernel;
+  using namespace attention_backward_impl;
   if (batch < 0 || seq_len < 0 || heads < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -298,7 +301,7 @@ extern "C" tl_status attention_backward_supports(int batch, int seq_len, int hea
 extern "C" tl_status attention_backward(const void* Q, const void* K, const void* V, const void* Output,
                                         const void* Lse, const void* dO, void* dQ, void* dK, void* dV, int batch,
                                         int seq_len, int heads, void* workspace, size_t workspace_bytes, void* stream) {
-  using namespace attention_backward_kernel;
+  using namespace attention_backward_impl;
   const tl_status status = attention_backward_supports(batch, seq_len, heads, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < attention_backward_workspace_size(batch, seq_len, heads)) return TL_WORKSPACE_TOO_SMALL;
@@ -311,7 +314,8 @@ extern "C" tl_status attention_backward(const void* Q, const void* K, const void
   {
     using namespace prepare;
     // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-    const auto chosen = seq_len % 4 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+    const auto chosen = seq_len % 4 == 0 ? attention_backward_prepare_kernel<tl::Aligned<16>>
+                                         : attention_backward_prepare_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(seq_len, block_P), heads, batch);
     const tl_status started = tl::launch(chosen, grid, threads, stream, static_cast<const tl::half*>(Output),
                                          static_cast<const tl::half*>(dO), Delta, dQ_sum, batch, seq_len, heads);
@@ -322,7 +326,8 @@ extern "C" tl_status attention_backward(const void* Q, const void* K, const void
   {
     using namespace gradients;
     // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-    const auto chosen = seq_len % 4 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+    const auto chosen = seq_len % 4 == 0 ? attention_backward_gradients_kernel<tl::Aligned<16>>
+                                         : attention_backward_gradients_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);
     const tl_status started = tl::launch<Shared>(
         chosen, grid, threads, stream, static_cast<const tl::half*>(Q), static_cast<const tl::half*>(K),
@@ -335,8 +340,8 @@ extern "C" tl_status attention_backward(const void* Q, const void* K, const void
   {
     using namespace round_dQ;
     const dim3 grid(tl::ceildiv(seq_len, block_P), heads, batch);
-    const tl_status started =
-        tl::launch(kernel, grid, threads, stream, static_cast<tl::half*>(dQ), dQ_sum, batch, seq_len, heads);
+    const tl_status started = tl::launch(attention_backward_round_dQ_kernel, grid, threads, stream,
+                                         static_cast<tl::half*>(dQ), dQ_sum, batch, seq_len, heads);
     if (started != TL_OK) return started;
   }
   return TL_OK;

@@ -27,7 +27,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace attention_block_sparse_kernel {
+namespace attention_block_sparse_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 128;
@@ -69,9 +69,9 @@ using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
 // grid dims: (#blocks of queries, heads, batch)
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
-           const tl::half* __restrict__ V_data, const bool* __restrict__ Kept_data, tl::half* __restrict__ Output_data,
-           int batch, int heads, int seq_len) {
+    attention_block_sparse_kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
+                                  const tl::half* __restrict__ V_data, const bool* __restrict__ Kept_data,
+                                  tl::half* __restrict__ Output_data, int batch, int heads, int seq_len) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(threads)
   tl::copy(acc_o, Output(bz, by, tl::all, tl::all).tile(bx * block_M, 0));
 }
 
-}  // namespace attention_block_sparse_kernel
+}  // namespace attention_block_sparse_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -177,7 +177,7 @@ __global__ void __launch_bounds__(threads)
 extern "C" size_t attention_block_sparse_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status attention_block_sparse_supports(int batch, int heads, int seq_len, int device) {
-  using namespace attention_block_sparse_kernel;
+  using namespace attention_block_sparse_impl;
   if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -187,12 +187,12 @@ extern "C" tl_status attention_block_sparse_supports(int batch, int heads, int s
 extern "C" tl_status attention_block_sparse(const void* Q, const void* K, const void* V, const void* Kept, void* Output,
                                             int batch, int heads, int seq_len, void* /*workspace*/,
                                             size_t /*workspace_bytes*/, void* stream) {
-  using namespace attention_block_sparse_kernel;
+  using namespace attention_block_sparse_impl;
   const tl_status status = attention_block_sparse_supports(batch, heads, seq_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, Kept, Output)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);
-  return tl::launch<Shared>(kernel, grid, threads, stream, static_cast<const tl::half*>(Q),
+  return tl::launch<Shared>(attention_block_sparse_kernel, grid, threads, stream, static_cast<const tl::half*>(Q),
                             static_cast<const tl::half*>(K), static_cast<const tl::half*>(V),
                             static_cast<const bool*>(Kept), static_cast<tl::half*>(Output), batch, heads, seq_len);
 }

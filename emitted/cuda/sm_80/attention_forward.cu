@@ -26,7 +26,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace attention_forward_kernel {
+namespace attention_forward_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 64, block_M = 128;
@@ -69,9 +69,9 @@ using scores_max_layout = tl::Slice<1, acc_s_layout>;
 // grid dims: (#blocks of queries, heads, batch)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
-           const tl::half* __restrict__ V_data, tl::half* __restrict__ Output_data, float* __restrict__ Lse_data,
-           int batch, int seq_len, int heads) {
+    attention_forward_kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
+                             const tl::half* __restrict__ V_data, tl::half* __restrict__ Output_data,
+                             float* __restrict__ Lse_data, int batch, int seq_len, int heads) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(threads)
   tl::copy(logsum, Lse(bz, by, tl::all).tile(bx * block_M));
 }
 
-}  // namespace attention_forward_kernel
+}  // namespace attention_forward_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(threads)
 extern "C" size_t attention_forward_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status attention_forward_supports(int batch, int seq_len, int heads, int device) {
-  using namespace attention_forward_kernel;
+  using namespace attention_forward_impl;
   if (batch < 0 || seq_len < 0 || heads < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -190,12 +190,13 @@ extern "C" tl_status attention_forward_supports(int batch, int seq_len, int head
 extern "C" tl_status attention_forward(const void* Q, const void* K, const void* V, void* Output, void* Lse, int batch,
                                        int seq_len, int heads, void* /*workspace*/, size_t /*workspace_bytes*/,
                                        void* stream) {
-  using namespace attention_forward_kernel;
+  using namespace attention_forward_impl;
   const tl_status status = attention_forward_supports(batch, seq_len, heads, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, Output, Lse)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = seq_len % 4 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+  const auto chosen =
+      seq_len % 4 == 0 ? attention_forward_kernel<tl::Aligned<16>> : attention_forward_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(Q),
                             static_cast<const tl::half*>(K), static_cast<const tl::half*>(V),

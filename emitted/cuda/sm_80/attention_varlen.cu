@@ -27,7 +27,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace attention_varlen_kernel {
+namespace attention_varlen_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 128, group = 4;
@@ -71,10 +71,10 @@ using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
 // grid dims: (#blocks of queries of the longest sequence, heads, batch)
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
-           const tl::half* __restrict__ V_data, const int* __restrict__ cu_seqlens_data,
-           const int* __restrict__ cu_seqlens_k_data, tl::half* __restrict__ Output_data, int tokens, int heads,
-           int tokens_k, int batch) {
+    attention_varlen_kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
+                            const tl::half* __restrict__ V_data, const int* __restrict__ cu_seqlens_data,
+                            const int* __restrict__ cu_seqlens_k_data, tl::half* __restrict__ Output_data, int tokens,
+                            int heads, int tokens_k, int batch) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(threads)
   });
 }
 
-}  // namespace attention_varlen_kernel
+}  // namespace attention_varlen_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -203,7 +203,7 @@ extern "C" size_t attention_varlen_workspace_size(int, int, int, int, int) { ret
 
 extern "C" tl_status attention_varlen_supports(int tokens, int heads, int tokens_k, int batch, int max_seqlen,
                                                int device) {
-  using namespace attention_varlen_kernel;
+  using namespace attention_varlen_impl;
   if (tokens < 0 || heads < 0 || tokens_k < 0 || batch < 0 || max_seqlen < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -214,12 +214,12 @@ extern "C" tl_status attention_varlen(const void* Q, const void* K, const void* 
                                       const void* cu_seqlens_k, void* Output, int tokens, int heads, int tokens_k,
                                       int batch, int max_seqlen, void* /*workspace*/, size_t /*workspace_bytes*/,
                                       void* stream) {
-  using namespace attention_varlen_kernel;
+  using namespace attention_varlen_impl;
   const tl_status status = attention_varlen_supports(tokens, heads, tokens_k, batch, max_seqlen, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, cu_seqlens, cu_seqlens_k, Output)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(max_seqlen, block_M), heads, batch);
-  return tl::launch<Shared>(kernel, grid, threads, stream, static_cast<const tl::half*>(Q),
+  return tl::launch<Shared>(attention_varlen_kernel, grid, threads, stream, static_cast<const tl::half*>(Q),
                             static_cast<const tl::half*>(K), static_cast<const tl::half*>(V),
                             static_cast<const int*>(cu_seqlens), static_cast<const int*>(cu_seqlens_k),
                             static_cast<tl::half*>(Output), tokens, heads, tokens_k, batch);

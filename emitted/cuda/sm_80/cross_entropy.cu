@@ -18,7 +18,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace cross_entropy_kernel {
+namespace cross_entropy_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_N = 4096;
@@ -54,8 +54,8 @@ using j_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<128>, 4>;
 
 // grid dims: (rows)
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ Logits_data, const int* __restrict__ Labels_data, float* __restrict__ Loss_data,
-           tl::half* __restrict__ Grad_data, int M, int vocab) {
+    cross_entropy_kernel(const tl::half* __restrict__ Logits_data, const int* __restrict__ Labels_data,
+                         float* __restrict__ Loss_data, tl::half* __restrict__ Grad_data, int M, int vocab) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -112,7 +112,7 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-}  // namespace cross_entropy_kernel
+}  // namespace cross_entropy_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -121,19 +121,19 @@ __global__ void __launch_bounds__(threads)
 extern "C" size_t cross_entropy_workspace_size(int, int) { return 0; }
 
 extern "C" tl_status cross_entropy_supports(int M, int vocab, int device) {
-  using namespace cross_entropy_kernel;
+  using namespace cross_entropy_impl;
   if (M < 0 || vocab < 0) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
 extern "C" tl_status cross_entropy(const void* Logits, const void* Labels, void* Loss, void* Grad, int M, int vocab,
                                    void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
-  using namespace cross_entropy_kernel;
+  using namespace cross_entropy_impl;
   const tl_status status = cross_entropy_supports(M, vocab, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Logits, Labels, Loss, Grad)) return TL_MISALIGNED;
   const dim3 grid(M);
-  return tl::launch<Shared>(kernel, grid, threads, stream, static_cast<const tl::half*>(Logits),
+  return tl::launch<Shared>(cross_entropy_kernel, grid, threads, stream, static_cast<const tl::half*>(Logits),
                             static_cast<const int*>(Labels), static_cast<float*>(Loss), static_cast<tl::half*>(Grad), M,
                             vocab);
 }

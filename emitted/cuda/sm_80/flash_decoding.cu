@@ -29,7 +29,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace flash_decoding_kernel {
+namespace flash_decoding_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 128, num_split = 4;
@@ -78,9 +78,10 @@ using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
 // grid dims: (parts of the cache, tiles of query heads * kv_heads, batch)
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
-           const tl::half* __restrict__ V_data, const int* __restrict__ lengths_data, float* __restrict__ partial_data,
-           float* __restrict__ partial_lse_data, int batch, int kv_heads, int max_len) {
+    flash_decoding_split_kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
+                                const tl::half* __restrict__ V_data, const int* __restrict__ lengths_data,
+                                float* __restrict__ partial_data, float* __restrict__ partial_lse_data, int batch,
+                                int kv_heads, int max_len) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -202,8 +203,8 @@ using out_layout = tl::Blocked<tl::Shape<dim>, tl::Shape<128>, 1>;
 
 // grid dims: (group, kv_heads, batch)
 __global__ void __launch_bounds__(threads)
-    kernel(tl::half* __restrict__ Output_data, const float* __restrict__ partial_data,
-           const float* __restrict__ partial_lse_data, int batch, int kv_heads) {
+    flash_decoding_combine_kernel(tl::half* __restrict__ Output_data, const float* __restrict__ partial_data,
+                                  const float* __restrict__ partial_lse_data, int batch, int kv_heads) {
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
   const auto Output = tl::tensor<tl::Aligned<16>>(Output_data, batch, kv_heads, group, dim);
   const auto partial = tl::tensor<tl::Aligned<4>>(partial_data, batch, kv_heads, num_split, group, dim);
@@ -237,20 +238,20 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace combine
 
-}  // namespace flash_decoding_kernel
+}  // namespace flash_decoding_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
 #include "flash_decoding.h"
 
 extern "C" size_t flash_decoding_workspace_size(int batch, int kv_heads, int) {
-  using namespace flash_decoding_kernel;
+  using namespace flash_decoding_impl;
   return tl::workspace_bytes<float>(batch, kv_heads, num_split, group, dim) +
          tl::workspace_bytes<float>(batch, kv_heads, num_split, group);
 }
 
 extern "C" tl_status flash_decoding_supports(int batch, int kv_heads, int max_len, int device) {
-  using namespace flash_decoding_kernel;
+  using namespace flash_decoding_impl;
   if (batch < 0 || kv_heads < 0 || max_len < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(group, block_H) * kv_heads > tl::max_grid_yz || batch > tl::max_grid_yz || kv_heads > tl::max_grid_yz)
@@ -261,7 +262,7 @@ extern "C" tl_status flash_decoding_supports(int batch, int kv_heads, int max_le
 extern "C" tl_status flash_decoding(const void* Q, const void* K, const void* V, const void* lengths, void* Output,
                                     int batch, int kv_heads, int max_len, void* workspace, size_t workspace_bytes,
                                     void* stream) {
-  using namespace flash_decoding_kernel;
+  using namespace flash_decoding_impl;
   const tl_status status = flash_decoding_supports(batch, kv_heads, max_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < flash_decoding_workspace_size(batch, kv_heads, max_len)) return TL_WORKSPACE_TOO_SMALL;
@@ -275,7 +276,7 @@ extern "C" tl_status flash_decoding(const void* Q, const void* K, const void* V,
     using namespace split;
     const dim3 grid(num_split, tl::ceildiv(group, block_H) * kv_heads, batch);
     const tl_status started =
-        tl::launch<Shared>(kernel, grid, threads, stream, static_cast<const tl::half*>(Q),
+        tl::launch<Shared>(flash_decoding_split_kernel, grid, threads, stream, static_cast<const tl::half*>(Q),
                            static_cast<const tl::half*>(K), static_cast<const tl::half*>(V),
                            static_cast<const int*>(lengths), partial, partial_lse, batch, kv_heads, max_len);
     if (started != TL_OK) return started;
@@ -285,8 +286,8 @@ extern "C" tl_status flash_decoding(const void* Q, const void* K, const void* V,
   {
     using namespace combine;
     const dim3 grid(group, kv_heads, batch);
-    const tl_status started = tl::launch(kernel, grid, threads, stream, static_cast<tl::half*>(Output), partial,
-                                         partial_lse, batch, kv_heads);
+    const tl_status started = tl::launch(flash_decoding_combine_kernel, grid, threads, stream,
+                                         static_cast<tl::half*>(Output), partial, partial_lse, batch, kv_heads);
     if (started != TL_OK) return started;
   }
   return TL_OK;

@@ -19,7 +19,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace gemm_grouped_kernel {
+namespace gemm_grouped_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 64, block_N = 128, block_K = 32;
@@ -47,8 +47,9 @@ using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;
 // grid dims: (#blocks along N, #blocks along the rows): the last block of each group may be partial
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data,
-           const int* __restrict__ Offsets_data, tl::half* __restrict__ C_data, int tokens, int K, int groups, int N) {
+    gemm_grouped_kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data,
+                        const int* __restrict__ Offsets_data, tl::half* __restrict__ C_data, int tokens, int K,
+                        int groups, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -131,7 +132,7 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-}  // namespace gemm_grouped_kernel
+}  // namespace gemm_grouped_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -140,7 +141,7 @@ __global__ void __launch_bounds__(threads)
 extern "C" size_t gemm_grouped_workspace_size(int, int, int, int) { return 0; }
 
 extern "C" tl_status gemm_grouped_supports(int tokens, int K, int groups, int N, int device) {
-  using namespace gemm_grouped_kernel;
+  using namespace gemm_grouped_impl;
   if (tokens < 0 || K < 0 || groups < 0 || N < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(tokens, block_M) + groups > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -149,12 +150,13 @@ extern "C" tl_status gemm_grouped_supports(int tokens, int K, int groups, int N,
 
 extern "C" tl_status gemm_grouped(const void* A, const void* B, const void* Offsets, void* C, int tokens, int K,
                                   int groups, int N, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
-  using namespace gemm_grouped_kernel;
+  using namespace gemm_grouped_impl;
   const tl_status status = gemm_grouped_supports(tokens, K, groups, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, Offsets, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = K % 8 == 0 && N % 8 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+  const auto chosen =
+      K % 8 == 0 && N % 8 == 0 ? gemm_grouped_kernel<tl::Aligned<16>> : gemm_grouped_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(tokens, block_M) + groups);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(A),
                             static_cast<const tl::half*>(B), static_cast<const int*>(Offsets),

@@ -17,7 +17,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace gemm_splitk_kernel {
+namespace gemm_splitk_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 128, block_N = 128, block_K = 32;
@@ -58,8 +58,8 @@ using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<4, 2>>;
 // grid dims: (#blocks along N, #blocks along M, parts of K)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data, float* __restrict__ parts_data,
-           int M, int K, int N) {
+    gemm_splitk_multiply_kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data,
+                                float* __restrict__ parts_data, int M, int K, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -122,7 +122,7 @@ using total_layout = tl::Blocked<tl::Shape<add_M, add_N>, tl::Shape<4, 32>, 4>;
 // grid dims: (#blocks along N, #blocks along M)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(tl::half* __restrict__ C_data, const float* __restrict__ parts_data, int M, int N) {
+    gemm_splitk_add_kernel(tl::half* __restrict__ C_data, const float* __restrict__ parts_data, int M, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -148,19 +148,19 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace add
 
-}  // namespace gemm_splitk_kernel
+}  // namespace gemm_splitk_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
 #include "gemm_splitk.h"
 
 extern "C" size_t gemm_splitk_workspace_size(int M, int, int N) {
-  using namespace gemm_splitk_kernel;
+  using namespace gemm_splitk_impl;
   return tl::workspace_bytes<float>(splits, M, N);
 }
 
 extern "C" tl_status gemm_splitk_supports(int M, int K, int N, int device) {
-  using namespace gemm_splitk_kernel;
+  using namespace gemm_splitk_impl;
   if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz || tl::ceildiv(M, add_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -169,7 +169,7 @@ extern "C" tl_status gemm_splitk_supports(int M, int K, int N, int device) {
 
 extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, int K, int N, void* workspace,
                                  size_t workspace_bytes, void* stream) {
-  using namespace gemm_splitk_kernel;
+  using namespace gemm_splitk_impl;
   const tl_status status = gemm_splitk_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < gemm_splitk_workspace_size(M, K, N)) return TL_WORKSPACE_TOO_SMALL;
@@ -181,7 +181,8 @@ extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, i
   {
     using namespace multiply;
     // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-    const auto chosen = K % 8 == 0 && N % 8 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+    const auto chosen = K % 8 == 0 && N % 8 == 0 ? gemm_splitk_multiply_kernel<tl::Aligned<16>>
+                                                 : gemm_splitk_multiply_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M), splits);
     const tl_status started = tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(A),
                                                  static_cast<const tl::half*>(B), parts, M, K, N);
@@ -192,7 +193,7 @@ extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, i
   {
     using namespace add;
     // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-    const auto chosen = N % 8 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+    const auto chosen = N % 8 == 0 ? gemm_splitk_add_kernel<tl::Aligned<16>> : gemm_splitk_add_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(N, add_N), tl::ceildiv(M, add_M));
     const tl_status started = tl::launch(chosen, grid, threads, stream, static_cast<tl::half*>(C), parts, M, N);
     if (started != TL_OK) return started;

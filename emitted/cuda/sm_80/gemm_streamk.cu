@@ -16,7 +16,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace gemm_streamk_kernel {
+namespace gemm_streamk_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 128, block_N = 128, block_K = 32;
@@ -46,8 +46,8 @@ using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<4, 2>>;
 // grid dims: (blocks)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data, float* __restrict__ C_data, int M,
-           int K, int N) {
+    gemm_streamk_kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data,
+                        float* __restrict__ C_data, int M, int K, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
-}  // namespace gemm_streamk_kernel
+}  // namespace gemm_streamk_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -118,19 +118,20 @@ __global__ void __launch_bounds__(threads)
 extern "C" size_t gemm_streamk_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status gemm_streamk_supports(int M, int K, int N, int device) {
-  using namespace gemm_streamk_kernel;
+  using namespace gemm_streamk_impl;
   if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
 extern "C" tl_status gemm_streamk(const void* A, const void* B, void* C, int M, int K, int N, void* /*workspace*/,
                                   size_t /*workspace_bytes*/, void* stream) {
-  using namespace gemm_streamk_kernel;
+  using namespace gemm_streamk_impl;
   const tl_status status = gemm_streamk_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = K % 8 == 0 && N % 8 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+  const auto chosen =
+      K % 8 == 0 && N % 8 == 0 ? gemm_streamk_kernel<tl::Aligned<16>> : gemm_streamk_kernel<tl::AnyAlignment>;
   const dim3 grid(programs);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(A),
                             static_cast<const tl::half*>(B), static_cast<float*>(C), M, K, N);

@@ -19,7 +19,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace layernorm_kernel {
+namespace layernorm_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 1024, block_M = 4;
@@ -38,9 +38,9 @@ using mean_layout = tl::Slice<1, x_layout>;
 
 // grid dims: (#blocks of rows)
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ X_data, const tl::half* __restrict__ W_data,
-           const tl::half* __restrict__ B_data, tl::half* __restrict__ Y_data, float* __restrict__ Mean_data,
-           float* __restrict__ Rstd_data, int M) {
+    layernorm_kernel(const tl::half* __restrict__ X_data, const tl::half* __restrict__ W_data,
+                     const tl::half* __restrict__ B_data, tl::half* __restrict__ Y_data, float* __restrict__ Mean_data,
+                     float* __restrict__ Rstd_data, int M) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(threads)
   tl::copy(rstd, Rstd.tile(bx * block_M));
 }
 
-}  // namespace layernorm_kernel
+}  // namespace layernorm_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -82,21 +82,21 @@ __global__ void __launch_bounds__(threads)
 extern "C" size_t layernorm_workspace_size(int) { return 0; }
 
 extern "C" tl_status layernorm_supports(int M, int device) {
-  using namespace layernorm_kernel;
+  using namespace layernorm_impl;
   if (M < 0) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
 extern "C" tl_status layernorm(const void* X, const void* W, const void* B, void* Y, void* Mean, void* Rstd, int M,
                                void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
-  using namespace layernorm_kernel;
+  using namespace layernorm_impl;
   const tl_status status = layernorm_supports(M, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, B, Y, Mean, Rstd)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(M, block_M));
-  return tl::launch(kernel, grid, threads, stream, static_cast<const tl::half*>(X), static_cast<const tl::half*>(W),
-                    static_cast<const tl::half*>(B), static_cast<tl::half*>(Y), static_cast<float*>(Mean),
-                    static_cast<float*>(Rstd), M);
+  return tl::launch(layernorm_kernel, grid, threads, stream, static_cast<const tl::half*>(X),
+                    static_cast<const tl::half*>(W), static_cast<const tl::half*>(B), static_cast<tl::half*>(Y),
+                    static_cast<float*>(Mean), static_cast<float*>(Rstd), M);
 }
 
 #endif  // __CUDACC_RTC__

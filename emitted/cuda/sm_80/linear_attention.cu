@@ -22,7 +22,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace linear_attention_kernel {
+namespace linear_attention_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // of Q and K
@@ -67,9 +67,9 @@ using o_layout = tl::MmaAccumulator<chunk, block_V, tl::Warps<4, 1>>;
 // grid dims: (parts of dim_v, heads, batch)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
-           const tl::half* __restrict__ V_data, tl::half* __restrict__ O_data, float* __restrict__ State_data,
-           int batch, int seq_len, int heads, int dim_v) {
+    linear_attention_kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
+                            const tl::half* __restrict__ V_data, tl::half* __restrict__ O_data,
+                            float* __restrict__ State_data, int batch, int seq_len, int heads, int dim_v) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(threads)
   tl::copy(state, State(b, h, tl::all, tl::all).tile(0, bv * block_V));
 }
 
-}  // namespace linear_attention_kernel
+}  // namespace linear_attention_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(threads)
 extern "C" size_t linear_attention_workspace_size(int, int, int, int) { return 0; }
 
 extern "C" tl_status linear_attention_supports(int batch, int seq_len, int heads, int dim_v, int device) {
-  using namespace linear_attention_kernel;
+  using namespace linear_attention_impl;
   if (batch < 0 || seq_len < 0 || heads < 0 || dim_v < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -167,12 +167,13 @@ extern "C" tl_status linear_attention_supports(int batch, int seq_len, int heads
 extern "C" tl_status linear_attention(const void* Q, const void* K, const void* V, void* O, void* State, int batch,
                                       int seq_len, int heads, int dim_v, void* /*workspace*/,
                                       size_t /*workspace_bytes*/, void* stream) {
-  using namespace linear_attention_kernel;
+  using namespace linear_attention_impl;
   const tl_status status = linear_attention_supports(batch, seq_len, heads, dim_v, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, O, State)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = dim_v % 8 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+  const auto chosen =
+      dim_v % 8 == 0 ? linear_attention_kernel<tl::Aligned<16>> : linear_attention_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(dim_v, block_V), heads, batch);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(Q),
                             static_cast<const tl::half*>(K), static_cast<const tl::half*>(V), static_cast<tl::half*>(O),

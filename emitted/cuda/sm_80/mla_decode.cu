@@ -27,7 +27,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace mla_decode_kernel {
+namespace mla_decode_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // of a latent vector
@@ -95,10 +95,10 @@ using scores_max_layout = tl::Slice<1, acc_s_layout>;
 // grid dims: (parts of the cache, tiles of heads, batch)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ Q_pe_data,
-           const tl::half* __restrict__ KV_data, const tl::half* __restrict__ K_pe_data,
-           const int* __restrict__ lengths_data, float* __restrict__ partial_data, float* __restrict__ partial_lse_data,
-           int batch, int heads, int max_len) {
+    mla_decode_attend_kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ Q_pe_data,
+                             const tl::half* __restrict__ KV_data, const tl::half* __restrict__ K_pe_data,
+                             const int* __restrict__ lengths_data, float* __restrict__ partial_data,
+                             float* __restrict__ partial_lse_data, int batch, int heads, int max_len) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -253,8 +253,8 @@ using out_layout = tl::Blocked<tl::Shape<dim>, tl::Shape<128>, 4>;
 
 // grid dims: (heads, batch)
 __global__ void __launch_bounds__(threads)
-    kernel(tl::half* __restrict__ Output_data, const float* __restrict__ partial_data,
-           const float* __restrict__ partial_lse_data, int batch, int heads) {
+    mla_decode_combine_kernel(tl::half* __restrict__ Output_data, const float* __restrict__ partial_data,
+                              const float* __restrict__ partial_lse_data, int batch, int heads) {
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
   const auto Output = tl::tensor<tl::Aligned<16>>(Output_data, batch, heads, dim);
   const auto partial = tl::tensor<tl::Aligned<16>>(partial_data, batch, num_split, heads, dim);
@@ -288,19 +288,19 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace combine
 
-}  // namespace mla_decode_kernel
+}  // namespace mla_decode_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
 #include "mla_decode.h"
 
 extern "C" size_t mla_decode_workspace_size(int batch, int heads, int) {
-  using namespace mla_decode_kernel;
+  using namespace mla_decode_impl;
   return tl::workspace_bytes<float>(batch, num_split, heads, dim) + tl::workspace_bytes<float>(batch, num_split, heads);
 }
 
 extern "C" tl_status mla_decode_supports(int batch, int heads, int max_len, int device) {
-  using namespace mla_decode_kernel;
+  using namespace mla_decode_impl;
   if (batch < 0 || heads < 0 || max_len < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(heads, block_H) > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -310,7 +310,7 @@ extern "C" tl_status mla_decode_supports(int batch, int heads, int max_len, int 
 extern "C" tl_status mla_decode(const void* Q, const void* Q_pe, const void* KV, const void* K_pe, const void* lengths,
                                 void* Output, int batch, int heads, int max_len, void* workspace,
                                 size_t workspace_bytes, void* stream) {
-  using namespace mla_decode_kernel;
+  using namespace mla_decode_impl;
   const tl_status status = mla_decode_supports(batch, heads, max_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < mla_decode_workspace_size(batch, heads, max_len)) return TL_WORKSPACE_TOO_SMALL;
@@ -323,7 +323,8 @@ extern "C" tl_status mla_decode(const void* Q, const void* Q_pe, const void* KV,
   {
     using namespace attend;
     // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-    const auto chosen = heads % 4 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+    const auto chosen =
+        heads % 4 == 0 ? mla_decode_attend_kernel<tl::Aligned<16>> : mla_decode_attend_kernel<tl::AnyAlignment>;
     const dim3 grid(num_split, tl::ceildiv(heads, block_H), batch);
     const tl_status started = tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(Q),
                                                  static_cast<const tl::half*>(Q_pe), static_cast<const tl::half*>(KV),
@@ -336,8 +337,8 @@ extern "C" tl_status mla_decode(const void* Q, const void* Q_pe, const void* KV,
   {
     using namespace combine;
     const dim3 grid(heads, batch);
-    const tl_status started =
-        tl::launch(kernel, grid, threads, stream, static_cast<tl::half*>(Output), partial, partial_lse, batch, heads);
+    const tl_status started = tl::launch(mla_decode_combine_kernel, grid, threads, stream,
+                                         static_cast<tl::half*>(Output), partial, partial_lse, batch, heads);
     if (started != TL_OK) return started;
   }
   return TL_OK;

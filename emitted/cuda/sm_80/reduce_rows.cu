@@ -12,7 +12,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace reduce_rows_kernel {
+namespace reduce_rows_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 4, block_N = 1024;
@@ -31,7 +31,7 @@ using total_layout = tl::Slice<1, x_layout>;
 // grid dims: (#blocks of rows)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ X_data, float* __restrict__ Y_data, int M, int N) {
+    reduce_rows_kernel(const tl::half* __restrict__ X_data, float* __restrict__ Y_data, int M, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(threads)
   tl::copy(total, Y.tile(bx * block_M));
 }
 
-}  // namespace reduce_rows_kernel
+}  // namespace reduce_rows_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -68,19 +68,19 @@ __global__ void __launch_bounds__(threads)
 extern "C" size_t reduce_rows_workspace_size(int, int) { return 0; }
 
 extern "C" tl_status reduce_rows_supports(int M, int N, int device) {
-  using namespace reduce_rows_kernel;
+  using namespace reduce_rows_impl;
   if (M < 0 || N < 0) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
 extern "C" tl_status reduce_rows(const void* X, void* Y, int M, int N, void* /*workspace*/, size_t /*workspace_bytes*/,
                                  void* stream) {
-  using namespace reduce_rows_kernel;
+  using namespace reduce_rows_impl;
   const tl_status status = reduce_rows_supports(M, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = N % 8 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+  const auto chosen = N % 8 == 0 ? reduce_rows_kernel<tl::Aligned<16>> : reduce_rows_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(M, block_M));
   return tl::launch(chosen, grid, threads, stream, static_cast<const tl::half*>(X), static_cast<float*>(Y), M, N);
 }

@@ -16,7 +16,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace rmsnorm_kernel {
+namespace rmsnorm_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 4096;
@@ -51,8 +51,8 @@ using weights_layout = tl::Slice<0, x_layout>;
 
 // grid dims: (#blocks of rows)
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ X_data, const tl::half* __restrict__ W_data, tl::half* __restrict__ Y_data,
-           int M) {
+    rmsnorm_kernel(const tl::half* __restrict__ X_data, const tl::half* __restrict__ W_data,
+                   tl::half* __restrict__ Y_data, int M) {
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
   const auto X = tl::tensor<tl::Aligned<16>>(X_data, M, dim);
   const auto W = tl::tensor<tl::Aligned<16>>(W_data, dim);
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(threads)
   tl::copy(x, Y.tile(bx * block_M, 0));
 }
 
-}  // namespace rmsnorm_kernel
+}  // namespace rmsnorm_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -90,19 +90,19 @@ __global__ void __launch_bounds__(threads)
 extern "C" size_t rmsnorm_workspace_size(int) { return 0; }
 
 extern "C" tl_status rmsnorm_supports(int M, int device) {
-  using namespace rmsnorm_kernel;
+  using namespace rmsnorm_impl;
   if (M < 0) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
 extern "C" tl_status rmsnorm(const void* X, const void* W, void* Y, int M, void* /*workspace*/,
                              size_t /*workspace_bytes*/, void* stream) {
-  using namespace rmsnorm_kernel;
+  using namespace rmsnorm_impl;
   const tl_status status = rmsnorm_supports(M, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(M, block_M));
-  return tl::launch<Shared>(kernel, grid, threads, stream, static_cast<const tl::half*>(X),
+  return tl::launch<Shared>(rmsnorm_kernel, grid, threads, stream, static_cast<const tl::half*>(X),
                             static_cast<const tl::half*>(W), static_cast<tl::half*>(Y), M);
 }
 

@@ -16,7 +16,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace rmsnorm_silu_kernel {
+namespace rmsnorm_silu_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 160;
@@ -40,8 +40,8 @@ using scale_layout = tl::Slice<1, x_layout>;
 
 // grid dims: (#blocks of rows)
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ X_data, const tl::half* __restrict__ W_data, tl::half* __restrict__ Y_data,
-           int M) {
+    rmsnorm_silu_kernel(const tl::half* __restrict__ X_data, const tl::half* __restrict__ W_data,
+                        tl::half* __restrict__ Y_data, int M) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(threads)
   tl::copy(x, Y.tile(bx * block_M, 0));
 }
 
-}  // namespace rmsnorm_silu_kernel
+}  // namespace rmsnorm_silu_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -75,20 +75,20 @@ __global__ void __launch_bounds__(threads)
 extern "C" size_t rmsnorm_silu_workspace_size(int) { return 0; }
 
 extern "C" tl_status rmsnorm_silu_supports(int M, int device) {
-  using namespace rmsnorm_silu_kernel;
+  using namespace rmsnorm_silu_impl;
   if (M < 0) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
 extern "C" tl_status rmsnorm_silu(const void* X, const void* W, void* Y, int M, void* /*workspace*/,
                                   size_t /*workspace_bytes*/, void* stream) {
-  using namespace rmsnorm_silu_kernel;
+  using namespace rmsnorm_silu_impl;
   const tl_status status = rmsnorm_silu_supports(M, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(M, block_M));
-  return tl::launch(kernel, grid, threads, stream, static_cast<const tl::half*>(X), static_cast<const tl::half*>(W),
-                    static_cast<tl::half*>(Y), M);
+  return tl::launch(rmsnorm_silu_kernel, grid, threads, stream, static_cast<const tl::half*>(X),
+                    static_cast<const tl::half*>(W), static_cast<tl::half*>(Y), M);
 }
 
 #endif  // __CUDACC_RTC__

@@ -21,7 +21,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace rope_kernel {
+namespace rope_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 128, block = 64;
@@ -40,9 +40,9 @@ using ij_layout_1 = tl::Blocked<tl::Shape<block, dim>, tl::Shape<8, 16>, 8>;
 
 // grid dims: (#blocks of positions, heads, batch)
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ QKV_data, const float* __restrict__ Cos_data,
-           const float* __restrict__ Sin_data, tl::half* __restrict__ Q_data, tl::half* __restrict__ K_data,
-           tl::half* __restrict__ V_data, int batch, int seq_len, int heads) {
+    rope_kernel(const tl::half* __restrict__ QKV_data, const float* __restrict__ Cos_data,
+                const float* __restrict__ Sin_data, tl::half* __restrict__ Q_data, tl::half* __restrict__ K_data,
+                tl::half* __restrict__ V_data, int batch, int seq_len, int heads) {
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
   const auto QKV = tl::tensor<tl::Aligned<16>>(QKV_data, batch, seq_len, 3, heads, dim);
   const auto Cos = tl::tensor<tl::Aligned<16>>(Cos_data, seq_len, half_dim);
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(threads)
   });
 }
 
-}  // namespace rope_kernel
+}  // namespace rope_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(threads)
 extern "C" size_t rope_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status rope_supports(int batch, int seq_len, int heads, int device) {
-  using namespace rope_kernel;
+  using namespace rope_impl;
   if (batch < 0 || seq_len < 0 || heads < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -98,14 +98,14 @@ extern "C" tl_status rope_supports(int batch, int seq_len, int heads, int device
 
 extern "C" tl_status rope(const void* QKV, const void* Cos, const void* Sin, void* Q, void* K, void* V, int batch,
                           int seq_len, int heads, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
-  using namespace rope_kernel;
+  using namespace rope_impl;
   const tl_status status = rope_supports(batch, seq_len, heads, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(QKV, Cos, Sin, Q, K, V)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(seq_len, block), heads, batch);
-  return tl::launch(kernel, grid, threads, stream, static_cast<const tl::half*>(QKV), static_cast<const float*>(Cos),
-                    static_cast<const float*>(Sin), static_cast<tl::half*>(Q), static_cast<tl::half*>(K),
-                    static_cast<tl::half*>(V), batch, seq_len, heads);
+  return tl::launch(rope_kernel, grid, threads, stream, static_cast<const tl::half*>(QKV),
+                    static_cast<const float*>(Cos), static_cast<const float*>(Sin), static_cast<tl::half*>(Q),
+                    static_cast<tl::half*>(K), static_cast<tl::half*>(V), batch, seq_len, heads);
 }
 
 #endif  // __CUDACC_RTC__

@@ -12,7 +12,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace row_softmax_kernel {
+namespace row_softmax_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // from the call at row_softmax.py:35
@@ -31,7 +31,8 @@ using X_local_layout = tl::Blocked<tl::Shape<block_M, N>, tl::Shape<4, 32>, 4>;
 using row_max_layout = tl::Slice<1, X_local_layout>;
 
 // One block takes block_M whole rows: X is read once, Y is written once.
-__global__ void __launch_bounds__(threads) kernel(const float* __restrict__ X_data, float* __restrict__ Y_data, int M) {
+__global__ void __launch_bounds__(threads)
+    row_softmax_kernel(const float* __restrict__ X_data, float* __restrict__ Y_data, int M) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -59,7 +60,7 @@ __global__ void __launch_bounds__(threads) kernel(const float* __restrict__ X_da
   tl::copy(X_local, Y.tile(bx * block_M, 0));
 }
 
-}  // namespace row_softmax_kernel
+}  // namespace row_softmax_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -68,19 +69,19 @@ __global__ void __launch_bounds__(threads) kernel(const float* __restrict__ X_da
 extern "C" size_t row_softmax_workspace_size(int) { return 0; }
 
 extern "C" tl_status row_softmax_supports(int M, int device) {
-  using namespace row_softmax_kernel;
+  using namespace row_softmax_impl;
   if (M < 0) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
 extern "C" tl_status row_softmax(const void* X, void* Y, int M, void* /*workspace*/, size_t /*workspace_bytes*/,
                                  void* stream) {
-  using namespace row_softmax_kernel;
+  using namespace row_softmax_impl;
   const tl_status status = row_softmax_supports(M, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, Y)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(M, block_M));
-  return tl::launch(kernel, grid, threads, stream, static_cast<const float*>(X), static_cast<float*>(Y), M);
+  return tl::launch(row_softmax_kernel, grid, threads, stream, static_cast<const float*>(X), static_cast<float*>(Y), M);
 }
 
 #endif  // __CUDACC_RTC__

@@ -26,7 +26,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace attention_kernel {
+namespace attention_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 128;
@@ -85,9 +85,9 @@ using scores_max_layout = tl::Slice<1, acc_s_layout>;
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 // tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
-    kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
-           const __grid_constant__ tl::TensorMap V_map, const __grid_constant__ tl::TensorMap Output_map, dim3 tiles,
-           int seq_len) {
+    attention_kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
+                     const __grid_constant__ tl::TensorMap V_map, const __grid_constant__ tl::TensorMap Output_map,
+                     dim3 tiles, int seq_len) {
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;
@@ -282,7 +282,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::tma_store_wait_read();  // before the block ends
 }
 
-}  // namespace attention_kernel
+}  // namespace attention_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -291,7 +291,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 extern "C" size_t attention_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status attention_supports(int batch, int seq_len, int heads, int device) {
-  using namespace attention_kernel;
+  using namespace attention_impl;
   if (batch < 0 || seq_len < 0 || heads < 0) return TL_INVALID_SIZE;
   // Tiles are numbered by an int
   if (!tl::tile_count_fits_int(tl::ceildiv(seq_len, block_M), heads, batch)) return TL_INVALID_SIZE;
@@ -300,7 +300,7 @@ extern "C" tl_status attention_supports(int batch, int seq_len, int heads, int d
 
 extern "C" tl_status attention(const void* Q, const void* K, const void* V, void* Output, int batch, int seq_len,
                                int heads, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
-  using namespace attention_kernel;
+  using namespace attention_impl;
   const tl_status status = attention_supports(batch, seq_len, heads, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, Output)) return TL_MISALIGNED;
@@ -308,7 +308,7 @@ extern "C" tl_status attention(const void* Q, const void* K, const void* V, void
   // Persistent kernel: one block per SM loops over output tiles  [schedule.grid.persistent]
   const dim3 grid = tl::persistent_grid(tiles);
   return tl::launch<Shared>(
-      kernel, grid, threads + tl::producer_warpgroup, stream,
+      attention_kernel, grid, threads + tl::producer_warpgroup, stream,
       tl::tensor_map<decltype(Shared::Q_shared), tl::Dims<1, 3>>(Q, batch, seq_len, heads, dim),
       tl::tensor_map<decltype(Shared::K_shared[0]), tl::Dims<1, 3>>(K, batch, seq_len, heads / group, dim),
       tl::tensor_map<decltype(Shared::V_shared[0]), tl::Dims<1, 3>>(V, batch, seq_len, heads / group, dim),

@@ -31,7 +31,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace attention_backward_kernel {
+namespace attention_backward_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 64;
@@ -68,8 +68,9 @@ using delta_layout = tl::Slice<1, o_layout>;
 // grid dims: (#blocks of queries, heads, batch)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ Output_data, const tl::half* __restrict__ dO_data,
-           float* __restrict__ Delta_data, float* __restrict__ dQ_sum_data, int batch, int seq_len, int heads) {
+    attention_backward_prepare_kernel(const tl::half* __restrict__ Output_data, const tl::half* __restrict__ dO_data,
+                                      float* __restrict__ Delta_data, float* __restrict__ dQ_sum_data, int batch,
+                                      int seq_len, int heads) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -151,12 +152,12 @@ using dq_layout = tl::WgmmaAccumulator<block_N, dim, threads / 128>;
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 // tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor
 template <class Alignment>
-__global__ void __launch_bounds__(threads + tl::producer_threads, 1)
-    kernel(const __grid_constant__ tl::TensorMap K_map, const __grid_constant__ tl::TensorMap V_map,
-           const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap dO_map,
-           const __grid_constant__ tl::TensorMap dQ_sum_map, const __grid_constant__ tl::TensorMap dK_map,
-           const __grid_constant__ tl::TensorMap dV_map, const float* __restrict__ Lse_data,
-           const float* __restrict__ Delta_data, int batch, int seq_len, int heads) {
+__global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_backward_gradients_kernel(
+    const __grid_constant__ tl::TensorMap K_map, const __grid_constant__ tl::TensorMap V_map,
+    const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap dO_map,
+    const __grid_constant__ tl::TensorMap dQ_sum_map, const __grid_constant__ tl::TensorMap dK_map,
+    const __grid_constant__ tl::TensorMap dV_map, const float* __restrict__ Lse_data,
+    const float* __restrict__ Delta_data, int batch, int seq_len, int heads) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -314,7 +315,8 @@ using dq_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<8, 16>, 4>;
 
 // grid dims: (#blocks of queries, heads, batch)
 __global__ void __launch_bounds__(threads)
-    kernel(tl::half* __restrict__ dQ_data, const float* __restrict__ dQ_sum_data, int batch, int seq_len, int heads) {
+    attention_backward_round_dQ_kernel(tl::half* __restrict__ dQ_data, const float* __restrict__ dQ_sum_data, int batch,
+                                       int seq_len, int heads) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -331,19 +333,19 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace round_dQ
 
-}  // namespace attention_backward_kernel
+}  // namespace attention_backward_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
 #include "attention_backward.h"
 
 extern "C" size_t attention_backward_workspace_size(int batch, int seq_len, int heads) {
-  using namespace attention_backward_kernel;
+  using namespace attention_backward_impl;
   return tl::workspace_bytes<float>(batch, heads, seq_len) + tl::workspace_bytes<float>(batch, seq_len, heads, dim);
 }
 
 extern "C" tl_status attention_backward_supports(int batch, int seq_len, int heads, int device) {
-  using namespace attention_backward_kernel;
+  using namespace attention_backward_impl;
   if (batch < 0 || seq_len < 0 || heads < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -353,7 +355,7 @@ extern "C" tl_status attention_backward_supports(int batch, int seq_len, int hea
 extern "C" tl_status attention_backward(const void* Q, const void* K, const void* V, const void* Output,
                                         const void* Lse, const void* dO, void* dQ, void* dK, void* dV, int batch,
                                         int seq_len, int heads, void* workspace, size_t workspace_bytes, void* stream) {
-  using namespace attention_backward_kernel;
+  using namespace attention_backward_impl;
   const tl_status status = attention_backward_supports(batch, seq_len, heads, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < attention_backward_workspace_size(batch, seq_len, heads)) return TL_WORKSPACE_TOO_SMALL;
@@ -366,7 +368,8 @@ extern "C" tl_status attention_backward(const void* Q, const void* K, const void
   {
     using namespace prepare;
     // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-    const auto chosen = seq_len % 4 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+    const auto chosen = seq_len % 4 == 0 ? attention_backward_prepare_kernel<tl::Aligned<16>>
+                                         : attention_backward_prepare_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(seq_len, block_P), heads, batch);
     const tl_status started = tl::launch(chosen, grid, threads, stream, static_cast<const tl::half*>(Output),
                                          static_cast<const tl::half*>(dO), Delta, dQ_sum, batch, seq_len, heads);
@@ -377,7 +380,8 @@ extern "C" tl_status attention_backward(const void* Q, const void* K, const void
   {
     using namespace gradients;
     // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-    const auto chosen = seq_len % 4 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+    const auto chosen = seq_len % 4 == 0 ? attention_backward_gradients_kernel<tl::Aligned<16>>
+                                         : attention_backward_gradients_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);
     const tl_status started = tl::launch<Shared>(
         chosen, grid, threads + tl::producer_threads, stream,
@@ -396,8 +400,8 @@ extern "C" tl_status attention_backward(const void* Q, const void* K, const void
   {
     using namespace round_dQ;
     const dim3 grid(tl::ceildiv(seq_len, block_P), heads, batch);
-    const tl_status started =
-        tl::launch(kernel, grid, threads, stream, static_cast<tl::half*>(dQ), dQ_sum, batch, seq_len, heads);
+    const tl_status started = tl::launch(attention_backward_round_dQ_kernel, grid, threads, stream,
+                                         static_cast<tl::half*>(dQ), dQ_sum, batch, seq_len, heads);
     if (started != TL_OK) return started;
   }
   return TL_OK;

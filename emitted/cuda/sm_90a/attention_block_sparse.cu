@@ -28,7 +28,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace attention_block_sparse_kernel {
+namespace attention_block_sparse_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 128;
@@ -97,9 +97,11 @@ using scores_max_layout = tl::Slice<1, acc_s_layout>;
 // grid dims: (#blocks of queries, heads, batch)
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
-    kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
-           const __grid_constant__ tl::TensorMap V_map, const __grid_constant__ tl::TensorMap Output_map,
-           const bool* __restrict__ Kept_data, dim3 tiles, int* next_tile, int batch, int heads, int seq_len) {
+    attention_block_sparse_kernel(const __grid_constant__ tl::TensorMap Q_map,
+                                  const __grid_constant__ tl::TensorMap K_map,
+                                  const __grid_constant__ tl::TensorMap V_map,
+                                  const __grid_constant__ tl::TensorMap Output_map, const bool* __restrict__ Kept_data,
+                                  dim3 tiles, int* next_tile, int batch, int heads, int seq_len) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -328,19 +330,19 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::tma_store_wait_read();  // before the block ends
 }
 
-}  // namespace attention_block_sparse_kernel
+}  // namespace attention_block_sparse_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
 #include "attention_block_sparse.h"
 
 extern "C" size_t attention_block_sparse_workspace_size(int, int, int) {
-  using namespace attention_block_sparse_kernel;
+  using namespace attention_block_sparse_impl;
   return tl::workspace_bytes<int>(1);
 }
 
 extern "C" tl_status attention_block_sparse_supports(int batch, int heads, int seq_len, int device) {
-  using namespace attention_block_sparse_kernel;
+  using namespace attention_block_sparse_impl;
   if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
   // Tiles are numbered by an int
   if (!tl::tile_count_fits_int(tl::ceildiv(seq_len, block_M), heads, batch)) return TL_INVALID_SIZE;
@@ -350,7 +352,7 @@ extern "C" tl_status attention_block_sparse_supports(int batch, int heads, int s
 extern "C" tl_status attention_block_sparse(const void* Q, const void* K, const void* V, const void* Kept, void* Output,
                                             int batch, int heads, int seq_len, void* workspace, size_t workspace_bytes,
                                             void* stream) {
-  using namespace attention_block_sparse_kernel;
+  using namespace attention_block_sparse_impl;
   const tl_status status = attention_block_sparse_supports(batch, heads, seq_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < attention_block_sparse_workspace_size(batch, heads, seq_len)) return TL_WORKSPACE_TOO_SMALL;
@@ -362,7 +364,7 @@ extern "C" tl_status attention_block_sparse(const void* Q, const void* K, const 
   const dim3 grid = tl::persistent_grid(tiles);
   const tl_status queue = tl::reset_tile_counter(next_tile, tiles, grid, stream);
   if (queue != TL_OK) return queue;
-  return tl::launch<Shared>(kernel, grid, threads + tl::producer_warpgroup, stream,
+  return tl::launch<Shared>(attention_block_sparse_kernel, grid, threads + tl::producer_warpgroup, stream,
                             tl::tensor_map<decltype(Shared::Q_shared)>(Q, batch, heads, seq_len, dim),
                             tl::tensor_map<decltype(Shared::K_shared[0])>(K, batch, heads, seq_len, dim),
                             tl::tensor_map<decltype(Shared::V_shared[0])>(V, batch, heads, seq_len, dim),

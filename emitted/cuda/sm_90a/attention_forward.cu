@@ -27,7 +27,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace attention_forward_kernel {
+namespace attention_forward_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 64, block_M = 128;
@@ -91,9 +91,10 @@ using scores_max_layout = tl::Slice<1, acc_s_layout>;
 // tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
-    kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
-           const __grid_constant__ tl::TensorMap V_map, const __grid_constant__ tl::TensorMap Output_map,
-           float* __restrict__ Lse_data, dim3 tiles, int* next_tile, int batch, int seq_len, int heads) {
+    attention_forward_kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
+                             const __grid_constant__ tl::TensorMap V_map,
+                             const __grid_constant__ tl::TensorMap Output_map, float* __restrict__ Lse_data, dim3 tiles,
+                             int* next_tile, int batch, int seq_len, int heads) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -296,19 +297,19 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::tma_store_wait_read();  // before the block ends
 }
 
-}  // namespace attention_forward_kernel
+}  // namespace attention_forward_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
 #include "attention_forward.h"
 
 extern "C" size_t attention_forward_workspace_size(int, int, int) {
-  using namespace attention_forward_kernel;
+  using namespace attention_forward_impl;
   return tl::workspace_bytes<int>(1);
 }
 
 extern "C" tl_status attention_forward_supports(int batch, int seq_len, int heads, int device) {
-  using namespace attention_forward_kernel;
+  using namespace attention_forward_impl;
   if (batch < 0 || seq_len < 0 || heads < 0) return TL_INVALID_SIZE;
   // Tiles are numbered by an int
   if (!tl::tile_count_fits_int(tl::ceildiv(seq_len, block_M), heads, batch)) return TL_INVALID_SIZE;
@@ -317,7 +318,7 @@ extern "C" tl_status attention_forward_supports(int batch, int seq_len, int head
 
 extern "C" tl_status attention_forward(const void* Q, const void* K, const void* V, void* Output, void* Lse, int batch,
                                        int seq_len, int heads, void* workspace, size_t workspace_bytes, void* stream) {
-  using namespace attention_forward_kernel;
+  using namespace attention_forward_impl;
   const tl_status status = attention_forward_supports(batch, seq_len, heads, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < attention_forward_workspace_size(batch, seq_len, heads)) return TL_WORKSPACE_TOO_SMALL;
@@ -325,7 +326,8 @@ extern "C" tl_status attention_forward(const void* Q, const void* K, const void*
   tl::Workspace tensors(workspace);
   int* const next_tile = tensors.take<int>(1);
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = seq_len % 4 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+  const auto chosen =
+      seq_len % 4 == 0 ? attention_forward_kernel<tl::Aligned<16>> : attention_forward_kernel<tl::AnyAlignment>;
   const dim3 tiles(tl::ceildiv(seq_len, block_M), heads, batch);
   // Persistent kernel: one block per SM loops over output tiles  [schedule.grid.persistent]
   const dim3 grid = tl::persistent_grid(tiles);

@@ -30,7 +30,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace attention_varlen_kernel {
+namespace attention_varlen_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 128, group = 4;
@@ -94,10 +94,11 @@ using scores_max_layout = tl::Slice<1, acc_s_layout>;
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 // tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
-    kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
-           const __grid_constant__ tl::TensorMap V_map, const __grid_constant__ tl::TensorMap Output_map,
-           const int* __restrict__ cu_seqlens_data, const int* __restrict__ cu_seqlens_k_data,
-           tl::half* __restrict__ Output_data, dim3 tiles, int* next_tile, int tokens, int heads, int batch) {
+    attention_varlen_kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
+                            const __grid_constant__ tl::TensorMap V_map,
+                            const __grid_constant__ tl::TensorMap Output_map, const int* __restrict__ cu_seqlens_data,
+                            const int* __restrict__ cu_seqlens_k_data, tl::half* __restrict__ Output_data, dim3 tiles,
+                            int* next_tile, int tokens, int heads, int batch) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -327,20 +328,20 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::tma_store_wait_read();  // before the block ends
 }
 
-}  // namespace attention_varlen_kernel
+}  // namespace attention_varlen_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
 #include "attention_varlen.h"
 
 extern "C" size_t attention_varlen_workspace_size(int, int heads, int, int batch, int max_seqlen) {
-  using namespace attention_varlen_kernel;
+  using namespace attention_varlen_impl;
   return tl::workspace_bytes<int>(tl::non_empty_tile_counter_ints(tl::ceildiv(max_seqlen, block_M), heads, batch));
 }
 
 extern "C" tl_status attention_varlen_supports(int tokens, int heads, int tokens_k, int batch, int max_seqlen,
                                                int device) {
-  using namespace attention_varlen_kernel;
+  using namespace attention_varlen_impl;
   if (tokens < 0 || heads < 0 || tokens_k < 0 || batch < 0 || max_seqlen < 0) return TL_INVALID_SIZE;
   // Tiles are numbered by an int
   if (!tl::tile_count_fits_int(tl::ceildiv(max_seqlen, block_M), heads, batch)) return TL_INVALID_SIZE;
@@ -353,7 +354,7 @@ extern "C" tl_status attention_varlen(const void* Q, const void* K, const void* 
                                       const void* cu_seqlens_k, void* Output, int tokens, int heads, int tokens_k,
                                       int batch, int max_seqlen, void* workspace, size_t workspace_bytes,
                                       void* stream) {
-  using namespace attention_varlen_kernel;
+  using namespace attention_varlen_impl;
   const tl_status status = attention_varlen_supports(tokens, heads, tokens_k, batch, max_seqlen, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < attention_varlen_workspace_size(tokens, heads, tokens_k, batch, max_seqlen))
@@ -368,7 +369,7 @@ extern "C" tl_status attention_varlen(const void* Q, const void* K, const void* 
   const tl_status queue = tl::reset_non_empty_tile_counter(next_tile, tiles, grid, stream);
   if (queue != TL_OK) return queue;
   return tl::launch<Shared>(
-      kernel, grid, threads + tl::producer_warpgroup, stream,
+      attention_varlen_kernel, grid, threads + tl::producer_warpgroup, stream,
       tl::tensor_map<decltype(Shared::Q_shared), tl::Dims<0, 2>>(Q, tokens, heads, dim),
       tl::tensor_map<decltype(Shared::K_shared[0]), tl::Dims<0, 2>>(K, tokens_k, heads / group, dim),
       tl::tensor_map<decltype(Shared::V_shared[0]), tl::Dims<0, 2>>(V, tokens_k, heads / group, dim),

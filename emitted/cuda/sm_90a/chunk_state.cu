@@ -24,7 +24,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace chunk_state_kernel {
+namespace chunk_state_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int groups = 1, chunk_size = 256, headdim = 64, dstate = 128;
@@ -85,9 +85,9 @@ using decayed_k_layout = tl::Slice<0, x_decayed_layout>;
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 // tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
-    kernel(const __grid_constant__ tl::TensorMap x_map, const __grid_constant__ tl::TensorMap B_map,
-           const __grid_constant__ tl::TensorMap States_map, const tl::half* __restrict__ dt_data,
-           const tl::half* __restrict__ dA_cumsum_data, int batch, int seqlen, int heads) {
+    chunk_state_kernel(const __grid_constant__ tl::TensorMap x_map, const __grid_constant__ tl::TensorMap B_map,
+                       const __grid_constant__ tl::TensorMap States_map, const tl::half* __restrict__ dt_data,
+                       const tl::half* __restrict__ dA_cumsum_data, int batch, int seqlen, int heads) {
   const int chunks = tl::ceildiv(seqlen, chunk_size);
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
   const auto dt = tl::tensor<tl::Aligned<16>>(dt_data, batch, heads, chunks, chunk_size);
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::tma_store(state, state_staging, States_map, tl::at(b, chunk, head, m, n));
 }
 
-}  // namespace chunk_state_kernel
+}  // namespace chunk_state_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 extern "C" size_t chunk_state_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status chunk_state_supports(int batch, int seqlen, int heads, int device) {
-  using namespace chunk_state_kernel;
+  using namespace chunk_state_impl;
   if (batch < 0 || seqlen < 0 || heads < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(seqlen, chunk_size) * tiles > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -194,13 +194,13 @@ extern "C" tl_status chunk_state_supports(int batch, int seqlen, int heads, int 
 extern "C" tl_status chunk_state(const void* B, const void* x, const void* dt, const void* dA_cumsum, void* States,
                                  int batch, int seqlen, int heads, void* /*workspace*/, size_t /*workspace_bytes*/,
                                  void* stream) {
-  using namespace chunk_state_kernel;
+  using namespace chunk_state_impl;
   const tl_status status = chunk_state_supports(batch, seqlen, heads, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(B, x, dt, dA_cumsum, States)) return TL_MISALIGNED;
   const dim3 grid(heads, tl::ceildiv(seqlen, chunk_size) * tiles, batch);
   return tl::launch<Shared>(
-      kernel, grid, threads + tl::producer_threads, stream,
+      chunk_state_kernel, grid, threads + tl::producer_threads, stream,
       tl::tensor_map<decltype(Shared::x_shared[0]), tl::Dims<1, 3>>(x, batch, seqlen, heads, headdim),
       tl::tensor_map<decltype(Shared::B_shared[0]), tl::Dims<1, 3>>(B, batch, seqlen, groups, dstate),
       tl::tensor_map<decltype(Shared::state_staging)>(States, batch, tl::ceildiv(seqlen, chunk_size), heads, headdim,

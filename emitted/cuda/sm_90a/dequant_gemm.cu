@@ -22,7 +22,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace dequant_gemm_kernel {
+namespace dequant_gemm_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int group = 32, block_M = 64, block_N = 64, block_K = 64;
@@ -62,9 +62,9 @@ using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<16, 8>, 8>;
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
-    kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
-           const __grid_constant__ tl::TensorMap Y_map, const tl::half* __restrict__ S_data,
-           const tl::half* __restrict__ Z_data, tl::half* __restrict__ Y_data, int M, int K, int N) {
+    dequant_gemm_kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
+                        const __grid_constant__ tl::TensorMap Y_map, const tl::half* __restrict__ S_data,
+                        const tl::half* __restrict__ Z_data, tl::half* __restrict__ Y_data, int M, int K, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   }
 }
 
-}  // namespace dequant_gemm_kernel
+}  // namespace dequant_gemm_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -168,7 +168,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 extern "C" size_t dequant_gemm_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status dequant_gemm_supports(int M, int K, int N, int device) {
-  using namespace dequant_gemm_kernel;
+  using namespace dequant_gemm_impl;
   if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -179,12 +179,12 @@ extern "C" tl_status dequant_gemm_supports(int M, int K, int N, int device) {
 
 extern "C" tl_status dequant_gemm(const void* X, const void* W, const void* S, const void* Z, void* Y, int M, int K,
                                   int N, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
-  using namespace dequant_gemm_kernel;
+  using namespace dequant_gemm_impl;
   const tl_status status = dequant_gemm_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Z, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = N % 8 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+  const auto chosen = N % 8 == 0 ? dequant_gemm_kernel<tl::Aligned<16>> : dequant_gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(
       chosen, grid, threads + tl::producer_threads, stream, tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),

@@ -22,7 +22,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace dequant_gemv_kernel {
+namespace dequant_gemv_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // a multiple of 32; None: a scale for each row, and zeros of 8
@@ -74,8 +74,9 @@ using total_layout = tl::Slice<1, partial_layout>;
 // grid dims: (#blocks of rows of W, rows of X)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ X_data, const uint8_t* __restrict__ W_data, const tl::half* __restrict__ S_data,
-           const uint8_t* __restrict__ Z_data, tl::half* __restrict__ Y_data, int M, int K, int N) {
+    dequant_gemv_kernel(const tl::half* __restrict__ X_data, const uint8_t* __restrict__ W_data,
+                        const tl::half* __restrict__ S_data, const uint8_t* __restrict__ Z_data,
+                        tl::half* __restrict__ Y_data, int M, int K, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -157,7 +158,7 @@ __global__ void __launch_bounds__(threads)
   tl::copy(total, Y(m, tl::all).tile(bn * block_N));
 }
 
-}  // namespace dequant_gemv_kernel
+}  // namespace dequant_gemv_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -166,7 +167,7 @@ __global__ void __launch_bounds__(threads)
 extern "C" size_t dequant_gemv_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status dequant_gemv_supports(int M, int K, int N, int device) {
-  using namespace dequant_gemv_kernel;
+  using namespace dequant_gemv_impl;
   if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (M > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -175,13 +176,13 @@ extern "C" tl_status dequant_gemv_supports(int M, int K, int N, int device) {
 
 extern "C" tl_status dequant_gemv(const void* X, const void* W, const void* S, const void* Z, void* Y, int M, int K,
                                   int N, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
-  using namespace dequant_gemv_kernel;
+  using namespace dequant_gemv_impl;
   const tl_status status = dequant_gemv_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Z, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen =
-      K % 32 == 0 && K / group % 16 == 0 && N % 8 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+  const auto chosen = K % 32 == 0 && K / group % 16 == 0 && N % 8 == 0 ? dequant_gemv_kernel<tl::Aligned<16>>
+                                                                       : dequant_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(X),
                             static_cast<const uint8_t*>(W), static_cast<const tl::half*>(S),

@@ -29,7 +29,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace flash_decoding_kernel {
+namespace flash_decoding_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 128, num_split = 4;
@@ -86,9 +86,11 @@ using scores_max_layout = tl::Slice<1, acc_s_layout>;
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 // tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
-    kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
-           const __grid_constant__ tl::TensorMap V_map, const int* __restrict__ lengths_data,
-           float* __restrict__ partial_data, float* __restrict__ partial_lse_data, int batch, int kv_heads) {
+    flash_decoding_split_kernel(const __grid_constant__ tl::TensorMap Q_map,
+                                const __grid_constant__ tl::TensorMap K_map,
+                                const __grid_constant__ tl::TensorMap V_map, const int* __restrict__ lengths_data,
+                                float* __restrict__ partial_data, float* __restrict__ partial_lse_data, int batch,
+                                int kv_heads) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -263,8 +265,8 @@ using out_layout = tl::Blocked<tl::Shape<dim>, tl::Shape<128>, 1>;
 
 // grid dims: (group, kv_heads, batch)
 __global__ void __launch_bounds__(threads)
-    kernel(tl::half* __restrict__ Output_data, const float* __restrict__ partial_data,
-           const float* __restrict__ partial_lse_data, int batch, int kv_heads) {
+    flash_decoding_combine_kernel(tl::half* __restrict__ Output_data, const float* __restrict__ partial_data,
+                                  const float* __restrict__ partial_lse_data, int batch, int kv_heads) {
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
   const auto Output = tl::tensor<tl::Aligned<16>>(Output_data, batch, kv_heads, group, dim);
   const auto partial = tl::tensor<tl::Aligned<4>>(partial_data, batch, kv_heads, num_split, group, dim);
@@ -298,20 +300,20 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace combine
 
-}  // namespace flash_decoding_kernel
+}  // namespace flash_decoding_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
 #include "flash_decoding.h"
 
 extern "C" size_t flash_decoding_workspace_size(int batch, int kv_heads, int) {
-  using namespace flash_decoding_kernel;
+  using namespace flash_decoding_impl;
   return tl::workspace_bytes<float>(batch, kv_heads, num_split, group, dim) +
          tl::workspace_bytes<float>(batch, kv_heads, num_split, group);
 }
 
 extern "C" tl_status flash_decoding_supports(int batch, int kv_heads, int max_len, int device) {
-  using namespace flash_decoding_kernel;
+  using namespace flash_decoding_impl;
   if (batch < 0 || kv_heads < 0 || max_len < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(group, block_H) * kv_heads > tl::max_grid_yz || batch > tl::max_grid_yz || kv_heads > tl::max_grid_yz)
@@ -322,7 +324,7 @@ extern "C" tl_status flash_decoding_supports(int batch, int kv_heads, int max_le
 extern "C" tl_status flash_decoding(const void* Q, const void* K, const void* V, const void* lengths, void* Output,
                                     int batch, int kv_heads, int max_len, void* workspace, size_t workspace_bytes,
                                     void* stream) {
-  using namespace flash_decoding_kernel;
+  using namespace flash_decoding_impl;
   const tl_status status = flash_decoding_supports(batch, kv_heads, max_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < flash_decoding_workspace_size(batch, kv_heads, max_len)) return TL_WORKSPACE_TOO_SMALL;
@@ -336,7 +338,7 @@ extern "C" tl_status flash_decoding(const void* Q, const void* K, const void* V,
     using namespace split;
     const dim3 grid(num_split, tl::ceildiv(group, block_H) * kv_heads, batch);
     const tl_status started = tl::launch<Shared>(
-        kernel, grid, threads + tl::producer_threads, stream,
+        flash_decoding_split_kernel, grid, threads + tl::producer_threads, stream,
         tl::tensor_map<decltype(Shared::Q_shared)>(Q, batch, kv_heads, group, dim),
         tl::tensor_map<decltype(Shared::K_shared[0]), tl::Dims<1, 3>>(K, batch, max_len, kv_heads, dim),
         tl::tensor_map<decltype(Shared::V_shared[0]), tl::Dims<1, 3>>(V, batch, max_len, kv_heads, dim),
@@ -348,8 +350,8 @@ extern "C" tl_status flash_decoding(const void* Q, const void* K, const void* V,
   {
     using namespace combine;
     const dim3 grid(group, kv_heads, batch);
-    const tl_status started = tl::launch(kernel, grid, threads, stream, static_cast<tl::half*>(Output), partial,
-                                         partial_lse, batch, kv_heads);
+    const tl_status started = tl::launch(flash_decoding_combine_kernel, grid, threads, stream,
+                                         static_cast<tl::half*>(Output), partial, partial_lse, batch, kv_heads);
     if (started != TL_OK) return started;
   }
   return TL_OK;

@@ -22,7 +22,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_bfloat16.h>
 
-namespace gemm_kernel {
+namespace gemm_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 128, block_N = 128, block_K = 64;
@@ -55,9 +55,9 @@ using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
-    kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
-           const __grid_constant__ tl::TensorMap C_map, const float* __restrict__ Bias_data,
-           tl::half* __restrict__ C_data, int M, int K, int N) {
+    gemm_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
+                const __grid_constant__ tl::TensorMap C_map, const float* __restrict__ Bias_data,
+                tl::half* __restrict__ C_data, int M, int K, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   }
 }
 
-}  // namespace gemm_kernel
+}  // namespace gemm_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 extern "C" size_t gemm_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status gemm_supports(int M, int K, int N, int device) {
-  using namespace gemm_kernel;
+  using namespace gemm_impl;
   if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -154,12 +154,12 @@ extern "C" tl_status gemm_supports(int M, int K, int N, int device) {
 
 extern "C" tl_status gemm(const void* A, const void* B, const void* Bias, void* C, int M, int K, int N,
                           void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
-  using namespace gemm_kernel;
+  using namespace gemm_impl;
   const tl_status status = gemm_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, Bias, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = N % 8 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+  const auto chosen = N % 8 == 0 ? gemm_kernel<tl::Aligned<16>> : gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads + tl::producer_threads, stream,
                             tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K),

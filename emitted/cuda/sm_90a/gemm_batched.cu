@@ -17,7 +17,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace gemm_batched_kernel {
+namespace gemm_batched_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 128, block_N = 128, block_K = 64;
@@ -53,8 +53,8 @@ using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // grid dims: (blocks)
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
-    kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
-           const __grid_constant__ tl::TensorMap C_map, int batch, int M, int K, int N) {
+    gemm_batched_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
+                        const __grid_constant__ tl::TensorMap C_map, int batch, int M, int K, int N) {
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;
   auto& C_local_staging = tl::shared<Shared>().C_local_staging;
@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::tma_store_wait_read();  // before the block ends
 }
 
-}  // namespace gemm_batched_kernel
+}  // namespace gemm_batched_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 extern "C" size_t gemm_batched_workspace_size(int, int, int, int) { return 0; }
 
 extern "C" tl_status gemm_batched_supports(int batch, int M, int K, int N, int device) {
-  using namespace gemm_batched_kernel;
+  using namespace gemm_batched_impl;
   if (batch < 0 || M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit
   if (K % 8 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
@@ -168,12 +168,12 @@ extern "C" tl_status gemm_batched_supports(int batch, int M, int K, int N, int d
 
 extern "C" tl_status gemm_batched(const void* A, const void* B, void* C, int batch, int M, int K, int N,
                                   void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
-  using namespace gemm_batched_kernel;
+  using namespace gemm_batched_impl;
   const tl_status status = gemm_batched_supports(batch, M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   const dim3 grid(programs);
-  return tl::launch<Shared>(kernel, grid, threads + tl::producer_threads, stream,
+  return tl::launch<Shared>(gemm_batched_kernel, grid, threads + tl::producer_threads, stream,
                             tl::tensor_map<decltype(Shared::A_shared[0])>(A, batch, M, K),
                             tl::tensor_map<decltype(Shared::B_shared[0])>(B, batch, K, N),
                             tl::tensor_map<decltype(Shared::C_local_staging)>(C, batch, M, N), batch, M, K, N);

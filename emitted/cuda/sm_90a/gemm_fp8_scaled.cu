@@ -22,7 +22,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_float8.h>
 
-namespace gemm_fp8_scaled_kernel {
+namespace gemm_fp8_scaled_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 128;
@@ -70,9 +70,10 @@ using left_scale_layout = tl::Slice<1, product_layout>;
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
-    kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
-           const __grid_constant__ tl::TensorMap C_map, const float* __restrict__ scales_A_data,
-           const float* __restrict__ scales_B_data, tl::bfloat16* __restrict__ C_data, int M, int K, int N) {
+    gemm_fp8_scaled_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
+                           const __grid_constant__ tl::TensorMap C_map, const float* __restrict__ scales_A_data,
+                           const float* __restrict__ scales_B_data, tl::bfloat16* __restrict__ C_data, int M, int K,
+                           int N) {
   const int groups = tl::ceildiv(K, group);
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
@@ -183,7 +184,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   }
 }
 
-}  // namespace gemm_fp8_scaled_kernel
+}  // namespace gemm_fp8_scaled_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -192,7 +193,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 extern "C" size_t gemm_fp8_scaled_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status gemm_fp8_scaled_supports(int M, int K, int N, int device) {
-  using namespace gemm_fp8_scaled_kernel;
+  using namespace gemm_fp8_scaled_impl;
   if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -204,12 +205,12 @@ extern "C" tl_status gemm_fp8_scaled_supports(int M, int K, int N, int device) {
 extern "C" tl_status gemm_fp8_scaled(const void* A, const void* B, const void* scales_A, const void* scales_B, void* C,
                                      int M, int K, int N, void* /*workspace*/, size_t /*workspace_bytes*/,
                                      void* stream) {
-  using namespace gemm_fp8_scaled_kernel;
+  using namespace gemm_fp8_scaled_impl;
   const tl_status status = gemm_fp8_scaled_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, scales_A, scales_B, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = N % 8 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+  const auto chosen = N % 8 == 0 ? gemm_fp8_scaled_kernel<tl::Aligned<16>> : gemm_fp8_scaled_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, parts * group), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(
       chosen, grid, threads + tl::producer_warpgroup, stream, tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K),

@@ -22,7 +22,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace gemm_grouped_kernel {
+namespace gemm_grouped_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 64, block_N = 128, block_K = 64;
@@ -54,9 +54,9 @@ using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // grid dims: (#blocks along N, #blocks along the rows): the last block of each group may be partial
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
-    kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
-           const __grid_constant__ tl::TensorMap C_map, const int* __restrict__ Offsets_data,
-           tl::half* __restrict__ C_data, int tokens, int K, int groups, int N) {
+    gemm_grouped_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
+                        const __grid_constant__ tl::TensorMap C_map, const int* __restrict__ Offsets_data,
+                        tl::half* __restrict__ C_data, int tokens, int K, int groups, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::tma_store_wait_read();  // before the block ends
 }
 
-}  // namespace gemm_grouped_kernel
+}  // namespace gemm_grouped_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 extern "C" size_t gemm_grouped_workspace_size(int, int, int, int) { return 0; }
 
 extern "C" tl_status gemm_grouped_supports(int tokens, int K, int groups, int N, int device) {
-  using namespace gemm_grouped_kernel;
+  using namespace gemm_grouped_impl;
   if (tokens < 0 || K < 0 || groups < 0 || N < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(tokens, block_M) + groups > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -178,12 +178,12 @@ extern "C" tl_status gemm_grouped_supports(int tokens, int K, int groups, int N,
 
 extern "C" tl_status gemm_grouped(const void* A, const void* B, const void* Offsets, void* C, int tokens, int K,
                                   int groups, int N, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
-  using namespace gemm_grouped_kernel;
+  using namespace gemm_grouped_impl;
   const tl_status status = gemm_grouped_supports(tokens, K, groups, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, Offsets, C)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(tokens, block_M) + groups);
-  return tl::launch<Shared>(kernel, grid, threads + tl::producer_threads, stream,
+  return tl::launch<Shared>(gemm_grouped_kernel, grid, threads + tl::producer_threads, stream,
                             tl::tensor_map<decltype(Shared::A_shared[0])>(A, tokens, K),
                             tl::tensor_map<decltype(Shared::B_shared[0])>(B, groups, K, N),
                             tl::tensor_map<decltype(Shared::C_local_staging)>(C, tokens, N),

@@ -20,7 +20,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace gemm_hybrid_kernel {
+namespace gemm_hybrid_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 256, block_N = 192, block_K = 64;
@@ -70,8 +70,10 @@ using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // grid dims: (blocks)
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
-    kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
-           const __grid_constant__ tl::TensorMap C_map, float* __restrict__ parts_data, int M, int K, int N) {
+    gemm_hybrid_multiply_kernel(const __grid_constant__ tl::TensorMap A_map,
+                                const __grid_constant__ tl::TensorMap B_map,
+                                const __grid_constant__ tl::TensorMap C_map, float* __restrict__ parts_data, int M,
+                                int K, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -236,7 +238,7 @@ using total_layout = tl::Blocked<tl::Shape<strip, block_N>, tl::Shape<8, 16>, 4>
 // grid dims: (rows of the cut tiles, `strip` at a time)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(tl::half* __restrict__ C_data, const float* parts_data, int M, int K, int N) {
+    gemm_hybrid_add_kernel(tl::half* __restrict__ C_data, const float* parts_data, int M, int K, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -292,19 +294,19 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace add
 
-}  // namespace gemm_hybrid_kernel
+}  // namespace gemm_hybrid_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
 #include "gemm_hybrid.h"
 
 extern "C" size_t gemm_hybrid_workspace_size(int, int, int) {
-  using namespace gemm_hybrid_kernel;
+  using namespace gemm_hybrid_impl;
   return tl::workspace_bytes<float>(2 * programs, block_M, block_N);
 }
 
 extern "C" tl_status gemm_hybrid_supports(int M, int K, int N, int device) {
-  using namespace gemm_hybrid_kernel;
+  using namespace gemm_hybrid_impl;
   if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit
   if (K % 8 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
@@ -313,7 +315,7 @@ extern "C" tl_status gemm_hybrid_supports(int M, int K, int N, int device) {
 
 extern "C" tl_status gemm_hybrid(const void* A, const void* B, void* C, int M, int K, int N, void* workspace,
                                  size_t workspace_bytes, void* stream) {
-  using namespace gemm_hybrid_kernel;
+  using namespace gemm_hybrid_impl;
   const tl_status status = gemm_hybrid_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < gemm_hybrid_workspace_size(M, K, N)) return TL_WORKSPACE_TOO_SMALL;
@@ -326,8 +328,8 @@ extern "C" tl_status gemm_hybrid(const void* A, const void* B, void* C, int M, i
     using namespace multiply;
     const dim3 grid(programs);
     const tl_status started = tl::launch<Shared>(
-        kernel, grid, threads + tl::producer_warpgroup, stream, tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K),
-        tl::tensor_map<decltype(Shared::B_shared[0])>(B, K, N),
+        gemm_hybrid_multiply_kernel, grid, threads + tl::producer_warpgroup, stream,
+        tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K), tl::tensor_map<decltype(Shared::B_shared[0])>(B, K, N),
         tl::tensor_map<decltype(Shared::C_local_staging)>(C, M, N), parts, M, K, N);
     if (started != TL_OK) return started;
   }
@@ -336,7 +338,7 @@ extern "C" tl_status gemm_hybrid(const void* A, const void* B, void* C, int M, i
   {
     using namespace add;
     // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-    const auto chosen = N % 8 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+    const auto chosen = N % 8 == 0 ? gemm_hybrid_add_kernel<tl::Aligned<16>> : gemm_hybrid_add_kernel<tl::AnyAlignment>;
     const dim3 grid(
         (tl::ceildiv(K, block_K) * (programs - (tl::ceildiv(M, block_M) * tl::ceildiv(N, block_N)) % programs) >=
                  least * programs

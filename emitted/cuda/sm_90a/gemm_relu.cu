@@ -19,7 +19,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace gemm_relu_kernel {
+namespace gemm_relu_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 128, block_N = 256, block_K = 64;
@@ -51,8 +51,8 @@ using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // grid dims: (#blocks along N, #blocks along M)
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
-    kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
-           const __grid_constant__ tl::TensorMap C_map, int K) {
+    gemm_relu_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
+                     const __grid_constant__ tl::TensorMap C_map, int K) {
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;
   auto& C_local_staging = tl::shared<Shared>().C_local_staging;
@@ -113,7 +113,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::tma_store(C_local, C_local_staging, C_map, tl::at(by * block_M, bx * block_N));
 }
 
-}  // namespace gemm_relu_kernel
+}  // namespace gemm_relu_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 extern "C" size_t gemm_relu_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status gemm_relu_supports(int M, int K, int N, int device) {
-  using namespace gemm_relu_kernel;
+  using namespace gemm_relu_impl;
   if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -133,12 +133,12 @@ extern "C" tl_status gemm_relu_supports(int M, int K, int N, int device) {
 
 extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int K, int N, void* /*workspace*/,
                                size_t /*workspace_bytes*/, void* stream) {
-  using namespace gemm_relu_kernel;
+  using namespace gemm_relu_impl;
   const tl_status status = gemm_relu_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
-  return tl::launch<Shared>(kernel, grid, threads + tl::producer_threads, stream,
+  return tl::launch<Shared>(gemm_relu_kernel, grid, threads + tl::producer_threads, stream,
                             tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K),
                             tl::tensor_map<decltype(Shared::B_shared[0])>(B, K, N),
                             tl::tensor_map<decltype(Shared::C_local_staging)>(C, M, N), K);

@@ -20,7 +20,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace gemm_splitk_kernel {
+namespace gemm_splitk_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 128, block_N = 256, block_K = 64;
@@ -63,8 +63,9 @@ using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // grid dims: (#blocks along N, #blocks along M, parts of K)
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
-    kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
-           float* __restrict__ parts_data, int M, int K, int N) {
+    gemm_splitk_multiply_kernel(const __grid_constant__ tl::TensorMap A_map,
+                                const __grid_constant__ tl::TensorMap B_map, float* __restrict__ parts_data, int M,
+                                int K, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -140,7 +141,7 @@ using total_layout = tl::Blocked<tl::Shape<add_M, add_N>, tl::Shape<4, 32>, 4>;
 // grid dims: (#blocks along N, #blocks along M)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(tl::half* __restrict__ C_data, const float* __restrict__ parts_data, int M, int N) {
+    gemm_splitk_add_kernel(tl::half* __restrict__ C_data, const float* __restrict__ parts_data, int M, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -166,19 +167,19 @@ __global__ void __launch_bounds__(threads)
 
 }  // namespace add
 
-}  // namespace gemm_splitk_kernel
+}  // namespace gemm_splitk_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
 #include "gemm_splitk.h"
 
 extern "C" size_t gemm_splitk_workspace_size(int M, int, int N) {
-  using namespace gemm_splitk_kernel;
+  using namespace gemm_splitk_impl;
   return tl::workspace_bytes<float>(splits, M, N);
 }
 
 extern "C" tl_status gemm_splitk_supports(int M, int K, int N, int device) {
-  using namespace gemm_splitk_kernel;
+  using namespace gemm_splitk_impl;
   if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz || tl::ceildiv(M, add_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -189,7 +190,7 @@ extern "C" tl_status gemm_splitk_supports(int M, int K, int N, int device) {
 
 extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, int K, int N, void* workspace,
                                  size_t workspace_bytes, void* stream) {
-  using namespace gemm_splitk_kernel;
+  using namespace gemm_splitk_impl;
   const tl_status status = gemm_splitk_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < gemm_splitk_workspace_size(M, K, N)) return TL_WORKSPACE_TOO_SMALL;
@@ -201,9 +202,10 @@ extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, i
   {
     using namespace multiply;
     const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M), splits);
-    const tl_status started = tl::launch<Shared>(
-        kernel, grid, threads + tl::producer_threads, stream, tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K),
-        tl::tensor_map<decltype(Shared::B_shared[0])>(B, K, N), parts, M, K, N);
+    const tl_status started =
+        tl::launch<Shared>(gemm_splitk_multiply_kernel, grid, threads + tl::producer_threads, stream,
+                           tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K),
+                           tl::tensor_map<decltype(Shared::B_shared[0])>(B, K, N), parts, M, K, N);
     if (started != TL_OK) return started;
   }
 
@@ -211,7 +213,7 @@ extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, i
   {
     using namespace add;
     // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-    const auto chosen = N % 8 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+    const auto chosen = N % 8 == 0 ? gemm_splitk_add_kernel<tl::Aligned<16>> : gemm_splitk_add_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(N, add_N), tl::ceildiv(M, add_M));
     const tl_status started = tl::launch(chosen, grid, threads, stream, static_cast<tl::half*>(C), parts, M, N);
     if (started != TL_OK) return started;

@@ -23,7 +23,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace linear_attention_kernel {
+namespace linear_attention_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // of Q and K
@@ -72,9 +72,9 @@ using o_layout = tl::WgmmaAccumulator<chunk, block_V, threads / 128>;
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 // tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
-    kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
-           const __grid_constant__ tl::TensorMap V_map, tl::half* __restrict__ O_data, float* __restrict__ State_data,
-           int batch, int seq_len, int heads, int dim_v) {
+    linear_attention_kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
+                            const __grid_constant__ tl::TensorMap V_map, tl::half* __restrict__ O_data,
+                            float* __restrict__ State_data, int batch, int seq_len, int heads, int dim_v) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::copy(state, State(b, h, tl::all, tl::all).tile(0, bv * block_V));
 }
 
-}  // namespace linear_attention_kernel
+}  // namespace linear_attention_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 extern "C" size_t linear_attention_workspace_size(int, int, int, int) { return 0; }
 
 extern "C" tl_status linear_attention_supports(int batch, int seq_len, int heads, int dim_v, int device) {
-  using namespace linear_attention_kernel;
+  using namespace linear_attention_impl;
   if (batch < 0 || seq_len < 0 || heads < 0 || dim_v < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -187,13 +187,13 @@ extern "C" tl_status linear_attention_supports(int batch, int seq_len, int heads
 extern "C" tl_status linear_attention(const void* Q, const void* K, const void* V, void* O, void* State, int batch,
                                       int seq_len, int heads, int dim_v, void* /*workspace*/,
                                       size_t /*workspace_bytes*/, void* stream) {
-  using namespace linear_attention_kernel;
+  using namespace linear_attention_impl;
   const tl_status status = linear_attention_supports(batch, seq_len, heads, dim_v, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, O, State)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(dim_v, block_V), heads, batch);
   return tl::launch<Shared>(
-      kernel, grid, threads + tl::producer_threads, stream,
+      linear_attention_kernel, grid, threads + tl::producer_threads, stream,
       tl::tensor_map<decltype(Shared::Q_shared[0]), tl::Dims<1, 3>>(Q, batch, seq_len, heads, dim),
       tl::tensor_map<decltype(Shared::K_shared[0]), tl::Dims<1, 3>>(K, batch, seq_len, heads, dim),
       tl::tensor_map<decltype(Shared::V_shared[0]), tl::Dims<1, 3>>(V, batch, seq_len, heads, dim_v),

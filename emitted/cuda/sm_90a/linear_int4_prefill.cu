@@ -25,7 +25,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace linear_int4_prefill_kernel {
+namespace linear_int4_prefill_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int group = 32, block_M = 256, block_N = 128, block_K = 64;
@@ -69,9 +69,9 @@ using first_layout = tl::Slice<1, W_local_layout>;
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
-    kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
-           const __grid_constant__ tl::TensorMap Y_map, const tl::half* __restrict__ S_data,
-           tl::half* __restrict__ Y_data, int M, int K, int N) {
+    linear_int4_prefill_kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
+                               const __grid_constant__ tl::TensorMap Y_map, const tl::half* __restrict__ S_data,
+                               tl::half* __restrict__ Y_data, int M, int K, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses, or copies do  [vector.tensor.alignment]
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   }
 }
 
-}  // namespace linear_int4_prefill_kernel
+}  // namespace linear_int4_prefill_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 extern "C" size_t linear_int4_prefill_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status linear_int4_prefill_supports(int M, int K, int N, int device) {
-  using namespace linear_int4_prefill_kernel;
+  using namespace linear_int4_prefill_impl;
   if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -200,12 +200,13 @@ extern "C" tl_status linear_int4_prefill_supports(int M, int K, int N, int devic
 
 extern "C" tl_status linear_int4_prefill(const void* X, const void* W, const void* S, void* Y, int M, int K, int N,
                                          void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
-  using namespace linear_int4_prefill_kernel;
+  using namespace linear_int4_prefill_impl;
   const tl_status status = linear_int4_prefill_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = N % 8 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+  const auto chosen =
+      N % 8 == 0 ? linear_int4_prefill_kernel<tl::Aligned<16>> : linear_int4_prefill_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads + tl::producer_warpgroup, stream,
                             tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),

@@ -28,7 +28,7 @@
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
-namespace mla_decode_kernel {
+namespace mla_decode_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // of a latent vector
@@ -105,10 +105,10 @@ using scores_max_layout = tl::Slice<1, acc_s_layout>;
 // grid dims: (parts of the cache, tiles of heads, batch)
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
-    kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap Q_pe_map,
-           const __grid_constant__ tl::TensorMap KV_map, const __grid_constant__ tl::TensorMap K_pe_map,
-           const __grid_constant__ tl::TensorMap Output_map, const int* __restrict__ block_table_data,
-           const int* __restrict__ lengths_data, int batch, int max_pages) {
+    mla_decode_kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap Q_pe_map,
+                      const __grid_constant__ tl::TensorMap KV_map, const __grid_constant__ tl::TensorMap K_pe_map,
+                      const __grid_constant__ tl::TensorMap Output_map, const int* __restrict__ block_table_data,
+                      const int* __restrict__ lengths_data, int batch, int max_pages) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -345,7 +345,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::tma_store(acc_o, acc_o_staging, Output_map, tl::at(b, h, 0));
 }
 
-}  // namespace mla_decode_kernel
+}  // namespace mla_decode_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -354,7 +354,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 extern "C" size_t mla_decode_workspace_size(int, int, int, int) { return 0; }
 
 extern "C" tl_status mla_decode_supports(int batch, int heads, int pages, int max_pages, int device) {
-  using namespace mla_decode_kernel;
+  using namespace mla_decode_impl;
   if (batch < 0 || heads < 0 || pages < 0 || max_pages < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(heads, block_H) > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -365,12 +365,12 @@ extern "C" tl_status mla_decode(const void* Q, const void* Q_pe, const void* KV,
                                 const void* block_table, const void* lengths, void* Output, int batch, int heads,
                                 int pages, int max_pages, void* /*workspace*/, size_t /*workspace_bytes*/,
                                 void* stream) {
-  using namespace mla_decode_kernel;
+  using namespace mla_decode_impl;
   const tl_status status = mla_decode_supports(batch, heads, pages, max_pages, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, Q_pe, KV, K_pe, block_table, lengths, Output)) return TL_MISALIGNED;
   const dim3 grid(num_split, tl::ceildiv(heads, block_H), batch);
-  return tl::launch<Shared>(kernel, grid, threads + tl::producer_warpgroup, stream,
+  return tl::launch<Shared>(mla_decode_kernel, grid, threads + tl::producer_warpgroup, stream,
                             tl::tensor_map<decltype(Shared::Q_shared)>(Q, batch, heads, dim),
                             tl::tensor_map<decltype(Shared::Q_pe_shared)>(Q_pe, batch, heads, pe_dim),
                             tl::tensor_map<decltype(Shared::KV_shared[0])>(KV, pages, page_size, dim),

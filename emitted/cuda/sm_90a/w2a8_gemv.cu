@@ -17,7 +17,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace w2a8_gemv_kernel {
+namespace w2a8_gemv_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // rows of W per block
@@ -52,8 +52,9 @@ using total_layout = tl::Slice<1, packed_layout>;
 
 // grid dims: (#blocks of rows of W, rows of X)
 template <class Alignment>
-__global__ void __launch_bounds__(threads) kernel(const int8_t* __restrict__ X_data, const uint8_t* __restrict__ W_data,
-                                                  int* __restrict__ Y_data, int M, int K, int N) {
+__global__ void __launch_bounds__(threads)
+    w2a8_gemv_kernel(const int8_t* __restrict__ X_data, const uint8_t* __restrict__ W_data, int* __restrict__ Y_data,
+                     int M, int K, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -110,7 +111,7 @@ __global__ void __launch_bounds__(threads) kernel(const int8_t* __restrict__ X_d
   tl::copy(total, Y(m, tl::all).tile(bn * block_N));
 }
 
-}  // namespace w2a8_gemv_kernel
+}  // namespace w2a8_gemv_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -119,7 +120,7 @@ __global__ void __launch_bounds__(threads) kernel(const int8_t* __restrict__ X_d
 extern "C" size_t w2a8_gemv_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status w2a8_gemv_supports(int M, int K, int N, int device) {
-  using namespace w2a8_gemv_kernel;
+  using namespace w2a8_gemv_impl;
   if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (M > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -128,12 +129,13 @@ extern "C" tl_status w2a8_gemv_supports(int M, int K, int N, int device) {
 
 extern "C" tl_status w2a8_gemv(const void* X, const void* W, void* Y, int M, int K, int N, void* /*workspace*/,
                                size_t /*workspace_bytes*/, void* stream) {
-  using namespace w2a8_gemv_kernel;
+  using namespace w2a8_gemv_impl;
   const tl_status status = w2a8_gemv_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = K % 64 == 0 && N % 4 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+  const auto chosen =
+      K % 64 == 0 && N % 4 == 0 ? w2a8_gemv_kernel<tl::Aligned<16>> : w2a8_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const int8_t*>(X),
                             static_cast<const uint8_t*>(W), static_cast<int*>(Y), M, K, N);

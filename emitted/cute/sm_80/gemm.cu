@@ -22,7 +22,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/cute.h>
 
-namespace gemm_kernel {
+namespace gemm_impl {
 
 using namespace cute;
 
@@ -75,8 +75,8 @@ template <> struct Copies<tl::Aligned<16>> {
 // grid dims: (#blocks along N, #blocks along M)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(const bfloat16_t* __restrict__ A_data, const bfloat16_t* __restrict__ B_data,
-           const float* __restrict__ Bias_data, float* __restrict__ C_data, int K, int M, int N) {
+    gemm_kernel(const bfloat16_t* __restrict__ A_data, const bfloat16_t* __restrict__ B_data,
+                const float* __restrict__ Bias_data, float* __restrict__ C_data, int K, int M, int N) {
   using A_shared_copy = typename Copies<Alignment>::A_shared_copy;
   using B_shared_copy = typename Copies<Alignment>::B_shared_copy;
   using C_store = typename Copies<Alignment>::C_store;
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(threads)
   tl::store_tile(C_store{}, C_local, C, make_coord(by * block_M, bx * block_N), Shape<Int<block_M>, Int<block_N>>{});
 }
 
-}  // namespace gemm_kernel
+}  // namespace gemm_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(threads)
 extern "C" size_t gemm_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status gemm_supports(int K, int M, int N, int device) {
-  using namespace gemm_kernel;
+  using namespace gemm_impl;
   if (K < 0 || M < 0 || N < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -154,12 +154,13 @@ extern "C" tl_status gemm_supports(int K, int M, int N, int device) {
 
 extern "C" tl_status gemm(const void* A, const void* B, const void* Bias, void* C, int K, int M, int N,
                           void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
-  using namespace gemm_kernel;
+  using namespace gemm_impl;
   const tl_status status = gemm_supports(K, M, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, Bias, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = M % 8 == 0 && K % 8 == 0 && N % 4 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+  const auto chosen =
+      M % 8 == 0 && K % 8 == 0 && N % 4 == 0 ? gemm_kernel<tl::Aligned<16>> : gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const bfloat16_t*>(A),
                             static_cast<const bfloat16_t*>(B), static_cast<const float*>(Bias), static_cast<float*>(C),

@@ -15,7 +15,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/cute.h>
 
-namespace gemm_relu_kernel {
+namespace gemm_relu_impl {
 
 using namespace cute;
 
@@ -67,8 +67,9 @@ template <> struct Copies<tl::Aligned<16>> {
 
 // grid dims: (#blocks along N, #blocks along M)
 template <class Alignment>
-__global__ void __launch_bounds__(threads) kernel(const half_t* __restrict__ A_data, const half_t* __restrict__ B_data,
-                                                  half_t* __restrict__ C_data, int M, int K, int N) {
+__global__ void __launch_bounds__(threads)
+    gemm_relu_kernel(const half_t* __restrict__ A_data, const half_t* __restrict__ B_data, half_t* __restrict__ C_data,
+                     int M, int K, int N) {
   using A_shared_copy = typename Copies<Alignment>::A_shared_copy;
   using B_shared_copy = typename Copies<Alignment>::B_shared_copy;
   using C_store = typename Copies<Alignment>::C_store;
@@ -123,7 +124,7 @@ __global__ void __launch_bounds__(threads) kernel(const half_t* __restrict__ A_d
                  Shape<Int<block_M>, Int<block_N>>{});
 }
 
-}  // namespace gemm_relu_kernel
+}  // namespace gemm_relu_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -132,7 +133,7 @@ __global__ void __launch_bounds__(threads) kernel(const half_t* __restrict__ A_d
 extern "C" size_t gemm_relu_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status gemm_relu_supports(int M, int K, int N, int device) {
-  using namespace gemm_relu_kernel;
+  using namespace gemm_relu_impl;
   if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -141,12 +142,12 @@ extern "C" tl_status gemm_relu_supports(int M, int K, int N, int device) {
 
 extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int K, int N, void* /*workspace*/,
                                size_t /*workspace_bytes*/, void* stream) {
-  using namespace gemm_relu_kernel;
+  using namespace gemm_relu_impl;
   const tl_status status = gemm_relu_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = K % 8 == 0 && N % 8 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+  const auto chosen = K % 8 == 0 && N % 8 == 0 ? gemm_relu_kernel<tl::Aligned<16>> : gemm_relu_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const half_t*>(A), static_cast<const half_t*>(B),
                             static_cast<half_t*>(C), M, K, N);

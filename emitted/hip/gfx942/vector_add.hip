@@ -12,7 +12,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace vector_add_kernel {
+namespace vector_add_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_N = 1024;
@@ -26,7 +26,8 @@ using i_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<256>, 4>;
 
 // One block adds block_N elements; the last block may have fewer.
 __global__ void __launch_bounds__(threads)
-    kernel(const float* __restrict__ A_data, const float* __restrict__ B_data, float* __restrict__ C_data, int N) {
+    vector_add_kernel(const float* __restrict__ A_data, const float* __restrict__ B_data, float* __restrict__ C_data,
+                      int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -40,7 +41,7 @@ __global__ void __launch_bounds__(threads)
   tl::parallel<4>(i_layout{}, [&](auto i) { C(bx * block_N + i) = A(bx * block_N + i) + B(bx * block_N + i); });
 }
 
-}  // namespace vector_add_kernel
+}  // namespace vector_add_impl
 
 // ---- host -----------------------------------------------------------------------------------------------------------
 #include "vector_add.h"
@@ -48,18 +49,18 @@ __global__ void __launch_bounds__(threads)
 extern "C" size_t vector_add_workspace_size(int) { return 0; }
 
 extern "C" tl_status vector_add_supports(int N, int device) {
-  using namespace vector_add_kernel;
+  using namespace vector_add_impl;
   if (N < 0) return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }
 
 extern "C" tl_status vector_add(const void* A, const void* B, void* C, int N, void* /*workspace*/,
                                 size_t /*workspace_bytes*/, void* stream) {
-  using namespace vector_add_kernel;
+  using namespace vector_add_impl;
   const tl_status status = vector_add_supports(N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(N, block_N));
-  return tl::launch(kernel, grid, threads, stream, static_cast<const float*>(A), static_cast<const float*>(B),
-                    static_cast<float*>(C), N);
+  return tl::launch(vector_add_kernel, grid, threads, stream, static_cast<const float*>(A),
+                    static_cast<const float*>(B), static_cast<float*>(C), N);
 }

@@ -21,7 +21,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace linear_int4_kernel {
+namespace linear_int4_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int group = 32, block_M = 64, block_N = 64, block_K = 32;
@@ -54,8 +54,8 @@ using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<32, 4>, 8>;
 // grid dims: (#blocks along N, #blocks along M)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ X_data, const uint8_t* __restrict__ W_data, const tl::half* __restrict__ S_data,
-           tl::half* __restrict__ Y_data, int M, int K, int N) {
+    linear_int4_kernel(const tl::half* __restrict__ X_data, const uint8_t* __restrict__ W_data,
+                       const tl::half* __restrict__ S_data, tl::half* __restrict__ Y_data, int M, int K, int N) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(threads)
   tl::copy(Y_local, Y.tile(by * block_M, bx * block_N));
 }
 
-}  // namespace linear_int4_kernel
+}  // namespace linear_int4_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(threads)
 extern "C" size_t linear_int4_workspace_size(int, int, int) { return 0; }
 
 extern "C" tl_status linear_int4_supports(int M, int K, int N, int device) {
-  using namespace linear_int4_kernel;
+  using namespace linear_int4_impl;
   if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
@@ -139,12 +139,13 @@ extern "C" tl_status linear_int4_supports(int M, int K, int N, int device) {
 
 extern "C" tl_status linear_int4(const void* X, const void* W, const void* S, void* Y, int M, int K, int N,
                                  void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
-  using namespace linear_int4_kernel;
+  using namespace linear_int4_impl;
   const tl_status status = linear_int4_supports(M, K, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = K % 32 == 0 && N % 8 == 0 ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;
+  const auto chosen =
+      K % 32 == 0 && N % 8 == 0 ? linear_int4_kernel<tl::Aligned<16>> : linear_int4_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(X),
                             static_cast<const uint8_t*>(W), static_cast<const tl::half*>(S), static_cast<tl::half*>(Y),

@@ -21,7 +21,7 @@ def test_a_fresh_name_meets_no_user_name() -> None:
 
 
 def test_what_the_file_uses_itself_is_not_given_away() -> None:
-    assert Names(["kernel"])("kernel") == "kernel_1"
+    assert Names(["load"])("load") == "load_1"
     assert Names(["threads"], kept=["threads"])("threads") == "threads"
 
 

@@ -90,12 +90,13 @@ def _named(launches: tuple[Settled, ...], used: list[str]) -> tuple[Settled, ...
     if len(launches) == 1:
         return launches
     names = Names(used)
-    words = [_word(each.launch) or f"kernel_{number}" for number, each in enumerate(launches, 1)]
+    words = [_word(each.launch) or f"launch_{number}" for number, each in enumerate(launches, 1)]
     return tuple(replace(each, namespace=names.fresh(word)) for each, word in zip(launches, words, strict=True))
 
 
 def _written(settled: Settled, used: list[str], also: frozenset[str]) -> Written:
-    reserved = _called(settled) | _of_groups(settled) | _of_producer(settled) | _of_c_interface(settled.program)
+    own = {settled.file_namespace, settled.function}
+    reserved = own | _called(settled) | _of_groups(settled) | _of_producer(settled) | _of_c_interface(settled.program)
     names = Names(used, kept=_kept_names(settled), reserved=reserved | also)
     printer = Printer(names, settled.bounds, _first_slots(settled), groups=settled.launch.groups)
     for named in (*settled.program.params, *settled.program.workspaces, *settled.program.sizes):
@@ -175,7 +176,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
     launches = tuple(each.settled for each in written)
     view = KernelView(
         name=first.program.name,
-        namespace=f"{first.program.name}_kernel",
+        namespace=first.file_namespace,
         group=_group(launches),
         headers=style.headers(launches),
         cuda_half=bool(first.program.pasted) and first.target.suffix == ".cu",
@@ -212,6 +213,7 @@ def _launch_view(written: Written, style: Style) -> LaunchView:
     derived, printer = _with_derived(written)
     parts = style.parts(settled, printer, maps)
     view = LaunchView(
+        function=settled.function,
         namespace=settled.namespace,
         title=kernel_line(settled.namespace) if settled.namespace else "",
         sizes=NO_SECTION,

@@ -252,7 +252,8 @@ def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
         return ()
     texts = [f"{printer.text(condition.value)} % {condition.of} == 0" for condition in conditions]
     comment = f"16-byte accesses where all rows are 16-byte aligned  [{rule_of_rows(settled)}]"
-    text = f"const auto chosen = {' && '.join(texts)} ? kernel<tl::Aligned<16>> : kernel<tl::AnyAlignment>;"
+    kernel = settled.function
+    text = f"const auto chosen = {' && '.join(texts)} ? {kernel}<tl::Aligned<16>> : {kernel}<tl::AnyAlignment>;"
     return (Declaration(text, (comment,)),)
 
 
@@ -266,8 +267,8 @@ def _launch(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> s
     shared = "<Shared>" if settled.facts[settled.launch, SHARED_BUDGET].tiles else ""
     threads = block_threads(settled)
     if threads == settled.program.name:  # the launcher's own name: the constant says whose it is
-        threads = "::".join((f"{settled.program.name}_kernel", *filter(None, (settled.namespace,)), threads))
-    kernel = "chosen" if aligned_when(settled) else "kernel"
+        threads = "::".join((settled.file_namespace, *filter(None, (settled.namespace,)), threads))
+    kernel = "chosen" if aligned_when(settled) else settled.function
     body, cluster = settled.launch.body, []
     launch = "launch_cooperative" if syncs_grid(body) else "launch_pdl" if starts_early(body) else "launch"
     if settled.launch.cluster:

@@ -93,9 +93,10 @@ class KernelView:
 class LaunchView:
     """One kernel of the text, what it stands on, and what a block does.
 
-    `namespace` and `title` are empty where the text has one kernel.
+    `function` is its name; `namespace` and `title` are empty where the text has one kernel.
     """
 
+    function: str
     namespace: str
     title: str
     sizes: Section

@@ -18,3 +18,13 @@ class Settled:
     facts: Facts
     bounds: Bounds
     namespace: str = ""
+
+    @property
+    def file_namespace(self) -> str:
+        """The namespace of all that the file defines beside its C functions."""
+        return f"{self.program.name}_impl"
+
+    @property
+    def function(self) -> str:
+        """The kernel's own name, which profilers and debuggers show without its namespaces."""
+        return "_".join(filter(None, (self.program.name, self.namespace, "kernel")))

@@ -16,7 +16,7 @@
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
-namespace gemm_relu_kernel {
+namespace gemm_relu_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int M = 1024, N = 1024, K = 1024, block_M = 128, block_N = 128, block_K = 32;
@@ -43,7 +43,8 @@ using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;
 
 // grid dims: (#blocks along N, #blocks along M)
 __global__ void __launch_bounds__(threads)
-    kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data, tl::half* __restrict__ C_data) {
+    gemm_relu_kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data,
+                     tl::half* __restrict__ C_data) {
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
   const auto A = tl::tensor<tl::Aligned<16>>(A_data, M, K);
   const auto B = tl::tensor<tl::Aligned<16>>(B_data, K, N);
@@ -89,7 +90,7 @@ __global__ void __launch_bounds__(threads)
   tl::copy(C_local, C.tile(by * block_M, bx * block_N));
 }
 
-}  // namespace gemm_relu_kernel
+}  // namespace gemm_relu_impl
 
 // ---- host; NVRTC compiles the kernels alone -------------------------------------------------------------------------
 #ifndef __CUDACC_RTC__
@@ -101,12 +102,12 @@ extern "C" tl_status gemm_relu_supports(int device) { return tl::check_device("s
 
 extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, void* /*workspace*/, size_t /*workspace_bytes*/,
                                void* stream) {
-  using namespace gemm_relu_kernel;
+  using namespace gemm_relu_impl;
   const tl_status status = gemm_relu_supports(TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
-  return tl::launch<Shared>(kernel, grid, threads, stream, static_cast<const tl::half*>(A),
+  return tl::launch<Shared>(gemm_relu_kernel, grid, threads, stream, static_cast<const tl::half*>(A),
                             static_cast<const tl::half*>(B), static_cast<tl::half*>(C));
 }
 

@@ -16,7 +16,7 @@ while xor xor_eq
 """
 _KEYWORDS = frozenset(_CPP_KEYWORDS.split())
 _OUR_NAMES = (
-    "tl std main half kernel load store Shared shared Alignment chosen grid stream threads pipeline full barriers "
+    "tl std main half load store Shared shared Alignment chosen grid stream threads pipeline full barriers "
     "prologue_full waves_per_simd_by_registers "
     "workspace workspace_bytes tensors device status random least_blocks loads_a_turn written_slots"
 )
