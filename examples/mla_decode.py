@@ -51,9 +51,9 @@ def mla_decode(
             h = by * block_H
             # Parts are whole iterations, so only the last one has masked tokens. Late parts may be empty.
             length = lengths[b]
-            part_turns = T.ceildiv(T.ceildiv(length, block_N), num_split)
-            first = part * part_turns
-            loop_range = T.max(0, T.min(part_turns, T.ceildiv(length, block_N) - first))
+            k_tiles_per_split = T.ceildiv(T.ceildiv(length, block_N), num_split)
+            first = part * k_tiles_per_split
+            loop_range = T.max(0, T.min(k_tiles_per_split, T.ceildiv(length, block_N) - first))
 
             T.copy(Q[b, h : h + block_H, :], Q_shared)
             T.copy(Q_pe[b, h : h + block_H, :], Q_pe_shared)

@@ -74,7 +74,7 @@ def test_tiles_that_the_threads_do_not_divide(device: str, tmp_path: Path) -> No
     """One dimension, of which some waves bring nothing; rows of 384 bytes in panels; stores between the turns."""
     params = 'X: T.Tensor((N,), "float16"), Z: T.Tensor((M, 192), "float16"), Y: T.Tensor((N,), "float16")'
     kernel = load_body(tmp_path, LINES, params, target="hip:gfx950", device=device, arguments="M, N", threads=128)
-    assert "constexpr int loads_a_turn = 1;" in kernel.source
+    assert "constexpr int loads_per_iteration = 1;" in kernel.source
     for n, m in ((1600, 27), (512, 8), (8, 1)):
         random = np.random.default_rng(n)
         x, z = random.standard_normal(n).astype(np.float16), random.standard_normal((m, 192)).astype(np.float16)

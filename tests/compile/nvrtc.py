@@ -58,7 +58,9 @@ def kernel_names(source: str) -> list[str]:
     """The instances of kernel templates that an emitted launcher starts, with their namespace."""
     names: list[str] = []
     outer, inner = "", ""
-    for used, kernel in re.findall(r"^( *using namespace \w+;)|\b(\w+_kernel<tl::\w+(?:<\d+>)?>)", source, re.MULTILINE):
+    for used, kernel in re.findall(
+        r"^( *using namespace \w+;)|\b(\w+_kernel<tl::\w+(?:<\d+>)?>)", source, re.MULTILINE
+    ):
         if kernel:
             names.append(f"{outer}::{inner}{kernel}")
         elif used.startswith("    "):  # in the block of one of several launches

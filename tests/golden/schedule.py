@@ -58,7 +58,7 @@ class _Scope:
 def trace(kernel: KernelText, *, second: bool = False) -> list[Event]:
     """What one consumer does; `second`: it takes the `else` of conditions that are not known."""
     bounds = re.findall(r"; (?:\w+) < (?:work\.)?(\w+); \+\+", kernel.body)
-    names = dict.fromkeys(bounds, ITERATIONS) | dict.fromkeys(("k_base", "tile_iter", "k_turn"), 0) | kernel.constants
+    names = dict.fromkeys(bounds, ITERATIONS) | dict.fromkeys(("k_base", "tile_iter", "k_iter"), 0) | kernel.constants
     code = re.sub(r"^ *//.*$", "", kernel.body, flags=re.M)
     return list(_run(code, _Scope(names, {}, second)))
 

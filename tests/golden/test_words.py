@@ -58,6 +58,12 @@ def test_comments_of_emitted_sources(path: Path) -> None:
     assert found_in(comments(path)) == []
 
 
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_names_of_emitted_sources(path: Path) -> None:
+    code = re.sub(r"//.*", "", path.read_text(encoding="utf-8"))
+    assert re.findall(r"\b(?:\w+_)?(?:turns?|lines?|slots?|rings?|packets?)(?:_\w+)?\b", code) == []
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_comments_of_examples(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

@@ -68,7 +68,7 @@ def test_where_fewer_stages_fit_than_asked_for_there_are_as_many(target: str, st
     a, b = RNG.integers(-4, 5, (300, 1000)).astype(np.float16), RNG.integers(-4, 5, (1000, 128)).astype(np.float16)
     product = a.astype(float) @ b.astype(float)
     np.testing.assert_array_equal(kernel(a, b), product + product[:, ::-1] * 12)
-    assert f"constexpr int num_slots = {stages};" in kernel.source
+    assert f"constexpr int shared_stages = {stages};" in kernel.source
     assert "12 are asked for and do not fit" in kernel.source
 
 

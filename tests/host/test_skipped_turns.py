@@ -133,7 +133,7 @@ def test_turns_that_are_not_skipped_overlap(branch: str, late: str, stages: int,
     )
     launch = {"grid": "T.ceildiv(M, 64)", "arguments": "M, N", "target": "cuda:sm_90a"}
     kernel = load_body(tmp_path, OVERLAPPING.format(branch=branch, late=late, stages=stages), params, **launch)
-    overlaps = "for_each_iteration([&](const Iteration& iteration) {\n    start_S(k_turn);" in kernel.source
+    overlaps = "for_each_iteration([&](const Iteration& iteration) {\n    start_S(k_iter);" in kernel.source
     assert overlaps == branch.startswith("if")
     a, b, d = (RNG.integers(-1, 2, shape).astype(np.float16) for shape in ((300, 64), (208, 64), (208, 64)))
     mask = np.array([[0, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 1]], np.int32)

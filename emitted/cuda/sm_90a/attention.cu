@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       K_shared_pipeline.consumer_wait(k_base + k);
       tl::gemm_start(Q_local, tl::transposed(K_shared[(k_base + k) % num_stages]), acc_s, tl::overwrite);
     };
-    auto between = [&](int k) {
+    auto process_acc_s = [&](int k) {
       // Masked scores are minus infinity for any finite Q and K: the GEMM adds finite values to them.
       // Without a window key 0 is masked for no query, so each row's maximum is finite from iteration 0 on.
       // Keys past the end of the sequence are masked: in a causal block they come after every query.
@@ -242,19 +242,19 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     };
 
     // Software pipelining of the two MMAs: acc_o of iteration k - 1 is in flight concurrently with acc_s and
-    // between(k) of iteration k  [pipeline.loop.overlap]
-    //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
-    //   other units             between(0)            between(1)            between(2)  ...
+    // process_acc_s of iteration k. For one warpgroup, with the iteration of each part  [pipeline.loop.overlap]
+    //   tensor cores  acc_s 0                                    acc_s 1  acc_o 0                           ...
+    //   CUDA cores             process_acc_s 0  prepare_acc_o 0           process_acc_s 1  prepare_acc_o 1  ...
     if (work.loop_range > 0) {
       start_acc_s(0);
       tl::gemm_wait<0>(acc_s);
       K_shared_pipeline.consumer_release(k_base);
-      prepare_acc_o(between(0));
+      prepare_acc_o(process_acc_s(0));
       for (int k = 1; k < work.loop_range; ++k) {
         start_acc_s(k);
         start_acc_o(k - 1);
         tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
-        const bool changed = between(k);
+        const bool changed = process_acc_s(k);
         // Released by an arrival that depends on the vote: else the compiler moves the wait below in front of the
         // computation
         K_shared_pipeline.consumer_release_after(changed, k_base + k);

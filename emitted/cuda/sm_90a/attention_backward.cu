@@ -205,12 +205,12 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_b
       tl::tma_load(K_map, tl::at(bz, bx * block_M, by, 0), K_shared, prologue_full);
       tl::tma_load(V_map, tl::at(bz, bx * block_M, by, 0), V_shared, prologue_full);
       TL_NO_UNROLL
-      for (int k_turn = 0; k_turn < num_iterations; ++k_turn) {
-        const int k = first + k_turn;
-        tl::Barrier& full = pipeline.producer_acquire(k_turn);
+      for (int k_iter = 0; k_iter < num_iterations; ++k_iter) {
+        const int k = first + k_iter;
+        tl::Barrier& full = pipeline.producer_acquire(k_iter);
         // attention_backward.py:210-211
-        tl::tma_load(Q_map, tl::at(bz, k * block_N, by, 0), Q_shared[k_turn % num_stages], full);
-        tl::tma_load(dO_map, tl::at(bz, k * block_N, by, 0), dO_shared[k_turn % num_stages], full);
+        tl::tma_load(Q_map, tl::at(bz, k * block_N, by, 0), Q_shared[k_iter % num_stages], full);
+        tl::tma_load(dO_map, tl::at(bz, k * block_N, by, 0), dO_shared[k_iter % num_stages], full);
       }
     }
     return;
@@ -231,25 +231,25 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_b
   // [pipeline.loop.prefetched-vectors]
   tl::PrefetchedVector<float, block_N, threads> lse_next;
   tl::PrefetchedVector<float, block_N, threads> delta_next;
-  auto load_lines = [&](int k_turn) {
-    const int k = first + k_turn;
+  auto load_vectors = [&](int k_iter) {
+    const int k = first + k_iter;
     tl::load(Lse(bz, by, tl::all).tile(k * block_N), lse_next);
     tl::load(Delta(bz, by, tl::all).tile(k * block_N), delta_next);
   };
-  if (num_iterations > 0) load_lines(0);
-  for (int k_turn = 0; k_turn < num_iterations; ++k_turn) {
-    const int k = first + k_turn;
-    pipeline.consumer_wait(k_turn);
+  if (num_iterations > 0) load_vectors(0);
+  for (int k_iter = 0; k_iter < num_iterations; ++k_iter) {
+    const int k = first + k_iter;
+    pipeline.consumer_wait(k_iter);
     // attention_backward.py:212-213
     tl::store(lse_next, lse);
     tl::store(delta_next, delta);
-    load_lines(tl::min(k_turn + 1, num_iterations - 1));
+    load_vectors(tl::min(k_iter + 1, num_iterations - 1));
 
     // attention_backward.py:216-217  Queries past the end add zeros: their Q and dO are zeros.
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A and B in shared memory (SS)
-    tl::gemm_start(K_shared, tl::transposed(Q_shared[k_turn % num_stages]), pT, tl::overwrite);
+    tl::gemm_start(K_shared, tl::transposed(Q_shared[k_iter % num_stages]), pT, tl::overwrite);
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A and B in shared memory (SS)
-    tl::gemm_start(V_shared, tl::transposed(dO_shared[k_turn % num_stages]), dsT, tl::overwrite);
+    tl::gemm_start(V_shared, tl::transposed(dO_shared[k_iter % num_stages]), dsT, tl::overwrite);
 
     // delta and lse were written by other threads: a barrier before they are used again  [sync.shared.hazard]
     tl::sync_consumers<threads>();
@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_b
     // attention_backward.py:226-227
     tl::copy(pT, pT_cast);
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A in registers (RS)
-    tl::gemm_start(pT_cast, dO_shared[k_turn % num_stages], dv);
+    tl::gemm_start(pT_cast, dO_shared[k_iter % num_stages], dv);
 
     tl::gemm_wait<1>(dsT);  // dv stays in flight
     // attention_backward.py:229-231
@@ -271,7 +271,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_b
       dsT_cast(i, j) = tl::cast<tl::half>(pT(i, j) * (dsT(i, j) - delta(j)) * softmax_scale);
     });
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A in registers (RS)
-    tl::gemm_start(dsT_cast, Q_shared[k_turn % num_stages], dk);
+    tl::gemm_start(dsT_cast, Q_shared[k_iter % num_stages], dk);
 
     // attention_backward.py:233  T.copy(dsT_cast, dsT_shared)
     tl::copy(dsT_cast, dsT_shared);
@@ -287,7 +287,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_b
     // Each warp writes its rows to the staging tile and fences them for TMA, which adds them to the tensor's
     // elements while the block continues  [epilogue.copy.tma-store]
     tl::tma_add_start<tl::Dims<1, 3>>(dq, dq_staging, dQ_sum_map, tl::at(bz, k * block_N, by, 0));
-    pipeline.consumer_release(k_turn);
+    pipeline.consumer_release(k_iter);
   }
 
   // attention_backward.py:237-238

@@ -226,14 +226,14 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::copy(Q_shared, Q_local);
     prologue_pipeline.consumer_release(tile_iter);
 
-    auto start_acc_s = [&](int k_turn) {
+    auto start_acc_s = [&](int k_iter) {
       // attention_block_sparse.py:83  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True,
       // policy=T.GemmWarpPolicy.FullRow)
       // wgmma.m64n128k16.f32.f16.f16 x 8 per warpgroup, A in registers (RS)
-      tl::gemm_start(Q_local, tl::transposed(K_shared[(k_base + tile_iter + k_turn) % num_stages]), acc_s,
+      tl::gemm_start(Q_local, tl::transposed(K_shared[(k_base + tile_iter + k_iter) % num_stages]), acc_s,
                      tl::overwrite);
     };
-    auto between = [&](const Iteration& iteration) {
+    auto process_acc_s = [&](const Iteration& iteration) {
       // Masked scores are minus infinity for any finite Q and K: the GEMM adds finite values to
       // them. Keys past the end of the sequence come after every query of a causal block.
       // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-gemm]
@@ -279,41 +279,41 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       // attention_block_sparse.py:101  T.copy(acc_s, acc_s_cast)
       tl::copy(acc_s, acc_s_cast);
     };
-    auto start_acc_o = [&](int k_turn) {
+    auto start_acc_o = [&](int k_iter) {
       // attention_block_sparse.py:104  T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
       // wgmma.m64n128k16.f32.f16.f16 x 8 per warpgroup, A in registers (RS)
-      V_shared_pipeline.consumer_wait(k_base + k_turn);
-      tl::gemm_start(acc_s_cast, V_shared[(k_base + k_turn) % num_stages], acc_o);
+      V_shared_pipeline.consumer_wait(k_base + k_iter);
+      tl::gemm_start(acc_s_cast, V_shared[(k_base + k_iter) % num_stages], acc_o);
     };
 
-    // Software pipelining of the two MMAs: acc_o of iteration k_turn - 1 is in flight concurrently with acc_s and
-    // between(k_turn) of iteration k_turn  [pipeline.loop.overlap]
-    //   tensor cores  acc_s(0)              acc_s(1)  acc_o(0)    acc_s(2)  acc_o(1)    ...
-    //   other units             between(0)            between(1)            between(2)  ...
-    int k_turn = 0;  // of those that are not skipped: rings count them
+    // Software pipelining of the two MMAs: acc_o of iteration k_iter - 1 is in flight concurrently with acc_s and
+    // process_acc_s of iteration k_iter. For one warpgroup, with the iteration of each part  [pipeline.loop.overlap]
+    //   tensor cores  acc_s 0                                    acc_s 1  acc_o 0                           ...
+    //   CUDA cores             process_acc_s 0  prepare_acc_o 0           process_acc_s 1  prepare_acc_o 1  ...
+    int k_iter = 0;  // counts the iterations that are not skipped, as the pipelines do
     // Each iteration waits for its stage; a stage without a tile ends them
-    for (Iteration iteration; K_shared_pipeline.next(k_base + tile_iter + k_turn, iteration); ++k_turn) {
-      start_acc_s(k_turn);
-      if (k_turn == 0) {
+    for (Iteration iteration; K_shared_pipeline.next(k_base + tile_iter + k_iter, iteration); ++k_iter) {
+      start_acc_s(k_iter);
+      if (k_iter == 0) {
         tl::gemm_wait<0>(acc_s);
         K_shared_pipeline.consumer_release(k_base + tile_iter);
-        prepare_acc_o(between(iteration));
+        prepare_acc_o(process_acc_s(iteration));
       } else {
-        start_acc_o(k_turn - 1);
+        start_acc_o(k_iter - 1);
         tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
-        const bool changed = between(iteration);
+        const bool changed = process_acc_s(iteration);
         // Released by an arrival that depends on the vote: else the compiler moves the wait below in front of the
         // computation
-        K_shared_pipeline.consumer_release_after(changed, k_base + tile_iter + k_turn);
+        K_shared_pipeline.consumer_release_after(changed, k_base + tile_iter + k_iter);
         tl::gemm_wait<0>(acc_o);  // before its operands and accumulator are written
-        V_shared_pipeline.consumer_release(k_base + k_turn - 1);
+        V_shared_pipeline.consumer_release(k_base + k_iter - 1);
         prepare_acc_o(changed);
       }
     }
-    if (k_turn > 0) {
-      start_acc_o(k_turn - 1);
+    if (k_iter > 0) {
+      start_acc_o(k_iter - 1);
       tl::gemm_wait<0>(acc_o);
-      V_shared_pipeline.consumer_release(k_base + k_turn - 1);
+      V_shared_pipeline.consumer_release(k_base + k_iter - 1);
     }
     // Until here row_sum has each thread's own elements only  [pipeline.loop.deferred-reduction]
     tl::warp_allreduce_sum<acc_s_layout, 1>(row_sum);
@@ -325,7 +325,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; TMA reads them
     // while the block continues  [epilogue.copy.tma-store]
     tl::tma_store_start(acc_o, acc_o_staging, Output_map, tl::at(work.bz, work.by, work.bx * block_M, 0));
-    k_base += k_turn;
+    k_base += k_iter;
   }
   tl::tma_store_wait_read();  // before the block ends
 }

@@ -29,7 +29,7 @@ constexpr int group = 32, block_M = 64, block_N = 64, block_K = 64;
 // TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // one stage that the MMA in flight reads, one that is written  [pipeline.loop.mma-in-flight]
-constexpr int written_slots = 2;
+constexpr int written_stages = 2;
 // 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
@@ -40,7 +40,7 @@ struct Shared {
   // 4,096 bytes in 2 stages; rows of 32 bytes, 32-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<uint8_t, block_N, block_K / 2, tl::Swizzle32B> packed[num_stages];
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B> W_shared[written_slots];
+  tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B> W_shared[written_stages];
   // 8,192 bytes; Y_local staged for its TMA store, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::StagingTile<tl::half, block_M, block_N, tl::Swizzle128B> Y_local_staging;
   // 32 bytes; full and empty of each stage, 8 bytes each
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // tl::cast_exact: integers from -512 to 511, exact, without the conversion unit
     // parallel_into: W_shared is stored when all vectors are computed, so that no load waits for a store
     // [vector.loop.store-last]
-    tl::parallel_into<8>(ij_layout{}, W_shared[ko % written_slots], [&](auto i, auto j) {
+    tl::parallel_into<8>(ij_layout{}, W_shared[ko % written_stages], [&](auto i, auto j) {
       const int n = bx * block_N + i;
       const auto g = tl::floordiv<group>(ko * block_K + j);
       const auto nibble = tl::cast<int>(tl::unpack_uint4(packed[ko % num_stages](i, tl::floordiv<2>(j))));
@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::sync_consumers<threads>();
     // dequant.py:70  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A and B in shared memory (SS)
-    tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % written_slots]), Y_local);
+    tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % written_stages]), Y_local);
     tl::gemm_wait<1>();  // the MMA of the iteration before is done, this one stays in flight
     if (ko > 0) pipeline.consumer_release(ko - 1);
   }

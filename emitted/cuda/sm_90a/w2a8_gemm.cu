@@ -26,7 +26,7 @@ constexpr int block_M = 64, block_N = 64, block_K = 128;
 // TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // one stage that the MMA in flight reads, one that is written  [pipeline.loop.mma-in-flight]
-constexpr int written_slots = 2;
+constexpr int written_stages = 2;
 // 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
@@ -37,7 +37,7 @@ struct Shared {
   // 4,096 bytes in 2 stages; rows of 32 bytes, 32-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<uint8_t, block_N, block_K / 4, tl::Swizzle32B> packed[num_stages];
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<int8_t, block_N, block_K, tl::Swizzle128B> W_shared[written_slots];
+  tl::SharedTile<int8_t, block_N, block_K, tl::Swizzle128B> W_shared[written_stages];
   // 32 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
 };
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // tl::floordiv<n>(j): j / n for each element of a vector that starts at j
     // parallel_into: W_shared is stored when all vectors are computed, so that no load waits for a store
     // [vector.loop.store-last]
-    tl::parallel_into<16>(ij_layout{}, W_shared[ko % written_slots], [&](auto i, auto j) {
+    tl::parallel_into<16>(ij_layout{}, W_shared[ko % written_stages], [&](auto i, auto j) {
       return tl::cast<int8_t>(((tl::cast<int>(packed[ko % num_stages](i, tl::floordiv<4>(j))) >> 2 * (j % 4)) & 3) - 1);
     });
 
@@ -126,7 +126,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::sync_consumers<threads>();
     // w2a8.py:35  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     // wgmma.m64n64k32.s32.s8.s8 x 4 per warpgroup, A and B in shared memory (SS)
-    tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % written_slots]), Y_local);
+    tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % written_stages]), Y_local);
     tl::gemm_wait<1>();  // the MMA of the iteration before is done, this one stays in flight
     if (ko > 0) pipeline.consumer_release(ko - 1);
   }

@@ -23,7 +23,7 @@ namespace gemm_relu_impl {
 constexpr int block_M = 128, block_N = 128, block_K = 32;
 // one tile in use, one that is stored for the next iteration; the one after waits in registers
 // [pipeline.loop.registers]
-constexpr int num_slots = 2;
+constexpr int shared_stages = 2;
 // 4 warps: 2 along M by 2 along N of an MMA  [warps.gemm.square]
 constexpr int threads = 256;
 // at most 256 registers for each lane of a wave, of a SIMD's 512: all are VGPRs, and no value moves to or from
@@ -34,9 +34,9 @@ constexpr int waves_per_simd_by_registers = 2;
 // ---- shared memory: 32,768 of 65,536 bytes per block ----------------------------------------------------------------
 struct Shared {
   // 16,384 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B> A_shared[num_slots];
+  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B> A_shared[shared_stages];
   // 16,384 bytes in 2 stages; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[num_slots];
+  tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of shared memory for a block");
@@ -81,8 +81,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     tl::load(B.tile(ko * block_K, bx * block_N), B_shared_next);
   };
   auto store = [&](int ko) {
-    tl::store(A_shared_next, A_shared[ko % num_slots]);
-    tl::store(B_shared_next, B_shared[ko % num_slots]);
+    tl::store(A_shared_next, A_shared[ko % shared_stages]);
+    tl::store(B_shared_next, B_shared[ko % shared_stages]);
   };
   // Register-staged pipeline: while iteration ko computes on tile ko, tile ko + 1 is stored to the other stage and
   // tile ko + 2 loads into registers  [pipeline.loop.registers]
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
 
     // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
     // v_mfma_f32_16x16x16_f16 x 32 per wave
-    tl::gemm(A_shared[ko % num_slots], B_shared[ko % num_slots], C_local);
+    tl::gemm(A_shared[ko % shared_stages], B_shared[ko % shared_stages], C_local);
   }
 
   // gemm_relu.py:27  Fused ReLU: C is stored once.

@@ -28,7 +28,7 @@ from tile2cu.plan.grid import kernel_expressions
 from tile2cu.plan.producer import ping_pong_of
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import WIDTH, file_of, rule_line, wrapped
-from tile2cu.styles.base.constants import WRITTEN_SLOTS, Constants
+from tile2cu.styles.base.constants import WRITTEN_STAGES, Constants
 from tile2cu.styles.base.expressions import Printer, literal
 from tile2cu.styles.base.view import Declaration, Section
 
@@ -45,7 +45,7 @@ def common_sizes(settled: Settled, printer: Printer, said: frozenset[str]) -> Se
 def sizes(settled: Settled, printer: Printer, said: frozenset[str]) -> Section:
     """The static numbers of a kernel: its pipelines' stages, the block's threads, and all others if it is alone."""
     declared = [] if settled.namespace else [*_constants(settled, printer, said)]
-    declared += [*_stages(settled), *_written_slots(settled), *_loads(settled)]
+    declared += [*_stages(settled), *_written_stages(settled), *_loads(settled)]
     declared += _threads(settled)
     declared += [*_register_shares(settled), *_waves_per_simd(settled), *_least_blocks(settled)]
     return Section(rule_line("sizes"), tuple(declared))
@@ -164,14 +164,14 @@ def _loads(settled: Settled) -> Iterator[Declaration]:
         yield Declaration(text, tuple(wrapped(f"{about}  [{settled.facts.rule(stmt, PIPELINE)}]")))
 
 
-def _written_slots(settled: Settled) -> Iterator[Declaration]:
+def _written_stages(settled: Settled) -> Iterator[Declaration]:
     """The slots of tiles that a turn writes while the product of the turn before reads others."""
     for loop in walk_stmts(settled.launch.body):
         found = settled.facts.get(loop, MMA_IN_FLIGHT) if isinstance(loop, Loop) else None
         if found is not None and found.written:
             rule, slots = settled.facts.rule(loop, MMA_IN_FLIGHT), settled.facts[found.written[0], STAGES]
             about = f"one stage that the MMA in flight reads, one that is written  [{rule}]"
-            yield Declaration(f"constexpr int {WRITTEN_SLOTS} = {slots};", (about,))
+            yield Declaration(f"constexpr int {WRITTEN_STAGES} = {slots};", (about,))
             return
 
 

@@ -102,7 +102,7 @@ def persistent_tile_scheduler(
         order,
         prefix,
         tile=cx.recorder.variable(f"{prefix}_tile", INT32, Role.MUTABLE),
-        turn=cx.recorder.variable(f"{prefix}_turn", INT32, Role.MUTABLE),
+        turn=cx.recorder.variable(f"{prefix}_iter", INT32, Role.MUTABLE),
         home=cx.recorder.position,
         made_at=cx.recorder.peek(),
         fixed=fixed,

@@ -41,7 +41,7 @@ def with_skipped_turns(launch: Launch) -> Launch | None:
         copy = copies.get(expr.buffer.name)
         return _in_tensor(expr, copy) if copy is not None else None
 
-    one = Var(INT32, f"{loop.var.name}_turn", Role.LOOP)
+    one = Var(INT32, f"{loop.var.name}_iter", Role.LOOP)
     turn = replace(loop, var=one, start=int_const(0), stop=int_const(1), body=branch.then, span=branch.then[0].span)
     turn = replace(turn, comments=(), trailing="")
     decided = with_expressions(replace(branch, then=()), from_tensor)

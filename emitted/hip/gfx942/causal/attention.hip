@@ -39,7 +39,7 @@ constexpr int block_N = 64;
 // attention.py:32  (1.0 / dim) ** 0.5 * 1.44269504
 constexpr float scale = 0.12751743f;
 // one tile in use; the one after waits in registers  [pipeline.loop.registers]
-constexpr int num_slots = 1;
+constexpr int shared_stages = 1;
 // 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.full-row]
 constexpr int threads = 256;
 // at most 256 registers for each lane of a wave, of a SIMD's 512: all are VGPRs, and no value moves to or from
@@ -52,9 +52,9 @@ struct Shared {
   // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
   // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[num_slots];
+  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[shared_stages];
   // 16,384 bytes; rows of 256 bytes, no swizzle  [layout.gemm.mfma-rows]
-  tl::SharedTile<tl::half, block_N, dim, tl::NoSwizzle> V_shared[num_slots];
+  tl::SharedTile<tl::half, block_N, dim, tl::NoSwizzle> V_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 49152, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of shared memory for a block");
@@ -125,14 +125,14 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   if (loop_range > 0) TL_INLINED load(0);
   for (int k = 0; k < loop_range; ++k) {
     if (k > 0) tl::sync_threads();  // all threads have read tile k - 1
-    tl::store(K_shared_next, K_shared[k % num_slots]);
-    tl::store(V_shared_next, V_shared[k % num_slots]);
+    tl::store(K_shared_next, K_shared[k % shared_stages]);
+    tl::store(V_shared_next, V_shared[k % shared_stages]);
     if (k + 1 < loop_range) TL_INLINED load(k + 1);
     tl::sync_threads();  // all threads' parts of tile k are visible
 
     // attention.py:96  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
     // v_mfma_f32_16x16x16_f16 x 32 per wave
-    tl::gemm(Q_shared, tl::transposed(K_shared[k % num_slots]), acc_s, tl::overwrite);
+    tl::gemm(Q_shared, tl::transposed(K_shared[k % shared_stages]), acc_s, tl::overwrite);
 
     // Masked scores are minus infinity for any finite Q and K: the GEMM adds finite values to them.
     // Without a window key 0 is masked for no query, so each row's maximum is finite from iteration 0 on.
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     tl::copy(acc_s, acc_s_cast);
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
     // v_mfma_f32_16x16x16_f16 x 32 per wave
-    tl::gemm(acc_s_cast, V_shared[k % num_slots], acc_o);
+    tl::gemm(acc_s_cast, V_shared[k % shared_stages], acc_o);
   }
 
   // attention.py:120-124  One division per row, not one per element.

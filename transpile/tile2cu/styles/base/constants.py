@@ -6,7 +6,7 @@ from tile2cu.core.program import Buffer
 from tile2cu.plan.pipelined import Depths, depths
 from tile2cu.plan.settled import Settled
 
-WRITTEN_SLOTS = "written_slots"  # the stages of a tile that an iteration writes while an MMA in flight reads another
+WRITTEN_STAGES = "written_stages"  # the stages of a tile that an iteration writes while an MMA in flight reads another
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,12 @@ class Constants:
 
     @classmethod
     def of(cls, settled: Settled) -> "Constants":
-        """`num_stages`, or `num_slots` where one stage more is in registers, or the user's `num_stages` is another."""
+        """`num_stages`; or `shared_stages`, where one stage more is in registers or `num_stages` is the user's."""
         found = depths(settled)
         own = [each.value for each in settled.program.constants if each.name == "num_stages"]
         others = found.in_registers or any(value not in found.stages[:1] for value in own)
         inlined = "TL_INLINED " if settled.target.suffix == ".hip" else ""
-        return cls("num_slots" if others else "num_stages", found, inlined)
+        return cls("shared_stages" if others else "num_stages", found, inlined)
 
     def stages(self, count: int) -> str:
         """The constant that holds a pipeline's depth."""
@@ -34,8 +34,8 @@ class Constants:
     def loads(self, count: int) -> str:
         """The constant that holds how many loads an iteration starts straight to shared memory."""
         order = self.depths.direct.index(count)
-        return f"loads_a_turn_{order}" if order else "loads_a_turn"
+        return f"loads_per_iteration_{order}" if order else "loads_per_iteration"
 
     def stages_of(self, tile: Buffer, count: int) -> str:
         """The constant that holds how many stages a tile has."""
-        return WRITTEN_SLOTS if tile in self.depths.written else self.stages(count)
+        return WRITTEN_STAGES if tile in self.depths.written else self.stages(count)

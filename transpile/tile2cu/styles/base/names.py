@@ -18,7 +18,7 @@ _KEYWORDS = frozenset(_CPP_KEYWORDS.split())
 _OUR_NAMES = (
     "tl std main half load store Shared shared Alignment chosen grid stream threads pipeline full barriers "
     "prologue_full waves_per_simd_by_registers "
-    "workspace workspace_bytes tensors device status random least_blocks loads_a_turn written_slots"
+    "workspace workspace_bytes tensors device status random least_blocks loads_per_iteration written_stages"
 )
 _OURS = frozenset(_OUR_NAMES.split())
 _CUDA = frozenset(("threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize", "dim3", "min", "max", "exp", "log"))

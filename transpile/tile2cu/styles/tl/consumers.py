@@ -18,7 +18,7 @@ from tile2cu.plan.producer_ops import (
     Visits,
 )
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
-from tile2cu.styles.base.constants import WRITTEN_SLOTS
+from tile2cu.styles.base.constants import WRITTEN_STAGES
 from tile2cu.styles.base.pipelined import part_name
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
@@ -83,7 +83,7 @@ def _prefetched(op: Prefetch, texts: Texts, body: "Body") -> tuple[StatementView
     """What stands before a loop whose vectors are loaded one iteration ahead: registers, the load, the first one's."""
     names, k, trips = body.printer.names, texts.k, texts.trips if texts.stage else texts.count
     tiles = {id(copy): staged_tile(copy, body.printer, tl.PREFETCHED_VECTOR) for copy in op.copies}
-    load = names.fresh("load_lines")
+    load = names.fresh("load_vectors")
     listed_tiles = ", ".join(tile.name for tile in tiles.values())
     about = f"{listed_tiles}: the next iteration's vectors, prefetched during this one's MMAs"
     body.operations.copies.registers.update({key: tile.name for key, tile in tiles.items()})
@@ -108,7 +108,7 @@ def _in_flight(op: InFlight, texts: Texts, body: "Body") -> StatementView:
     what, are, these, their = (
         ("MMA", "is", "this one stays", "its") if len(sums) == 1 else ("MMAs", "are", "these stay", "their")
     )
-    printer.stages |= {tile.name: f"{k} % {WRITTEN_SLOTS}" for tile in op.written}
+    printer.stages |= {tile.name: f"{k} % {WRITTEN_STAGES}" for tile in op.written}
     note = (
         f"Software pipelining: the {what} of iteration {k} - 1 {are} in flight while iteration {k} writes "
         f"{listed(tiles)}, which {has} two stages. All warps have waited for the {what} of iteration {k} - 2, the "

@@ -48,7 +48,7 @@ class Texts:
 @contextmanager
 def iterations(of: Iterations, printer: Printer, constants: Constants) -> Iterator[Texts]:
     """The texts of a loop's iterations; inside, its tiles print with their iteration's stage."""
-    loop = FromZero.of(of.var, of.start, of.stop, printer, lambda name: f"{name}_turn")
+    loop = FromZero.of(of.var, of.start, of.stop, printer, lambda name: f"{name}_iter")
     k, stages = loop.k, constants.stages(of.stages)
     stage = printer.names("__stage") if of.continues else ""
     outside, publishes = (printer.stages, printer.counts), bool(of.published)

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile2cu.plan.producer_ops import Mask, Overlapped, Part, Rescale
-from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.base.comments import BODY_WIDTH, table, wrapped
 from tile2cu.styles.base.expressions import Printer, literal
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
@@ -31,7 +31,7 @@ def overlapped(op: Overlapped, texts: Texts, body: "Body") -> StatementView:
     parts = (
         _starts(printed, f"start_{first}", op.first),
         *_mask(op.mask, texts, body),
-        _between(printed, op, changed),
+        _between(printed, f"process_{first}", op, changed),
         _prepare(printed, f"prepare_{second}", op, changed),
         _starts(printed, f"start_{second}", op.second),
     )
@@ -44,13 +44,13 @@ def overlapped(op: Overlapped, texts: Texts, body: "Body") -> StatementView:
     named |= _own_trips(op, first, texts.count, body.printer)
     loops: tuple[str, ...] = ()
     if op.mask is not None:
-        named |= {"whole": fresh("turn"), "masks": fresh("masks")}
+        named |= {"whole": fresh("iteration"), "masks": fresh("masks")}
         loops = tuple(wrapped(f"{_PLAIN}  [{op.mask.rule}]", BODY_WIDTH))
     kind = "overlap"
     if op.visiting is not None:
         kind = "overlap_taken"
         named |= {**visited, "values": "yes" if op.visiting.values else ""}
-    timeline = _timeline(first, second, texts.k, op.rule)
+    timeline = _timeline((first, second), named["mask"], texts.k, op.rule)
     shown = tuple(part for part in parts if part.body)
     return StatementView(kind, {**texts.parts, **named}, body=shown, notes=timeline, declared=loops)
 
@@ -99,9 +99,9 @@ def _mask(mask: Mask | None, texts: Texts, body: "Body") -> tuple[StatementView,
     return masked, replace(applied, body=(*lets, *branch.body))
 
 
-def _between(printed: _Parts, op: Overlapped, changed: str) -> StatementView:
+def _between(printed: _Parts, name: str, op: Overlapped, changed: str) -> StatementView:
     """The part under the second MMA of the iteration before; with a factor it tells whether any is not 1."""
-    part = printed.part("between", op.between)
+    part = printed.part(name, op.between)
     if op.rescale is None:
         return part
     ones, condition = rescaled(op.rescale, printed.body.printer)
@@ -122,18 +122,28 @@ def _prepare(printed: _Parts, name: str, op: Overlapped, changed: str) -> Statem
     return replace(part, kind="values_part", parts={**part.parts, "values": values}, body=(scale, *part.body))
 
 
-def _timeline(first: str, second: str, k: str, rule: str) -> tuple[str, ...]:
-    """What runs beside what."""
+def _timeline(accumulators: tuple[str, str], mask: str, k: str, rule: str) -> tuple[str, ...]:
+    """What of which iteration a warpgroup has its tensor cores and its other units do at the same time."""
+    first, second = accumulators
+    process, prepare = f"process_{first}", f"prepare_{second}"
+    masked = f" In masked iterations {mask} precedes {process}." if mask else ""
     about = (
         f"Software pipelining of the two MMAs: {second} of iteration {k} - 1 is in flight concurrently with {first} "
-        f"and between({k}) of iteration {k}  [{rule}]"
+        f"and {process} of iteration {k}.{masked} For one warpgroup, with the iteration of each part  [{rule}]"
     )
-    units = (
-        ("tensor cores", f"{first}(0)", "", f"{first}(1)", f"{second}(0)", f"{first}(2)", f"{second}(1)", "..."),
-        ("other units", "", "between(0)", "", "between(1)", "", "between(2)", "..."),
-    )
-    widths = [max(map(len, column)) for column in zip(*units, strict=True)]
-    rows = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in units)
+    units: list[tuple[str, ...]] = [
+        ("tensor cores", f"{first} 0", "", ""),
+        ("CUDA cores", "", f"{process} 0", f"{prepare} 0"),
+    ]
+    for iteration in (1, 2):
+        more = (
+            (f"{first} {iteration}", f"{second} {iteration - 1}", ""),
+            ("", f"{process} {iteration}", f"{prepare} {iteration}"),
+        )
+        longer = [(*row, *cells) for row, cells in zip(units, more, strict=True)]
+        if iteration == 1 or max(map(len, table(tuple(longer), 2 * BODY_WIDTH))) <= BODY_WIDTH:
+            units = longer
+    rows = table(tuple((*row, "...") for row in units), 2 * BODY_WIDTH)
     return (*wrapped(about, BODY_WIDTH), *(f"  {row.rstrip()}" for row in rows))
 
 
