@@ -3,7 +3,7 @@
 #include <tl/sm90/wgmma_bfloat16.h>
 #include <tl/sm90/wgmma_float8.h>
 #include <tl/sm90/wgmma_half.h>
-#include <tl/sm90/wgmma_half_sums.h>
+#include <tl/sm90/wgmma_half_accumulators.h>
 #include <tl/sm90/wgmma_int8.h>
 #include <tl/sm90/wgmma_tfloat32.h>
 

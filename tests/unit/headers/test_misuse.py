@@ -66,7 +66,7 @@ MISUSES = [
     (f"{WGMMA} tl::gemm(s.wide, s.wide, w);", "8-bit and 32-bit operands of wgmma must be K-major"),
     (
         f"{WGMMA} tl::SharedTile<tl::bfloat16, 64, 64, tl::Swizzle128B> brain; tl::gemm(brain, brain, w);",
-        "wgmma of these types: include tl/sm90/wgmma_half.h, wgmma_half_sums.h",
+        "wgmma of these types: include tl/sm90/wgmma_half.h, wgmma_half_accumulators.h",
     ),
     (
         "tl::Fragment<tl::bfloat16, tl::WgmmaAccumulator<64, 64>> h; tl::gemm(s.square, s.square, h);",

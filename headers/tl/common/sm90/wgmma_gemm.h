@@ -171,7 +171,7 @@ TL_DEVICE void wgmma_start(const A& a, const B& b, Fragment<Sum, Layout>& C, boo
   static_assert(std::is_same<T, typename B::type>::value, "A and B have the same element type");
   static_assert(is_wgmma_sum<T, Sum>, "C is float, int32_t for integers, or half for halves");
   static_assert(has_wgmma<T, Sum> || !is_wgmma_sum<T, Sum>,
-                "wgmma of these types: include tl/sm90/wgmma_half.h, wgmma_half_sums.h, "
+                "wgmma of these types: include tl/sm90/wgmma_half.h, wgmma_half_accumulators.h, "
                 "wgmma_bfloat16.h, wgmma_float8.h, wgmma_int8.h or wgmma_tfloat32.h");
   pin_registers<Layout::registers>(C.reg);
   wgmma_fence();

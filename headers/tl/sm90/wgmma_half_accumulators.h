@@ -3,7 +3,7 @@
 #include "../tl.h"
 
 #if defined(__CUDACC__)
-#include "../cuda/sm90/wgmma_half_sums.h"
+#include "../cuda/sm90/wgmma_half_accumulators.h"
 #endif
 
 namespace tl {
