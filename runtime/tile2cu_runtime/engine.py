@@ -88,6 +88,8 @@ class Engine:
         self._alloc.argtypes, self._alloc.restype = [ctypes.c_size_t, ctypes.c_int], ctypes.c_void_p
         self._set_element_type = library.tl_engine_set_element_type
         self._set_element_type.argtypes, self._set_element_type.restype = [ctypes.c_void_p, ctypes.c_int], None
+        self._set_read_only = library.tl_engine_set_read_only
+        self._set_read_only.argtypes, self._set_read_only.restype = [ctypes.c_void_p], None
         self._free = library.tl_engine_free
         self._free.argtypes, self._free.restype = [ctypes.c_void_p], None
 
@@ -118,9 +120,10 @@ class Engine:
         return json.loads(text) if text else {}
 
     @contextmanager
-    def memory(self, size: int, content: int | None, dtype: str = "") -> Iterator[int]:
+    def memory(self, size: int, content: int | None, dtype: str = "", *, read_only: bool = False) -> Iterator[int]:
         """The address of `size` bytes of checked memory, filled from the address `content`, or uninitialised. Stores of
-        values that nothing has written are found where `dtype` is a floating-point type of ELEMENT_TYPES.
+        values that nothing has written are found where `dtype` is a floating-point type of ELEMENT_TYPES. Races are not
+        looked for where it is `read_only`.
         """
         address = self._alloc(size, int(content is not None))
         if not address:
@@ -128,6 +131,8 @@ class Engine:
         try:
             if dtype in ELEMENT_TYPES:
                 self._set_element_type(address, ELEMENT_TYPES[dtype])
+            if read_only:
+                self._set_read_only(address)
             if content is not None:
                 ctypes.memmove(address, content, size)
             yield address

@@ -166,7 +166,7 @@ class Kernel:
         reports, statuses, contents = [], [], []
         for schedule in self._run.schedules:
             options = replace(self._run.options, schedule=schedule)
-            with self._engine.turn(options), _device_copies(self._engine, call) as addresses:
+            with self._engine.turn(options), _device_copies(self._engine, self.manifest, call) as addresses:
                 statuses.append(self._status(call, addresses, 0))
                 reports.append((schedule, self._engine.report()))
                 contents.append(_written(self.manifest, call, addresses))
@@ -214,14 +214,18 @@ def gpu_kernel() -> type[Kernel]:
 
 
 @contextmanager
-def _device_copies(engine: Engine, call: BoundCall) -> Iterator[dict[str, int]]:
+def _device_copies(engine: Engine, manifest: Manifest, call: BoundCall) -> Iterator[dict[str, int]]:
     """Addresses of copies in the engine's checked memory. Outputs that we allocated are left uninitialised there, so
     that a kernel which reads them is found out."""
+    written = {tensor.name for tensor in manifest.tensors if tensor.written}
     with ExitStack() as stack:
-        addresses = {}
+        addresses = dict.fromkeys(call.tensors, 0)
         for name, view in call.tensors.items():
+            if not view.bytes:
+                continue
             content = None if name in call.allocated else view.address
-            addresses[name] = stack.enter_context(engine.memory(view.bytes, content, view.dtype)) if view.bytes else 0
+            memory = engine.memory(view.bytes, content, view.dtype, read_only=name not in written)
+            addresses[name] = stack.enter_context(memory)
         yield addresses
 
 

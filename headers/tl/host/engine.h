@@ -51,6 +51,8 @@ void* tl_engine_alloc(size_t bytes, int initialised);
 /* Sets the element type of such memory, one of tl_engine_check_accumulators': the store of an unwritten value is then a
  * finding. */
 void tl_engine_set_element_type(void* memory, int type);
+/* Says that no kernel writes such memory: accesses of it are not followed, as no race is possible. */
+void tl_engine_set_read_only(void* memory);
 void tl_engine_free(void* memory);
 
 /* ---- launch ------------------------------------------------------------------------------------------------ */
@@ -180,6 +182,8 @@ void tl_engine_tma_store(const tl_engine_tensor_map* map, const void* from, cons
 /* Reduction: adds floats to those of the box. */
 void tl_engine_tma_add(const tl_engine_tensor_map* map, const void* from, const int32_t* at, int rank);
 void tl_engine_tma_store_commit(void);
+/* For the tiles: that they are read. Then for the tensors, too: that the stores are complete. */
+void tl_engine_tma_store_wait_read(int groups_left);
 void tl_engine_tma_store_wait(int groups_left);
 
 /* Clusters. The rank of the calling thread's block in its cluster, x fastest. */

@@ -1,6 +1,7 @@
 #include "cp_async.h"
 
 #include <cstring>
+#include <utility>
 
 #include "worker.h"
 
@@ -12,29 +13,35 @@ void move_bytes(const PendingCopy& copy) {
   std::memset(copy.to + copy.source_bytes, 0, copy.bytes - copy.source_bytes);
 }
 
-void check_issue(Worker& worker, const PendingCopy& copy) {
-  const ThreadNumber self = worker.current->linear;
-  const Clock* knows = worker.clocks.row(self);
+void check_issue(Worker& worker, PendingCopy& copy) {
+  const MemoryAccess access = worker.access_of_current(copy.site);
   const auto offset = std::uint32_t(worker.shared_offset(copy.to));
-  worker.shadow_at(offset).write(worker, offset, copy.bytes, {self, knows, knows[self], copy.site}, granule_in_flight);
+  worker.shadow_at(offset).write(worker, offset, copy.bytes, access, granule_in_flight);
   auto& memory = GlobalMemory::instance();
-  if (copy.source_bytes && memory.contains(copy.from)) {
-    memory.check(worker, copy.from, copy.source_bytes, false, false, copy.site);
-  }
+  if (!copy.source_bytes || !memory.contains(copy.from)) return;
+  memory.check(worker, copy.from, copy.source_bytes, false, false, copy.site);
+  if (memory.is_read_only(copy.from)) return;
+  worker.global_shadow.read(worker, copy.from, copy.source_bytes, access);
+  copy.knows.assign(access.knows, access.knows + worker.clocks.columns());
+  worker.clocks.tick(access.thread);  // what the thread itself writes from here on may come before the copy
 }
 
 void land(Worker& worker, const PendingCopy& copy) {
   if (worker.options.landing != TL_ENGINE_EARLY) move_bytes(copy);
   if (!worker.options.check) return;
-  const ThreadNumber self = worker.current->linear;
+  MemoryAccess access = worker.access_of_current(copy.site);
   const auto offset = std::uint32_t(worker.shared_offset(copy.to));
-  worker.shadow_at(offset).land(offset, copy.bytes, self, worker.clocks.row(self)[self],
+  worker.shadow_at(offset).land(offset, copy.bytes, access.thread, access.clock,
                                 granule_initialised | granule_generic_proxy);
+  if (copy.knows.empty()) return;
+  access.knows = copy.knows.data();
+  access.lands = true;
+  worker.global_shadow.read(worker, copy.from, copy.source_bytes, access);
 }
 
 }  // namespace
 
-void CopyQueue::issue(Worker& worker, const PendingCopy& copy) {
+void CopyQueue::issue(Worker& worker, PendingCopy copy) {
   const auto addresses =
       reinterpret_cast<std::uintptr_t>(copy.to) | (copy.source_bytes ? reinterpret_cast<std::uintptr_t>(copy.from) : 0);
   if (TILE2CU_UNLIKELY(addresses % copy.bytes)) {
@@ -57,7 +64,7 @@ void CopyQueue::issue(Worker& worker, const PendingCopy& copy) {
     }
   }
   if (worker.options.landing == TL_ENGINE_EARLY) move_bytes(copy);
-  copies.push_back(copy);
+  copies.push_back(std::move(copy));
 }
 
 void CopyQueue::wait(Worker& worker, int groups_left) {
@@ -94,8 +101,12 @@ extern "C" {
 
 void tl_engine_cp_async(void* to, const void* from, int bytes, int source_bytes) {
   Worker& worker = current_worker();
-  worker.current->copies.issue(worker, {static_cast<char*>(to), static_cast<const char*>(from), std::uint32_t(bytes),
-                                        std::uint32_t(source_bytes), TILE2CU_CALL_SITE});
+  worker.current->copies.issue(worker, {static_cast<char*>(to),
+                                        static_cast<const char*>(from),
+                                        std::uint32_t(bytes),
+                                        std::uint32_t(source_bytes),
+                                        TILE2CU_CALL_SITE,
+                                        {}});
 }
 
 void tl_engine_cp_async_commit() { current_worker().current->copies.commit(); }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "basics.h"
+#include "vector_clocks.h"
 
 namespace tile2cu::engine {
 
@@ -15,6 +16,7 @@ struct PendingCopy {
   const char* from;
   std::uint32_t bytes, source_bytes;
   Site site;
+  VectorClocks::Snapshot knows = {};  // of the thread when it issued it; empty where nothing writes the source
 };
 
 // Data lands as late as the programming model allows (when its group is waited for), unless landing is early.
@@ -22,7 +24,7 @@ struct CopyQueue {
   std::vector<PendingCopy> copies;
   std::vector<std::uint32_t> group_ends;  // index into copies, one past each committed group
 
-  void issue(Worker& worker, const PendingCopy& copy);
+  void issue(Worker& worker, PendingCopy copy);
   void commit() { group_ends.push_back(std::uint32_t(copies.size())); }
   void wait(Worker& worker, int groups_left);
   // All land, whatever group they are in: a barrier is told, at which this thread need not wait.

@@ -11,9 +11,11 @@ namespace tile2cu::engine {
 namespace {
 
 // A shadow word: for each of its two bytes whether it is allocated, initialised, and written in this launch by the
-// block in the last bits (its number + 1, modulo 2^25; none with several). Bit 25: all of these writes were atomic.
+// block in the last bits (its number + 1, modulo 2^24; none with several). Bit 25: all of these writes were atomic;
+// bit 24: no kernel writes here.
 constexpr std::uint32_t allocated_shift = 30, initialised_shift = 28, written_shift = 26;
-constexpr std::uint32_t atomic_bit = 1u << 25, writer_mask = atomic_bit - 1, several_writers = 0;
+constexpr std::uint32_t atomic_bit = 1u << 25, read_only_bit = 1u << 24, writer_mask = read_only_bit - 1;
+constexpr std::uint32_t several_writers = 0;
 constexpr std::uint32_t launch_mask = writer_mask | atomic_bit | 3u << written_shift;
 
 // The part of a shadow word that belongs to the launch, after block `self` wrote the bytes `touched`. Plain writes stay
@@ -91,6 +93,24 @@ void GlobalMemory::release(void* memory) {
 void GlobalMemory::set_element_type(void* memory, Element element) {
   const std::lock_guard<std::mutex> lock(mutex_);
   elements_[offset_of(memory)] = element;
+}
+
+void GlobalMemory::set_read_only(void* memory) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto allocation = allocated_.find(offset_of(memory));
+  if (allocation == allocated_.end()) return;
+  std::uint32_t* words = shadow_ + allocation->first / 2;
+  for (std::size_t index = 0; index < (allocation->second + 1) / 2; ++index) words[index] |= read_only_bit;
+}
+
+bool GlobalMemory::is_read_only(const void* address) const { return shadow_[offset_of(address) / 2] & read_only_bit; }
+
+std::string GlobalMemory::name(const void* address) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto above = allocated_.upper_bound(offset_of(address));
+  if (above == allocated_.begin()) return "global memory";
+  const auto& [begin, bytes] = *std::prev(above);
+  return text("byte %zu of a %zu-byte tensor", offset_of(address) - begin, bytes);
 }
 
 Element GlobalMemory::element_at(std::size_t offset) const {

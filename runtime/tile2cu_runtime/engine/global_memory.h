@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "basics.h"
 #include "unwritten.h"
@@ -20,9 +21,15 @@ class GlobalMemory {
   void* allocate(std::size_t bytes, bool initialised);
   void release(void* memory);
   void set_element_type(void* memory, Element element);
+  void set_read_only(void* memory);
   // Offset in the heap, or one past every size when the address lies elsewhere.
   std::size_t offset_of(const void* address) const { return std::size_t(static_cast<const char*>(address) - base_); }
   bool contains(const void* address) const { return base_ && offset_of(address) < heap_bytes; }
+  const char* address_of(std::size_t offset) const { return base_ + offset; }
+  // Whether no kernel writes the memory that has this place in the heap.
+  bool is_read_only(const void* address) const;
+  // A place in the heap, for a message.
+  std::string name(const void* address) const;
 
   // Forgets which blocks wrote what: launches on one stream follow one another.
   void begin_launch();

@@ -172,6 +172,8 @@ void* tl_engine_alloc(std::size_t bytes, int initialised) {
   return GlobalMemory::instance().allocate(bytes, initialised != 0);
 }
 
+void tl_engine_set_read_only(void* memory) { GlobalMemory::instance().set_read_only(memory); }
+
 void tl_engine_free(void* memory) { GlobalMemory::instance().release(memory); }
 
 }  // extern "C"

@@ -1,100 +1,34 @@
-// The shadow of a block's shared memory: who wrote and read each granule last, and in what state it is.
-//
-// FastTrack's idea (Flanagan and Freund, PLDI 2009): an access is compared with the last write and the reads since,
-// each an epoch (thread, clock), by one component of the accessor's vector clock. Most granules have at most two
-// concurrent readers; only those with more get a whole vector of clocks.
+// The shadow of a block's shared memory.
 #pragma once
 #include <cstdint>
-#include <vector>
 
-#include "basics.h"
-#include "vector_clocks.h"
+#include "granule_shadow.h"
 
 namespace tile2cu::engine {
 
-struct Worker;
-
-// State of a granule.
-enum GranuleFlags : std::uint16_t {
-  granule_initialised = 1,
-  granule_in_flight = 2,      // the destination of an asynchronous copy that nobody has waited for
-  granule_generic_proxy = 4,  // last written by an ordinary store: the async proxy needs a fence to see it
-  granule_mbarrier = 8,       // storage of a memory barrier
-  granule_atomic = 16,        // last written by an atomic
-};
-
-struct Granule {
-  Clock write_clock, read_clock, other_read_clock;
-  ThreadNumber writer, reader, other_reader;
-  std::uint16_t reader_clocks;  // 0, or an index into the pool of clock vectors, then that replaces both readers
-  std::uint16_t flags;
-  Site write_site, read_site;
-};
-
-// One access: by whom, with which knowledge, from where.
-struct SharedAccess {
-  ThreadNumber thread;
-  const Clock* knows;
-  Clock clock;
-  Site site;
-  bool async_proxy = false;
-  const Clock* fenced = nullptr;  // of the async proxy: what all who access knew at their last fence.proxy.async
-  bool by_warpgroup = false;      // `thread` is the first of a warpgroup that accesses together
-  bool is_atomic = false;         // of a read: it does not race with atomic writes, and no later one with it
-  bool follows = false;           // of a write: the store itself is the very next thing that happens
-};
-
-// A write that nothing orders after another thread's, and what that had left: no race if the bytes stay the same.
-struct Suspicion {
-  std::uint32_t offset;
-  std::uint16_t before;  // the granule's bytes
-  ThreadNumber thread, writer;
-  Site site, write_site;
-};
-
 class SharedShadow {
  public:
-  // Of the block whose shared memory begins at `base`. Offsets are those in the cluster's, of which a message gives those
-  // in the block's.
-  void reset(std::size_t base, std::size_t shared_bytes, int clock_columns);
+  // Of the block whose shared memory begins at `base` of the cluster's, which is at `arena`. Offsets are those in the
+  // cluster's, of which a message gives those in the block's.
+  void reset(const char* arena, std::size_t base, std::size_t shared_bytes, int clock_columns);
 
-  void read(Worker& worker, std::uint32_t offset, std::uint32_t bytes, const SharedAccess& access);
-  void write(Worker& worker, std::uint32_t offset, std::uint32_t bytes, const SharedAccess& access,
+  void read(Worker& worker, std::uint32_t offset, std::uint32_t bytes, const MemoryAccess& access);
+  void write(Worker& worker, std::uint32_t offset, std::uint32_t bytes, const MemoryAccess& access,
              std::uint16_t flags);
-  // The copy that `writer` started has landed: the bytes are data now, as if written at `clock`.
   void land(std::uint32_t offset, std::uint32_t bytes, ThreadNumber writer, Clock clock, std::uint16_t flags);
   void mark_mbarrier(std::uint32_t offset);
-  // Judges the last store, which is done where anything else happens.
-  void settle(Worker& worker) {
-    if (TILE2CU_UNLIKELY(!suspicions_.empty())) report_changes(worker);
-  }
-  const Granule& at(std::uint32_t offset) const { return granules_[(offset - base_) >> shift_]; }
+  void settle(Worker& worker) { granules_.settle(worker); }
+  const Granule& at(std::uint32_t offset) const { return granules_.at(offset - base_); }
   // The block has ended, and all its threads together know this: nothing else may come now, or still be under way.
   void end(Worker& worker, const VectorClocks::Snapshot& known);
 
  private:
   bool is_there(Worker& worker, std::uint32_t offset, std::uint32_t bytes, Site site, const char* what) const;
-  void refine_for(std::uint32_t offset, std::uint32_t bytes);
-  void read_granule(Worker& worker, Granule& granule, std::uint32_t offset, const SharedAccess& access);
-  void write_granule(Worker& worker, Granule& granule, std::uint32_t offset, const SharedAccess& access,
-                     std::uint16_t flags);
-  void record_read(Granule& granule, const SharedAccess& access);
   void report_end(Worker& worker, std::uint32_t offset, ThreadNumber who, Site site, const char* what) const;
-  void report_changes(Worker& worker);
-  void report_write_write(Worker& worker, const Suspicion& suspicion);
-  std::uint16_t bytes_at(const Worker& worker, std::uint32_t offset) const;
-  int unordered_reader(const Granule& granule, const Clock* knows) const;
-  std::uint16_t take_reader_clocks();
 
   std::uint32_t base_ = 0;
-  std::size_t bytes_ = 0;
   bool ended_ = false;
-  int columns_ = 0;
-  int shift_ = 1;  // a granule is two bytes, until somebody accesses an odd byte
-  std::vector<Granule> granules_;
-  std::vector<Suspicion> suspicions_;
-  std::vector<VectorClocks::Snapshot> reader_clocks_;
-  std::vector<std::uint16_t> free_reader_clocks_;
+  GranuleShadow granules_;
 };
 
 }  // namespace tile2cu::engine

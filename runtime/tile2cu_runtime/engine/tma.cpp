@@ -154,10 +154,52 @@ void add_floats(char* to, const char* from, std::uint32_t bytes) {
   }
 }
 
-void check_source(Worker& worker, const Box& box, Site site) {
+// Visits what the box has of its tensor in the device heap, in pieces: visit(shared offset, global address, bytes).
+template <class Visit> void for_each_tensor_piece(Worker& worker, const Box& box, Visit&& visit) {
+  const auto& memory = GlobalMemory::instance();
+  for_each_piece(box, [&](std::uint32_t shared, const char* global, std::uint32_t piece) {
+    if (global && memory.contains(global) && worker.is_shared(shared, piece)) visit(shared, global, piece);
+  });
+}
+
+// A load reads its tensor where it starts, and until it lands.
+void check_source(Worker& worker, const Box& box, const MemoryAccess& access) {
+  for_each_tensor_piece(worker, box, [&](std::uint32_t, const char* global, std::uint32_t piece) {
+    if (!access.lands) GlobalMemory::instance().check(worker, global, piece, false, false, access.site);
+    worker.global_shadow.read(worker, global, piece, access);
+  });
+}
+
+// Moves the bytes of a store whose tile is waited for.
+void perform(Worker& worker, const StoreQueue::Store& store) {
+  const Box& box = store.box;
+  MemoryAccess access = worker.access_of_current(store.site);
   auto& memory = GlobalMemory::instance();
-  for_each_piece(box, [&](std::uint32_t, const char* global, std::uint32_t piece) {
-    if (global && memory.contains(global)) memory.check(worker, global, piece, false, false, site);
+  if (worker.options.check) {  // unchanged since it was issued, or somebody wrote too early: behind a barrier, too
+    access.knows = store.knows.data(), access.async_proxy = true;
+    worker.shadow_at(box.shared_offset).read(worker, box.shared_offset, box.bytes(), access);
+  }
+  for_each_piece(box, [&](std::uint32_t shared, const char* global, std::uint32_t piece) {
+    if (!global || !worker.is_shared(shared, piece)) return;
+    const bool is_checked = worker.options.check && memory.contains(global);
+    if (is_checked) memory.check(worker, global, piece, true, store.adds, store.site);
+    if (is_checked && store.adds) {
+      worker.global_shadow.write(worker, global, piece, access, granule_initialised | granule_atomic);
+    }
+    if (store.adds)
+      add_floats(const_cast<char*>(global), worker.arena + shared, piece);
+    else
+      std::memcpy(const_cast<char*>(global), worker.arena + shared, piece);
+    if (is_checked) memory.check_stored(worker, global, piece, store.site);
+  });
+}
+
+// Whoever learns of the wait for it may use what it stored.
+void complete(Worker& worker, const StoreQueue::Store& store) {
+  if (store.adds) return;
+  const MemoryAccess access = worker.access_of_current(store.site);
+  for_each_tensor_piece(worker, store.box, [&](std::uint32_t, const char* global, std::uint32_t piece) {
+    worker.global_shadow.land(global, piece, access.thread, access.clock);
   });
 }
 
@@ -180,7 +222,7 @@ void TmaQueue::copy(Worker& worker, void* to, const void* from, std::uint32_t by
 
 void TmaQueue::start(Worker& worker, const Box& box, const void* barrier, Site site) {
   MemoryBarrier& state = worker.memory_barriers.find(worker, barrier, site);
-  Load load{box, std::uint32_t(worker.shared_offset(barrier)), 0, 0, {}};
+  Load load{box, std::uint32_t(worker.shared_offset(barrier)), 0, 0, {}, site};
   if (worker.options.check) {
     const ThreadNumber self = worker.current->linear;
     load.agent = ThreadNumber(worker.thread_slots + state.agent);
@@ -192,7 +234,7 @@ void TmaQueue::start(Worker& worker, const Box& box, const void* barrier, Site s
       const auto from = std::uint32_t(worker.shared_offset(box.map.base));
       worker.shadow_at(from).read(worker, from, box.bytes(), {load.agent, knows, load.agent_clock, site, true});
     }
-    check_source(worker, box, site);
+    check_source(worker, box, {self, knows, knows[self], site, true});
     load.knows.assign(knows, knows + worker.clocks.columns());
     load.knows[load.agent] = load.agent_clock;
     worker.clocks.tick(self);
@@ -218,6 +260,9 @@ void TmaQueue::land(Worker& worker, std::size_t index) {
   if (worker.options.check) {
     worker.shadow_at(load.box.shared_offset)
         .land(load.box.shared_offset, bytes, load.agent, load.agent_clock, granule_initialised);
+    MemoryAccess access{load.agent, load.knows.data(), load.agent_clock, load.site, true};
+    access.lands = true;
+    check_source(worker, load.box, access);
   }
   worker.memory_barriers.deliver(worker, load.barrier_offset, bytes, load.knows);
 }
@@ -226,47 +271,44 @@ void StoreQueue::issue(Worker& worker, const Box& box, Site site, bool adds) {
   check_shape(worker, box, true, site);
   Store store{box, site, {}, adds};
   if (worker.options.check) {
-    const ThreadNumber self = worker.current->linear;
-    const Clock* knows = worker.clocks.row(self);
-    worker.shadow_at(box.shared_offset)
-        .read(worker, box.shared_offset, box.bytes(), {self, knows, knows[self], site, true});
-    store.knows.assign(knows, knows + worker.clocks.columns());
-    worker.clocks.tick(self);
+    MemoryAccess access = worker.access_of_current(site);
+    access.async_proxy = true;
+    worker.shadow_at(box.shared_offset).read(worker, box.shared_offset, box.bytes(), access);
+    for_each_tensor_piece(worker, box, [&](std::uint32_t, const char* global, std::uint32_t piece) {
+      if (!adds) worker.global_shadow.write(worker, global, piece, access, granule_in_flight);
+    });
+    store.knows.assign(access.knows, access.knows + worker.clocks.columns());
+    worker.clocks.tick(access.thread);
   }
   stores.push_back(std::move(store));
 }
 
+int StoreQueue::groups_awaited(int groups_left) const { return std::max(int(group_ends.size()) - groups_left, 0); }
+
+void StoreQueue::wait_read(Worker& worker, int groups_left) {
+  const int groups = groups_awaited(groups_left);
+  for (std::uint32_t index = 0; groups && index < group_ends[groups - 1]; ++index) {
+    if (!std::exchange(stores[index].is_read, true)) perform(worker, stores[index]);
+  }
+}
+
 void StoreQueue::wait(Worker& worker, int groups_left) {
-  const int done = int(group_ends.size()) - groups_left;
-  if (done <= 0) return;
-  const std::uint32_t end = group_ends[done - 1];
-  auto& memory = GlobalMemory::instance();
-  for (std::uint32_t index = 0; index < end; ++index) {
-    const auto& [box, site, knows, adds] = stores[index];
-    if (worker.options.check) {  // unchanged since it was issued, or somebody wrote too early: behind a barrier, too
-      const ThreadNumber self = worker.current->linear;
-      worker.shadow_at(box.shared_offset)
-          .read(worker, box.shared_offset, box.bytes(),
-                {self, knows.data(), worker.clocks.row(self)[self], site, true});
-    }
-    for_each_piece(box, [&, at = site, atomic = adds](std::uint32_t shared, const char* global, std::uint32_t piece) {
-      if (!global || !worker.is_shared(shared, piece)) return;
-      if (worker.options.check && memory.contains(global)) memory.check(worker, global, piece, true, atomic, at);
-      if (atomic)
-        add_floats(const_cast<char*>(global), worker.arena + shared, piece);
-      else
-        std::memcpy(const_cast<char*>(global), worker.arena + shared, piece);
-      if (worker.options.check && memory.contains(global)) memory.check_stored(worker, global, piece, at);
-    });
+  wait_read(worker, groups_left);
+  const int groups = groups_awaited(groups_left);
+  if (!groups) return;
+  const std::uint32_t end = group_ends[groups - 1];
+  if (worker.options.check) {
+    for (std::uint32_t index = 0; index < end; ++index) complete(worker, stores[index]);
   }
   stores.erase(stores.begin(), stores.begin() + end);
-  group_ends.erase(group_ends.begin(), group_ends.begin() + done);
+  group_ends.erase(group_ends.begin(), group_ends.begin() + groups);
   for (std::uint32_t& group_end : group_ends) group_end -= end;
 }
 
 void StoreQueue::finish(Worker& worker) {
-  if (!stores.empty()) {
-    worker.report("TMA store never waited", {stores.front().site}, [&] {
+  const auto unread = std::find_if(stores.begin(), stores.end(), [](const Store& store) { return !store.is_read; });
+  if (unread != stores.end()) {
+    worker.report("TMA store never waited", {unread->site}, [&] {
       return text("%s returns while the store issued at {0} may still read shared memory",
                   worker.describe_current().c_str());
     });
@@ -320,6 +362,11 @@ void tl_engine_tma_add(const tl_engine_tensor_map* map, const void* from, const 
 }
 
 void tl_engine_tma_store_commit() { current_worker().current->stores.commit(); }
+
+void tl_engine_tma_store_wait_read(int groups_left) {
+  Worker& worker = current_worker();
+  worker.current->stores.wait_read(worker, groups_left);
+}
 
 void tl_engine_tma_store_wait(int groups_left) {
   Worker& worker = current_worker();

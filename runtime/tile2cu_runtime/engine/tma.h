@@ -44,27 +44,34 @@ class TmaQueue {
     ThreadNumber agent;
     Clock agent_clock;
     VectorClocks::Snapshot knows;
+    Site site;
   };
   void start(Worker& worker, const Box& box, const void* barrier, Site site);
   void land(Worker& worker, std::size_t index);
   std::vector<Load> loads_;
 };
 
-// Stores of one thread: shared memory must stay unchanged until their group has been read.
+// Stores of one thread: shared memory must stay unchanged until their group has been read, and nobody may use the
+// tensor's part before they are complete.
 struct StoreQueue {
   struct Store {
     Box box;
     Site site;
     std::vector<Clock> knows;  // what the thread knew of the others when it issued it
     bool adds;                 // floats, to those that are there
+    bool is_read = false;      // and written, which only a wait for completion shows
   };
   std::vector<Store> stores;
   std::vector<std::uint32_t> group_ends;
 
   void issue(Worker& worker, const Box& box, Site site, bool adds = false);
   void commit() { group_ends.push_back(std::uint32_t(stores.size())); }
+  void wait_read(Worker& worker, int groups_left);
   void wait(Worker& worker, int groups_left);
   void finish(Worker& worker);
+
+ private:
+  int groups_awaited(int groups_left) const;
 };
 
 }  // namespace tile2cu::engine

@@ -96,7 +96,7 @@ void gather(Worker& worker, const SharedOperand& operand, Words& words) {
 void check_shared(Worker& worker, const SharedOperand& operand, Site site, const VectorClocks::Snapshot& common,
                   const VectorClocks::Snapshot& fence) {
   const auto reader = ThreadNumber(first_thread(worker));
-  SharedAccess access{reader, common.data(), common[reader], site, true};
+  MemoryAccess access{reader, common.data(), common[reader], site, true};
   access.fenced = fence.empty() ? nullptr : fence.data();
   access.by_warpgroup = true;
   bool reported = false;

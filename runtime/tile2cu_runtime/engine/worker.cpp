@@ -90,6 +90,7 @@ void Worker::begin_cluster(std::uint32_t number) {
   global_store_ = {};
   told.clear();
   if (options.check) clocks.reset(thread_slots);
+  if (options.check) global_shadow.reset(clocks.columns());
   for (int rank = 0; rank < count; ++rank) begin_block(number, rank);
   block_number = blocks.front().number;
   if (options.statistics) requests.begin_block(warp_count, request.warp_size, options.banks);
@@ -110,7 +111,7 @@ void Worker::begin_block(std::uint32_t cluster, int rank) {
   block.living = block_threads;
   for (BlockBarrier& barrier : block.barriers) barrier.reset();
   std::memset(arena + rank * arena_bytes, unwritten, request.shared_bytes);
-  if (options.check) block.shared_shadow.reset(rank * arena_bytes, request.shared_bytes, clocks.columns());
+  if (options.check) block.shared_shadow.reset(arena, rank * arena_bytes, request.shared_bytes, clocks.columns());
 }
 
 void Worker::start_threads() {
@@ -279,32 +280,38 @@ void Worker::report_deadlock() {
 
 void Worker::access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic, bool blind) {
   const std::size_t offset = shared_offset(address);
+  const auto& memory = GlobalMemory::instance();
+  const bool in_shared = is_shared(offset, 1);
+  if (!in_shared && !memory.contains(address)) return;
+  if (options.check) check_access(address, bytes, is_write, site, is_atomic, blind);
+  if (!options.statistics) return;
+  requests.lane_access(*this, site, in_shared ? offset : memory.offset_of(address), bytes, is_write, in_shared);
+}
+
+void Worker::check_access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic,
+                          bool blind) {
+  settle();
+  MemoryAccess access = access_of_current(site);
+  access.is_atomic = is_atomic && !is_write;
+  access.follows = is_write && !is_atomic;
+  const auto flags = std::uint16_t(granule_initialised | granule_generic_proxy | (is_atomic ? granule_atomic : 0));
+  const std::size_t offset = shared_offset(address);
   if (is_shared(offset, 1)) {
-    if (options.check) {
-      settle();
-      const ThreadNumber self = current->linear;
-      const Clock* knows = clocks.row(self);
-      SharedAccess shared_access{self, knows, knows[self], site};
-      if (is_write) {
-        const int flags = granule_initialised | granule_generic_proxy | (is_atomic ? granule_atomic : 0);
-        shared_access.follows = !is_atomic;
-        shadow_at(offset).write(*this, std::uint32_t(offset), bytes, shared_access, std::uint16_t(flags));
-      } else {
-        shared_access.is_atomic = is_atomic;
-        shadow_at(offset).read(*this, std::uint32_t(offset), bytes, shared_access);
-      }
-    }
-    if (options.statistics) requests.lane_access(*this, site, offset, bytes, is_write, true);
+    SharedShadow& shadow = shadow_at(offset);
+    if (is_write) shadow.write(*this, std::uint32_t(offset), bytes, access, flags);
+    if (!is_write) shadow.read(*this, std::uint32_t(offset), bytes, access);
     return;
   }
-  auto& memory = GlobalMemory::instance();
-  if (!memory.contains(address)) return;
-  if (options.check) {
-    settle_global_store();
-    memory.check(*this, address, bytes, is_write, is_atomic, site, blind);
-    if (is_write) global_store_ = {address, bytes, site};
-  }
-  if (options.statistics) requests.lane_access(*this, site, memory.offset_of(address), bytes, is_write, false);
+  GlobalMemory::instance().check(*this, address, bytes, is_write, is_atomic, site, blind);
+  if (!is_write) return global_shadow.read(*this, address, bytes, access);
+  global_shadow.write(*this, address, bytes, access, flags);
+  global_store_ = {address, bytes, site};
+}
+
+MemoryAccess Worker::access_of_current(Site site) {
+  if (!options.check) return {current->linear, nullptr, 0, site};
+  const Clock* knows = clocks.row(current->linear);
+  return {current->linear, knows, knows[current->linear], site};
 }
 
 void Worker::fence_memory() {
@@ -313,7 +320,7 @@ void Worker::fence_memory() {
   current->has_fenced_memory = true;
 }
 
-bool Worker::has_fenced(const Granule& granule, const SharedAccess& access) const {
+bool Worker::has_fenced(const Granule& granule, const MemoryAccess& access) const {
   if (granule.writer >= thread_slots || threads[granule.writer].proxy_fence > granule.write_clock) return true;
   return access.fenced && access.fenced[granule.writer] >= granule.write_clock;
 }

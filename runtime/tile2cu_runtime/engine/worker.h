@@ -17,6 +17,7 @@
 #include "fiber.h"
 #include "findings.h"
 #include "global_memory.h"
+#include "global_shadow.h"
 #include "grid_barrier.h"
 #include "mbarrier.h"
 #include "requests.h"
@@ -122,14 +123,17 @@ struct Worker {
   // `blind`: an atomic that does not ask what was there.
   void access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic = false,
               bool blind = false);
+  // That of the running thread, with what it knows now, if accesses are checked.
+  MemoryAccess access_of_current(Site site);
   // A fence of the running thread for all memory, as seen from other blocks.
   void fence_memory();
   bool observes() const { return options.check | options.statistics; }
   // Whether who wrote it, or those who access it, have had a fence between.
-  bool has_fenced(const Granule& granule, const SharedAccess& access) const;
+  bool has_fenced(const Granule& granule, const MemoryAccess& access) const;
   // Judges the last stores, which are done where anything else happens.
   void settle() {
     for (Block& each : blocks) each.shared_shadow.settle(*this);
+    global_shadow.settle(*this);
     settle_global_store();
   }
   std::string describe(ThreadNumber thread) const;
@@ -161,11 +165,13 @@ struct Worker {
 
   // ---- checker and statistics
   VectorClocks clocks;
+  GlobalShadow global_shadow;
   BlockOrder::Blocks told;  // the blocks of which this one was told
   Requests requests;
   std::uint64_t switches = 0, collectives = 0;
 
  private:
+  void check_access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic, bool blind);
   void run_cluster(std::uint32_t number);
   void begin_cluster(std::uint32_t number);
   void begin_block(std::uint32_t cluster, int rank);

@@ -136,6 +136,40 @@ template <int fault> __global__ void agreed(const float* in, float* out) {
   out[tl::thread()] = s;
 }
 
+// ---- global memory inside a block -------------------------------------------------------------------------
+template <int fault> __global__ void passed(const float*, float* out) {
+  const int t = tl::thread();
+  out[t] = float(t);  // @passed_write
+  if (fault != 1) tl::sync_threads();
+  const float other = out[63 - t];  // @passed_read
+  if (fault != 2) tl::sync_threads();
+  out[fault == 3 ? t & ~1 : t] = other + 1;                   // @passed_again
+  if (fault == 4) tl::atomic_add(&out[(t + 32) % 64], 1.0f);  // @passed_atomic
+}
+// All threads store the same float, or add to it: no race.
+template <int fault> __global__ void agreed_global(const float* in, float* out) {
+  out[0] = in[fault == 1 && tl::thread() == 9 ? 1 : 3];  // @agreed_global_write
+  tl::sync_threads();
+  tl::atomic_add(&out[0], 1.0f);
+  tl::sync_threads();
+  if (tl::thread() > 0) out[tl::thread()] = out[0];
+}
+// An asynchronous copy reads its source until it is waited for.
+template <int fault> __global__ void source(const float*, float* out) {
+  float* s = &shared<float>();
+  const int mine = tl::thread() * 4, next = (mine + 4) % 128;
+  for (int i = 0; i < 4; ++i) out[mine + i] = float(mine + i);
+  tl::cp_async<16>(&s[mine], &out[mine], 16);  // @source_copy
+  tl::cp_async_commit();
+  if (fault == 1) out[mine] = -1;  // @source_own
+  if (fault == 2) tl::sync_threads();
+  if (fault == 2) out[next] = -1;  // @source_next
+  tl::cp_async_wait<0>();
+  if (fault == 3) out[next] = -1;  // @source_late
+  tl::sync_threads();
+  for (int i = 0; i < 4; ++i) out[next + i] = s[next + i] + 1;
+}
+
 // ---- atomics and order ------------------------------------------------------------------------------------
 struct Counter {
   int count;
@@ -226,6 +260,32 @@ template <int fault> __global__ void boxes(const tl::TensorMap from, const tl::T
   }
   out[t] = 0;
 }
+// A store's destination must not be used before it is complete, nor a load's source changed before it has landed.
+template <int fault>
+__global__ void completed(const tl::TensorMap from, const tl::TensorMap to, float* in, const float* written,
+                          float* out) {
+  Box& s = shared<Box>();
+  const int t = tl::thread();
+  if (t == 0) tl::mbarrier_init(s.loaded, 1);
+  tl::sync_threads();
+  if (t == 0) {
+    tl::mbarrier_arrive_expect(s.loaded, sizeof s.values);
+    tl::tma_load_box(s.values, from, 0, 0, s.loaded);  // @completed_load
+    if (fault == 1) in[7] = -1;                        // @completed_source
+  }
+  tl::mbarrier_wait(s.loaded, 0);
+  if (t == 0) {
+    tl::tma_store_box(to, 0, 0, s.values);  // @completed_store
+    tl::tma_store_commit();
+    if (fault == 2) out[0] = written[3];                                            // @completed_own
+    if (fault == 3) tl::tma_store_box(to, 0, 0, s.values), tl::tma_store_commit();  // @completed_twice
+    tl::tma_store_wait_read<0>();
+    if (fault != 4) tl::tma_store_wait<0>();
+  }
+  tl::sync_threads();
+  in[t] = -1;
+  out[t] = written[t];  // @completed_read
+}
 
 }  // namespace micro
 
@@ -240,6 +300,16 @@ template <class Kernel> int run_boxes(Kernel kernel, const void* in, void* out) 
                            static_cast<float*>(out) + 1024);
 }
 
+template <class Kernel> int run_completed(Kernel kernel, const void* in, void* out) {
+  tl::TensorMap from, to;
+  if (tl::tensor_map_16bit(from, in, 32, 64, 128, 32, 64, 0)) return -2;
+  if (tl::tensor_map_16bit(to, out, 32, 64, 128, 32, 64, 0)) return -2;
+  auto* written = static_cast<float*>(out);
+  return tl::launch_kernel(kernel, dim3(1), dim3(32), sizeof(micro::Box), nullptr, from, to,
+                           static_cast<float*>(const_cast<void*>(in)), static_cast<const float*>(written),
+                           written + 1024);
+}
+
 template <class Kernel>
 int run(Kernel kernel, int blocks, int threads, size_t shared_bytes, const void* in, void* out) {
   return tl::launch_kernel(kernel, dim3(blocks), dim3(threads), shared_bytes, nullptr, static_cast<const float*>(in),
@@ -250,12 +320,12 @@ int run(Kernel kernel, int blocks, int threads, size_t shared_bytes, const void*
 
 #define RUN(fault_, ...) \
   if (fault == fault_) return run(__VA_ARGS__, in, out);
-#define MICRO(kernel, blocks, threads, bytes)                                                                \
-  extern "C" __attribute__((visibility("default"))) int kernel##_run(int fault, const void* in, void* out) { \
-    RUN(0, micro::kernel<0>, blocks, threads, bytes)                                                         \
-    RUN(1, micro::kernel<1>, blocks, threads, bytes)                                                         \
-    RUN(2, micro::kernel<2>, blocks, threads, bytes) RUN(3, micro::kernel<3>, blocks, threads, bytes)        \
-        RUN(4, micro::kernel<4>, blocks, threads, bytes) return -1;                                          \
+#define MICRO(kernel, blocks, threads, bytes)                                                                    \
+  extern "C" __attribute__((visibility("default"))) int kernel##_run(int fault, const void* in, void* out) {     \
+    RUN(0, micro::kernel<0>, blocks, threads, bytes)                                                             \
+    RUN(1, micro::kernel<1>, blocks, threads, bytes)                                                             \
+    RUN(2, micro::kernel<2>, blocks, threads, bytes)                                                             \
+    RUN(3, micro::kernel<3>, blocks, threads, bytes) RUN(4, micro::kernel<4>, blocks, threads, bytes) return -1; \
   }
 MICRO(block_sum, 1, 256, fault == 2 ? 64 : sizeof(micro::Sum))
 MICRO(warp_exchange, 1, 32, 128)
@@ -268,6 +338,9 @@ MICRO(wild, 1, 32, 0)
 MICRO(bytes, 2, 32, 0)
 MICRO(shared_bytes, 1, 32, 32)
 MICRO(agreed, 1, 64, sizeof(float))
+MICRO(passed, 1, 64, 0)
+MICRO(agreed_global, 1, 64, 0)
+MICRO(source, 1, 32, 512)
 MICRO(counter, 1, 64, sizeof(micro::Counter))
 MICRO(atomics, 4, 64, 0)
 MICRO(fences, 1, 128, sizeof(micro::Operands))
@@ -287,4 +360,10 @@ extern "C" __attribute__((visibility("default"))) int boxes_run(int fault, const
       return run_boxes(micro::boxes<4>, in, out);
   }
   return -1;
+}
+
+extern "C" __attribute__((visibility("default"))) int completed_run(int fault, const void* in, void* out) {
+  static constexpr decltype(&micro::completed<0>) kernels[] = {
+      micro::completed<0>, micro::completed<1>, micro::completed<2>, micro::completed<3>, micro::completed<4>};
+  return run_completed(kernels[fault], in, out);
 }

@@ -112,14 +112,14 @@ _CALLING: Mapping[str, Explanation] = {
     ),
     "T2C-R300": Explanation(
         "a checked run found faults",
-        "The CPU engine saw a race in shared memory or between blocks, an access outside of a tensor or of its shared "
-        "tile, a read of shared or global memory that nothing has written, an MMA that adds to such an accumulator, a "
-        "store to a floating-point tensor of a value that nothing has written or that floating-point arithmetic made "
-        "of one, a wrong barrier or a deadlock. Each finding names its places, in Python lines. It does not see: races "
-        "in global memory between threads of one block, T.alloc_local arrays that are read before they are written "
-        "or past their end, integers that nothing has written other than 32-bit accumulators of an MMA instruction, "
-        "and floats that nothing has written where they only decide a branch or lose against a number in a minimum or "
-        "maximum.",
+        "The CPU engine saw a race in shared or global memory, between threads or blocks, an asynchronous copy "
+        "whose source is overwritten or whose destination is used before it is complete, an access outside of a "
+        "tensor or of its shared tile, a read of shared or global memory that nothing has written, an MMA that adds "
+        "to such an accumulator, a store to a floating-point tensor of a value that nothing has written or that "
+        "floating-point arithmetic made of one, a wrong barrier or a deadlock. Each finding names its places, in "
+        "Python lines. It does not see: T.alloc_local arrays that are read before they are written or past their "
+        "end, integers that nothing has written other than 32-bit accumulators of an MMA instruction, and floats "
+        "that nothing has written where they only decide a branch or lose against a number in a minimum or maximum.",
     ),
 }
 

@@ -29,7 +29,7 @@ template <int rank> TL_DEVICE void tma_add_box(const TensorMap& map, const int (
 }
 TL_DEVICE void tma_store_commit() { tl_engine_tma_store_commit(); }
 template <int n> TL_DEVICE void tma_store_wait() { tl_engine_tma_store_wait(n); }
-template <int n> TL_DEVICE void tma_store_wait_read() { tl_engine_tma_store_wait(n); }
+template <int n> TL_DEVICE void tma_store_wait_read() { tl_engine_tma_store_wait_read(n); }
 
 // Returns 0. The engine reports invalid maps at the load or store.
 inline int encode_tensor_map(TensorMap& map, const void* base, int element_bytes, int rank, const uint64_t* extents,
