@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,7 @@ class GlobalAccess:
 class Report:
     """All that the engine reports of one call, over all its schedules; figures are those of the first one.
 
+    `warnings` are reads of uninitialised MMA operands, which are no fault as long as no result depends on them.
     `omitted` counts findings beyond those that the engine lists; `switches` are from one thread to the next.
     `unstable` names the arguments that came out different under different schedules: no fault where a kernel adds
     floats atomically, and a hint everywhere else.
@@ -96,6 +97,7 @@ class Report:
 
     kernel: str
     findings: tuple[Finding, ...] = ()
+    warnings: tuple[Finding, ...] = ()
     omitted: int = 0
     switches: int = 0
     shared: tuple[SharedAccess, ...] = ()
@@ -108,12 +110,15 @@ class Report:
         return not self.findings
 
     def __str__(self) -> str:
-        """The findings, then a line that counts them. The figures print themselves, one by one."""
+        """The findings and warnings, then a line that counts them. The figures print themselves, one by one."""
         many = "1 finding" if len(self.findings) == 1 else f"{len(self.findings) or 'no'} findings"
         many += f" and {self.omitted} more" if self.omitted else ""
+        if self.warnings:
+            many += ", 1 warning" if len(self.warnings) == 1 else f", {len(self.warnings)} warnings"
         unstable = f"; different from schedule to schedule: {', '.join(self.unstable)}" if self.unstable else ""
         summary = f"{self.kernel}: {many} ({', '.join(self.schedules)}){unstable}"
-        return "\n\n".join([*map(str, self.findings), summary])
+        warnings = ("\n".join(_finding_lines(each, "warning")) for each in self.warnings)
+        return "\n\n".join([*map(str, self.findings), *warnings, summary])
 
 
 class CheckError(Tile2CuRuntimeError):
@@ -178,12 +183,8 @@ class SourceMap:
         return re.sub(rf"\b{re.escape(file)}:(\d+)", lambda found: self.place(file, int(found[1])).name, message)
 
 
-def read_report(reports: Iterable[tuple[str, Mapping[str, Any]]], source_map: SourceMap) -> Report:
-    """The report of one call from the engine's reports, each with the name of its schedule.
-
-    The same fault under several schedules is one finding.
-    """
-    found: dict[tuple[object, ...], Finding] = {}
+def read_report(reports: Sequence[tuple[str, Mapping[str, Any]]], source_map: SourceMap) -> Report:
+    """The report of one call from the engine's reports, each with the name of its schedule."""
     schedules: list[str] = []
     omitted = 0
     first: Mapping[str, Any] = {}
@@ -191,25 +192,33 @@ def read_report(reports: Iterable[tuple[str, Mapping[str, Any]]], source_map: So
         schedules.append(schedule)
         first = first or data.get("statistics", {})
         omitted += int(data.get("findings_omitted", 0))
-        for finding in _findings(data.get("findings", ()), source_map):
-            key = (finding.kind, finding.places)
-            old = found.get(key)
-            found[key] = Finding(
-                kind=finding.kind,
-                message=old.message if old else finding.message,
-                count=finding.count + (old.count if old else 0),
-                places=finding.places,
-                schedules=(*(old.schedules if old else ()), schedule),
-            )
     return Report(
         kernel=source_map.manifest.kernel,
-        findings=tuple(found.values()),
+        findings=_merged(reports, "findings", source_map),
+        warnings=_merged(reports, "warnings", source_map),
         omitted=omitted,
         switches=int(first.get("switches", 0)),
         shared=tuple(_shared(row, source_map) for row in first.get("shared", ())),
         global_memory=tuple(_global(row, source_map) for row in first.get("global", ())),
         schedules=tuple(schedules),
     )
+
+
+def _merged(reports: Sequence[tuple[str, Mapping[str, Any]]], key: str, source_map: SourceMap) -> tuple[Finding, ...]:
+    """The findings, or warnings, of all schedules; the same fault under several of them is one."""
+    found: dict[tuple[object, ...], Finding] = {}
+    for schedule, data in reports:
+        for finding in _findings(data.get(key, ()), source_map):
+            same = (finding.kind, finding.places)
+            old = found.get(same)
+            found[same] = Finding(
+                kind=finding.kind,
+                message=old.message if old else finding.message,
+                count=finding.count + (old.count if old else 0),
+                places=finding.places,
+                schedules=(*(old.schedules if old else ()), schedule),
+            )
+    return tuple(found.values())
 
 
 def _findings(rows: Iterable[Mapping[str, Any]], source_map: SourceMap) -> Iterator[Finding]:
@@ -263,9 +272,9 @@ def _find_source(manifest: Manifest, candidates: Iterable[Path]) -> Path | None:
     return None
 
 
-def _finding_lines(finding: Finding) -> Iterator[str]:
+def _finding_lines(finding: Finding, severity: str = "error") -> Iterator[str]:
     times = f" ({finding.count} times)" if finding.count > 1 else ""
-    yield f"error[{finding.kind}]: {finding.message}{times}"
+    yield f"{severity}[{finding.kind}]: {finding.message}{times}"
     for number, place in enumerate(finding.places):
         yield from _place_lines(place, arrow="-->" if number == 0 else ":::")
 

@@ -20,7 +20,7 @@ INPUTS = np.arange(4096, dtype=np.float32)
 
 def test_report_has_the_promised_form(bench: Bench) -> None:
     report = bench.launch("micro", "block_sum_run", 1, INPUTS, OUT, check=True, statistics=True).report
-    assert set(report) == {"findings", "findings_omitted", "statistics"}
+    assert set(report) == {"findings", "warnings", "findings_omitted", "statistics"}
     assert set(report["statistics"]) == {"switches", "collectives", "shared", "global"}
     for finding in report["findings"]:
         assert {"kind", "message", "count", "places"} <= set(finding)

@@ -24,6 +24,12 @@
 #ifndef TL_CHECK_INDEX
 #define TL_CHECK_INDEX(index, extent)  // 0 <= index < extent
 #endif
+#ifndef TL_OPERAND_READS
+#define TL_OPERAND_READS(T) ((void)0)  // this scope reads shared memory for the operands of an MMA of T
+#endif
+#ifndef TL_MARK_COMPUTED
+#define TL_MARK_COMPUTED(sum) ((void)0)  // by an MMA, maybe from unwritten operands
+#endif
 #ifndef TL_CHECK_ACCUMULATOR
 #define TL_CHECK_ACCUMULATOR(sum) ((void)0)  // reports an unwritten accumulator
 #endif

@@ -126,6 +126,7 @@ TL_DEVICE void gemm(const A& a, const B& b, Fragment<T, MmaAccumulator<M, N, W>>
   constexpr int m_tiles = Layout::m_tiles, n_tiles = Layout::n_tiles, steps = FromA::cols / mma_k<Element>;
   static_assert(FromA::cols % mma_k<Element> == 0, "K is a multiple of 32 bytes");
 
+  TL_OPERAND_READS(Element);
   const int row = Layout::first_row(), col = Layout::first_col();
   MmaStep<m_tiles, n_tiles> step[2];
   step[0].load(from_a, from_b, row, col, 0);

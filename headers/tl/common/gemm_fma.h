@@ -37,6 +37,8 @@ TL_DEVICE void gemm_fma(const A& a, const B& b, Fragment<T, Layout>& C) {
     for (int r = 0; r < Layout::registers; ++r)
       C.reg[r] = C.reg[r] + left[Layout::row_register(r)] * right[Layout::col_register(r)];
   }
+  TL_UNROLL
+  for (int r = 0; r < Layout::registers; ++r) TL_MARK_COMPUTED(C.reg[r]);
 }
 template <class A, class B, class T, class Layout>
 TL_DEVICE void gemm_fma(const A& a, const B& b, Fragment<T, Layout>& C, Overwrite) {

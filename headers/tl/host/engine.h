@@ -128,16 +128,26 @@ void tl_engine_shuffle(void* value, int bytes, int mode, int operand, int width,
 uint64_t tl_engine_ballot(uint64_t mask, int predicate);
 void tl_engine_ldmatrix(uint32_t* registers, const void* row, int matrices, int transposed);
 
-/* The contents of unwritten registers (tl::host::mark_unwritten): the same signalling NaN in all floating-point types,
- * which conversions between them preserve. Arithmetic sets the quiet bit, and may change the sign. */
-#define TL_ENGINE_UNWRITTEN 0x7fb50000u
-#define TL_ENGINE_UNWRITTEN_HALF 0x7da8u
-#define TL_ENGINE_UNWRITTEN_BFLOAT16 0x7fb5u
-#define TL_ENGINE_UNWRITTEN_DOUBLE 0x7ff6a00000000000u
+/* Unwritten registers (tl::host::mark_unwritten) and shared memory hold signalling NaNs whose six payload bits below the
+ * quiet bit are TL_ENGINE_PAYLOAD_UNWRITTEN in half, bfloat16 and float; registers in double, too. Conversions preserve
+ * these bits; arithmetic sets the quiet bit, and may change the sign. An MMA that reads unwritten operands sets its
+ * results' to TL_ENGINE_PAYLOAD_COMPUTED. */
+#define TL_ENGINE_PAYLOAD_UNWRITTEN 0x36
+#define TL_ENGINE_PAYLOAD_COMPUTED 0x2d
+#define TL_ENGINE_UNWRITTEN_SHARED 0x7fb6u
+#define TL_ENGINE_UNWRITTEN 0x7fb60000u
+#define TL_ENGINE_UNWRITTEN_HALF 0x7db0u
+#define TL_ENGINE_UNWRITTEN_BFLOAT16 0x7fb6u
+#define TL_ENGINE_UNWRITTEN_DOUBLE 0x7ff6c00000000000u
 
 /* Reports unwritten values among `count` accumulators of TL_ENGINE_FLOAT, TL_ENGINE_DOUBLE, TL_ENGINE_HALF or
  * TL_ENGINE_BFLOAT16; other types are not checked. */
 void tl_engine_check_accumulators(const void* accumulators, int count, int type);
+/* Sets the payload of NaNs among them that an MMA computed from unwritten operands. */
+void tl_engine_mark_computed(void* accumulators, int count, int type);
+/* Until it ends, the calling thread reads shared memory for the operands of an MMA of half, bfloat16 or float: unwritten
+ * ones are no finding, as a result that depends on them is found where it is stored. */
+void tl_engine_operand_reads(int begins);
 
 /* mma.sync m16n8kK, d += a * b, with the fragments of the PTX ISA. K is 16 for 16-bit operands, 8 for tf32, 32 for
  * int8, 64 for 4-bit integers; d is float[4], or int32_t[4] for integers. */

@@ -38,6 +38,20 @@ template <class T, int n> TL_DEVICE void mark_unwritten(T (&registers)[n]) {
 }
 #define TL_CHECK_ACCUMULATOR(sum) \
   tl_engine_check_accumulators(&(sum), 1, ::tl::host::element_type<std::decay_t<decltype(sum)>>)
+#define TL_MARK_COMPUTED(sum) tl_engine_mark_computed(&(sum), 1, ::tl::host::element_type<std::decay_t<decltype(sum)>>)
+
+// While it lives, the thread reads shared memory for the operands of an MMA of T only.
+template <class T> struct OperandReads {
+  static constexpr int type = element_type<T>;
+  static constexpr bool marks = type == TL_ENGINE_HALF || type == TL_ENGINE_BFLOAT16 || type == TL_ENGINE_FLOAT;
+  TL_DEVICE OperandReads() {
+    if constexpr (marks) tl_engine_operand_reads(1);
+  }
+  TL_DEVICE ~OperandReads() {
+    if constexpr (marks) tl_engine_operand_reads(0);
+  }
+};
+#define TL_OPERAND_READS(T) const ::tl::host::OperandReads<T> operand_reads
 #endif
 
 // Without checks a plain copy: it is cheaper than the call.

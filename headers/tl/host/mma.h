@@ -49,6 +49,7 @@ TL_DEVICE void mma_m8n8k4_double(double* d, double a, double b) {
     const double left = shuffle(a, lane() / 4 * 4 + k);
     for (int i = 0; i < 2; ++i) d[i] += left * shuffle(b, (lane() % 4 * 2 + i) * 4 + k);
   }
+  tl_engine_mark_computed(d, 2, TL_ENGINE_DOUBLE);
 }
 
 }  // namespace tl

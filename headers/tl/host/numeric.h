@@ -20,17 +20,19 @@ template <class To, class From> inline To bit_cast(From from) {
   return to;
 }
 
-// The NaN result of cvt.rn.f16.f32 and cvt.rn.bf16.f32, or `unwritten` if the operand marks an unwritten value.
-inline uint16_t converted_nan(float value, uint16_t unwritten) {
-  const uint32_t magnitude = bit_cast<uint32_t>(value) & 0x7fffffff;
-  return (magnitude | 0x400000) == (TL_ENGINE_UNWRITTEN | 0x400000) ? unwritten : uint16_t(0x7fff);
+// The NaN result of cvt.rn.f16.f32 and cvt.rn.bf16.f32; a payload that marks an unwritten value is preserved: its least
+// significant bit becomes bit `shift` of the quiet NaN `quiet`.
+inline uint16_t converted_nan(float value, uint16_t quiet, int shift) {
+  const uint32_t payload = bit_cast<uint32_t>(value) >> 16 & 0x3f;
+  const bool is_marked = payload == TL_ENGINE_PAYLOAD_UNWRITTEN || payload == TL_ENGINE_PAYLOAD_COMPUTED;
+  return is_marked ? uint16_t(quiet | payload << shift) : uint16_t(0x7fff);
 }
 
 // IEEE binary32 to binary16 in integer arithmetic. Subnormal results round by adding a float whose ulp is 2^-24.
 inline uint16_t float_to_half_portable(float value) {
   const uint32_t word = bit_cast<uint32_t>(value);
   const uint32_t sign = word >> 16 & 0x8000, magnitude = word & 0x7fffffff;
-  if (magnitude > 0x7f800000) return converted_nan(value, TL_ENGINE_UNWRITTEN_HALF);
+  if (magnitude > 0x7f800000) return converted_nan(value, 0x7e00, 3);
   if (magnitude >= 0x477ff000) return uint16_t(sign | 0x7c00);  // rounds to infinity
   if (magnitude < 0x38800000) {                                 // below 2^-14
     const float shifted = bit_cast<float>(magnitude) + 0.5f;
@@ -55,8 +57,7 @@ inline float half_to_float_portable(uint16_t bits) {
 
 inline uint16_t float_to_half(float value) {
 #if defined(__F16C__)
-  return value != value ? converted_nan(value, TL_ENGINE_UNWRITTEN_HALF)
-                        : uint16_t(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT));
+  return value != value ? converted_nan(value, 0x7e00, 3) : uint16_t(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT));
 #else
   return float_to_half_portable(value);
 #endif
@@ -72,7 +73,7 @@ inline float half_to_float(uint16_t bits) {
 
 inline uint16_t float_to_bfloat16(float value) {
   const uint32_t word = bit_cast<uint32_t>(value);
-  if ((word & 0x7fffffff) > 0x7f800000) return converted_nan(value, TL_ENGINE_UNWRITTEN_BFLOAT16);
+  if ((word & 0x7fffffff) > 0x7f800000) return converted_nan(value, 0x7fc0, 0);
   return uint16_t((word + 0x7fff + (word >> 16 & 1)) >> 16);
 }
 

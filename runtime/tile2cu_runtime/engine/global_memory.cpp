@@ -188,12 +188,12 @@ void GlobalMemory::check(Worker& worker, const void* address, std::uint32_t byte
 
 void GlobalMemory::check_stored(Worker& worker, const void* address, std::uint32_t bytes, Site site) const {
   // Which type it has is asked only where some type might have such a value.
-  const bool is_suspicious = has_unwritten(address, bytes / 2, Element::half) ||
-                             has_unwritten(address, bytes / 2, Element::bfloat16) ||
-                             has_unwritten(address, bytes / 8, Element::float64);
+  const bool is_suspicious = has_dependent(address, bytes / 2, Element::half) ||
+                             has_dependent(address, bytes / 2, Element::bfloat16) ||
+                             has_dependent(address, bytes / 8, Element::float64);
   if (!is_suspicious) return;
   const Element element = element_at(offset_of(address));
-  if (!has_unwritten(address, bytes / std::uint32_t(bytes_of(element)), element)) return;
+  if (!has_dependent(address, bytes / std::uint32_t(bytes_of(element)), element)) return;
   worker.report("uninitialised value stored", {site}, [&] {
     return text("%s stores at {0} a value that nothing has written, or that is computed from one",
                 worker.describe_current().c_str());

@@ -90,7 +90,15 @@ void GranuleShadow::refine() {
 void GranuleShadow::read_granule(Worker& worker, Granule& granule, std::uint32_t offset, const MemoryAccess& access) {
   const auto reader = [&] { return late_reader(worker, granule, access); };
   const auto writer = [&] { return worker.describe(granule.writer); };
-  if (TILE2CU_UNLIKELY(!(granule.flags & (granule_initialised | granule_in_flight)))) {
+  const bool is_unwritten = !(granule.flags & (granule_initialised | granule_in_flight));
+  if (TILE2CU_UNLIKELY(is_unwritten && access.is_operand)) {
+    worker.warn("uninitialised MMA operand", places(access.site, nullptr, offset), [&] {
+      return text(
+          "%s is read by %s for the MMA at {0} and was never written; results that depend on it are reported "
+          "where they are stored",
+          name(offset).c_str(), reader().c_str());
+    });
+  } else if (TILE2CU_UNLIKELY(is_unwritten)) {
     worker.report("uninitialised shared read", places(access.site, nullptr, offset), [&] {
       return text("%s is read by %s at {0} and was never written", name(offset).c_str(), reader().c_str());
     });

@@ -43,6 +43,7 @@ struct MemoryAccess {
   const Clock* fenced = nullptr;  // of the async proxy: what all who access knew at their last fence.proxy.async
   bool by_warpgroup = false;      // `thread` is the first of a warpgroup that accesses together
   bool is_atomic = false;         // of a read: it does not race with atomic writes, and no later one with it
+  bool is_operand = false;        // of a read: of an MMA whose results show whether they depend on unwritten operands
   bool lands = false;             // of a read: a copy that began with this knowledge reads until now
   bool follows = false;           // of a write: the store itself is the very next thing that happens
 };

@@ -127,7 +127,7 @@ int run_launch(LaunchState& launch, Report& report) {
     const CrashHandlers handlers;
     run_workers(launch, totals);
   }
-  report.add(launch.findings.take());
+  report.add(launch.findings.take(), launch.warnings.take());
   return !reason.empty() || launch.abandoned;
 }
 

@@ -35,7 +35,9 @@ void check_row(Worker& worker, const Meeting& meeting, int lane) {
   const auto thread = ThreadNumber(worker.current->warp * lanes + lane);
   const Clock* knows = worker.clocks.row(thread);
   const auto offset = std::uint32_t(worker.shared_offset(row));
-  worker.shadow_at(offset).read(worker, offset, row_bytes, {thread, knows, knows[thread], meeting.site});
+  MemoryAccess access{thread, knows, knows[thread], meeting.site};
+  access.is_operand = worker.current->reads_operands;
+  worker.shadow_at(offset).read(worker, offset, row_bytes, access);
 }
 
 void count_request(Worker& worker, const Meeting& meeting, int rows) {

@@ -85,6 +85,17 @@ template void multiply_add<64, 64, 16>(float*, const float*, const float*);
 template void multiply_add<64, 128, 16>(float*, const float*, const float*);
 template void multiply_add<64, 256, 16>(float*, const float*, const float*);
 
+bool has_special(const float* values, int count) {
+  int index = 0;
+  Float8 sum{};
+  const Float8 zero{};
+  for (; index + 8 <= count; index += 8) sum += eight(values + index) * zero;  // NaN from then on
+  float all = 0;
+  for (int i = 0; i < 8; ++i) all += sum[i];
+  for (; index < count; ++index) all += values[index] * 0;
+  return all != all;
+}
+
 void widen(float* to, const std::uint16_t* from, int count, int type) {
   if (type == TL_ENGINE_BFLOAT16) {
     for (int index = 0; index < count; ++index) to[index] = tl::host::bfloat16_to_float(from[index]);

@@ -10,6 +10,9 @@ namespace tile2cu::engine {
 // c[m][n] += a[m][k] * b[k][n], all row-major. Instantiated for the shapes that instructions have.
 template <int m, int n, int k> void multiply_add(float* c, const float* a, const float* b);
 
+// Whether any of them is no finite number.
+bool has_special(const float* values, int count);
+
 // 16-bit floating-point bits to float; type is TL_ENGINE_HALF or TL_ENGINE_BFLOAT16. `count` is a multiple of 8.
 void widen(float* to, const std::uint16_t* from, int count, int type);
 

@@ -69,6 +69,7 @@ template <class Wide, int size> void mfma(const Meeting& meeting, int n, int typ
       for (int column = 0; column < size; ++column) d[row * size + column] += scalar * b[inner * size + column];
     }
   }
+  if constexpr (std::is_floating_point<Wide>::value) mark_computed(d, size * size);
   for (int lane = 0; lane < lanes; ++lane) {
     for (int v = 0; v < results; ++v) {
       std::memcpy(static_cast<char*>(argument(lane)->d) + v * sizeof(Wide), &d[result_index<Wide, size>(lane, v)],

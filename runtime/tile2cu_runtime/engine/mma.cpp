@@ -74,6 +74,7 @@ void multiply_16bit(const Meeting& meeting, float* c, int type) {
   widen(a, operands.a, m * 16, type);
   widen(b, operands.b, 16 * n, type);
   multiply_add<m, n, 16>(c, a, b);
+  mark_computed(c, m * n);
 }
 
 void mma_16bit(const Meeting& meeting, int type) {
@@ -91,6 +92,7 @@ void mma_tf32(const Meeting& meeting) {
   for (int index = 0; index < 8 * n; ++index) b[index] = tl::host::bit_cast<float>(operands.b[index] & 0xffffe000);
   gather(c, meeting);
   multiply_add<m, n, 8>(c, a, b);
+  mark_computed(c, m * n);
   scatter(c, meeting);
 }
 
@@ -189,6 +191,7 @@ template <class Element, class Widen> void mma_sparse_floats(const Meeting& meet
   widen_all(b, operands.b, Sparse::k * n);
   gather(c, meeting);
   multiply_add<m, n, Sparse::k>(c, a, b);
+  mark_computed(c, m * n);
   scatter(c, meeting);
 }
 

@@ -32,7 +32,9 @@ void check_lane(Worker& worker, const Meeting& meeting, int lane) {
   const auto thread = ThreadNumber(worker.current->warp * lanes + lane);
   const Clock* knows = worker.clocks.row(thread);
   const auto offset = std::uint32_t(worker.shared_offset(from));
-  worker.shadow_at(offset).read(worker, offset, lane_bytes, {thread, knows, knows[thread], meeting.site});
+  MemoryAccess access{thread, knows, knows[thread], meeting.site};
+  access.is_operand = worker.current->reads_operands;
+  worker.shadow_at(offset).read(worker, offset, lane_bytes, access);
 }
 
 void count_request(Worker& worker, const Meeting& meeting) {

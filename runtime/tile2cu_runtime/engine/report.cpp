@@ -120,8 +120,9 @@ std::string json_requests(const RequestTable& requests, bool is_shared) {
 
 }  // namespace
 
-void Report::add(std::vector<Finding> findings) {
+void Report::add(std::vector<Finding> findings, std::vector<Finding> warnings) {
   findings_.insert(findings_.end(), std::make_move_iterator(findings.begin()), std::make_move_iterator(findings.end()));
+  warnings_.insert(warnings_.end(), std::make_move_iterator(warnings.begin()), std::make_move_iterator(warnings.end()));
 }
 
 void Report::add(const RequestTable& requests) {
@@ -143,13 +144,16 @@ void Report::add_switches(std::uint64_t switches, std::uint64_t collectives) {
 std::string Report::json() const {
   std::vector<Site> sites;
   for (const Finding& finding : findings_) sites.insert(sites.end(), finding.sites.begin(), finding.sites.end());
+  for (const Finding& finding : warnings_) sites.insert(sites.end(), finding.sites.begin(), finding.sites.end());
   for (const auto& entry : requests_) sites.push_back(entry.first.site);
   symbolize(sites);
 
-  std::vector<Finding> findings = merged(findings_);
+  std::vector<Finding> findings = merged(findings_), warnings = merged(warnings_);
+  if (warnings.size() > most_findings) warnings.resize(most_findings);
   const std::size_t omitted = findings.size() > most_findings ? findings.size() - most_findings : 0;
   findings.resize(findings.size() - omitted);
   std::string out = "{\"findings\": " + json_list(findings, json_finding);
+  out += ", \"warnings\": " + json_list(warnings, json_finding);
   out += text(", \"findings_omitted\": %zu, \"statistics\": {\"switches\": %llu, \"collectives\": %llu", omitted,
               static_cast<unsigned long long>(switches_), static_cast<unsigned long long>(collectives_));
   out += ", \"shared\": " + json_requests(requests_, true);

@@ -11,14 +11,15 @@ namespace tile2cu::engine {
 
 class Report {
  public:
-  void add(std::vector<Finding> findings);
+  // Faults, and what is none as long as no result depends on it.
+  void add(std::vector<Finding> findings, std::vector<Finding> warnings);
   void add(const RequestTable& requests);
   void add_switches(std::uint64_t switches, std::uint64_t collectives);
   std::string json() const;
 
  private:
   static constexpr std::size_t most_findings = 100;
-  std::vector<Finding> findings_;
+  std::vector<Finding> findings_, warnings_;
   RequestTable requests_;
   std::uint64_t switches_ = 0, collectives_ = 0;
 };

@@ -34,40 +34,55 @@ constexpr int bytes_of(Element element) {
                                                                     : 4;
 }
 
-template <class Bits> bool is_quieted(const void* value, Bits unwritten, Bits quiet) {
-  constexpr Bits sign = Bits(Bits(1) << (8 * sizeof(Bits) - 1));
+// The six payload bits of a NaN below its quiet bit; 0 of other values. `infinity` has the exponent of a NaN.
+template <class Bits> int payload_of(const void* value, Bits infinity, int shift) {
   Bits bits;
   std::memcpy(&bits, value, sizeof bits);
-  return Bits((bits & Bits(~sign)) | quiet) == Bits(unwritten | quiet);
+  return (bits & infinity) == infinity ? int(bits >> shift & 0x3f) : 0;
 }
-
-// Whether a value is what tl::host::mark_unwritten left there, or what arithmetic makes of that.
-inline bool is_unwritten(const void* value, Element element) {
+inline int payload_of(const void* value, Element element) {
   switch (element) {
     case Element::half:
-      return is_quieted<std::uint16_t>(value, TL_ENGINE_UNWRITTEN_HALF, 0x200);
+      return payload_of<std::uint16_t>(value, 0x7c00, 3);
     case Element::bfloat16:
-      return is_quieted<std::uint16_t>(value, TL_ENGINE_UNWRITTEN_BFLOAT16, 0x40);
+      return payload_of<std::uint16_t>(value, 0x7f80, 0);
     case Element::float32:
-      return is_quieted<std::uint32_t>(value, TL_ENGINE_UNWRITTEN, 0x400000);
+      return payload_of<std::uint32_t>(value, 0x7f800000, 16);
     case Element::float64:
-      return is_quieted<std::uint64_t>(value, TL_ENGINE_UNWRITTEN_DOUBLE, std::uint64_t(1) << 51);
-    case Element::int32: {
-      const std::uint32_t unwritten = TL_ENGINE_UNWRITTEN;
-      return std::memcmp(value, &unwritten, sizeof unwritten) == 0;
-    }
+      return payload_of<std::uint64_t>(value, 0x7ff0000000000000, 45);
     default:
-      return false;
+      return 0;
   }
 }
 
-inline bool has_unwritten(const void* values, std::size_t count, Element element) {
+// Whether nothing has written a value, or it was computed from one that nothing has written, but not by an MMA.
+inline bool is_unwritten(const void* value, Element element) {
+  if (element != Element::int32) return payload_of(value, element) == TL_ENGINE_PAYLOAD_UNWRITTEN;
+  const std::uint32_t unwritten = TL_ENGINE_UNWRITTEN;
+  return std::memcmp(value, &unwritten, sizeof unwritten) == 0;
+}
+// The same, also by an MMA.
+inline bool depends_on_unwritten(const void* value, Element element) {
+  return is_unwritten(value, element) || payload_of(value, element) == TL_ENGINE_PAYLOAD_COMPUTED;
+}
+
+template <class Test> bool any_of(const void* values, std::size_t count, Element element, const Test& test) {
   const auto* value = static_cast<const std::uint8_t*>(values);
   for (std::size_t i = 0; i < count; ++i, value += bytes_of(element)) {
-    if (is_unwritten(value, element)) return true;
+    if (test(value, element)) return true;
   }
   return false;
 }
+inline bool has_unwritten(const void* values, std::size_t count, Element element) {
+  return any_of(values, count, element, is_unwritten);
+}
+inline bool has_dependent(const void* values, std::size_t count, Element element) {
+  return any_of(values, count, element, depends_on_unwritten);
+}
+
+// What an MMA computed: accumulators are written now, and depend on unwritten operands.
+void mark_computed(float* results, int count);
+void mark_computed(double* results, int count);
 
 struct Worker;
 // Reports an MMA at `site` that adds to accumulators of the calling thread which nothing has written.

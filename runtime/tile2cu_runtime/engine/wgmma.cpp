@@ -93,12 +93,13 @@ void gather(Worker& worker, const SharedOperand& operand, Words& words) {
   });
 }
 
-void check_shared(Worker& worker, const SharedOperand& operand, Site site, const VectorClocks::Snapshot& common,
-                  const VectorClocks::Snapshot& fence) {
+void check_shared(Worker& worker, const SharedOperand& operand, int type, Site site,
+                  const VectorClocks::Snapshot& common, const VectorClocks::Snapshot& fence) {
   const auto reader = ThreadNumber(first_thread(worker));
   MemoryAccess access{reader, common.data(), common[reader], site, true};
   access.fenced = fence.empty() ? nullptr : fence.data();
   access.by_warpgroup = true;
+  access.is_operand = type == TL_ENGINE_HALF || type == TL_ENGINE_BFLOAT16 || type == TL_ENGINE_TF32;
   bool reported = false;
   for_each_chunk(worker, operand, [&](std::uint32_t offset, int) {
     if (worker.is_shared(offset, chunk_bytes)) {
@@ -186,6 +187,7 @@ void multiply_add_rows(float* c, const std::vector<float>& a, const std::vector<
     }
     multiply_add_16(c, left.data(), right.data(), n);
   }
+  mark_computed(c, rows * n);
 }
 
 // The same of bytes, with int32 sums that wrap; `c` holds their bits.
@@ -270,9 +272,9 @@ void Warpgroup::check_operands(Worker& worker, const WgmmaOperation& operation) 
   if (operation.a_registers) {
     check_registers(worker, operation);
   } else {
-    check_shared(worker, operand_a(operation), operation.site, common, fence);
+    check_shared(worker, operand_a(operation), operation.type, operation.site, common, fence);
   }
-  check_shared(worker, operand_b(operation), operation.site, common, fence);
+  check_shared(worker, operand_b(operation), operation.type, operation.site, common, fence);
 }
 
 void Warpgroup::check_registers(Worker& worker, const WgmmaOperation& operation) const {

@@ -1,5 +1,6 @@
 #include "worker.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -15,8 +16,6 @@ namespace tile2cu::engine {
 TILE2CU_VARIABLE Worker* active_worker = nullptr;
 
 namespace {
-
-constexpr unsigned char unwritten = 0xff;  // a NaN in every floating-point type
 
 void run_current_thread() {
   Worker& worker = current_worker();
@@ -110,7 +109,8 @@ void Worker::begin_block(std::uint32_t cluster, int rank) {
   block.number = (block.index.z * request.grid[1] + block.index.y) * request.grid[0] + block.index.x;
   block.living = block_threads;
   for (BlockBarrier& barrier : block.barriers) barrier.reset();
-  std::memset(arena + rank * arena_bytes, unwritten, request.shared_bytes);
+  auto* const memory = reinterpret_cast<std::uint16_t*>(arena + rank * arena_bytes);
+  std::fill_n(memory, (request.shared_bytes + 1) / 2, std::uint16_t(TL_ENGINE_UNWRITTEN_SHARED));
   if (options.check) block.shared_shadow.reset(arena, rank * arena_bytes, request.shared_bytes, clocks.columns());
 }
 
@@ -134,7 +134,7 @@ void Worker::start_threads() {
     thread.stores = {};
     thread.proxy_fence = 0;
     thread.knew_at_fence.clear();
-    thread.has_fenced_memory = false;
+    thread.has_fenced_memory = thread.reads_operands = false;
     thread.words.clear();
     prepare_fiber(thread.fiber, stacks_.stack(number), FiberStacks::usable_bytes(number), run_current_thread);
     warps[thread.warp].living |= std::uint64_t(1) << thread.lane;
@@ -311,7 +311,9 @@ void Worker::check_access(const void* address, std::uint32_t bytes, bool is_writ
 MemoryAccess Worker::access_of_current(Site site) {
   if (!options.check) return {current->linear, nullptr, 0, site};
   const Clock* knows = clocks.row(current->linear);
-  return {current->linear, knows, knows[current->linear], site};
+  MemoryAccess access{current->linear, knows, knows[current->linear], site};
+  access.is_operand = current->reads_operands;
+  return access;
 }
 
 void Worker::fence_memory() {

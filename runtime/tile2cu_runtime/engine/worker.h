@@ -51,6 +51,7 @@ struct Thread {
   Clock proxy_fence = 0;                 // own clock at its last fence.proxy.async
   VectorClocks::Snapshot knew_at_fence;  // what it knew then; empty without one
   bool has_fenced_memory = false;        // for other blocks
+  bool reads_operands = false;           // tl_engine_operand_reads
   std::vector<std::size_t> words;        // that it accessed atomically since, and where blocks have told something
 };
 
@@ -67,7 +68,7 @@ struct Block {
 struct LaunchState {
   tl_engine_launch_request request;
   tl_engine_options options;
-  Findings findings;
+  Findings findings, warnings;
   std::uint32_t cluster[3] = {1, 1, 1};
   int blocks_per_cluster() const { return int(cluster[0] * cluster[1] * cluster[2]); }
   std::atomic<std::uint32_t> next_cluster{0};
@@ -119,6 +120,10 @@ struct Worker {
   // ---- checking
   template <class Message> void report(const char* kind, const Whereabouts& where, Message&& message) {
     launch.findings.add(kind, where, message);
+  }
+  // What is no fault as long as no result depends on it.
+  template <class Message> void warn(const char* kind, const Whereabouts& where, Message&& message) {
+    launch.warnings.add(kind, where, message);
   }
   // `blind`: an atomic that does not ask what was there.
   void access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic = false,

@@ -175,6 +175,7 @@ def _as_data(
         "numbers": numbers,
         "tensors": [asdict(line) for line in lines],
         "findings": [asdict(finding) for finding in report.findings] if report else [],
+        "warnings": [asdict(warning) for warning in report.warnings] if report else [],
         "costs": [cost.as_data() for cost in kernel.costs],
         "shared": [asdict(access) for access in report.shared] if report else [],
         "global": [asdict(access) for access in report.global_memory] if report else [],

@@ -175,6 +175,7 @@ TL_DEVICE void gemm(const A& a, const B& b, Fragment<T, MfmaAccumulator<M, N, W,
   using Order = MfmaK<Shape, items, piece>;
   static_assert(K % Order::step == 0 && items % each == 0, "K is a multiple of the MFMA step");
 
+  TL_OPERAND_READS(Ta);
   const int row = Layout::first_row(), col = Layout::first_col();
   MfmaStep<Ta, Tb, Shape, Order, m_tiles, n_groups, n> step[2];
   step[0].load(from_a, from_b, row, col, 0);
