@@ -398,6 +398,37 @@ def test_named_barriers_order_groups_too() -> None:
         small(between, params, x, np.zeros(11, np.float32), threads=96)
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_warpgroups_have_scalars_of_their_own(waits: bool) -> None:
+    """What T.ws(0) assigns to a variable, T.ws(1) does not see; afterwards each thread has its own."""
+    statements = f"""
+        ready = T.alloc_barrier(128)
+        last = T.alloc_var("int32")
+        other = T.alloc_var("int32")
+        last = 7
+        other = 1
+        with T.ws(0):
+            last = last + 1
+            for k in T.serial(3):
+                other += last
+            {"T.barrier_arrive(ready)" if waits else "pass"}
+        with T.ws(1):
+            {"T.barrier_wait(ready, 0)" if waits else "pass"}
+            for i in T.Parallel(8):
+                Y[i] = X[i] + last
+            last = 5
+        with T.ws(0):
+            for i in T.Parallel(8):
+                Y[8 + i] = last + other
+        with T.ws(1):
+            T.copy(X[0:8], Y[last + 11 : last + 19])
+    """
+    params = 'X: T.Tensor((8,), "float32"), Y: T.Tensor((24,), "float32")'
+    x = RNG.integers(-9, 9, (8,)).astype(np.float32)
+    found = small(statements, params, x, np.zeros(24, np.float32), threads=256)
+    np.testing.assert_array_equal(found, [*(x + 7), *[8 + 25] * 8, *x])
+
+
 @pytest.mark.parametrize("nested", [False, True])
 def test_branches_of_threads_and_of_warpgroups_wait_for_one_another(nested: bool) -> None:
     """Next to one another, where one thread may take two and does the first one first; or one in the other's arms."""

@@ -97,7 +97,7 @@ def _launch(launch: Launch, memory: Memory, values: Values, deadline: float) -> 
     for let in launch.prelude:
         values.set(let.var, values.of(let.value, _ONE))
     grid = [range(values.number(extent, _ONE)) for extent in launch.grid]
-    uses_threads = _uses_threads(launch)
+    uses_threads = _uses_threads(launch) or _groups_assign(launch)
     lanes = launch.threads if uses_threads else 1
     values.thread = np.arange(lanes, dtype=np.int32) if uses_threads else None
     memory.begin_launch(ordered=_orders_blocks(launch), of_threads=_of_threads(launch))
@@ -146,6 +146,12 @@ def _with_meetings(launch: Launch) -> Launch:
 def _uses_threads(launch: Launch) -> bool:
     """Whether the body speaks of single threads: then every statement outside of tiles runs once a thread."""
     return any(is_of_thread(expr) for stmt in walk_stmts(launch.body) for expr in expressions(stmt))
+
+
+def _groups_assign(launch: Launch) -> bool:
+    """Whether a group of T.ws changes variables, of which each thread has its own."""
+    groups = [stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, If) and asked_warpgroups(stmt) is not None]
+    return any(isinstance(stmt, Assign) for group in groups for stmt in walk_stmts(group.then))
 
 
 def _of_threads(launch: Launch) -> frozenset[Buffer]:
@@ -252,7 +258,7 @@ class Block:
         if not isinstance(first, If) or not any(map(_waits, walk_stmts(stmts))):
             return []
         if all(asked_warpgroups(stmt) is not None for stmt in stmts):
-            return [((stmt,), mask) for stmt in stmts]
+            return [((stmt,), self._of_group(stmt, mask)) for stmt in stmts]
         if len(stmts) > 1:
             return self._apart(stmts, mask)
         arms: list[tuple[tuple[Stmt, ...], Array]] = []
@@ -268,16 +274,21 @@ class Block:
         arms: list[tuple[tuple[Stmt, ...], Array]] = []
         for branch in branches:
             assert isinstance(branch, If)
-            numbers = asked_warpgroups(branch)
-            if numbers is None:
+            if asked_warpgroups(branch) is None:
                 taken = mask & self.values.of(branch.condition, mask).astype(bool)
             else:
-                taken = mask & np.isin(np.arange(len(mask)) // _WARPGROUP, numbers)
+                taken = self._of_group(branch, mask)
             met = [arm for arm in arms if (arm[1] & taken).any()]
             arms = [arm for arm in arms if not (arm[1] & taken).any()]
             stmts = (*(stmt for arm in met for stmt in arm[0]), branch)
             arms.append((stmts, np.logical_or.reduce([taken, *(arm[1] for arm in met)])))
         return [arm for arm in arms if arm[1].any()]
+
+    def _of_group(self, stmt: Stmt, mask: Array) -> Array:
+        """The threads that T.ws names; where no statement is of single threads, it stands for all."""
+        if self.lanes == 1:
+            return mask
+        return mask & np.isin(np.arange(self.lanes) // _WARPGROUP, asked_warpgroups(stmt) or ())
 
     def _groups(self, arms: list[tuple[tuple[Stmt, ...], Array]]) -> None:
         """Runs the arms side by side, each with variables of its own; afterwards each thread has its group's."""
@@ -416,9 +427,7 @@ class Block:
         numbers = asked_warpgroups(stmt)
         if numbers is not None:  # each group's turn comes, in the order of the text
             outside, self.in_group = self.in_group, _WARPGROUP * len(numbers)
-            if self.lanes > 1:
-                mask = mask & np.isin(np.arange(self.lanes) // _WARPGROUP, numbers)
-            self.run(stmt.then, mask)
+            self.run(stmt.then, self._of_group(stmt, mask))
             self.in_group = outside
             return
         taken = self.values.of(stmt.condition, mask).astype(bool)
