@@ -15,7 +15,7 @@ def kernel(M, N, block=64):
     return main
 
 # ---- expected ----
-# error[T2C-L010]: 3 warps cannot share a product of 64 x 64
+# error[T2C-L010]: 3 warps cannot share a GEMM of 64 x 64
 #   --> l010_warps_do_not_fit.py:13:13
 #    |
 # 13 |             T.gemm(A_shared, B_shared, C_local)

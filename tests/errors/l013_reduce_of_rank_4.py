@@ -14,7 +14,7 @@ def kernel(M, N, block=64):
     return main
 
 # ---- expected ----
-# error[T2C-L013]: `L` cannot be reduced along dimension 0 where it lies
+# error[T2C-L013]: `L` cannot be reduced along dimension 0 in its layout
 #   --> l013_reduce_of_rank_4.py:12:13
 #    |
 # 12 |             T.reduce_sum(L, r, dim=0)

@@ -17,7 +17,7 @@ def kernel(M, N, block=64):
 
 
 # ---- expected ----
-# error[T2C-L014]: only one thread learns what `C` held before, and 2 hold each element here
+# error[T2C-L014]: only one thread gets the old value of `C`, and 2 hold each element here
 #   --> l014_old_value_of_replicas.py:12:17
 #    |
 # 12 |                 L[i] = T.atomic_add(C[i], 1, return_prev=True)

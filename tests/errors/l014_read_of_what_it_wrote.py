@@ -16,12 +16,12 @@ def kernel(M, N, block=64):
     return main
 
 # ---- expected ----
-# error[T2C-L014]: what is read here of `S` may be what the same turn of the loop has written to another thread
+# error[T2C-L014]: the element read here of `S` may be one that the same iteration has written to another thread
 #   --> l014_read_of_what_it_wrote.py:14:17
 #    |
 # 14 |                 Y[bx, i] = S[i // 2]
 #    |                 ^^^^^^^^^^^^^^^^^^^^
-# note: this loop writes `S` where other threads hold it
+# note: this loop writes `S` in other threads
 #   --> l014_read_of_what_it_wrote.py:12:13
 #    |
 # 12 |             for i in T.Parallel(64):

@@ -13,7 +13,7 @@ def factory(M):
 
     return main
 # ---- expected ----
-# error[T2C-L015]: a part of `X` that may start or end within a byte: two float4_e2m1fn share one
+# error[T2C-L015]: a part of `X` that may start or end inside a byte: two float4_e2m1fn share one
 #   --> l015_part_from_within_a_byte.py:11:13
 #    |
 # 11 |             T.copy(X[bx, 1], S)

@@ -16,7 +16,7 @@ def kernel(M, N, block=64):
     return main
 
 # ---- expected ----
-# error[T2C-P002]: a barrier is needed here, inside a branch that not all threads of the block take
+# error[T2C-P002]: a barrier is needed here, inside a branch that diverges within the block
 #   --> p002_barrier_in_a_divergent_branch.py:14:17
 #    |
 # 14 |                 Y[bx, tx] = S[63 - tx, 0]

@@ -17,7 +17,7 @@ def kernel(M, N, block_M=64):
     return main
 
 # ---- expected ----
-# error[T2C-P003]: the groups of the block work by themselves, and would all exchange the parts of this in one place
+# error[T2C-P003]: the groups of the block run independently, and would all exchange partial results in the same workspace
 #   --> p003_reduction_by_all_groups.py:13:13
 #    |
 # 13 |             T.reduce_sum(A_local, sums, dim=1)

@@ -15,7 +15,7 @@ def kernel(M, N, block=64):
     return main
 
 # ---- expected ----
-# error[T2C-S002]: K of this product is 24, and float16 products take K in 16s
+# error[T2C-S002]: K of this GEMM is 24, and float16 MMAs take K in 16s
 #   --> s002_k.py:13:13
 #    |
 # 13 |             T.gemm(A_shared, B_shared, C_local)

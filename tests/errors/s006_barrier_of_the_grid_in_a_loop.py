@@ -16,7 +16,7 @@ def kernel(M, N, block_M=64):
 
     return main
 # ---- expected ----
-# error[T2C-S006]: gfx942 has no barrier of the grid that tile2cu makes within a kernel
+# error[T2C-S006]: gfx942 has no barrier of the grid that tile2cu emits in a kernel
 #   --> s006_barrier_of_the_grid_in_a_loop.py:15:17
 #    |
 # 15 |                 T.sync_grid()

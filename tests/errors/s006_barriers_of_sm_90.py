@@ -14,9 +14,9 @@ def kernel(M, N, block_M=64):
     return main
 
 # ---- expected ----
-# error[T2C-S006]: sm_80 has no barriers that count bytes, and no TMA that arrives there
+# error[T2C-S006]: sm_80 has no mbarriers with transaction counts, and no TMA
 #   --> s006_barriers_of_sm_90.py:11:13
 #    |
 # 11 |             ready = T.alloc_barrier(128)
 #    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#   = help: write T.copy in a T.Pipelined loop, which tile2cu pipelines on every chip, or take cuda:sm_90a
+#   = help: write T.copy in a T.Pipelined loop, which tile2cu pipelines on every target, or take cuda:sm_90a

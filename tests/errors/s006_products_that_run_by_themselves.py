@@ -17,7 +17,7 @@ def kernel(M, N, block_M=64):
     return main
 
 # ---- expected ----
-# error[T2C-S006]: sm_80 has no products that run by themselves while a warpgroup goes on
+# error[T2C-S006]: sm_80 has no asynchronous MMAs, which T.wgmma_gemm starts
 #   --> s006_products_that_run_by_themselves.py:13:13
 #    |
 # 13 |             T.wgmma_gemm(A_shared, A_shared, C_local, transpose_B=True, clear_accum=True)

@@ -20,7 +20,7 @@ def kernel(M, N, block_M=64):
     return main
 
 # ---- expected ----
-# error[T2C-S006]: sm_80 has no mul.bf16x2, which the file's own C++ has in an asm statement
+# error[T2C-S006]: sm_80 has no mul.bf16x2, which an asm statement of the file's inline C++ uses
 #   --> s006_ptx_of_sm_90.py:14:13
 #    |
 # 14 |             T.import_source(TWICE)

@@ -14,7 +14,7 @@ def kernel(M, N, block_M=64):
     return main
 
 # ---- expected ----
-# error[T2C-S006]: gfx942 has no instruction that rounds otherwise than to nearest
+# error[T2C-S006]: gfx942 has no instruction with a rounding mode other than nearest
 #   --> s006_rounding_of_amd.py:12:17
 #    |
 # 12 |                 B[bx * block_M + i, 0] = T.ieee_add(A[bx * block_M + i, 0], 1.0, "rz")

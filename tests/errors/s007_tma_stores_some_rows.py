@@ -10,7 +10,7 @@ def stored(A: T.Tensor((64, 64), "float32")):
         T.tma_copy(S[8:16, :], A[8:16, :])
         T.tma_store_wait()
 # ---- expected ----
-# error[T2C-S007]: T.tma_copy stores a part of `S` that is not all rows of some of its panels
+# error[T2C-S007]: T.tma_copy stores a part of `S` that is not all rows of whole swizzle atoms
 #   --> s007_tma_stores_some_rows.py:10:9
 #    |
 # 10 |         T.tma_copy(S[8:16, :], A[8:16, :])

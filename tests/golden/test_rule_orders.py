@@ -10,7 +10,7 @@ import pytest
 from tests.golden.cases import GOLDEN, ROOT
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.rules import RULES, Rule, engine
-from tile2cu.rules.order import groups
+from tile2cu.rules.rule_order import groups
 
 _Groups = tuple[tuple[Rule, ...], ...]
 

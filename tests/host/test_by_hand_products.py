@@ -201,4 +201,4 @@ def test_products_that_wgmma_does_not_take_run_on_mma_sync(tmp_path: Path) -> No
     a, b = operands()
     np.testing.assert_array_equal(kernel(a, b), product(a, b))
     text = " ".join(line.strip(" /") for line in kernel.source.splitlines())
-    assert "waited for immediately: the GEMM of line" in text and "takes 64 rows a warpgroup" in text
+    assert "waited for immediately: the GEMM of line" in text and "takes 64 rows per warpgroup" in text

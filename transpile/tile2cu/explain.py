@@ -16,47 +16,48 @@ from tile2cu.emitter.words import value_of
 from tile2cu.rules import REWRITES, RULES, Rule
 
 _WIDTH = 120
-# What a reader knows already, or what only says where something else is.
-_HIDDEN = ("ledger", "workspaces", "staging", "parts")
-# What a decision is called for people; JSON has the rules' own names.
+# Decisions without information for a reader, or that only locate others.
+_HIDDEN = ("shared_budget", "workspaces", "staging", "slices")
+# The printed labels of decisions; JSON has the keys' own names.
 _WORDS = {
-    "specialised": "producer",
-    "registers": "registers of a thread",
-    "first_tiles": "loaded once, before the turns",
-    "persistent": "blocks stay, and take tile after tile",
-    "idle": "a block that would write nothing",
-    "once": "caches give it up first",
-    "store_last": "stored when all packets are computed",
-    "ends_reads": "ends reads alone, and makes no writes visible",
-    "in_flight": "in flight",
-    "plain_turns": "a loop of their own, without a branch",
-    "late_sum": "added up later",
-    "dealt": "turns are dealt",
-    "any_order": "products in any order",
-    "waves_per_simd": "waves on a SIMD",
-    "panel": "rows of blocks that run together",
-    "ragged": "guarded, dimension by dimension",
-    "row_start": "bytes that rows start at multiples of (0: only a run tells)",
-    "row_start_when": "rows start at multiples of 16 bytes when",
-    "tma_when": "TMA reaches it when",
-    "vector": "elements at a time",
-    "owners": "threads that hold the same element",
-    "workspace": "warps that exchange parts",
+    "warp_specialised": "producer",
+    "registers": "registers per thread",
+    "prologue_loads": "prologue loads",
+    "persistent": "persistent kernel",
+    "early_exit": "block that would write nothing",
+    "streaming": "streaming access (L2 evict-first)",
+    "store_last": "stored after all vectors are computed",
+    "war_only": "barrier for reads alone (WAR)",
+    "mma_overlap": "software pipelining",
+    "mma_in_flight": "in flight",
+    "awaited_at": "in flight",
+    "unmasked_iterations": "unmasked loop",
+    "deferred_reduction": "deferred reduction",
+    "ping_pong": "alternating warpgroups",
+    "permutation_invariant": "elements in any order",
+    "waves_per_simd": "waves per SIMD",
+    "raster_group": "rows of blocks per raster group",
+    "bounds_checked": "bounds-checked, per dimension",
+    "row_alignment": "row alignment in bytes (0: checked at launch)",
+    "row_alignment_if": "rows aligned to 16 bytes if",
+    "tma_if": "TMA if",
+    "vector": "elements per vector",
+    "elected_writers": "threads that hold the same element",
+    "reduction_warps": "warps that exchange partial results",
     "call": "tl::",
 }
 
 
-# What no rule decides about.
+# Statements without decisions.
 _AS_WRITTEN = (
-    (Loop | While, "every thread takes all turns"),
-    (Sync, "a barrier of the block"),
+    (Loop | While, "all threads run all iterations"),
+    (Sync, "block barrier"),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chosen:
-    """One decision: `what` became `value`, by `rule`, because of `line` of the Python file; without a rule, as the file
-    says."""
+    """One decision: `what` is `value`, by `rule`, because of `line` of the Python file; without a rule, as written."""
 
     what: str
     value: str
@@ -65,8 +66,8 @@ class Chosen:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Refused:
-    """A candidate that a rule did not choose, why, and the edit that would let it (empty: none would)."""
+class RejectedCandidate:
+    """A candidate that a rule rejected, why, and the edit that would allow it (empty for none)."""
 
     candidate: str
     because: str
@@ -76,13 +77,13 @@ class Refused:
 
 @dataclass(frozen=True, kw_only=True)
 class Explained:
-    """All that was decided about one place: a launch, a tile or tensor, or a statement."""
+    """All decisions about one subject: a launch, a tile or tensor, or a statement."""
 
     about: str
     line: int
     text: str
     chosen: tuple[Chosen, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[RejectedCandidate, ...]
 
 
 def explained(settled: Settled) -> tuple[Explained, ...]:
@@ -97,7 +98,9 @@ def _explained(subject: Subject, facts: Facts) -> Explained | None:
     own = [fact for fact in facts if fact.about is subject and fact.what not in _HIDDEN]
     chosen = tuple(_chosen(fact) for fact in own if not isinstance(fact.value, Rejected) and _says_something(fact))
     refused = tuple(
-        Refused(candidate=fact.value.candidate, because=fact.value.because, edit=fact.value.edit, rule=fact.rule)
+        RejectedCandidate(
+            candidate=fact.value.candidate, because=fact.value.because, edit=fact.value.edit, rule=fact.rule
+        )
         for fact in own
         if isinstance(fact.value, Rejected)
     )
@@ -105,17 +108,20 @@ def _explained(subject: Subject, facts: Facts) -> Explained | None:
         written = next((text for kind, text in _AS_WRITTEN if isinstance(subject, kind)), "")
         if not written:
             return None
-        chosen = (Chosen(what="as it is written", value=written, rule="", line=subject.span.line),)
+        chosen = (Chosen(what="as written", value=written, rule="", line=subject.span.line),)
     about = "launch" if isinstance(subject, Launch) else name_of(subject).strip("`")
     text = subject.span.text.strip()
     return Explained(about=about, line=subject.span.line, text=text, chosen=chosen, refused=refused)
 
 
 def _says_something(fact: Fact) -> bool:
-    """Whether a decision is one that a reader asks about: not "all threads", "nothing", nor what holds anyway."""
+    """Whether a decision informs a reader: not "all threads", "nothing", nor a condition that always holds."""
     if isinstance(fact.value, Multiple) and static_value(fact.value.value) is not None:
         return False
-    return fact.value is not None and (fact.what, str(fact.value)) not in (("owners", "all"), ("workspace", "1"))
+    return fact.value is not None and (fact.what, str(fact.value)) not in (
+        ("elected_writers", "all"),
+        ("reduction_warps", "1"),
+    )
 
 
 def _chosen(fact: Fact) -> Chosen:
@@ -159,9 +165,9 @@ def as_json(kernel: str, target: str, places: Sequence[Explained]) -> dict[str, 
 
 
 def rule_page(rule: Rule) -> str:
-    """A rule's own page: what it says, where that is written, and what it does to small kernels."""
+    """A rule's page: its documentation, its source, and its decisions in small kernels."""
     lines = [rule.id, "=" * len(rule.id), "", dedent(f"    {rule.doc}").strip(), "", f"Source: {rule.source}"]
-    lines += [f"Phase: {rule.phase.name.lower()}; asked about each {' and '.join(kind.__name__ for kind in rule.on)}"]
+    lines += [f"Phase: {rule.phase.name.lower()}; runs on each {' and '.join(kind.__name__ for kind in rule.on)}"]
     for example in rule.examples:
         about = f"line {example.about}" if isinstance(example.about, int) else example.about
         lines += ["", f"Example, on {example.target}:", indent(example.statements.strip(), "    ")]
@@ -170,7 +176,7 @@ def rule_page(rule: Rule) -> str:
 
 
 def rewrite_page(id: str) -> str | None:
-    """The page of a change to kernels that is none of the rules'; None without such."""
+    """The page of a rewrite of kernels that is no rule; None without such."""
     found = REWRITES.get(id)
     return f"{id}\n{'=' * len(id)}\n\n{dedent(f'    {found.__doc__}').strip()}\n" if found is not None else None
 

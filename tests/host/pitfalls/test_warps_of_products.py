@@ -64,7 +64,7 @@ def test_warps_cover_every_row_and_column(m: int, n: int, warps: int, policy: st
 def test_warps_that_cannot_cover_it_are_refused(
     m: int, n: int, warps: int, policy: str, target: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(Tile2CuError, match=f"{warps} warps cannot share a product of {m} x {n}"):
+    with pytest.raises(Tile2CuError, match=f"{warps} warps cannot share a GEMM of {m} x {n}"):
         product(tmp_path, m, n, warps, policy, target)
 
 

@@ -6,7 +6,7 @@ from itertools import product
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tile2cu.analysis.regions import apart, apart_in_other_iterations, over
+from tile2cu.analysis.regions import apart_in_other_iterations, disjoint, over
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value
 
@@ -65,7 +65,7 @@ def test_an_affine_extent_is_widened_exactly() -> None:
 @given(indices, lengths, indices, lengths)
 def test_extents_that_are_apart_share_nothing(first: Expr, length: int, other: Expr, others: int) -> None:
     a, b = (first, int_const(length)), (other, int_const(others))
-    if apart(a, b):
+    if disjoint(a, b):
         for k, j in product(range(-2, 4), repeat=2):
             assert not elements(*a, {K: k, J: j}) & elements(*b, {K: k, J: j})
 
@@ -84,5 +84,5 @@ def test_rows_of_an_iteration_are_apart_from_those_of_others() -> None:
     rows = (binary("*", K, int_const(8)), int_const(8))
     more = (binary("*", K, int_const(8)), int_const(9))
     assert apart_in_other_iterations(rows, rows, K, 1) and not apart_in_other_iterations(rows, more, K, 1)
-    assert apart((K, int_const(2)), (binary("+", K, int_const(2)), int_const(1)))
-    assert not apart((K, int_const(2)), (binary("+", K, int_const(1)), int_const(1)))
+    assert disjoint((K, int_const(2)), (binary("+", K, int_const(2)), int_const(1)))
+    assert not disjoint((K, int_const(2)), (binary("+", K, int_const(1)), int_const(1)))

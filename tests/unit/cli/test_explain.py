@@ -51,7 +51,7 @@ def test_every_copy_product_and_loop_is_explained(capsys: pytest.CaptureFixture[
         "instruction: wgmma.m64n128k16.f32.f16.f16  [select.gemm.wgmma]",
         "pipeline: 3 stages of A_shared, B_shared  [pipeline.loop.tma]",
         "producer: yes  [launch.hopper.producer-warp]",
-        "not 128-byte swizzle: a row has 64 bytes, no multiple of 128; to have it: make rows of `A_shared` a multiple",
+        "not 128-byte swizzle: rows of 64 bytes are not a multiple of 128; to have it: make rows of `A_shared`",
     ):
         assert part in said
 
@@ -63,7 +63,7 @@ def test_decisions_are_words_and_no_data_of_ours(capsys: pytest.CaptureFixture[s
         assert not re.search(r"True|False|None|\w=|extent %", re.sub(r"(?m)^line .*", "", said))
     said = explain(capsys, str(GEMM), "--target", "cuda:sm_90a")
     assert "layout: WgmmaAccumulator, (T128 threads, V128 values each) -> (128, 128); warpgroup g holds" in said
-    assert "guarded, dimension by dimension: yes, yes" in said
+    assert "bounds-checked, per dimension: yes, yes" in said
 
 
 def test_json_has_the_same(capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,32 +82,32 @@ REJECTIONS = {
         LOOP.format(stages=0),
         "    T.copy(X[k * 64, 0], S)",
     ),
-    "not ahead of its loop: `L` is not in shared memory; to have it: copy into a T.alloc_shared tile": (
+    "not prefetched: `L` is not in shared memory; to have it: copy into a T.alloc_shared tile": (
         LOOP.format(stages=2),
         "    T.copy(X[k * 64, 0], L)",
     ),
-    "not ahead of its loop: it fills a part of `S`; to have it: give the part a tile of its own": (
+    "not prefetched: it fills a part of `S`; to have it: give the part a tile of its own": (
         LOOP.format(stages=2),
         "    T.copy(X[k * 32, 0], S[0:32, :])",
     ),
-    "its place depends on `first`, which the loop assigns to; to have it: compute the place": (
+    "its coordinates depend on `first`, which the loop assigns to; to have it: compute the coordinates": (
         LOOP.format(stages=2),
         "    T.copy(X[first, 0], S)",
         "    first += 64",
     ),
-    "not ahead of its loop: the loop also writes `X`; to have it: write to another tensor": (
+    "not prefetched: the loop also writes `X`; to have it: write to another tensor": (
         LOOP.format(stages=2),
         "    T.copy(X[k * 64, 0], S)",
         "    T.copy(S, L)",
         "    T.copy(L, X[k * 64, 0])",
     ),
-    "not ahead of its loop: it computes `S` element by element from `X`; to have it: T.copy of whole boxes": (
+    "not prefetched: it computes `S` element by element from `X`; to have it: T.copy of whole boxes": (
         LOOP.format(stages=2),
         "    for i, j in T.Parallel(64, 64):",
         "        S[i, j] = X[k * 64 + i, j] * 2.0",
         "    T.copy(S, L)",
     ),
-    "not ahead of its loop: it gathers what `X` says; to have it: T.copy of whole boxes": (
+    "not prefetched: it gathers rows that `X` selects; to have it: T.copy of whole boxes": (
         LOOP.format(stages=2),
         "    for i, j in T.Parallel(64, 64):",
         "        S[i, j] = X[i, T.cast(X[k, j], 'int32')]",
@@ -117,11 +117,11 @@ REJECTIONS = {
         LOOP.format(stages=2),
         "    T.copy(X[k * 64, 0], H)",
     ),
-    "not packets: `X` in line 14 is not consecutive along `j`; to have it: let `j` stand alone in the last index": (
+    "not vectorised: `X` in line 14 is not contiguous along `j`; to have it: let `j` be a term of the last index": (
         "for i, j in T.Parallel(64, 128):",
         "    Y[i, j] = X[i, 127 - j]",
     ),
-    "not packets: line 14 is not plain arithmetic of elements": (
+    "not vectorised: line 14 is not plain arithmetic of elements": (
         "for i, j in T.Parallel(64, 128):",
         "    Y[i, j] = T.if_then_else(j > 3, X[i, j], 0.0)",
     ),
@@ -140,7 +140,7 @@ def test_a_copy_to_a_barrier_of_the_users_stays_in_its_turn(tmp_path: Path, caps
     waits = "    T.barrier_arrive(there)", "    T.barrier_wait(there, k % 2)", "    T.copy(S, L)"
     lines = "there = T.alloc_barrier(128)", LOOP.format(stages=2), copy, *waits
     said = small(capsys, tmp_path, *lines, target="cuda:sm_90a")
-    assert "not ahead of its loop: the turn that begins it waits for it at `there`" in said
+    assert "not prefetched: the iteration that starts it waits for it at `there`" in said
 
 
 def test_barriers_say_what_they_are_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -177,5 +177,5 @@ def test_loops_and_barriers_that_no_rule_decides_about_are_as_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = small(capsys, tmp_path, "for i in T.serial(3):", "    T.copy(X[64 * bx, 0], H)", "T.sync_threads()")
-    assert "for i in T.serial(3): as it is written: every thread takes all turns" in said
-    assert "T.sync_threads() as it is written: a barrier of the block" in said
+    assert "for i in T.serial(3): as written: all threads run all iterations" in said
+    assert "T.sync_threads() as written: block barrier" in said

@@ -108,8 +108,8 @@ def test_kernels_with_other_arguments_are_no_entries() -> None:
     ("data", "says"),
     [
         ({"entries": []}, "needs a `name`"),
-        ({"name": "gemm", "entries": [], "file": "a.py"}, "need names"),
-        ({"name": "gemm", "entries": [{"name": "a"}, {"name": "a"}]}, "need names, each another one"),
+        ({"name": "gemm", "entries": [], "file": "a.py"}, "need distinct names"),
+        ({"name": "gemm", "entries": [{"name": "a"}, {"name": "a"}]}, "need distinct names"),
         ({"name": "2", "entries": [{"name": "a"}]}, "cannot be part of a C function's name"),
         ({"name": "gemm", "entries": [{"name": "a", "binding": {}}]}, "has no field `binding`"),
         ({"name": "gemm", "entries": [{"name": "a", "bindings": 3}]}, "`bindings` of an entry is a table"),

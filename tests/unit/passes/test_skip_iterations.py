@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.passes.launches import launch_of
-from tile2cu.passes.skip_iterations import with_skipped_turns
+from tile2cu.passes.skip_iterations import skipped_iterations
 
 KERNEL = """
 S = T.alloc_shared((64, 64), "float16")
@@ -29,4 +29,4 @@ T.copy(C, B[0, 0])
 )
 def test_a_branch_that_leaves_the_loop_stays_in_it(statement: str, skips: bool) -> None:
     launch = launch_of(KERNEL.format(statement=statement))
-    assert (with_skipped_turns(launch) is not None) == skips
+    assert (skipped_iterations(launch) is not None) == skips

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from tests.unit.rules.kernels import settled
-from tests.unit.rules.test_held import BODY, LOAD
+from tests.unit.rules.test_register_operands import BODY, LOAD
 from tile2cu.analysis.accesses import variables
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.decisions import DEFERRED_REDUCTION, MMA_OVERLAP, UNMASKED_ITERATIONS

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.rules.kernels import settled
 from tile2cu.core.decisions import MMA_OVERLAP
 from tile2cu.core.program import Loop
-from tile2cu.core.schedule import Overlap
+from tile2cu.core.schedule import MmaOverlap
 
 ATTENTION = """
 Q_shared = T.alloc_shared((128, 64), "float16")
@@ -38,14 +38,14 @@ ADD_UP = "T.reduce_sum(S, rows, dim=1)\n    for i in T.Parallel(128):\n        t
 MASK = "for i, j in T.Parallel(128, 64):\n        S[i, j] = T.if_then_else(start + j < m, S[i, j], 0)\n"
 
 
-def overlap_of(first: str = "", between: str = "", after: str = "") -> Overlap | None:
+def overlap_of(first: str = "", between: str = "", after: str = "") -> MmaOverlap | None:
     body = ATTENTION.format(first=first, between=between, after=after)
     context = settled(body, threads=256, target="cuda:sm_90a")
     (found,) = (context.facts.get(op, MMA_OVERLAP) for op in context.statements if isinstance(op, Loop))
     return found
 
 
-def lines(found: Overlap, part: str) -> list[int]:
+def lines(found: MmaOverlap, part: str) -> list[int]:
     return [op.span.line for op in getattr(found, part)]
 
 

@@ -49,7 +49,7 @@ def test_tiles_that_write_nothing_are_passed_over(conditions: list[str], passed:
     text = BODY.format(turns='T.cast(A[bx, 0], "int32")', above=above, below=guarded)
     context = settled(text.replace("T.copy(O, X[bx * 128, 0])", ""), threads=256, target="cuda:sm_90a")
     found = str(context.facts[context.launch, PERSISTENT])
-    assert found == "from a queue" + ", but for those that write nothing" * passed
+    assert found == "tiles from a queue" + ", without those that write nothing" * passed
 
 
 def order(turns: str) -> str:
@@ -67,22 +67,22 @@ def dealt(turns: str = "8", above: str = "", below: str = "", target: str = "cud
 
 
 def test_tiles_of_equal_work_are_dealt_in_turns() -> None:
-    assert dealt() == "in turns"
-    assert dealt("m // 128") == "in turns"
+    assert dealt() == "statically assigned tiles"
+    assert dealt("m // 128") == "statically assigned tiles"
 
 
 def test_packets_behind_the_turns_take_none_of_their_registers() -> None:
     packets = "for i, j in T.Parallel(128, 64):\n    X[i, j] = A[i, j]"
-    assert dealt(below=packets) == "in turns"
+    assert dealt(below=packets) == "statically assigned tiles"
 
 
 def test_tiles_of_unequal_work_are_drawn_from_a_queue() -> None:
-    assert dealt("bx + 1") == "from a queue"
-    assert dealt('T.cast(A[bx, 0], "int32")') == "from a queue"
-    assert dealt("8 - bx") == "from a queue"
+    assert dealt("bx + 1") == "tiles from a queue"
+    assert dealt('T.cast(A[bx, 0], "int32")') == "tiles from a queue"
+    assert dealt("8 - bx") == "tiles from a queue"
 
 
-@pytest.mark.parametrize(("stored", "told"), [("", ", with the turns that are taken"), ("i < length - bx * 128", None)])
+@pytest.mark.parametrize(("stored", "told"), [("", ", with their active iterations"), ("i < length - bx * 128", None)])
 def test_turns_that_are_taken_are_handed_on(stored: str, told: str | None) -> None:
     """But not where tiles may be idle, too."""
     turns = BODY.replace("\n    ", "\n        ").replace("num_stages=1):", "num_stages=1):\n    if A[k, 0] != 0:")
@@ -92,7 +92,7 @@ def test_turns_that_are_taken_are_handed_on(stored: str, told: str | None) -> No
     text = text.replace("T.copy(O, X[bx * 128, 0])", "") if stored else text
     context = settled(text, threads=256, target="cuda:sm_90a")
     found = context.facts.get(context.launch, PERSISTENT)
-    assert (str(found) if found is not None else None) == (told and f"from a queue{told}")
+    assert (str(found) if found is not None else None) == (told and f"tiles from a queue{told}")
 
 
 @pytest.mark.parametrize(
@@ -132,6 +132,6 @@ def test_each_block_has_one_tile(case: str) -> None:
 
 def test_blocks_that_have_nothing_of_their_own_are_not_persistent() -> None:
     body = BODY.format(turns="8", above="", below="")
-    for text, found in ((body, "in turns"), (body.replace("bx * 128", "0"), "None")):
+    for text, found in ((body, "statically assigned tiles"), (body.replace("bx * 128", "0"), "None")):
         context = settled(text, threads=256, target="cuda:sm_90a")
         assert str(context.facts.get(context.launch, PERSISTENT)) == found

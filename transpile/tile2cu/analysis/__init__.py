@@ -1,1 +1,1 @@
-"""Questions about a program: what it touches, which order must stay, what its values may be."""
+"""Analyses of a program: its accesses, the order of statements that must be kept, and the ranges of its values."""

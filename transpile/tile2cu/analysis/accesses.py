@@ -56,9 +56,9 @@ def element_accesses(body: tuple[Stmt, ...]) -> Iterator[Access]:
 
 
 def own_accesses(stmt: Stmt) -> tuple[Access, ...]:
-    """The element accesses of a statement itself, without its nested statements'.
+    """The element accesses of a statement itself, without those of nested statements.
 
-    Rules ask some two hundred times for each, and a statement never changes: what was found is kept beside its fields.
+    Rules call it some two hundred times per statement, and a statement is immutable: the result is cached in it.
     """
     kept = vars(stmt)
     if "own_accesses" not in kept:
@@ -110,7 +110,7 @@ def expressions(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def _values(stmt: Stmt) -> tuple[Expr, ...]:
-    """What a statement about single values evaluates."""
+    """The expressions of a statement about single values."""
     match stmt:
         case Let() | Assign():
             return (stmt.value,)
@@ -134,7 +134,7 @@ def variables(*exprs: Expr) -> set[Var]:
 
 
 def lets_for(needed: set[Var], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
-    """The immutable values of a body that `needed` and they themselves stand on, in order."""
+    """The immutable values of a body that `needed` and they themselves depend on, in order."""
     lets = [stmt for stmt in body if isinstance(stmt, Let)]
     for let in reversed(lets):
         if let.var in needed:
@@ -149,15 +149,15 @@ def loaded(*values: Expr) -> list[Buffer]:
 
 
 def with_values(expr: Expr, lets: Sequence[Stmt]) -> Expr:
-    """The expression with the immutable names that `lets` define, each after those it stands on, replaced by values."""
+    """The expression with the immutable names that `lets` define, each after those it needs, replaced by values."""
     for let in reversed(lets):
-        assert isinstance(let, Let), "what names a value is a Let"
+        assert isinstance(let, Let), "a named value is a Let"
         expr = substitute(expr, {let.var: let.value})
     return expr
 
 
 def without_unused_lets(body: tuple[Stmt, ...], *, but: tuple[Stmt, ...] = ()) -> tuple[Stmt, ...]:
-    """The statements without values that nothing uses, or nothing `but` these."""
+    """The statements without unused values, or without those that only `but` uses."""
     kept: list[Stmt] = []
     used: set[Var] = set()
     for stmt in reversed(body):
@@ -169,7 +169,7 @@ def without_unused_lets(body: tuple[Stmt, ...], *, but: tuple[Stmt, ...] = ()) -
 
 
 def moved_index(stmt: Stmt, last: Var) -> bool:
-    """Whether it names an integer that a loop's last variable moves and no memory gives: an index of packets."""
+    """Whether it names an integer that a loop's last variable moves and no memory gives: an index of vectors."""
     if not isinstance(stmt, Let) or not stmt.var.dtype.is_int:
         return False
     parts = tuple(walk(stmt.value))
@@ -190,7 +190,7 @@ def _loads(parts: Sequence[Expr], span: Span) -> Iterator[Access]:
 
 
 def written_through(expr: Expr, span: Span) -> Iterator[Access]:
-    """The elements that a function may write whose address it is given."""
+    """The elements that a function may write through an address argument."""
     return _written_through(tuple(walk(expr)), span)
 
 
@@ -202,17 +202,17 @@ def _written_through(parts: Sequence[Expr], span: Span) -> Iterator[Access]:
 
 
 def buffers_read(stmt: Stmt) -> frozenset[Buffer]:
-    """The buffers whose elements one statement reads, for indices, too; all of its body's for loops and branches."""
+    """The buffers whose elements one statement reads, for indices, too; for loops and branches, all of the body's."""
     return _named(effects(stmt).reads)
 
 
 def buffers_written(stmt: Stmt) -> frozenset[Buffer]:
-    """The buffers whose elements one statement writes; all of its body's for loops and branches."""
+    """The buffers whose elements one statement writes; for loops and branches, all of the body's."""
     return _named(effects(stmt).writes)
 
 
 def read_by_itself(stmt: Stmt) -> frozenset[Buffer]:
-    """The buffers that a statement reads; of a loop or branch, what its condition or its bounds read."""
+    """The buffers that a statement reads; for a loop or branch, those of its condition or its bounds."""
     return _named(own_effects(stmt).reads)
 
 
@@ -225,17 +225,17 @@ def _named(accesses: Iterable[effect.Access]) -> frozenset[Buffer]:
 
 
 def buffers_used(stmt: Stmt) -> frozenset[Buffer]:
-    """The buffers whose elements one statement reads or writes; all of its body's for loops and branches."""
+    """The buffers whose elements one statement reads or writes; for loops and branches, all of the body's."""
     return buffers_read(stmt) | buffers_written(stmt)
 
 
 def used_by_itself(stmt: Stmt) -> frozenset[Buffer]:
-    """The buffers that a statement reads or writes; of a loop or branch, what its condition or its bounds read."""
+    """The buffers that a statement reads or writes; for a loop or branch, those of its condition or its bounds."""
     return read_by_itself(stmt) | _written_by_itself(stmt)
 
 
-def tensors_met_again(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
-    """The tensors that a body reads as well as writes, or writes in several statements, not in single steps alone."""
+def tensors_accessed_again(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
+    """The tensors that a body reads as well as writes, or writes in several statements, not by atomics alone."""
     several = updated_in_several_ways(body)
     used = [(read_by_itself(stmt), _written_by_itself(stmt), atomic_only(stmt)) for stmt in steps(body)]
     read = {buffer.memory for reads, _, atomic in used for buffer in reads - atomic}
@@ -249,7 +249,7 @@ def tensors_met_again(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
 
 
 def updated_in_several_ways(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
-    """The memory that operations on tiles update by sums in one place and by maxima in another: not in any order."""
+    """The memory that tile operations update by sums in one statement and by maxima in another: they do not commute."""
     kinds: dict[Buffer, set[Reduction | None]] = {}
     for stmt in walk_stmts(body):
         for update in walk_stmts(stmt.body) if isinstance(stmt, Parallel) else (stmt,):
@@ -261,28 +261,28 @@ def updated_in_several_ways(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
 
 
 def atomic_only(stmt: Stmt) -> frozenset[Buffer]:
-    """The buffers whose elements a statement reads and writes by itself, and in single steps only."""
+    """The buffers whose elements a statement itself reads and writes by atomics only."""
     accesses = own_effects(stmt).accesses
     return _named(accesses) - _named(access for access in accesses if not access.single)
 
 
 def shared(buffers: Iterable[Buffer]) -> frozenset[Buffer]:
-    """The tiles in shared memory that the buffers are, or show in another shape."""
+    """The shared tiles that the buffers are, or are views of."""
     return frozenset(buffer.memory for buffer in buffers if buffer.scope is Scope.SHARED)
 
 
 def touches(buffers: Iterable[Buffer], tile: Buffer) -> bool:
-    """Whether one of the buffers is the tile, or shows the same memory."""
+    """Whether one of the buffers is the tile, or an alias of it."""
     return any(buffer.memory is tile.memory for buffer in buffers)
 
 
-def seen_in_other_rows(tile: Buffer, launch: Launch) -> bool:
-    """Whether a shared tile is a view, or one has other rows than it: then rows must follow one another as they are."""
+def has_view_of_other_rows(tile: Buffer, launch: Launch) -> bool:
+    """Whether a shared tile is a view with other rows, or has one: then rows must be stored contiguously."""
     return tile.of is not None or any(view.static_shape[:-1] != tile.static_shape[:-1] for view in viewed(launch, tile))
 
 
 def viewed(launch: Launch, tile: Buffer) -> tuple[Buffer, ...]:
-    """The tiles that show this one's memory in other shapes."""
+    """The views of this tile's memory in other shapes."""
     return tuple(other for other in launch.tiles if other is not tile and other.memory is tile.memory)
 
 
@@ -292,7 +292,7 @@ def may_change(expr: Expr, body: tuple[Stmt, ...]) -> bool:
 
 
 def covers(op: Parallel, tile: Buffer) -> bool:
-    """Whether the loop writes every element of the tile: each is a place of its variables."""
+    """Whether the loop writes every element of the tile: its variables are the indices."""
     stores = [stmt for stmt in op.body if isinstance(stmt, Store) and stmt.buffer is tile and not stmt.op]
     extents = dict(zip(op.vars, op.extents, strict=True))
     return any(

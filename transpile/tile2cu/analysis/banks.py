@@ -1,4 +1,4 @@
-"""The banks of shared memory: how often a warp's access has to be repeated."""
+"""The banks of shared memory: conflict degrees of a warp's access."""
 
 from collections.abc import Sequence
 
@@ -7,10 +7,10 @@ _PHASE_BYTES = BANKS * BANK_BYTES
 
 
 def bank_ways(addresses: Sequence[int], width: int) -> int:
-    """How many different words of one bank an access needs at worst; 1 is free of conflicts.
+    """The number of different words of one bank that an access needs at worst; 1 is free of conflicts.
 
-    `addresses` are where each lane's `width` bytes start. Lanes are served in groups that ask for up
-    to 128 bytes; lanes that ask for the same word share it.
+    `addresses` are the starts of each lane's `width` bytes. Lanes are served in groups that access up to 128 bytes;
+    lanes that access the same word share it.
     """
     lanes = min(len(addresses), max(1, _PHASE_BYTES // max(width, BANK_BYTES)))
     worst = 1

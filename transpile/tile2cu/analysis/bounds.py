@@ -1,4 +1,4 @@
-"""What is known about an index before the kernel runs: its range, and what it is a multiple of."""
+"""Ranges and divisors of an index that are known before the kernel runs."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ class Linear:
 
 
 def linear_of(expr: Expr, values: Mapping[Expr, Expr] = MappingProxyType({})) -> Linear:
-    """An integer expression as a sum; what is not linear becomes an atom of its own. Names with `values` are those."""
+    """An integer expression as a sum; a nonlinear term is an atom. Names with `values` are replaced by them."""
     value = static_value(expr)
     if value is not None:
         return Linear({}, int(value))
@@ -98,7 +98,7 @@ def linear_of(expr: Expr, values: Mapping[Expr, Expr] = MappingProxyType({})) ->
 
 
 def _quotient(expr: Expr, values: Mapping[Expr, Expr]) -> Linear | None:
-    """A division as a sum, where nothing remains of any term; numbers that wrap before it may leave another."""
+    """A division as a sum, where it is exact for each term; a dividend that wraps may leave a remainder."""
     dividend, divisor = children(expr)
     return linear_of(dividend, values).divided(static_value(divisor)) if _never_wraps(expr.dtype) else None
 
@@ -131,9 +131,9 @@ class Bounds:
         self._never_negative = self._counters(launch)
 
     def _counters(self, launch: Launch) -> frozenset[Var]:
-        """The mutable scalars that start at 0 or above and are only set to, or moved on by, what is not negative."""
+        """The mutable scalars that start at 0 or above and are only set to, or incremented by, non-negative values."""
         given: dict[Var, list[Expr]] = {}
-        other: set[Var] = set()  # also given values otherwise, which products of itself may make wrap
+        other: set[Var] = set()  # assigned otherwise, too, which products with itself may make wrap
         for stmt in walk_stmts(launch.body):
             match stmt:
                 case Declare(var=var, init=value) | Assign(var=var, value=value, op="" | "+"):
@@ -154,7 +154,7 @@ class Bounds:
         return low is not None and low >= 0
 
     def inside(self, start: Expr, length: Expr, extent: Expr, given: tuple[Expr, ...] = ()) -> bool:
-        """Whether `start : start + length` provably lies within `0 : extent` where the conditions `given` hold."""
+        """Whether `start : start + length` is provably within `0 : extent` where the conditions `given` hold."""
         known = [self.linear(part) for condition in given for part in _not_negative(condition)]
         low = self.interval(start).low
         if (low is None or low < 0) and not self._follows(self.linear(start), known):
@@ -173,7 +173,7 @@ class Bounds:
         return len(wanted) == 1 and self._follows(wanted[0], known)
 
     def _follows(self, sum_: Linear, known: list[Linear]) -> bool:
-        """Whether a sum is at least one of those that are not negative."""
+        """Whether a sum is at least one of the non-negative ones."""
         rests = (sum_.plus(other, -1) for other in known)
         return any(not rest.terms and rest.constant >= 0 for rest in rests)
 
@@ -186,15 +186,15 @@ class Bounds:
         return self._inside_symbolically(start, length, extent) or (count == 1 and self._counts_to(start, extent))
 
     def _counts_to(self, index: Expr, extent: Expr) -> bool:
-        """Whether an index stays below an extent because it is a remainder by it, or a quotient of one of its products.
+        """Whether an index is below an extent because it is a remainder by it, or a quotient of one of its products.
 
-        So are the indices that a block makes of one that counts several dimensions: `z % batch` and `z // batch`.
+        So are the indices that a block computes from one that counts several dimensions: `z % batch` and `z // batch`.
         """
         end = self._end(index)
         return end is not None and _same_factors(end, _factors(self.expanded(extent)))
 
     def _end(self, index: Expr) -> list[Expr] | None:
-        """Factors of a product that an index, if it is not negative, stays below; None where none is known."""
+        """Factors of a product that is an upper bound of an index, if that is not negative; None where unknown."""
         match index:
             case Var() if index in self._values:
                 return self._end(self._values[index])
@@ -235,7 +235,7 @@ class Bounds:
             case Call(function="min" | "max" as name):
                 return _extremum(name, [self.interval(arg) for arg in expr.args])
             case Call(function="cast") if expr.args[0].dtype.is_int:
-                return self.interval(expr.args[0])  # what does not fit wraps: `interval` sees to it
+                return self.interval(expr.args[0])  # a value that does not fit wraps: `interval` handles it
             case Call(function="if_then_else"):
                 return _union(self.interval(expr.args[1]), self.interval(expr.args[2]))
             case Call(function="thread"):
@@ -284,9 +284,9 @@ class Bounds:
             case Call(function="if_then_else"):
                 return gcd(*map(self.multiple_of, expr.args[1:]))
             case Call(function="cast") if expr.dtype.is_int and expr.args[0].dtype.is_int:
-                return self.multiple_of(expr.args[0])  # what does not fit wraps by a power of two
+                return self.multiple_of(expr.args[0])  # a value that does not fit wraps by a power of two
             case Binary() | Call(function="ceildiv"):
-                op = expr.op if isinstance(expr, Binary) else "//"  # without a remainder they are one
+                op = expr.op if isinstance(expr, Binary) else "//"  # without a remainder they are the same
                 lhs, rhs = children(expr)
                 return _multiple(op, self.multiple_of(lhs), self.multiple_of(rhs), static_value(rhs))
             case _:
@@ -323,7 +323,7 @@ def _factors(product: Expr) -> list[Expr]:
 
 
 def _without(factors: list[Expr] | None, divisors: list[Expr]) -> list[Expr] | None:
-    """A product's factors but for those that a division cancels; None where it cancels others."""
+    """A product's factors without those that a division cancels; None where it cancels others."""
     if factors is None:
         return None
     rest = list(factors)
@@ -339,7 +339,7 @@ def _same_factors(one: list[Expr], other: list[Expr]) -> bool:
 
 
 def _step(value: Expr, var: Var) -> Expr:
-    """What `var = value` adds to the variable, or the value itself."""
+    """The increment of the variable by `var = value`, or the value itself."""
     match value:
         case Binary(op="+", lhs=lhs, rhs=rhs) if var in (lhs, rhs):
             return rhs if lhs == var else lhs
@@ -383,7 +383,7 @@ def _within(inner: Interval, outer: Interval) -> bool:
 
 
 def _multiple(op: str, a: int, b: int, rhs: float | None) -> int:
-    """The power of two that divides a result: of operands that `a` and `b` divide, the second `rhs` where known."""
+    """The power of two that divides a result of operands that `a` and `b` divide; `rhs` is the second where known."""
     match op:
         case "+" | "-" | "%" | "|" | "^":
             return gcd(a, b)

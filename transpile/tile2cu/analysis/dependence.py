@@ -1,4 +1,4 @@
-"""Which statements must keep their order: the only questions about legality that rules and passes ask.
+"""Dependences between statements: the only source of legality for rules and passes.
 
 Two statements conflict where one may change what the other reads, or both write: memory by the storage that buffers
 name (views and reshapes included) and by boxes, scalars, asynchronous operations, and what synchronises. Unknown is a
@@ -8,10 +8,10 @@ conflict.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import product
+from itertools import product as combinations
 
 from tile2cu.analysis.effects import Access, Effects, effects, effects_of
-from tile2cu.analysis.regions import apart, apart_in_other_iterations
+from tile2cu.analysis.regions import apart_in_other_iterations, disjoint
 from tile2cu.core.expr import Role, Var, static_value
 from tile2cu.core.program import Buffer, Loop, Scope, Stmt
 from tile2cu.core.schedule import Action, Step
@@ -46,10 +46,10 @@ class Dependence:
 
 
 def same_storage(a: Buffer, b: Buffer) -> bool:
-    """Whether two buffers may name the same memory.
+    """Whether two buffers may alias.
 
-    Tensors that are arguments do not overlap where one is written (the kernel's contract); one at an address that the
-    kernel computes may lie anywhere in global memory.
+    Tensor arguments do not alias where one is written (the kernel's contract); a tensor at an address that the kernel
+    computes may be anywhere in global memory.
     """
     if a.memory is b.memory or a.memory == b.memory:
         return True
@@ -58,16 +58,16 @@ def same_storage(a: Buffer, b: Buffer) -> bool:
 
 
 def may_overlap(a: Access, b: Access) -> bool:
-    """Whether two accesses, of one iteration of all loops around them, may meet at an element."""
+    """Whether two accesses, of one iteration of all enclosing loops, may access the same element."""
     if not same_storage(a.buffer, b.buffer):
         return False
     if a.buffer is not b.buffer and a.buffer.shape != b.buffer.shape:
         return True  # boxes of different shapes do not compare
-    return not any(map(apart, a.box, b.box))
+    return not any(map(disjoint, a.box, b.box))
 
 
 def _may_meet_later(a: Access, b: Access, loop: Loop) -> bool:
-    """Whether an access of one iteration may meet another one of a later iteration at an element."""
+    """Whether an access of one iteration may access the same element as another one of a later iteration."""
     if not same_storage(a.buffer, b.buffer):
         return False
     if a.buffer is not b.buffer and a.buffer.shape != b.buffer.shape:
@@ -79,7 +79,7 @@ def _may_meet_later(a: Access, b: Access, loop: Loop) -> bool:
 
 
 def commute(a: Access, b: Access) -> bool:
-    """Whether two updates of an element give the same in either order: atomics of one kind that return nothing."""
+    """Whether two updates of an element commute: atomics of one kind that return nothing."""
     return a.combines is not None and a.combines is b.combines
 
 
@@ -89,7 +89,7 @@ Conflict = tuple[Kind, Buffer | Var | None]
 
 
 def conflicts(first: Effects, second: Effects, carried_by: Loop | None = None) -> Iterator[Conflict]:
-    """Why what `second` stands for must come after `first`; of a later iteration of a loop, where one is given."""
+    """The dependences of `second` on `first`; carried by a loop, where one is given."""
     yield from _in_memory(first, second, carried_by)
     yield from _in_scalars(first, second, carried_by is not None)
     yield from _in_order(first, second)
@@ -102,7 +102,7 @@ def _in_memory(first: Effects, second: Effects, loop: Loop | None) -> Iterator[C
         (Kind.WAW, first.writes, second.writes),
     )
     for kind, befores, afters in pairs:
-        for a, b in product(befores, afters):
+        for a, b in combinations(befores, afters):
             meet = may_overlap(a, b) if loop is None else _may_meet_later(a, b, loop)
             if meet and not commute(a, b):
                 yield kind, b.root
@@ -141,7 +141,7 @@ def depends(first: Stmt, second: Stmt) -> bool:
 
 
 def may_swap(first: Stmt, second: Stmt) -> bool:
-    """Whether two statements of one body give the same in either order."""
+    """Whether two statements of one body commute."""
     return not depends(first, second)
 
 
@@ -151,7 +151,7 @@ def may_pass(stmt: Stmt, others: Iterable[Stmt]) -> bool:
 
 
 def keeps(body: Iterable[Stmt], *, of: Effects) -> bool:
-    """Whether statements leave everything that `of` reads as it is: evaluated behind them, it gives the same."""
+    """Whether statements change nothing that `of` reads: evaluated after them, it has the same value."""
     found = [effects(stmt) for stmt in body]
     if any(each.scalars_written & of.scalars_read for each in found):
         return False
@@ -159,14 +159,14 @@ def keeps(body: Iterable[Stmt], *, of: Effects) -> bool:
 
 
 def may_repeat(stmt: Stmt, behind: Sequence[Stmt]) -> bool:
-    """Whether a statement, done again behind others, would change nothing: what it wrote still holds."""
+    """Whether a statement, executed again after others, would change nothing: its results are unchanged."""
     own = effects(stmt)
     kept = keeps((stmt, *behind), of=own)
     return kept and not any(may_overlap(a, b) for other in behind for a in effects(other).writes for b in own.writes)
 
 
 def is_parallel(loop: Loop) -> bool:
-    """Whether a loop's iterations may run in any order, or at once: none depends on an earlier one."""
+    """Whether a loop's iterations may run in any order, or concurrently: none depends on an earlier one."""
     body = effects_of(loop.body)
     return not any(True for _ in conflicts(body, body, loop))
 
@@ -177,7 +177,7 @@ def dependences(body: Sequence[Stmt], loop: Loop | None = None) -> Iterator[Depe
         for first in body[:place]:
             for kind, on in conflicts(effects(first), effects(second)):
                 yield Dependence(first, second, kind, on)
-    for first, second in product(body, body) if loop is not None else ():
+    for first, second in combinations(body, body) if loop is not None else ():
         for kind, on in conflicts(effects(first), effects(second), loop):
             yield Dependence(first, second, kind, on, 1)
 
@@ -193,10 +193,10 @@ def broken_by(
 ) -> list[Dependence]:
     """The dependences of a loop's body that a schedule does not keep; none where the schedule is legal.
 
-    A dependence of distance d is kept where the first statement's end, d iterations before, comes before the second
-    one's start. Between different iterations what is written to a buffer of n versions meets only every nth one. A
-    `continue` or `break` ends the trip of the loop that it is in: no part of its iteration, or of another one that the
-    trip has, may be in a different trip.
+    A dependence of distance d is kept where the first statement's end, d iterations before, precedes the second one's
+    start. Between different iterations writes to a buffer of n versions conflict only every n iterations.
+    A `continue` or `break` ends the trip of the loop that it is in: no part of its iteration, or of another one that
+    the trip has, may be in a different trip.
     """
     begin, end = _places(steps)
     copies = versions or {}

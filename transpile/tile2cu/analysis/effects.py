@@ -60,7 +60,7 @@ from tile2cu.core.program import (
 class By(Enum):
     """Who makes an access."""
 
-    THREAD = "thread"  # each thread that comes there, by itself
+    THREAD = "thread"  # each thread that executes it
     TEAM = "team"  # the threads that share the operation: each element by the thread that it is mapped to
     ASYNC = "async"  # the asynchronous proxy or a copy engine, at any time until it is awaited
 
@@ -112,7 +112,7 @@ class Order(Enum):
     GRID = "grid"
     KERNELS = "kernels"  # programmatic dependent launch
     MEMORY = "memory"  # acquire and release operations, and fences
-    GROUP = "group"  # what all threads of a warpgroup execute together
+    GROUP = "group"  # instructions that all threads of a warpgroup execute together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,9 +149,9 @@ class Effects:
 
 NOTHING = Effects()
 
-# State outside of memory, as scalars that calls read and write: what two of them do keeps its order.
+# State outside of memory, as scalars that calls read and write: two such calls keep their order.
 GENERATOR = Var(INT32, "the thread's random generator", Role.MUTABLE)
-OUTPUT = Var(INT32, "what the kernel prints", Role.MUTABLE)
+OUTPUT = Var(INT32, "the kernel's printed output", Role.MUTABLE)
 USER_STATE = Var(INT32, "the state of user code", Role.MUTABLE)
 REGISTERS = Var(INT32, "the thread's register count", Role.MUTABLE)
 STATE = frozenset((GENERATOR, OUTPUT, USER_STATE, REGISTERS))
@@ -344,7 +344,7 @@ def _called(call: Call) -> Effects:
 
 
 def _touching(state: Var) -> Effects:
-    """Something that reads and changes a state outside of memory."""
+    """An effect that reads and changes a state outside of memory."""
     return Effects(scalars_read=frozenset((state,)), scalars_written=frozenset((state,)))
 
 
@@ -374,7 +374,7 @@ def _scalar(stmt: Let | Declare | Assign | Store | Atomic | Locate) -> Effects:
 
 
 def _atomic(stmt: Atomic) -> Effects:
-    free = stmt.kind if stmt.previous is None else None  # what it gave back depends on the order of updates
+    free = stmt.kind if stmt.previous is None else None  # the returned value depends on the order of updates
     access = (replace(_element(stmt.buffer, stmt.indices), single=True, combines=free),)
     found = evaluated(*stmt.indices, stmt.value) | Effects(writes=access)
     if stmt.kind is not None:
@@ -496,7 +496,7 @@ def _union(parts: Iterable[Effects]) -> Effects:
 
 
 def _outside(found: Effects, body: tuple[Stmt, ...]) -> Effects:
-    """The same as it is known above a body: boxes by what is known there, and without names that only it has."""
+    """The same as it is known above a body: boxes in terms of values known there, without the body's names."""
     lets = {stmt.var: stmt.value for stmt in body if isinstance(stmt, Let)}
     own = {stmt.var for stmt in body if isinstance(stmt, Let | Declare)}
     own |= {stmt.previous for stmt in body if isinstance(stmt, Atomic) and stmt.previous is not None}
@@ -507,7 +507,7 @@ def _outside(found: Effects, body: tuple[Stmt, ...]) -> Effects:
 def _over_variables(
     found: Effects, loop_vars: tuple[Var, ...], starts: tuple[Expr, ...], counts: tuple[Expr | None, ...]
 ) -> Effects:
-    """The same for all values of variables, which nothing outside knows."""
+    """The same for all values of variables that are unknown outside."""
 
     def widened(extent: Extent) -> Extent:
         for var, start, count in zip(loop_vars, starts, counts, strict=True):
@@ -528,7 +528,7 @@ def _boxes(found: Effects, change: Callable[[Extent], Extent]) -> Effects:
 
 
 def _by_team(found: Effects) -> Effects:
-    """Accesses of a loop whose elements are spread over the threads."""
+    """Accesses of a loop whose elements are distributed over the threads."""
 
     def of(accesses: tuple[Access, ...]) -> tuple[Access, ...]:
         return tuple(replace(each, by=By.TEAM) if each.by is By.THREAD else each for each in accesses)

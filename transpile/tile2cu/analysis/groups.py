@@ -1,4 +1,4 @@
-"""Kernels whose groups of threads work each by itself: who does what stands outside of `with T.ws(...)`."""
+"""Kernels with independent groups of threads: which group runs statements outside of `with T.ws(...)`."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -28,20 +28,20 @@ _MEMORY = (Scope.GLOBAL, Scope.SHARED)
 
 
 def in_group(group: int) -> Expr:
-    """The condition that a thread is of a group."""
+    """The condition that a thread belongs to a group."""
     return binary("==", Call(INT32, "group", ()), int_const(group))
 
 
 def in_warpgroups(numbers: tuple[int, ...]) -> Expr:
-    """The condition that a thread is of one of these warpgroups, as the user writes it: T.ws(0, 1)."""
+    """The condition that a thread belongs to one of these warpgroups, as the user writes it: T.ws(0, 1)."""
     return Call(BOOL, "warpgroups", tuple(map(int_const, numbers)))
 
 
 def by_groups(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Operations on whole tiles that all groups come to: one of them does those that write memory.
+    """Operations on whole tiles that all groups reach: one group executes those that write memory.
 
-    It is the one that alone uses the fragments of the operation, or else the first. Each group does those that write
-    fragments, of which it has its own.
+    It is the one that alone uses the fragments of the operation, or else the first. Each group executes those that
+    write fragments, of which it has its own.
     """
     return _by_users(body, fragment_users(body))
 
@@ -58,7 +58,7 @@ def _by_users(body: tuple[Stmt, ...], users: dict[str, set[int]]) -> tuple[Stmt,
 
 
 def _does_alone(stmt: Stmt, users: dict[str, set[int]]) -> int | None:
-    """The group that does an operation on a tile in memory; None for other statements."""
+    """The group that executes an operation on a tile in memory; None for other statements."""
     if not is_operation(stmt) or not any(tile.scope in _MEMORY for tile in buffers_written(stmt)):
         return None
     found = {group for tile in fragments(stmt) for group in users.get(tile.memory.name, ())}
@@ -86,7 +86,7 @@ def fragments(stmt: Stmt) -> frozenset[Buffer]:
 
 
 def fragment_users(body: tuple[Stmt, ...], group: int | None = None) -> dict[str, set[int]]:
-    """Which groups use each fragment, by its name, in what they do by themselves."""
+    """The groups that use each fragment, by its name, in their own statements."""
     found: dict[str, set[int]] = {}
     for stmt in body:
         own = group_of(stmt)
@@ -105,7 +105,7 @@ def fragment_users(body: tuple[Stmt, ...], group: int | None = None) -> dict[str
 
 
 def outside_of_groups(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """The statements that all groups come to, those of loops and branches included."""
+    """The statements that all groups reach, including those of loops and branches."""
     for stmt in body:
         if group_of(stmt) is None:
             yield stmt

@@ -1,4 +1,4 @@
-"""From which statement to which a shared tile holds something that is still read."""
+"""Liveness of shared tiles."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -12,7 +12,7 @@ Body = tuple[Stmt, ...]
 
 @dataclass(frozen=True)
 class Lifetime:
-    """The statements that use a tile first and last, as places in the order of the text, and their lines."""
+    """The first and last statement that use a tile, as positions in program order, and their lines."""
 
     first: int
     last: int
@@ -21,9 +21,9 @@ class Lifetime:
 
 
 class Lifetimes:
-    """The lifetimes of a launch's shared tiles. `ahead` are those that a loop (by id) fills for its later turns.
+    """The lifetimes of a launch's shared tiles. `ahead` are those that a loop (by id) prefetches for later iterations.
 
-    A tile that every turn of a loop begins by writing is not alive between the turns, unless it is filled ahead.
+    A tile that every iteration of a loop begins by overwriting is not live between iterations, unless it is prefetched.
     """
 
     def __init__(self, launch: Launch, ahead: Mapping[int, tuple[Buffer, ...]]) -> None:
@@ -41,11 +41,11 @@ class Lifetimes:
         return Lifetime(self._places[id(first)][0], self.end(last), first.span.line, last.span.line)
 
     def end(self, stmt: Stmt) -> int:
-        """The place of the last statement in it."""
+        """The position of the last statement in it."""
         return self._places[id(stmt)][1]
 
     def _in_body(self, tile: Buffer, body: Body, *, in_loop: bool) -> tuple[Stmt, Stmt] | None:
-        """The first and the last statement that use the tile; None where it lives on from turn to turn, or not at all.
+        """The first and the last statement that use the tile; None where it is live between iterations, or unused.
 
         Where one loop or branch alone uses the tile, they are statements in it.
         """
@@ -62,19 +62,19 @@ class Lifetimes:
         return first, users[-1]
 
     def _begins_by_writing(self, tile: Buffer, stmt: Stmt) -> bool:
-        """Whether nothing that the tile holds before the statement is read."""
+        """Whether the tile is dead before the statement."""
         return tile in self.ahead.get(id(stmt), ()) or begins_by_writing(stmt, tile)
 
     def _inside(self, tile: Buffer, stmt: Stmt, *, in_loop: bool) -> tuple[Stmt, Stmt] | None:
         """The same in the only one of a statement's bodies that uses the tile."""
-        turns = isinstance(stmt, Loop | While)
+        iterations = isinstance(stmt, Loop | While)
         using = [body for body in bodies(stmt) if any(tile in self._used[id(part)] for part in body)]
         if len(using) != 1 or tile in frozenset(_own_buffers(stmt)) or tile in self.ahead.get(id(stmt), ()):
             return None
-        return self._in_body(tile, using[0], in_loop=in_loop or turns)
+        return self._in_body(tile, using[0], in_loop=in_loop or iterations)
 
     def _number(self, body: Body, start: int) -> int:
-        """Numbers the statements in the order of the text; gives the next number."""
+        """Numbers the statements in program order; returns the next number."""
         for stmt in body:
             end = start
             for part in bodies(stmt):
@@ -86,13 +86,13 @@ class Lifetimes:
 
 
 def begins_by_writing(stmt: Stmt, tile: Buffer) -> bool:
-    """Whether the statement writes all of a tile, and does not read what it held."""
+    """Whether the statement overwrites the tile without reading it."""
     read = {stmt.a.buffer, stmt.b.buffer} if isinstance(stmt, Gemm) else buffers_read(stmt)
     return tile not in read and overwrites(stmt, tile)
 
 
 def buffers_in(part: object) -> Iterator[Buffer]:
-    """Every tile and tensor that a statement names, with all below it; of a view, what it shows."""
+    """Every tile and tensor that a statement names, with all below it; for a view, its storage."""
     match part:
         case Buffer():
             yield part.memory
@@ -115,7 +115,7 @@ def _buffer_of(expr: Expr) -> Buffer | None:
 
 
 def _own_buffers(stmt: Stmt) -> Iterator[Buffer]:
-    """What a statement's own expressions read: its condition, its bounds."""
+    """The buffers of a statement's own expressions: its condition, its bounds."""
     for field in fields(stmt):
         part = getattr(stmt, field.name)
         if not any(part is body for body in bodies(stmt)):

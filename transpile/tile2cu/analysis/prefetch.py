@@ -1,4 +1,4 @@
-"""Whether a copy into a tile may run ahead of the turns of its loop, and why not."""
+"""Whether a copy into a tile may be prefetched in its loop, and why not."""
 
 from enum import Enum
 
@@ -34,11 +34,14 @@ from tile2cu.core.program import (
 
 
 def stays(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
-    """(why, edit) of a copy from a tensor that cannot run ahead; empty where it can."""
+    """(why, edit) of a copy from a tensor that cannot be prefetched; empty where it can."""
     tile = stmt.dst.buffer
     if stmt.barrier is not None:
         assert isinstance(stmt.barrier.buffer, Buffer)
-        return f"the turn that begins it waits for it at `{stmt.barrier.buffer.name}`", "write T.copy without a barrier"
+        return (
+            f"the iteration that starts it waits for it at `{stmt.barrier.buffer.name}`",
+            "write T.copy without a barrier",
+        )
     if tile.scope is not Scope.SHARED:
         return (
             f"`{tile.name}` is not in shared memory",
@@ -48,20 +51,23 @@ def stays(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
         return f"it fills a part of `{tile.name}`", "give the part a tile of its own"
     place = next(number for number, other in enumerate(loop.body) if other is stmt)
     if tile.of is not None:
-        return f"`{tile.name}` shows `{tile.of.name}` in another shape", f"copy into `{tile.of.name}`"
+        return f"`{tile.name}` is a view of `{tile.of.name}` in another shape", f"copy into `{tile.of.name}`"
     if any(touches(buffers_written(other), tile) for other in loop.body if other is not stmt):
         return f"the loop writes `{tile.name}` elsewhere, too", "use a tile of its own for each"
     if any(touches(buffers_read(other), tile) for other in loop.body[:place]):
-        return f"`{tile.name}` is read before it in the same turn", "copy before the tile is read"
+        return f"`{tile.name}` is read before it in the same iteration", "copy before the tile is read"
     if _is_read_later(loop, tile, launch):
-        return f"`{tile.name}` is read after the loop, which knows no slots", "read it in the loop, or copy it again"
+        return (
+            f"`{tile.name}` is read after the loop, where no stage is selected",
+            "read it in the loop, or copy it again",
+        )
     needed = (*lets_for(names_of(stmt), loop.body), stmt)
     names = set().union(*map(names_of, needed))
     changed = [name.name for name in sorted(names, key=lambda name: name.name) if not _pure(name, loop)]
     if changed:
         return (
-            f"its place depends on `{changed[0]}`, which the loop assigns to",
-            "compute the place from the loop's variable",
+            f"its coordinates depend on `{changed[0]}`, which the loop assigns to",
+            "compute the coordinates from the loop's variable",
         )
     written = {buffer.memory for other in walk_stmts(loop.body) for buffer in buffers_written(other)}
     both = sorted(part.name for each in needed for part in buffers_read(each) if part.memory in written)
@@ -69,7 +75,7 @@ def stays(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
 
 
 def _is_read_later(loop: Loop, tile: Buffer, launch: Launch) -> bool:
-    """Whether a statement outside of the loop may read what the loop leaves in the tile."""
+    """Whether a statement outside of the loop may read the loop's last value of the tile."""
     inner: Stmt = loop
     for outer in reversed(around(launch.body, loop)):
         (body,) = (body for body in bodies(outer) if any(stmt is inner for stmt in body))
@@ -77,8 +83,8 @@ def _is_read_later(loop: Loop, tile: Buffer, launch: Launch) -> bool:
         behind = _first_use(body[place + 1 :], tile)
         if behind is not None:
             return behind is _Use.READ
-        again = touches(read_by_itself(outer), tile) or _first_use(body[:place], tile) is _Use.READ
-        if isinstance(outer, Loop | While) and again:
+        recomputed = touches(read_by_itself(outer), tile) or _first_use(body[:place], tile) is _Use.READ
+        if isinstance(outer, Loop | While) and recomputed:
             return True
         inner = outer
     place = next(at for at, stmt in enumerate(launch.body) if stmt is inner)
@@ -91,7 +97,7 @@ class _Use(Enum):
 
 
 def _first_use(body: tuple[Stmt, ...], tile: Buffer) -> _Use | None:
-    """What a body may do first of all to what a tile holds: read it, or else, whichever way it goes, overwrite it."""
+    """The first access of a body to the old value of a tile: a read, or else, on all paths, an overwrite."""
     stays = True  # no break or continue leaves the body before
     for stmt in body:
         uses = [_first_use(below, tile) for below in bodies(stmt)]
@@ -111,5 +117,5 @@ def names_of(stmt: Stmt) -> set[Var]:
 
 
 def _pure(name: Var, loop: Loop) -> bool:
-    """Whether a value can be computed ahead: it is not assigned to in the loop's body."""
+    """Whether a value can be computed earlier: it is not assigned to in the loop's body."""
     return not any(isinstance(stmt, Assign | Declare) and stmt.var == name for stmt in walk_stmts(loop.body))

@@ -1,4 +1,4 @@
-"""What a kernel computes for those who only load for one of its loops: before it, and in the loops around it."""
+"""Scalar statements that a producer needs for its loads: before its loop, and in the enclosing loops."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -29,10 +29,10 @@ from tile2cu.core.schedule import Pipeline
 
 @dataclass(frozen=True, kw_only=True)
 class Walk:
-    """The loops and branches around a producer's loop, which those who load and those who compute go alike.
+    """The loops and branches around a producer's loop, which producer and consumers both run.
 
-    `way`: the `outer`most of them, with nothing in it but what decides where it leads, and the loop. `values`: what
-    either need there, in order. `loading`, `computing`: what each do there.
+    `way`: the `outer`most of them, with only the statements that control flow depends on, and the loop. `values`:
+    scalars that either needs there, in order. `loading`, `computing`: the statements of each.
     """
 
     outer: Stmt
@@ -43,7 +43,7 @@ class Walk:
 
 
 def producer_loop(launch: Launch, facts: Facts) -> tuple[Loop, Pipeline] | None:
-    """The loop whose loads a producer warp does: there is one at most."""
+    """The loop whose loads a producer warp issues: there is one at most."""
     for op in walk_stmts(launch.body):
         pipeline = facts.get(op, PIPELINE) if isinstance(op, Loop) else None
         if isinstance(op, Loop) and pipeline is not None and pipeline.producer:
@@ -52,7 +52,7 @@ def producer_loop(launch: Launch, facts: Facts) -> tuple[Loop, Pipeline] | None:
 
 
 def around(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
-    """The loops and branches of a body that a statement stands in, outermost first; none at the top of the body."""
+    """The loops and branches of a body that enclose a statement, outermost first; none at the top of the body."""
     for outer in body:
         if outer is not stmt and any(inner is stmt for inner in walk_stmts((outer,))):
             return (outer, *next(filter(None, (around(arm, stmt) for arm in bodies(outer))), ()))
@@ -60,7 +60,7 @@ def around(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
 
 
 def outermost(body: tuple[Stmt, ...], stmt: Stmt) -> Stmt:
-    """The statement of a body that another one is in: itself, where it is at the top."""
+    """The statement of a body that contains another one: itself, where it is at the top."""
     return (*around(body, stmt), stmt)[0]
 
 
@@ -76,25 +76,25 @@ def above(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
 
 
 def loaded_by(loop: Loop, loads: tuple[Stmt, ...]) -> tuple[Expr, ...]:
-    """What the turns of a loop and its loads are computed from."""
+    """The expressions that the iterations of a loop and its loads depend on."""
     return (loop.start, loop.stop, *(expr for load in loads for expr in expressions(load)))
 
 
 def prelude(needed: tuple[Expr, ...], above: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The statements `above` that the values in these expressions stand on, in order; who loads waits, too."""
+    """The statements `above` that the values in these expressions depend on, in order; a producer waits, too."""
     names = variables(*needed)
     found: list[Stmt] = []
     for stmt in reversed(above):
         if defined_in(stmt) & names or waits_for_kernels(stmt):
             found.insert(0, stmt)
-            names |= stands_on(stmt)
+            names |= depends_on(stmt)
     return tuple(found)
 
 
 def hoisted(launch: Launch, facts: Facts, idle: Expr | None = None) -> tuple[Stmt, ...]:
-    """What is computed before a producer's loop for its loads and turns: both parts of the kernel see it.
+    """The statements before a producer's loop that its loads and iterations need: producer and consumers run them.
 
-    Where blocks stay, that is also what tells a tile that is `idle`.
+    In a persistent kernel these include the values that identify an `idle` tile.
     """
     found = producer_loop(launch, facts)
     if found is None:
@@ -110,7 +110,7 @@ def hoisted(launch: Launch, facts: Facts, idle: Expr | None = None) -> tuple[Stm
 
 
 def values_of_tile(launch: Launch, facts: Facts, idle: Expr | None) -> tuple[Var, ...]:
-    """The block's indices, and what is computed from them before a producer's loop, where anything else needs it."""
+    """The block's indices, and values computed from them before a producer's loop that other statements need."""
     shared = hoisted(launch, facts, idle)
     inside = {id(stmt) for stmt in walk_stmts(shared)}
     others = [stmt for stmt in walk_stmts(launch.body) if id(stmt) not in inside]
@@ -119,19 +119,19 @@ def values_of_tile(launch: Launch, facts: Facts, idle: Expr | None) -> tuple[Var
     return tuple(var for var in given if var in read)
 
 
-def way_to(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> Stmt:
-    """The outermost statement of a `path` to a loop, with nothing in it but what decides where the loads come from.
+def path_to(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> Stmt:
+    """The outermost statement of a `path` to a loop, with only the statements that select the loads.
 
-    That is the loops and branches around the loop, the scalars that they and the loads stand on, and the loop.
+    These are the loops and branches around the loop, the scalars that they and the loads depend on, and the loop.
     """
     return _reduced(path, (*deciding(loop, loads, path), *path, loop))
 
 
 def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | None:
-    """The way to a producer's loop, if it can be told apart from what is done there; None if not.
+    """The path to a producer's loop, if it can be separated from the consumers' statements; None if not.
 
-    What the others do besides stands beside the loop, or names a value that they alone need; none of it sees a variable
-    before the way changes it.
+    The consumers' statements are in the enclosing bodies, or name a value that they alone need; none of them reads a
+    variable before the path changes it.
     """
     path = around(body, loop)
     if not path:
@@ -140,18 +140,18 @@ def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | No
     way = [stmt for stmt in deciding(loop, pipeline.loads, path) if not any(stmt is one for one in alone)]
     passed = {id(stmt) for stmt in (*way, *alone, *path)}
     arms = [arm for outer in path for arm in bodies(outer)]
-    beside = next(arm for arm in arms if any(stmt is loop for stmt in arm))
-    named = tuple(stmt for arm in arms if arm is not beside for stmt in arm if id(stmt) not in passed)
-    computing = (*named, *(stmt for stmt in beside if id(stmt) not in passed))
+    concurrent = next(arm for arm in arms if any(stmt is loop for stmt in arm))
+    named = tuple(stmt for arm in arms if arm is not concurrent for stmt in arm if id(stmt) not in passed)
+    computing = (*named, *(stmt for stmt in concurrent if id(stmt) not in passed))
     if not all(isinstance(stmt, Let) for stmt in named):
         return None
-    stays = {id(stmt) for stmt in beside}  # the others come later on the way than they did
+    stays = {id(stmt) for stmt in concurrent}  # the others move to a later position
     near = [stmt for stmt in (*alone, *computing) if id(stmt) in stays and stmt is not loop]
     late = [stmt for stmt in (*alone, *named) if id(stmt) not in stays]
     changed_here = _changed([stmt for stmt in way if id(stmt) in stays])
-    if any(stands_on(stmt) & changed_here for stmt in near) or any(stands_on(stmt) & _changed(way) for stmt in late):
+    if any(depends_on(stmt) & changed_here for stmt in near) or any(depends_on(stmt) & _changed(way) for stmt in late):
         return None
-    needed = set().union(*map(stands_on, (*alone, *computing, *pipeline.loads, *pipeline.body)))
+    needed = set().union(*map(depends_on, (*alone, *computing, *pipeline.loads, *pipeline.body)))
     values = tuple(var for var in _given_on((_reduced(path, (*way, *path)),)) if var in needed)
     if len({var.name for var in values}) < len(values):
         return None
@@ -159,19 +159,19 @@ def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | No
     return Walk(outer=path[0], way=whole, values=values, loading=(*alone, loop), computing=computing)
 
 
-def is_one_turn(loop: Loop) -> bool:
-    """Whether a loop is a turn of one that skips some: passes/skip_iterations.py."""
+def is_iteration(loop: Loop) -> bool:
+    """Whether a loop is an iteration of one that skips some: passes/skip_iterations.py."""
     named = (var for stmt in walk_stmts(loop.body) for expr in expressions(stmt) for var in variables(expr))
     return loop.count == 1 and loop.var not in named
 
 
-def taken_turns(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | None:
-    """The way to a turn of a loop at the top of a body that skips some, where all that is done there is that turn.
+def walk_to_active(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | None:
+    """The path to an iteration of a top-level loop that skips some, where the loop contains only that iteration.
 
-    None where that is not so: the turns taken then do not follow one another as those of one loop do.
+    None where that is not so: the active iterations are then no sequence like those of one loop.
     """
     path = around(body, loop)
-    if len(path) != 2 or not isinstance(path[0], Loop) or not isinstance(path[1], If) or not is_one_turn(loop):
+    if len(path) != 2 or not isinstance(path[0], Loop) or not isinstance(path[1], If) or not is_iteration(loop):
         return None
     walk = walk_to(loop, pipeline, body)
     return walk if walk is not None and walk.loading == walk.computing == (loop,) else None
@@ -183,13 +183,13 @@ def _changed(stmts: Iterable[Stmt]) -> set[Var]:
 
 
 def _given_on(body: tuple[Stmt, ...]) -> list[Var]:
-    """The variables that a way names or counts with, in order."""
+    """The variables that a path names or counts with, in order."""
     parts = [stmt for stmt in walk_stmts(body) if isinstance(stmt, Let | Declare | Loop)]
     return list(dict.fromkeys(part.var for part in parts))
 
 
 def _reduced(path: tuple[Stmt, ...], kept: tuple[Stmt, ...]) -> Stmt:
-    """The outermost statement of a path with nothing in it but what is `kept`."""
+    """The outermost statement of a path with only the statements `kept`."""
     chosen = {id(stmt) for stmt in kept}
 
     def reduced(stmt: Stmt) -> Stmt:
@@ -198,20 +198,20 @@ def _reduced(path: tuple[Stmt, ...], kept: tuple[Stmt, ...]) -> Stmt:
         arms = tuple(tuple(reduced(part) for part in arm if id(part) in chosen) for arm in bodies(stmt))
         if isinstance(stmt, If):
             return replace(stmt, then=arms[0], orelse=arms[1])
-        assert isinstance(stmt, Loop | While), "a path goes through what has a body"
+        assert isinstance(stmt, Loop | While), "a path consists of statements with bodies"
         return replace(stmt, body=arms[0])
 
     return reduced(path[0])
 
 
 def needed_on(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> tuple[Expr, ...]:
-    """What a loop's loads, and the way to the loop, are computed from."""
+    """The expressions that a loop's loads, and the path to the loop, depend on."""
     given = walk_stmts((*deciding(loop, loads, path),))
     return (*(expr for stmt in (*given, *path) for expr in expressions(stmt)), *loaded_by(loop, loads))
 
 
 def for_loads_alone(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> tuple[Let, ...]:
-    """The values on the way to a loop that nobody but those who load needs."""
+    """The values on the path to a loop that only the producer needs."""
     inside = {id(stmt) for stmt in walk_stmts(loop.body)}
     rest = [stmt for stmt in walk_stmts(body) if id(stmt) not in inside] + list(walk_stmts(pipeline.body))
     lets = [stmt for stmt in deciding(loop, pipeline.loads, around(body, loop)) if isinstance(stmt, Let)]
@@ -224,18 +224,18 @@ def for_loads_alone(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> t
 
 
 def deciding(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> list[Stmt]:
-    """The statements beside a path to a loop that give or change values on which the path and the loads stand.
+    """The statements along a path to a loop that define or change values on which the path and the loads depend.
 
-    Who loads also waits where the kernel waits for others.
+    A producer also waits where the kernel waits for others.
     """
     names = variables(*(expr for stmt in path for expr in expressions(stmt)), *loaded_by(loop, loads))
     passed = {id(stmt) for stmt in (*path, loop)}
-    beside = [stmt for outer in path for arm in bodies(outer) for stmt in arm if id(stmt) not in passed]
+    concurrent = [stmt for outer in path for arm in bodies(outer) for stmt in arm if id(stmt) not in passed]
     chosen: list[Stmt] = []
-    while more := [stmt for stmt in beside if defined_in(stmt) & names or waits_for_kernels(stmt)]:
-        beside = [stmt for stmt in beside if not any(stmt is one for one in more)]
+    while more := [stmt for stmt in concurrent if defined_in(stmt) & names or waits_for_kernels(stmt)]:
+        concurrent = [stmt for stmt in concurrent if not any(stmt is one for one in more)]
         chosen += more
-        names |= set().union(*map(stands_on, more))
+        names |= set().union(*map(depends_on, more))
     return chosen
 
 
@@ -245,8 +245,8 @@ def defined_in(stmt: Stmt) -> set[Var]:
     return taken | {part.var for part in parts if isinstance(part, Let | Declare | Assign)}
 
 
-def stands_on(stmt: Stmt) -> set[Var]:
-    """The variables that a statement stands on: those that it reads, and the value that an assignment may keep."""
+def depends_on(stmt: Stmt) -> set[Var]:
+    """The variables that a statement depends on: those that it reads, and the old value of a conditional assignment."""
     parts = tuple(walk_stmts((stmt,)))
     kept = {part.var for part in parts if isinstance(part, Assign)}
     return kept | {var for part in parts for var in variables(*expressions(part))}

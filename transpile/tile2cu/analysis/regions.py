@@ -56,7 +56,7 @@ def over(extent: Extent, var: Var, start: Expr, count: Expr) -> Extent:
     return substitute(first, {var: start}), binary("+", length, more)
 
 
-def apart(a: Extent, b: Extent) -> bool:
+def disjoint(a: Extent, b: Extent) -> bool:
     """Whether two extents of one dimension provably share no element; both are read in one scope."""
     if a is None or b is None or not all(is_fixed(end) for extent in (a, b) for end in extent):
         return False

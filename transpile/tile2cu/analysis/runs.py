@@ -1,15 +1,15 @@
-"""Quotients and remainders of an index by a number that packets divide: neighbours in a packet share the quotient."""
+"""Quotients and remainders of an index by a number that vectors divide: the quotient is uniform over a vector."""
 
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Expr, Load, Role, Var, binary, int_const, rebuilt, static_value, walk
 
 
-def of_packet(expr: Expr, last: Var, vector: int, bounds: Bounds) -> Expr:
-    """What an expression is for `vector` neighbours along `last`, the first of them a multiple of `vector`.
+def of_vector(expr: Expr, last: Var, vector: int, bounds: Bounds) -> Expr:
+    """The value of an expression for `vector` consecutive values of `last`, the first of them a multiple of `vector`.
 
-    For j in 0..7, (32 * k + j) // 24 is one number, for which a name stands that knows nothing of j, and (32 * k + j) %
-    24 is j and a multiple of 8.
+    For j in 0..7, (32 * k + j) // 24 is one number, represented by a name independent of j, and (32 * k + j) % 24 is j
+    and a multiple of 8.
     """
     names: dict[Expr, Var] = {}
 
@@ -26,7 +26,7 @@ def of_packet(expr: Expr, last: Var, vector: int, bounds: Bounds) -> Expr:
 
 
 def starts_packet(index: Expr, last: Var, vector: int, bounds: Bounds) -> bool:
-    """Whether an index grows by one with `last`, is at least 0, and its packets start at multiples of `vector`."""
+    """Whether an index grows by one with `last`, is at least 0, and its vectors start at multiples of `vector`."""
     offset = bounds.linear(index)
     terms = dict(offset.terms)
     low = bounds.interval(index).low
@@ -37,8 +37,8 @@ def starts_packet(index: Expr, last: Var, vector: int, bounds: Bounds) -> bool:
 
 
 def is_run(expr: Expr, last: Var, vector: int, bounds: Bounds) -> bool:
-    """Whether an index that no memory gives moves with `last` in the text, and is the same for all of a packet."""
+    """Whether an index that no memory gives names `last`, and is uniform over a vector."""
     expanded = bounds.expanded(expr)
     if last not in walk(expanded) or any(isinstance(part, Load) for part in walk(expanded)):
         return False
-    return last not in walk(of_packet(expr, last, vector, bounds))
+    return last not in walk(of_vector(expr, last, vector, bounds))

@@ -1,4 +1,4 @@
-"""Calls that order what others do: barriers of a grid or cluster, kernels one after another, stores by TMA."""
+"""Calls that order other threads: barriers of a grid or cluster, kernels of a stream, stores by TMA."""
 
 from tile2cu.core.program import Effect, Stmt, walk_stmts
 
@@ -7,7 +7,7 @@ WAIT_FOR_KERNELS = "griddepcontrol_wait"  # T.pdl_sync
 START_KERNELS = "griddepcontrol_launch_dependents"  # T.pdl_trigger
 SYNC_CLUSTER = "sync_cluster"
 
-# Calls about the groups of stores that T.tma_copy begins; headers/tl/common/sm90/tma_copy.h has the functions.
+# Calls about the groups of stores of T.tma_copy; headers/tl/common/sm90/tma_copy.h has the functions.
 TMA_STORE_COMMIT, TMA_STORE_WAIT_READ, TMA_STORE_WAIT = (
     "block_tma_store_commit",
     "block_tma_store_wait_read",
@@ -16,12 +16,12 @@ TMA_STORE_COMMIT, TMA_STORE_WAIT_READ, TMA_STORE_WAIT = (
 
 
 def is_grid_barrier(stmt: Stmt) -> bool:
-    """Whether it is T.sync_grid(): all blocks of the grid come there before any goes on."""
+    """Whether it is T.sync_grid(): all blocks of the grid arrive before any continues."""
     return isinstance(stmt, Effect) and stmt.call.function == SYNC_GRID
 
 
 def is_cluster_barrier(stmt: Stmt) -> bool:
-    """Whether it is T.cluster_sync(): all threads of the cluster come there before any goes on."""
+    """Whether it is T.cluster_sync(): all threads of the cluster arrive before any continues."""
     return isinstance(stmt, Effect) and stmt.call.function == SYNC_CLUSTER
 
 
@@ -31,12 +31,12 @@ def syncs_grid(body: tuple[Stmt, ...]) -> bool:
 
 
 def waits_for_kernels(stmt: Stmt) -> bool:
-    """Whether it is T.pdl_sync(): the kernels before this one on the stream are done."""
+    """Whether it is T.pdl_sync(): the earlier kernels of the stream have finished."""
     return isinstance(stmt, Effect) and stmt.call.function == WAIT_FOR_KERNELS
 
 
 def starts_early(body: tuple[Stmt, ...]) -> bool:
-    """Whether a kernel may start before the ones before it are done: all of its threads wait for them."""
+    """Whether a kernel may start before earlier ones have finished: all of its threads wait for them."""
     return any(map(waits_for_kernels, body))
 
 

@@ -1,4 +1,4 @@
-"""Which values are the same in all threads of a block: a barrier may only stand behind branches on such values."""
+"""Values that are uniform over the threads of a block: a barrier may only be in branches on such values."""
 
 from collections.abc import Callable
 
@@ -34,10 +34,10 @@ MEMORY = (Scope.SHARED, Scope.GLOBAL)
 
 
 class Uniformity:
-    """What is known about a launch's values.
+    """The uniform values of a launch.
 
-    In memory that is `ordered`, all threads read an element between the same two writes of it, as barriers see to that.
-    Of a part of the block, `taken_alike` answers for branches of which all of its threads take the same arm.
+    In memory that is `ordered` by barriers, all threads read an element between the same two writes of it. In a part of
+    the block, `uniform_branches` decides for branches of which all of its threads take the same arm.
     """
 
     def __init__(
@@ -45,16 +45,16 @@ class Uniformity:
         launch: Launch,
         *,
         ordered: tuple[Scope, ...] = (),
-        taken_alike: Callable[[If], bool] = lambda branch: False,
+        uniform_branches: Callable[[If], bool] = lambda branch: False,
     ) -> None:
-        self._ordered, self._taken_alike = ordered, taken_alike
+        self._ordered, self._taken_alike = ordered, uniform_branches
         lets = [*launch.prelude, *(stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Let))]
         self._values = {let.var: let.value for let in lets}
         self._written = {buffer.memory for stmt in launch.body for buffer in buffers_written(stmt)}
         self._previous = {stmt.previous for stmt in walk_stmts(launch.body) if isinstance(stmt, Atomic)}
         self._varying: set[str] = set()  # mutable scalars, private arrays and fragments
         known = -1
-        while known != len(self._varying):  # what is assigned may vary itself: until nothing more does
+        while known != len(self._varying):  # an assigned value may vary itself: up to a fixpoint
             known = len(self._varying)
             self._visit(launch.body, divergent=False)
 
@@ -65,14 +65,14 @@ class Uniformity:
         return self._part(expr) and all(map(self.holds, children(expr)))
 
     def _part(self, part: Expr) -> bool:
-        """Whether one part of an expression, its operands aside, is the same in all threads."""
+        """Whether one part of an expression, apart from its operands, is uniform."""
         match part:
             case Var(role=Role.THREAD | Role.PARALLEL):
                 return False
             case Var(role=Role.MUTABLE):
                 return part.name not in self._varying
             case Var() if part in self._previous:
-                return False  # each thread's atomic gave it what it met there
+                return False  # each thread's atomic returned the value at its time
             case Var() if part in self._values:
                 return self.holds(self._values[part])
             case Load():
@@ -92,11 +92,11 @@ class Uniformity:
         return buffer.scope is Scope.GLOBAL and not any(same_storage(buffer, other) for other in self._written)
 
     def _visit(self, body: tuple[Stmt, ...], *, divergent: bool) -> None:
-        """Notes what is given other values in other threads, or only in some of them."""
+        """Records variables that get different values in different threads, or only in some of them."""
         for stmt in body:
             match stmt:
                 case If():
-                    inside = divergent or not self._is_taken_alike(stmt)
+                    inside = divergent or not self._is_uniform_branch(stmt)
                     self._visit(stmt.then, divergent=inside)
                     self._visit(stmt.orelse, divergent=inside)
                 case While():
@@ -110,15 +110,15 @@ class Uniformity:
                 case _:
                     self._assign(stmt, divergent)
 
-    def _is_taken_alike(self, branch: If) -> bool:
+    def _is_uniform_branch(self, branch: If) -> bool:
         """Whether all threads take the same arm of a branch."""
         return self.holds(branch.condition) or self._taken_alike(branch)
 
     def _is_left_by_some(self, body: tuple[Stmt, ...]) -> bool:
         """Whether some threads may leave the loop around a body, or its iteration, before others do."""
         branches = [stmt for stmt in body if isinstance(stmt, If) and effects(stmt).may_leave]
-        apart = not all(map(self._is_taken_alike, branches))
-        return apart or any(self._is_left_by_some((*branch.then, *branch.orelse)) for branch in branches)
+        disjoint = not all(map(self._is_uniform_branch, branches))
+        return disjoint or any(self._is_left_by_some((*branch.then, *branch.orelse)) for branch in branches)
 
     def _assign(self, stmt: Stmt, divergent: bool) -> None:
         values: tuple[Expr, ...] = ()
@@ -132,13 +132,13 @@ class Uniformity:
             case Fill() if stmt.dst.buffer.scope in _PRIVATE:
                 name, values = stmt.dst.buffer.memory.name, (stmt.value,)
             case Copy() if stmt.dst.buffer.scope in _PRIVATE:
-                # A fragment that is read at an index which is no loop variable is held by every thread, as a whole.
+                # A fragment that is read at an index which is no loop variable is replicated in every thread.
                 name, values = stmt.dst.buffer.memory.name, tuple(part.start for part in stmt.src.ranges)
                 divergent |= stmt.dst.buffer.scope is Scope.LOCAL or not self.holds_in(stmt.src.buffer)
             case Gemm():
                 name, divergent = stmt.c.buffer.memory.name, True
             case Reduce(dst=Buffer(scope=Scope.FRAGMENT)) if stmt.src.scope is not Scope.LOCAL:
-                # Read at an index which is no loop variable, it is held by every thread: each combines the same parts.
+                # Read at an index which is no loop variable, it is replicated: each thread combines the same parts.
                 name = stmt.dst.memory.name
             case Reduce() | Scan():
                 name, divergent = stmt.dst.memory.name, True

@@ -1,4 +1,4 @@
-"""Tiles that a kernel reads before it writes to them: what they hold there is whatever was there before."""
+"""Tiles that a kernel reads before it writes to them."""
 
 from collections.abc import Iterator
 
@@ -26,30 +26,30 @@ _TILES = (Scope.SHARED, Scope.FRAGMENT, Scope.LOCAL)
 
 
 def read_unwritten(launch: Launch) -> dict[Buffer, Span]:
-    """The tiles that a statement reads although none before it, in the order of the text, writes to them; and where.
+    """The tiles that a statement reads although none before it, in program order, writes to them; and where.
 
-    Only what is surely so: a branch may be taken in later turns alone, or by other threads than those that write.
+    Only certain cases: a branch may be taken in later iterations alone, or by other threads than those that write.
     """
     found: dict[Buffer, Span] = {}
     written: set[Buffer] = set()
-    for stmt in _first_turn(launch.body):
+    for stmt in _first_iteration(launch.body):
         read = {tile.memory for tile in _read(stmt) if tile.scope in _TILES and tile.reducer is None}
         found |= dict.fromkeys(read - written - found.keys(), stmt.span)
         written |= {tile.memory for inner in walk_stmts((stmt,)) for tile in buffers_written(inner)}
     return found
 
 
-def _first_turn(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """The statements as the first turn of each loop comes to them; branches as a whole."""
+def _first_iteration(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The statements that the first iteration of each loop executes; branches as a whole."""
     for stmt in body:
         if isinstance(stmt, Loop | While | Parallel):
-            yield from _first_turn(stmt.body)
+            yield from _first_iteration(stmt.body)
         else:
             yield stmt
 
 
 def _read(stmt: Stmt) -> set[Buffer]:
-    """The buffers that a statement surely reads; of a branch none."""
+    """The buffers that a statement certainly reads; for a branch none."""
     if isinstance(stmt, If):
         return set()
     parts = (part for expr in expressions(stmt) for part in _evaluated(expr))
@@ -72,7 +72,7 @@ def _read(stmt: Stmt) -> set[Buffer]:
 
 
 def _evaluated(expr: Expr) -> Iterator[Expr]:
-    """The parts of an expression that are evaluated whatever the others are."""
+    """The parts of an expression that are always evaluated."""
     yield expr
     match expr:
         case Call(function="if_then_else", args=(first, *_)) | Binary(op="and" | "or", lhs=first):

@@ -1,4 +1,4 @@
-"""Where statements are that several passes ask for, and what they declare and use."""
+"""Queries that several passes need: positions of statements, and the names that they declare and use."""
 
 from collections.abc import Iterable
 
@@ -31,18 +31,18 @@ def has_mma(launch: Launch) -> bool:
 
 
 def outside_of(parts: Iterable[Stmt], body: tuple[Stmt, ...]) -> list[Stmt]:
-    """The statements of a body, loops and branches and what is in them, that are none of the parts nor below one."""
+    """The statements of a body, loops and branches included, that are none of the parts nor below one."""
     inside = {id(stmt) for stmt in walk_stmts(tuple(parts))}
     return [stmt for stmt in steps(body) if id(stmt) not in inside]
 
 
 def roots_written(body: Iterable[Stmt]) -> set[Buffer]:
-    """The storage that statements write, by whichever name."""
+    """The storage that statements write, under any name."""
     return {buffer.memory for stmt in body for buffer in buffers_written(stmt)}
 
 
 def declared_in(body: tuple[Stmt, ...]) -> set[Var]:
-    """The variables that statements give values, those of serial loops among them: others may have them again."""
+    """The variables that statements define, those of serial loops included; others may define the same names."""
     previous = (stmt.previous for stmt in walk_stmts(body) if isinstance(stmt, Atomic))
     named = (stmt.var for stmt in walk_stmts(body) if isinstance(stmt, Let | Declare | Assign | Loop))
     return {*named, *(var for var in previous if var is not None)}
@@ -58,6 +58,6 @@ def names_used(body: tuple[Stmt, ...]) -> set[str]:
 
 
 def names_of(launch: Launch) -> set[str]:
-    """The names that something in a launch has already, used or not."""
+    """The names that a launch already has, used or not."""
     own = {tile.name for tile in launch.tiles} | {var.name for var in launch.blocks}
     return own | names_used((*launch.prelude, *launch.body))

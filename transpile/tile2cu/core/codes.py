@@ -40,7 +40,7 @@ _FRONT_END = {
         "A parameter without a value stays a size that is known at run time, as long as only extents, indices and loop "
         "bounds depend on it. Shapes of tiles, conditions of static branches, element types, thread counts and stages "
         "need a number. It comes from -D, from the parameter's default, or from a call of the factory in the file. A "
-        "size that stays open must also stand alone as an extent of a tensor, since callers do not pass it.",
+        "run-time size must also be an extent of a tensor by itself, since callers do not pass it.",
     ),
     "T2C-F007": Explanation(
         "a value known only at run time is needed at transpile time",
@@ -84,8 +84,9 @@ _FRONT_END = {
     ),
     "T2C-F016": Explanation(
         "a value is too large",
-        "Integers of more than 4096 bits, strings of more than 100,000 characters, sequences of more than 65,536 items "
-        "and expressions of more than 2,000 operations are refused. Numbers of the program must fit into 64 bits.",
+        "Integers of more than 4096 bits, strings of more than 100,000 characters, sequences of more than 65,536 "
+        "items and expressions of more than 2,000 operations are rejected. Numbers of the program must fit into 64 "
+        "bits.",
     ),
     "T2C-F017": Explanation("the arguments of a call do not fit", "An argument is missing, unknown or given twice."),
     "T2C-F018": Explanation(
@@ -95,8 +96,8 @@ _FRONT_END = {
     "T2C-F019": Explanation("an assertion fails", "A static `assert` in a factory, helper or kernel does not hold."),
     "T2C-F020": Explanation(
         "the shapes in T.copy do not agree",
-        "A whole buffer stands for its shape, a slice for its extents; `A[i, j]` is a corner, and the box is as large "
-        "as the other side. Dimensions of extent 1 are left out on both sides; the rest must be equal.",
+        "A whole buffer has its shape, a slice its extents; `A[i, j]` is a corner, and the box is as large as the "
+        "other side. Dimensions of extent 1 are ignored on both sides; the rest must be equal.",
     ),
     "T2C-F021": Explanation(
         "the shapes in T.gemm do not agree",
@@ -113,8 +114,8 @@ _FRONT_END = {
     ),
     "T2C-F024": Explanation(
         "an index does not fit its buffer",
-        "A buffer takes one integer index a dimension, and constant indices must be inside of it. Of a tile, an index "
-        "of which no value is inside is an error, too, as is a part that always sticks out.",
+        "A buffer takes one integer index per dimension, and constant indices must be in bounds. For a tile, an index "
+        "with no value in bounds is an error, too, as is a slice that always exceeds the bounds.",
     ),
     "T2C-F025": Explanation(
         "T.Kernel is missing or in the wrong place",
@@ -127,9 +128,9 @@ _FRONT_END = {
         "T.Parallel, or are `while`. T.Parallel has one name for each extent, and only elementwise statements inside.",
     ),
     "T2C-F027": Explanation(
-        "a name would have to carry a value from turn to turn",
-        "Assigning to a name in a loop of the kernel makes a new value that ends with the turn. TileLang evaluates "
-        "`x = x + 1` once, which is rarely meant. A scalar that changes is declared with T.alloc_var.",
+        "a name would have to carry a value between iterations",
+        "Assigning to a name in a loop of the kernel defines a new value whose scope is the iteration. TileLang "
+        "evaluates `x = x + 1` once, which is rarely meant. A scalar that changes is declared with T.alloc_var.",
     ),
     "T2C-F028": Explanation(
         "the outputs of the kernel are not clear",
@@ -142,7 +143,7 @@ _FRONT_END = {
         "`A: T.Tensor(...)` in the body names a parameter.",
     ),
     "T2C-F031": Explanation(
-        "a statement cannot stand here",
+        "a statement is not allowed here",
         "A store outside of T.Kernel, a `return` inside a loop of the kernel, an allocation without a name.",
     ),
     "T2C-F032": Explanation(
@@ -154,15 +155,15 @@ _FRONT_END = {
         "In a kernel, `/` is for floating-point numbers. `//` divides integers and rounds down.",
     ),
     "T2C-F034": Explanation(
-        "two tiles do not go together element by element",
-        "Expressions of tiles follow NumPy: shapes are aligned from the right, and an extent of 1 goes with any other. "
-        "A vector beside a matrix stands for its rows where a reduction of rows made it, or where only the rows are as "
-        "many as its elements.",
+        "the shapes of two tiles do not broadcast",
+        "Expressions of tiles broadcast as in NumPy: shapes are aligned from the right, and an extent of 1 goes with "
+        "any other. A vector in an expression with a matrix is a value per row where a reduction of rows made it, or "
+        "where only the number of rows equals its length.",
     ),
     "T2C-F035": Explanation(
-        "a view has other bits than what it shows",
-        "T.view and T.reshape show the bits of a tensor or tile in another shape. Both have the same number of bits, "
-        "which lie one after the other. What a view shows is never moved.",
+        "a view has another size than its buffer",
+        "T.view and T.reshape reinterpret the contiguous bits of a tensor or tile in another shape. Both have the "
+        "same number of bits. The underlying data is never moved.",
     ),
 }
 

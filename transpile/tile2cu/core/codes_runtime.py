@@ -7,8 +7,9 @@ from tile2cu.core.explanation import Explanation
 # Manifests, compilers, devices.
 _LOADING: Mapping[str, Explanation] = {
     "T2C-R001": Explanation(
-        "the manifest, or a file it names, is not there",
-        "A kernel is loaded from the folder that tile2cu wrote: the text, the header and the manifest belong together.",
+        "the manifest, or a file it names, does not exist",
+        "A kernel is loaded from the folder that tile2cu wrote: the source, the header and the manifest belong "
+        "together.",
     ),
     "T2C-R002": Explanation(
         "the manifest is not one",
@@ -17,21 +18,21 @@ _LOADING: Mapping[str, Explanation] = {
     ),
     "T2C-R003": Explanation(
         "the manifest has another format",
-        "It was written by another version of tile2cu. Emit the kernel again.",
+        "It was written by another version of tile2cu. Regenerate the kernel.",
     ),
     "T2C-R010": Explanation(
         "a compiler is missing, or does not run",
         "g++ is taken from TILE2CU_CXX or PATH; nvcc from CUDA_HOME, PATH, the PyPI packages or /usr/local/cuda; "
-        "clang for AMD chips from TILE2CU_HIP_CLANG, PATH or the ziglang wheel.",
+        "clang for AMD from TILE2CU_HIP_CLANG, PATH or the ziglang wheel.",
     ),
     "T2C-R011": Explanation(
         "a compiler failed",
-        "The command and what it printed follow, and the folder is kept, so that the command can be run by hand.",
+        "The command and its output follow, and the folder is kept, so that the command can be repeated.",
     ),
     "T2C-R012": Explanation(
-        "the assembler ignored an order",
-        "ptxas dropped an instruction that the text depends on for its speed, such as a register budget. The kernel "
-        "would be right and slow, so it is refused.",
+        "ptxas ignored an instruction",
+        "ptxas dropped an instruction that the kernel's performance depends on, such as setmaxnreg. The kernel would "
+        "be correct and slow, so it is rejected.",
     ),
     "T2C-R013": Explanation("the CPU engine's sources are missing", "The installation is incomplete."),
     "T2C-R014": Explanation(
@@ -43,17 +44,18 @@ _LOADING: Mapping[str, Explanation] = {
         "Builds are kept in TILE2CU_CACHE, else under XDG_CACHE_HOME or ~/.cache.",
     ),
     "T2C-R020": Explanation(
-        "there is no GPU of the kernel's kind",
-        'device="cpu" runs the same text on the CPU engine; for an AMD chip device="sim" runs the same code object.',
+        "no GPU of the kernel's vendor is present",
+        'device="cpu" runs the same source on the CPU engine; for an AMD target device="sim" runs the same code '
+        "object.",
     ),
     "T2C-R021": Explanation(
-        "the GPU here cannot run the kernel",
-        "Code for sm_80 runs on later GPUs, code for sm_90a on compute capability 9.0 only, code for an AMD chip on "
-        "that very chip.",
+        "this GPU cannot run the kernel",
+        "Code for sm_80 runs on later GPUs, code for sm_90a on compute capability 9.0 only, code for an AMD target on "
+        "that architecture only.",
     ),
     "T2C-R022": Explanation(
         "the device does not run this language",
-        '"cuda" runs texts for cuda targets, "hip" and "sim" those for hip targets; "cpu" runs both.',
+        '"cuda" runs sources for cuda targets, "hip" and "sim" those for hip targets; "cpu" runs both.',
     ),
     "T2C-R030": Explanation("an option has no such value", "The message lists the values."),
     "T2C-R031": Explanation(
@@ -78,26 +80,32 @@ _CALLING: Mapping[str, Explanation] = {
     ),
     "T2C-R104": Explanation(
         "an extent of a tensor is wrong",
-        "It is fixed in the text, or another tensor already settled the size.",
+        "It is a compile-time constant, or another tensor already determined the size.",
     ),
     "T2C-R105": Explanation(
-        "a size cannot be told from the tensors",
+        "a size cannot be inferred from the tensors",
         "Sizes are solved from extents that are plain names. Others are passed by keyword.",
     ),
     "T2C-R106": Explanation(
         "a size is out of range",
         "Sizes are not negative and fit the type that the launcher takes.",
     ),
-    "T2C-R107": Explanation("a tensor is not contiguous", "The text addresses tensors row-major and dense."),
+    "T2C-R107": Explanation(
+        "a tensor is not contiguous",
+        "The kernel addresses tensors as row-major and contiguous.",
+    ),
     "T2C-R108": Explanation(
         "a tensor is on the wrong device",
-        "All tensors of a call are where the kernel was loaded for.",
+        "All tensors of a call are on the device that the kernel was loaded for.",
     ),
-    "T2C-R109": Explanation("a tensor's memory is not aligned", "The text loads vectors of 16 bytes from its start."),
+    "T2C-R109": Explanation(
+        "a tensor's memory is not aligned",
+        "The kernel loads vectors of 16 bytes from its base pointer.",
+    ),
     "T2C-R110": Explanation("a tensor cannot be written", "It is an output, and read-only."),
     "T2C-R111": Explanation(
         "a written tensor overlaps another",
-        "The text's pointers are __restrict__: the compiler relies on it.",
+        "The kernel's pointers are __restrict__: the compiler assumes that they do not alias.",
     ),
     "T2C-R112": Explanation("a scalar does not fit its type", "Nothing is rounded or wrapped silently."),
     "T2C-R113": Explanation("the stream is not one", "A torch stream, an object with its address, or the address."),
@@ -107,8 +115,8 @@ _CALLING: Mapping[str, Explanation] = {
     ),
     "T2C-R210": Explanation(
         "a simulated launch ended early",
-        "The kernel did something that the simulator cannot go past, such as an access out of bounds in PTX, or has an "
-        "instruction that it has not. The message names instruction, line and thread.",
+        "The kernel did something that the simulator cannot continue from, such as an out-of-bounds access in PTX, or "
+        "has an unsupported instruction. The message names instruction, line and thread.",
     ),
     "T2C-R300": Explanation(
         "a checked run found faults",

@@ -1,4 +1,4 @@
-"""The catalogue of what can be decided about a kernel: each key with its subject, its type and its meaning."""
+"""The catalogue of decisions about a kernel: each key with its subject, its type and its meaning."""
 
 from types import NoneType
 
@@ -23,27 +23,27 @@ from tile2cu.core.program import (
     Sync,
 )
 from tile2cu.core.schedule import (
-    Dealt,
-    DotOfFour,
-    FirstTiles,
+    Aliasing,
+    DeferredReduction,
+    EarlyExit,
     Hazard,
-    Idle,
-    InFlight,
-    Landing,
-    Ledger,
-    LinesAhead,
-    LongestFirst,
+    LptOrder,
+    MmaInFlight,
+    MmaOverlap,
     Multiple,
-    Overlap,
-    Overlay,
-    OwnTurns,
+    PackedDot,
     Persistent,
+    PingPong,
     Pipeline,
-    PlainTurns,
+    PrefetchedVectors,
+    PrologueLoads,
     RegisterShares,
-    RunningSum,
-    Specialised,
+    Retirement,
+    SharedBudget,
     Staging,
+    UnmaskedIterations,
+    WarpgroupTripCount,
+    WarpSpecialised,
     Workspace,
 )
 
@@ -62,21 +62,25 @@ INSTRUCTION: Key[MmaInstruction] = Key(
     "instruction", "the MMA instruction, with its shape and types, or `fma`", Gemm, MmaInstruction
 )
 EXPLICIT_WGMMA: Key[bool] = Key(
-    "wgmma", "the GEMM runs on wgmma in a kernel that assigns its groups of threads itself", Gemm, bool
+    "explicit_wgmma", "the GEMM runs on wgmma in a kernel that assigns its groups of threads itself", Gemm, bool
 )
 WAVE_PRIORITY: Key[int] = Key("priority", "the priority of a wave on its SIMD during the GEMM", Gemm, int)
-GEMM_SLICES: Key[str] = Key("parts", "the operands of which the GEMM reads a slice", Gemm, str)
+GEMM_SLICES: Key[str] = Key("slices", "the operands of which the GEMM reads a slice", Gemm, str)
 CALL: Key[str] = Key("call", "the tl:: function that does a copy or a tile atomic", (Copy, AtomicTile), str)
 STAGED_BECAUSE: Key[str] = Key("reason", "why a copy through shared memory was added", Copy, str)
 SLICE_ALIGNMENT: Key[int] = Key(
-    "part_start", "bytes that the start of a slice of a shared tile is a multiple of", (Copy, Fill), int
+    "slice_alignment", "bytes that the start of a slice of a shared tile is a multiple of", (Copy, Fill), int
 )
-PACKED_GROUP: Key[int] = Key("together", "elements of 4 bits that one thread stores together", (Copy, Parallel), int)
+PACKED_GROUP: Key[int] = Key(
+    "packed_group", "elements of 4 bits that one thread stores together", (Copy, Parallel), int
+)
 PACKED_BUFFERS: Key[tuple[str, ...]] = Key("packed", "names of the buffers of 4-bit elements", Launch, tuple)
-STREAMING: Key[tuple[Expr, ...]] = Key("once", "the copy is a streaming access where these extents are 1", Copy, tuple)
+STREAMING: Key[tuple[Expr, ...]] = Key(
+    "streaming", "the copy is a streaming access where these extents are 1", Copy, tuple
+)
 VECTOR: Key[int] = Key("vector", "elements per vectorised access", Parallel, int)
-DOT_OF_FOUR: Key[DotOfFour] = Key(
-    "dot_of_four", "the loop accumulates a packed dot product of four elements", Parallel, DotOfFour
+DOT_OF_FOUR: Key[PackedDot] = Key(
+    "dot_of_four", "the loop accumulates a packed dot product of four elements", Parallel, PackedDot
 )
 STORE_LAST: Key[bool] = Key("store_last", "all vectors are computed before the first is stored", Parallel, bool)
 IN_REGISTERS: Key[bool] = Key("in_registers", "the loop reads and writes fragments by register number", Parallel, bool)
@@ -84,104 +88,113 @@ TRANSPOSED: Key[bool] = Key(
     "transposed", "the loop is a transposing copy that movmatrix or stmatrix does", Parallel, bool
 )
 PERMUTATION_INVARIANT: Key[bool] = Key(
-    "any_order", "the partial sums of a row may be assigned to its elements in any order", Parallel, bool
+    "permutation_invariant", "the partial sums of a row may be assigned to its elements in any order", Parallel, bool
 )
-ELECTED_WRITERS: Key[str] = Key("owners", "which of the threads that hold the same element store it", Parallel, str)
+ELECTED_WRITERS: Key[str] = Key(
+    "elected_writers", "which of the threads that hold the same element store it", Parallel, str
+)
 ONE_THREAD_PER_ELEMENT: Key[bool] = Key(
-    "by_one_each", "one thread runs an iteration, as it updates memory in place; decided again", Parallel, bool
+    "one_thread_per_element",
+    "one thread runs an iteration, as it updates memory in place; decided again",
+    Parallel,
+    bool,
 )
-ATOMIC_VECTOR: Key[int] = Key("packet", "adjacent atomics that one vectorised atomic does", Loop, int)
-REDUCTION_WARPS: Key[int] = Key("workspace", "warps that exchange partial results of a reduction", Reduce, int)
+ATOMIC_VECTOR: Key[int] = Key("atomic_vector", "adjacent atomics that one vectorised atomic does", Loop, int)
+REDUCTION_WARPS: Key[int] = Key("reduction_warps", "warps that exchange partial results of a reduction", Reduce, int)
 THREAD_LOCAL_SUM: Key[bool] = Key(
-    "own", "each thread adds up its own elements only; the warp reduction is deferred", Reduce, bool
+    "thread_local_sum", "each thread adds up its own elements only; the warp reduction is deferred", Reduce, bool
 )
 WORKSPACES: Key[tuple[Workspace, ...]] = Key(
     "workspaces", "shared memory for the exchange of partial results", Launch, tuple
 )
-SHARED_BUDGET: Key[Ledger] = Key("ledger", "the shared-memory budget", Launch, Ledger)
-ALIASING: Key[Overlay] = Key(
-    "overlay", "shared tiles whose lifetimes are disjoint and that share their memory", Launch, Overlay
+SHARED_BUDGET: Key[SharedBudget] = Key("shared_budget", "the shared-memory budget", Launch, SharedBudget)
+ALIASING: Key[Aliasing] = Key(
+    "aliasing", "shared tiles whose lifetimes are disjoint and that share their memory", Launch, Aliasing
 )
-BOUNDS_CHECKED: Key[tuple[bool, ...]] = Key("ragged", "which dimensions of a tensor need predicates", Buffer, tuple)
+BOUNDS_CHECKED: Key[tuple[bool, ...]] = Key(
+    "bounds_checked", "which dimensions of a tensor need predicates", Buffer, tuple
+)
 ROW_ALIGNMENT: Key[int] = Key(
-    "row_start", "bytes that each row's address is a multiple of; 0 where only a launch can tell", Buffer, int
+    "row_alignment", "alignment in bytes of each row; 0 where it is checked at launch", Buffer, int
 )
 ROW_ALIGNMENT_IF: Key[Multiple] = Key(
-    "row_start_when", "the condition under which rows are aligned to 16 bytes", Buffer, Multiple
+    "row_alignment_if", "the condition under which rows are aligned to 16 bytes", Buffer, Multiple
 )
-TMA_IF: Key[Multiple] = Key(
-    "tma_when", "the condition under which TMA can address the tensor", (Buffer, Copy), Multiple
-)
-WARP_SPECIALISED: Key[Specialised] = Key(
-    "specialised", "whether the launch has producer warps, and why not", Launch, Specialised
+TMA_IF: Key[Multiple] = Key("tma_if", "the condition under which TMA can address the tensor", (Buffer, Copy), Multiple)
+WARP_SPECIALISED: Key[WarpSpecialised] = Key(
+    "warp_specialised", "whether the launch has producer warps, and why not", Launch, WarpSpecialised
 )
 PIPELINE: Key[Pipeline] = Key("pipeline", "the software pipeline of a loop", Loop, Pipeline)
-STAGES: Key[int] = Key("slots", "stages of a multi-buffered shared tile", Buffer, int)
-PROLOGUE_LOADS: Key[FirstTiles] = Key(
-    "first_tiles", "tiles that the producer loads once, before its iterations", Launch, FirstTiles
+STAGES: Key[int] = Key("stages", "stages of a multi-buffered shared tile", Buffer, int)
+PROLOGUE_LOADS: Key[PrologueLoads] = Key(
+    "prologue_loads", "tiles that the producer loads once, before its iterations", Launch, PrologueLoads
 )
-MMA_OVERLAP: Key[Overlap] = Key("overlap", "two MMAs of successive iterations are software-pipelined", Loop, Overlap)
-UNMASKED_ITERATIONS: Key[PlainTurns] = Key(
-    "plain_turns", "interior iterations have a loop without the mask", Loop, PlainTurns
+MMA_OVERLAP: Key[MmaOverlap] = Key(
+    "mma_overlap", "two MMAs of successive iterations are software-pipelined", Loop, MmaOverlap
 )
-WARPGROUP_TRIP_COUNT: Key[OwnTurns] = Key("own_turns", "each warpgroup has its own trip count", Loop, OwnTurns)
-DEFERRED_REDUCTION: Key[RunningSum] = Key(
-    "late_sum", "a row sum whose warp reduction is deferred past the loop", Loop, RunningSum
+UNMASKED_ITERATIONS: Key[UnmaskedIterations] = Key(
+    "unmasked_iterations", "interior iterations have a loop without the mask", Loop, UnmaskedIterations
 )
-PING_PONG: Key[Dealt] = Key("dealt", "two warpgroups take iterations alternately", Loop, Dealt)
-PREFETCHED_VECTORS: Key[LinesAhead] = Key(
-    "lines", "vectors that are loaded to registers one iteration earlier", Loop, LinesAhead
+WARPGROUP_TRIP_COUNT: Key[WarpgroupTripCount] = Key(
+    "warpgroup_trip_count", "each warpgroup has its own trip count", Loop, WarpgroupTripCount
 )
-MMA_IN_FLIGHT: Key[InFlight] = Key(
-    "in_flight", "the MMA that ends an iteration is outstanding during the next one", Loop, InFlight
+DEFERRED_REDUCTION: Key[DeferredReduction] = Key(
+    "deferred_reduction", "a row sum whose warp reduction is deferred past the loop", Loop, DeferredReduction
 )
-AWAITED_AT: Key[str] = Key("in_flight", "where the result of an asynchronous MMA is awaited", Gemm, str)
-RETIRED: Key[Landing] = Key("landing", "MMAs that have retired after the statement", (Gemm, Await), Landing)
-RETIRED_BEFORE: Key[Landing] = Key("lands", "MMAs that are awaited before the statement", Stmt, Landing)
+PING_PONG: Key[PingPong] = Key("ping_pong", "two warpgroups take iterations alternately", Loop, PingPong)
+PREFETCHED_VECTORS: Key[PrefetchedVectors] = Key(
+    "prefetched_vectors", "vectors that are loaded to registers one iteration earlier", Loop, PrefetchedVectors
+)
+MMA_IN_FLIGHT: Key[MmaInFlight] = Key(
+    "mma_in_flight", "the MMA that ends an iteration is outstanding during the next one", Loop, MmaInFlight
+)
+AWAITED_AT: Key[str] = Key("awaited_at", "where the result of an asynchronous MMA is awaited", Gemm, str)
+RETIRED: Key[Retirement] = Key("retired", "MMAs that have retired after the statement", (Gemm, Await), Retirement)
+RETIRED_BEFORE: Key[Retirement] = Key("retired_before", "MMAs that are awaited before the statement", Stmt, Retirement)
 REGISTER_OPERAND: Key[str] = Key(
-    "held", "the A operand that is loaded to registers before the loop; decided again", Gemm, str
+    "register_operand", "the A operand that is loaded to registers before the loop; decided again", Gemm, str
 )
 COPIED_OPERAND: Key[str] = Key(
-    "copied", "the A operand of which an MMA in flight needs a copy; decided again", Gemm, str
+    "copied_operand", "the A operand of which an MMA in flight needs a copy; decided again", Gemm, str
 )
 REGISTER_SHARES: Key[RegisterShares | None] = Key(
     "registers", "setmaxnreg of the producer and of the consumers", Launch, (RegisterShares, NoneType)
 )
 SETMAXNREG: Key[int] = Key(
-    "hands_over", "registers per thread before the kernel's own setmaxnreg", (Launch, SetRegisters), int
+    "setmaxnreg", "registers per thread before the kernel's own setmaxnreg", (Launch, SetRegisters), int
 )
 WAVES_PER_SIMD: Key[int | None] = Key(
-    "waves_per_simd", "waves per SIMD that the compiler is told", Launch, (int, NoneType)
+    "waves_per_simd", "the least waves per SIMD, for the compiler", Launch, (int, NoneType)
 )
 PERSISTENT: Key[Persistent] = Key(
     "persistent", "the kernel is persistent, with this tile scheduler", Launch, Persistent
 )
-EARLY_EXIT: Key[Idle] = Key("idle", "blocks that would write nothing return at once", Launch, Idle)
+EARLY_EXIT: Key[EarlyExit] = Key("early_exit", "blocks that would write nothing exit immediately", Launch, EarlyExit)
 RASTER_GROUP: Key[int | None] = Key(
-    "panel", "rows of blocks per group of a grouped rasterisation", Launch, (int, NoneType)
+    "raster_group", "rows of blocks per group of a grouped rasterisation", Launch, (int, NoneType)
 )
-TILE_ORDER: Key[LongestFirst] = Key("order", "longest-processing-time-first order of the blocks", Launch, LongestFirst)
+TILE_ORDER: Key[LptOrder] = Key("tile_order", "longest-processing-time-first order of the blocks", Launch, LptOrder)
 BARRIER: Key[tuple[Hazard, ...]] = Key("barrier", "hazards that a barrier before the statement ends", Stmt, tuple)
 WAR_ONLY: Key[bool] = Key(
-    "ends_reads", "the barrier before the statement ends reads alone, and publishes no writes", Stmt, bool
+    "war_only", "the barrier before the statement ends reads alone, and publishes no writes", Stmt, bool
 )
 PROXY_FENCE: Key[str] = Key(
-    "fence", "tiles whose generic-proxy stores are fenced for the async proxy before the statement", Stmt, str
+    "proxy_fence", "tiles whose generic-proxy stores are fenced for the async proxy before the statement", Stmt, str
 )
-CLUSTER_SYNC: Key[str] = Key("meets", "the kernel has barriers of its cluster", Launch, str)
-BLOCK_VOTE: Key[str] = Key("meets", "all threads of the block take part in a vote", Stmt, str)
-BLOCK_BARRIER: Key[bool] = Key("meets", "T.sync_threads() in divergent code is the block's barrier", Sync, bool)
+CLUSTER_SYNC: Key[str] = Key("cluster_sync", "the kernel has barriers of its cluster", Launch, str)
+BLOCK_VOTE: Key[str] = Key("block_vote", "all threads of the block take part in a vote", Stmt, str)
+BLOCK_BARRIER: Key[bool] = Key("block_barrier", "T.sync_threads() in divergent code is the block's barrier", Sync, bool)
 EXPLICIT_SYNC: Key[bool] = Key(
-    "by_hand", "the kernel has barriers of its own that order groups of threads", Launch, bool
+    "explicit_sync", "the kernel has barriers of its own that order groups of threads", Launch, bool
 )
 MULTICAST_MASK: Key[int] = Key(
-    "for_blocks", "blocks of the cluster that receive a multicast load, as a bit mask", Copy, int
+    "multicast_mask", "blocks of the cluster that receive a multicast load, as a bit mask", Copy, int
 )
-MULTICAST_BLOCKS: Key[int] = Key("blocks", "blocks of the cluster that share the pipeline's loads", Loop, int)
+MULTICAST_BLOCKS: Key[int] = Key("multicast_blocks", "blocks of the cluster that share the pipeline's loads", Loop, int)
 EXIT_BARRIER: Key[bool] = Key(
-    "stays", "a cluster barrier ends the kernel, as other blocks access its shared memory", Launch, bool
+    "exit_barrier", "a cluster barrier ends the kernel, as other blocks access its shared memory", Launch, bool
 )
-CLUSTER_CALL: Key[str] = Key("function", "the mbarrier function that a call stands for in a cluster", Effect, str)
+CLUSTER_CALL: Key[str] = Key("cluster_call", "the mbarrier function of a call in a cluster", Effect, str)
 PTX_VERSION: Key[tuple[int, ...]] = Key("ptx_since", "the least PTX ISA version of the inline PTX", Launch, tuple)
 STORE_STAGING: Key[tuple[Staging, ...]] = Key(
     "staging", "shared tiles through which fragments are stored by TMA", Launch, tuple
@@ -190,31 +203,31 @@ STAGING_TILE: Key[str] = Key(
     "staging", "the shared tile through which a result is stored by TMA", (Copy, AtomicTile), str
 )
 STORE_OUTSTANDING: Key[bool] = Key(
-    "read_later", "the block continues while TMA reads the staging tile", (Copy, AtomicTile), bool
+    "store_outstanding", "the block continues while TMA reads the staging tile", (Copy, AtomicTile), bool
 )
 UNSTAGED: Key[Launch] = Key(
     "unstaged", "the launch with results stored directly from fragments; decided again", Launch, Launch
 )
 INSTEAD: Key[Stmt] = Key("instead", "the copy that a loop is; decided again with it", Stmt, Stmt)
 
-# What was not chosen.
+# Rejected candidates.
 NO_SWIZZLE: Key[Rejected] = candidate("128-byte swizzle", "why a shared operand has no 128-byte swizzle", Buffer)
 NO_TENSOR_CORES: Key[Rejected] = candidate("tensor cores", "why a GEMM does not run on tensor cores", Gemm)
 NO_WGMMA: Key[Rejected] = candidate(
     "wgmma", "why a GEMM that the kernel starts asynchronously does not run on wgmma", Gemm
 )
 NO_TMA: Key[Rejected] = candidate("TMA", "why a load of a producer's loop is not by TMA", Copy)
-NO_CP_ASYNC: Key[Rejected] = candidate("cp.async", "why a load that runs ahead is not by cp.async", Copy)
+NO_CP_ASYNC: Key[Rejected] = candidate("cp.async", "why a prefetch is not by cp.async", Copy)
 NO_PRODUCER: Key[Rejected] = candidate("producer warp", "why the launch has no producer warp", Launch)
 NOT_PIPELINED: Key[Rejected] = candidate("pipeline", "why a loop has no software pipeline", Loop)
 FEWER_STAGES: Key[Rejected] = candidate("stages", "why a loop has fewer stages than asked for", Loop)
-NOT_PREFETCHED: Key[Rejected] = candidate("ahead of its loop", "why a load of a pipelined loop is not prefetched", Stmt)
+NOT_PREFETCHED: Key[Rejected] = candidate("prefetched", "why a load of a pipelined loop is not prefetched", Stmt)
 NOT_VECTORISED: Key[Rejected] = candidate(
-    "packets", "why the accesses of an elementwise loop are not vectorised", Parallel
+    "vectorised", "why the accesses of an elementwise loop are not vectorised", Parallel
 )
 NO_PING_PONG: Key[Rejected] = candidate(
-    "turns dealt to warpgroups", "why warpgroups do not take iterations alternately", Loop
+    "alternating warpgroups", "why warpgroups do not take iterations alternately", Loop
 )
-NO_MMA_IN_FLIGHT: Key[Rejected] = candidate("products in flight", "why the MMAs of a loop are awaited at once", Loop)
-NOT_IN_FLIGHT: Key[Rejected] = candidate("in flight", "why an MMA that the kernel starts is awaited at once", Gemm)
+NO_MMA_IN_FLIGHT: Key[Rejected] = candidate("MMAs in flight", "why the MMAs of a loop are awaited immediately", Loop)
+NOT_IN_FLIGHT: Key[Rejected] = candidate("in flight", "why an MMA that the kernel starts is awaited immediately", Gemm)
 NO_SETMAXNREG: Key[Rejected] = candidate("setmaxnreg", "why the kernel's setmaxnreg is left out", SetRegisters)

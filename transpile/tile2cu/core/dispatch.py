@@ -32,12 +32,12 @@ _FORM = "a table with `name`, `file` and `entries`"
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One specialisation: a kernel, what it is emitted with, and when it is to run.
+    """One specialisation: a kernel, its target and bindings, and the condition under which it runs.
 
-    `name` tells it from the others: its C function is DISPATCH_NAME. `bindings` are values for the arguments of the
-    kernel's factory. `when` is a condition on the sizes and integer arguments, in Python's notation; empty for always.
-    `measured` says what the choice was made from: it stands in the text as a comment. `file` and `kernel` are the
-    Dispatch's where they are empty.
+    `name` identifies it: its C function is DISPATCH_NAME. `bindings` are values for the arguments of the kernel's
+    factory. `when` is a condition on the sizes and integer arguments, in Python's notation; empty for always.
+    `measured` states the measurement that justifies the choice: it is a comment of the emitted source. `file` and
+    `kernel` are the Dispatch's where they are empty.
     """
 
     name: str
@@ -51,9 +51,9 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Dispatch:
-    """An entry over several kernels that compute the same: the first that takes a call is launched.
+    """An entry over several kernels that compute the same function: the first that accepts a call is launched.
 
-    `name` is the C function. `entries` are tried in order; the last that fits any call is the fallback.
+    `name` is the C function. `entries` are tried in order; the last that accepts any call is the fallback.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Dispatch:
             if not name.isidentifier() or not name.isascii():
                 raise Tile2CuError("T2C-E020", f"`{name}` cannot be part of a C function's name")
         if not names or len(set(names)) < len(names):
-            raise Tile2CuError("T2C-E020", f"the entries of `{self.name}` need names, each another one")
+            raise Tile2CuError("T2C-E020", f"the entries of `{self.name}` need distinct names")
 
     def source(self, entry: Entry) -> tuple[str, str | None]:
         """(file, kernel or None) of an entry. Raises T2C-E020 when no file is given."""
@@ -122,10 +122,10 @@ def condition(entry: Entry, names: Mapping[str, Var]) -> Expr | None:
     try:
         tree = ast.parse(entry.when.strip(), mode="eval")
     except (SyntaxError, ValueError) as error:
-        raise reader.refusal("is no Python expression") from error
+        raise reader.cause("is no Python expression") from error
     found = reader.lower(tree.body)
     if getattr(found, "op", "") not in COMPARISONS:
-        raise reader.refusal("is a number, not a comparison")
+        raise reader.cause("is a number, not a comparison")
     return found
 
 
@@ -152,17 +152,17 @@ class _Condition:
                 sides = [self.lower(side) for side in (node.left, *node.comparators)]
                 parts = zip(node.ops, sides, sides[1:], strict=False)
                 return self._joined("and", (binary(_OPERATORS[type(op)], a, b) for op, a, b in parts))
-        raise self.refusal("is more than comparisons and integer arithmetic")
+        raise self.cause("is more than comparisons and integer arithmetic")
 
     def _name(self, name: str) -> Var:
         if name not in self.names:
-            raise self.refusal(f"uses `{name}`, which is no size or integer argument of the kernel")
+            raise self.cause(f"uses `{name}`, which is no size or integer argument of the kernel")
         return self.names[name]
 
     def _joined(self, op: str, parts: Iterable[Expr]) -> Expr:
         return reduce(lambda a, b: binary(op, a, b), parts)
 
-    def refusal(self, what: str) -> Tile2CuError:
+    def cause(self, what: str) -> Tile2CuError:
         return Tile2CuError(
             "T2C-E021",
             f"the condition of the entry `{self.entry.name}` {what}",

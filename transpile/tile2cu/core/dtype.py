@@ -1,4 +1,4 @@
-"""Element types: one table for every spelling that users write and every name that we emit."""
+"""Element types: one table for every spelling that users write and every emitted name."""
 
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,8 +11,8 @@ Kind = Literal["float", "int", "uint", "bool"]
 class DType:
     """An element type.
 
-    `name` is the canonical (NumPy-like) name, `bits` the width in memory, `cpp` the type as it
-    reads in emitted text. Of types of 4 bits memory holds two elements a byte, the first in bits 0..3.
+    `name` is the canonical (NumPy-like) name, `bits` the width in memory, `cpp` the type in emitted source. Of 4-bit
+    types memory holds two elements per byte, the first in bits 0..3.
     """
 
     name: str
@@ -32,7 +32,7 @@ class DType:
 
     @property
     def fewest_written(self) -> int:
-        """The neighbours that a thread has to write together."""
+        """The number of adjacent elements that a thread has to write together."""
         return 8 // self.bits if self.is_packed else 1
 
     @property
@@ -41,7 +41,7 @@ class DType:
         return f"tl::Packed<{self.cpp}>" if self.is_packed else self.cpp
 
     def bytes_of(self, elements: int) -> int:
-        """Bytes that so many elements take in memory."""
+        """Bytes of so many elements in memory."""
         return elements * self.bits // 8
 
     def elements_in(self, bytes_: int) -> int:

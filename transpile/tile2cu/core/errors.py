@@ -1,4 +1,4 @@
-"""Diagnostics: what went wrong, where, and how to get out, in rustc's form."""
+"""Diagnostics: what is wrong, where, and how to fix it, in rustc's form."""
 
 from dataclasses import dataclass
 
@@ -16,8 +16,8 @@ class Note:
 class Tile2CuError(Exception):
     """A diagnostic. `code` is `T2C-<letter><3 digits>`, documented in docs/errors.md.
 
-    Letters: F front end, L layout, P pipeline, S select, E emit, R runtime, C command line.
-    `message` is lower case and without a full stop; `help` says how to get out.
+    Letters: F front end, L layout, P pipeline, S select, E emit, R runtime, C command line. `message` is lower case and
+    without a full stop; `help` names a fix.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Tile2CuError(Exception):
         return self.render()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """The way from one process to another; that of Exception knows one argument only."""
+        """Pickles the diagnostic for another process; the method of Exception supports one argument only."""
         return _rebuilt, (self.code, self.message, self.span, self.notes, self.help)
 
     def render(self) -> str:

@@ -1,11 +1,11 @@
-"""What a diagnostic's code means."""
+"""The explanation of a diagnostic's code."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a code means: a title of one line, and a paragraph for whoever meets it for the first time."""
+    """The explanation of a code: a title of one line, and a paragraph for a reader who sees it for the first time."""
 
     title: str
     text: str

@@ -16,14 +16,14 @@ Number = int | float | bool
 
 
 class Role(Enum):
-    """What a variable stands for."""
+    """The kind of a variable."""
 
     SIZE = "size"  # an extent left open until run time: an int argument of the kernel
     SCALAR = "scalar"  # a scalar parameter of the user's function
     BLOCK = "block"  # an index of the grid, a name of `with T.Kernel(...) as (bx, by)`
     THREAD = "thread"  # threadIdx
-    LOOP = "loop"  # a serial or pipelined loop's variable: the same in all threads of a block
-    PARALLEL = "parallel"  # a T.Parallel variable: another value in each thread
+    LOOP = "loop"  # a serial or pipelined loop's variable: uniform over a block
+    PARALLEL = "parallel"  # a T.Parallel variable: differs between threads
     LET = "let"  # an immutable value computed in the kernel
     MUTABLE = "mutable"  # T.alloc_var: a per-thread scalar that is assigned to
 
@@ -59,7 +59,7 @@ class Named(Expr):
 class Var(Expr):
     """A value known only at run time. Two variables are the same when name, role and number agree.
 
-    `number` tells those of one name apart, of which each has a block of statements of its own.
+    `number` distinguishes variables of one name in different blocks of statements.
     """
 
     name: str
@@ -91,9 +91,8 @@ class Binary(Expr):
 class Call(Expr):
     """A call of a scalar function by its canonical name, without the `T.`.
 
-    `max min abs exp exp2 log log2 sqrt rsqrt tanh sigmoid ceildiv if_then_else cast infinity ...`;
-    `cast` has one argument and the target in `dtype`; `infinity` none. A name that begins with `::` is a function of
-    the user's own C++.
+    `max min abs exp exp2 log log2 sqrt rsqrt tanh sigmoid ceildiv if_then_else cast infinity ...`; `cast` has one
+    argument and the target in `dtype`; `infinity` none. A name that begins with `::` is a function of inline user code.
     """
 
     function: str
@@ -110,8 +109,11 @@ class Load(Expr):
 
 @dataclass(frozen=True)
 class Address(Expr):
-    """Where an element lies, for a function that goes there: `access` says whether it reads ("r"), writes ("w") or
-    both, `extent` how many elements from there on. `dtype` is the element's."""
+    """The address of an element, as an argument of a function.
+
+    `access` is whether the function reads ("r"), writes ("w") or both, `extent` the number of elements from there on.
+    `dtype` is the element's.
+    """
 
     buffer: "object"  # a program.Buffer, as in Load
     indices: tuple[Expr, ...]
@@ -119,7 +121,7 @@ class Address(Expr):
     extent: int = 1
 
 
-# Functions whose value, or whose taking part, is each thread's own. Votes of a block give all its threads one value.
+# Functions whose value or effect differs between threads. Votes of a block give all its threads one value.
 _OF_THREAD = (
     "thread lane shuffle shuffle_xor shuffle_up shuffle_down ballot any_of_warp all_of_warp match_any match_all "
     "warp_sum warp_max warp_min warp_bitand warp_bitor random.next random.uniform random.normal "
@@ -131,16 +133,16 @@ OF_THREAD = frozenset(_OF_THREAD.split())
 ROUNDED = ("add", "subtract", "multiply", "divide", "fma", "reciprocal", "sqrt")
 ROUNDINGS = ("rn", "rz", "ru", "rd")  # to nearest even, toward zero, up, down
 
-_NUMBERS = frozenset(("thread", "lane"))  # of a thread: no other takes part
+_NUMBERS = frozenset(("thread", "lane"))  # of a thread: no other participates
 
 
 def is_of_thread(expr: Expr) -> bool:
-    """Whether an expression asks which thread computes it, or works among the threads of a warp."""
+    """Whether an expression depends on the thread that computes it, or exchanges values in a warp."""
     return works_among_threads(expr) or any(isinstance(part, Call) and part.function in _NUMBERS for part in walk(expr))
 
 
 def works_among_threads(expr: Expr) -> bool:
-    """Whether other threads may take part in an expression, or it does more than give a value."""
+    """Whether other threads may participate in an expression, or it has a side effect."""
     return any(
         isinstance(part, Address)
         or (
@@ -182,7 +184,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def quotient_of(index: Expr, last: Var) -> tuple[Expr, int] | None:
-    """(what is divided, by what) where an index is the quotient, by a number, of one that `last` moves."""
+    """(the dividend, the divisor) where an index is the quotient, by a number, of one that `last` moves."""
     if not (isinstance(index, Binary) and index.op == "//" and last in walk(index.lhs)):
         return None
     divisor = static_value(index.rhs)
@@ -208,16 +210,16 @@ def nibbles_of(expr: Expr, last: Var) -> Load | None:
 
 
 def uncast(expr: Expr) -> Expr:
-    """What is converted from one integer type to another."""
+    """The operand of a conversion from one integer type to another."""
     while isinstance(expr, Call) and expr.function == "cast" and expr.args[0].dtype.is_int and expr.dtype.is_int:
         expr = expr.args[0]
     return expr
 
 
 def rebuilt(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
-    """The expression with each part that `change` answers for replaced, innermost first.
+    """The expression with each part replaced for which `change` returns another, innermost first.
 
-    What does not change stays the same object; operators whose operands change are folded as `binary` folds them.
+    Unchanged parts stay the same object; operators whose operands change are folded as `binary` folds them.
     """
     operands = children(expr)
     parts = tuple(rebuilt(operand, change) for operand in operands)

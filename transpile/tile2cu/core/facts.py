@@ -1,4 +1,4 @@
-"""What has been decided, by which rule, and because of which line."""
+"""Facts: decisions, with the rule that made each and the source line that caused it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ Kinds = type | tuple[type, ...]
 
 @dataclass(frozen=True, eq=False)
 class Key(Generic[T_co]):
-    """What can be decided `about` a kind of subject: a value of type T_co, whose class is `value`.
+    """A decision `about` a kind of subject: a value of type T_co, whose class is `value`.
 
-    `name` is printed; `doc` says in one line what the value means. The keys are listed in core/decisions.py. Two keys
-    are equal only if they are one object, so that keys of different subjects may share a printed name.
+    `name` is printed; `doc` describes in one line what the value means. The keys are listed in core/decisions.py. Two
+    keys are equal only if they are one object, so that keys of different subjects may share a printed name.
     """
 
     name: str
@@ -46,9 +46,9 @@ class Fact:
 
 @dataclass(frozen=True, kw_only=True)
 class Rejected:
-    """The value of a fact that says what was not chosen: a `candidate`, why not, and the `edit` that would allow it.
+    """The value of a fact about a rejected `candidate`: why it was rejected, and the `edit` that would allow it.
 
-    `edit` is empty where the user's file cannot do anything about it.
+    `edit` is empty where the user's file cannot change it.
     """
 
     candidate: str
@@ -76,44 +76,44 @@ class UndeclaredError(Exception):
 
 
 class Facts:
-    """Settled facts. A second, different value for the same thing is an error that names both rules."""
+    """The facts so far. A second, different value for the same key and subject is an error that names both rules."""
 
     def __init__(self) -> None:
-        self._settled: dict[tuple[int, Key[Any]], Fact] = {}
+        self._decided: dict[tuple[int, Key[Any]], Fact] = {}
         self._readable: frozenset[Key[Any]] | None = None
         self._reader = ""
 
     def seen_by(self, reader: str, keys: frozenset[Key[Any]]) -> "Facts":
         """The same facts, as a rule sees them: reading any other key is an UndeclaredError."""
         seen = Facts()
-        seen._settled, seen._reader, seen._readable = self._settled, reader, keys
+        seen._decided, seen._reader, seen._readable = self._decided, reader, keys
         return seen
 
     def settle(self, fact: Fact) -> bool:
         """Adds a fact; True if it is new.
 
-        Errors: T2C-L001 when it contradicts a settled one; TypeError where its subject or its value is not of the
+        Errors: T2C-L001 when it contradicts an earlier one; TypeError where its subject or its value is not of the
         types that the key declares, which is an error of the rule.
         """
         key = (id(fact.about), fact.key)
-        old = self._settled.get(key)
+        old = self._decided.get(key)
         if old is None:
             _check(fact)
-            self._settled[key] = fact
+            self._decided[key] = fact
             return True
         if old.value != fact.value:
             raise _contradiction(old, fact)
         return False
 
     def get(self, about: Subject, key: Key[T]) -> T | None:
-        """The settled value, or None."""
+        """The value of a fact, or None."""
         if self._readable is not None and key not in self._readable:
             raise UndeclaredError(f"`{self._reader}` does not declare that it reads `{key.name}`")
-        fact = self._settled.get((id(about), key))
+        fact = self._decided.get((id(about), key))
         return None if fact is None else fact.value
 
     def __getitem__(self, key: tuple[Subject, Key[T]]) -> T:
-        """The settled value. Raises KeyError when nothing was decided."""
+        """The value of a fact. Raises KeyError when nothing was decided."""
         value: T = self.fact(*key).value
         return value
 
@@ -121,23 +121,23 @@ class Facts:
         """The whole fact. Raises KeyError when nothing was decided."""
         if self._readable is not None and key not in self._readable:
             raise UndeclaredError(f"`{self._reader}` does not declare that it reads `{key.name}`")
-        return self._settled[(id(about), key)]
+        return self._decided[(id(about), key)]
 
     def rule(self, about: Subject, key: Key[Any]) -> str:
-        """The id of the rule that settled it. Raises KeyError when nothing was decided."""
+        """The id of the rule that stated it. Raises KeyError when nothing was decided."""
         return self.fact(about, key).rule
 
     def sort(self, rank: Callable[[str], int]) -> None:
-        """Orders the facts by the rank of their rules; those of one rank stay as they were settled."""
-        facts = sorted(self._settled.items(), key=lambda item: rank(item[1].rule))
-        self._settled = dict(facts)
+        """Orders the facts by the rank of their rules; those of one rank keep their order."""
+        facts = sorted(self._decided.items(), key=lambda item: rank(item[1].rule))
+        self._decided = dict(facts)
 
     def __iter__(self) -> Iterator[Fact]:
-        return iter(self._settled.values())
+        return iter(self._decided.values())
 
 
 def name_of(subject: Subject) -> str:
-    """How a message speaks of a subject: a buffer's name in back quotes, or a line."""
+    """The name of a subject in messages: a buffer's name in back quotes, or a line."""
     if isinstance(subject, Buffer):
         return f"`{subject.name}`"
     return f"line {subject.span.line}"

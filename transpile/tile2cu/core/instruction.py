@@ -7,7 +7,7 @@ from tile2cu.core.dtype import DType
 
 
 class MmaUnit(Enum):
-    """What multiplies: a warp's or a wave's matrix instructions, a warpgroup's asynchronous ones, or FMA."""
+    """The unit that multiplies: a warp's or a wave's MMA instructions, a warpgroup's asynchronous ones, or FMA."""
 
     FMA = "fma"
     WARP = "warp"
@@ -18,8 +18,8 @@ class MmaUnit(Enum):
 class MmaInstruction:
     """One instruction: `m` x `n` x `k` in elements of the `operand` types of A and B, added to `accumulator`.
 
-    `through` is the type that operands are converted to first, exactly, where the chip has no instruction of its own
-    for them. A `sparse` one takes two of each four neighbours of A along K.
+    `through` is the type that operands are first converted to, exactly, where the target has no instruction for their
+    own type. A `sparse` one takes two of each four adjacent elements of A along K.
     """
 
     name: str
@@ -89,7 +89,7 @@ def wgmma(n: int, k: int, operand: DType, accumulator: DType) -> MmaInstruction:
 
 
 def fma(a: DType, b: DType, accumulator: DType) -> MmaInstruction:
-    """Each thread multiplies and adds."""
+    """FMA by each thread."""
     return MmaInstruction(name="fma", unit=MmaUnit.FMA, m=1, n=1, k=1, operands=(a, b), accumulator=accumulator)
 
 

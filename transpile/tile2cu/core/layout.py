@@ -1,7 +1,7 @@
-"""Where the elements of a tile live: in the registers of which thread, or at which shared address.
+"""Layouts of the elements of a tile: registers of threads, or shared-memory addresses.
 
-Every layout prints as the C++ type of headers/tl that means the same (`cpp`), and as CuTe's
-(thread, value) -> coordinate shape for people (`about`).
+Every layout prints as the C++ type of headers/tl with the same meaning (`cpp`), and as CuTe's (thread, value) ->
+coordinate shape (`about`).
 """
 
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Warps:
-    """How the warps of a block share a tile: `m` along its rows, `n` along its columns."""
+    """How the warps of a block partition a tile: `m` along its rows, `n` along its columns."""
 
     m: int
     n: int
@@ -23,10 +23,9 @@ class Warps:
 
 @dataclass(frozen=True)
 class Along:
-    """How the threads share one dimension of a tile: `lanes` of a warp and `warps` of those take different elements.
+    """How the threads partition one dimension of a tile: `lanes` of a warp, and `warps`, take different elements.
 
-    Lanes are those that can exchange by flipping bits of their number, a power of two; what is left counts as warps.
-
+    Lanes are those that a butterfly shuffle can exchange with, a power of two; the remaining factor counts as warps.
     `registers` counts the elements of the dimension that each of them holds.
     """
 
@@ -37,10 +36,10 @@ class Along:
 
 @dataclass(frozen=True)
 class FragmentLayout:
-    """Base of the layouts of register tiles: each dimension is shared among the threads on its own.
+    """Base of the layouts of register tiles: each dimension is partitioned among the threads separately.
 
-    A kind of layout says its `shape`, the `threads_of_block` and, for each dimension, what is `along` it; and, for a
-    slice, its `narrowest` tile that is shared in the same way. All else follows.
+    A kind of layout defines its `shape`, the `threads_of_block` and, for each dimension, what is `along` it; and, for a
+    slice, its `narrowest` tile with the same partition. All else follows.
     """
 
     @property
@@ -64,7 +63,7 @@ class FragmentLayout:
         return prod(self.along(dim).registers for dim in range(len(self.shape)))
 
     def words(self, element_bytes: int) -> int:
-        """Registers of 4 bytes that a thread spends on a tile of such elements."""
+        """Registers of 4 bytes per thread for a tile of such elements."""
         return -(-self.registers * element_bytes // 4)
 
     @property
@@ -76,7 +75,7 @@ class FragmentLayout:
 
 @dataclass(frozen=True)
 class WarpTile(FragmentLayout):
-    """Base of the tiles of rows and columns that warps of `lanes` lanes share as a matrix instruction has them."""
+    """Base of the tiles of rows and columns that warps of `lanes` lanes partition as a matrix instruction does."""
 
     rows: int
     cols: int
@@ -96,8 +95,8 @@ class WarpTile(FragmentLayout):
 class MmaAccumulator(WarpTile):
     """The accumulator of mma.m16n8: PTX ISA, "Matrix Fragments for mma.m16n8k16", C and D.
 
-    Warp (wm, wn) owns a contiguous (rows / warps.m) x (cols / warps.n) part of the tile. It is also
-    the A operand of a product when warps.n is 1: the accumulator's registers are the operand's.
+    Warp (wm, wn) owns a contiguous (rows / warps.m) x (cols / warps.n) part of the tile. It is also the A operand of an
+    MMA when warps.n is 1: the accumulator's registers are the operand's.
     """
 
     def along(self, dim: int) -> Along:
@@ -119,7 +118,7 @@ class MmaOperandA(WarpTile):
         return Along(8, self.warps.m, self.rows // (8 * self.warps.m)) if dim == 0 else Along(4, 1, self.cols // 4)
 
     def narrowest(self, kept: tuple[int, ...]) -> FragmentLayout:
-        if kept == (0,):  # the rows of the product's result
+        if kept == (0,):  # the rows of the accumulator
             return MmaAccumulator(self.rows, 8 * self.warps.n, self.warps)
         return MmaAccumulator(16 * self.warps.count, self.cols, Warps(self.warps.count, 1))
 
@@ -135,7 +134,7 @@ def mma_operand_a(rows: int, cols: int, warps: Warps) -> FragmentLayout:
 class MmaOperandB(FragmentLayout):
     """The B operand of mma.m16n8k16: columns over warps.n, replicated over warps.m.
 
-    It is stored as it lies in the product, K x N, or `transposed`, N x K.
+    It is stored as the GEMM has it, K x N, or `transposed`, N x K.
     """
 
     k: int
@@ -166,9 +165,9 @@ class MmaOperandB(FragmentLayout):
 class WgmmaAccumulator(FragmentLayout):
     """The accumulator of wgmma.m64nNk16: PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16", D.
 
-    Warpgroup g owns the (g % along_m)-th of along_m equal parts of the rows, 64 at a time, and of them the
-    (g / along_m)-th of along_n parts of the columns. It is also wgmma's A operand in registers, of which each of the
-    `copies` warpgroups along the columns of the product holds one.
+    Warpgroup g owns the (g % along_m)-th of along_m equal parts of the rows, 64 at a time, and of them the (g /
+    along_m)-th of along_n parts of the columns. It is also wgmma's A operand in registers, of which each of the
+    `copies` warpgroups along the columns of the GEMM holds one.
     """
 
     rows: int
@@ -192,7 +191,7 @@ class WgmmaAccumulator(FragmentLayout):
         return Along(4, self.along_n, self.cols // (4 * self.along_n))
 
     def narrowest(self, kept: tuple[int, ...]) -> FragmentLayout:
-        if kept == (0,):  # rows are the same of a product's result and of its operand
+        if kept == (0,):  # the rows of an accumulator and of its A operand are the same
             return WgmmaAccumulator(self.rows, 8, self.along_m, copies=self.along_n * self.copies)
         return replace(self, rows=64 * self.along_m)
 
@@ -201,8 +200,8 @@ class WgmmaAccumulator(FragmentLayout):
 class Blocked(FragmentLayout):
     """Threads in a row-major grid over the tile, `vector` consecutive elements of a row each.
 
-    The grid repeats until the tile is covered; places past the tile's edge hold nothing. Threads of
-    the block beyond the grid hold replicas. In two dimensions a thread may have `rows` consecutive rows at a time.
+    The grid repeats until the tile is covered; coordinates past the tile's edge hold nothing. Threads of the block
+    beyond the grid hold replicas. In two dimensions a thread may have `rows` consecutive rows at a time.
     """
 
     extents: tuple[int, ...]
@@ -229,13 +228,13 @@ class Blocked(FragmentLayout):
         return Along(lanes, -(-self.threads[dim] // lanes), registers)
 
     def parts_within_warps(self, dim: int) -> bool:
-        """Whether lanes of one warp hold parts of the dimension that they cannot exchange by flipping bits."""
+        """Whether lanes of one warp hold parts of the dimension that a butterfly shuffle cannot exchange."""
         shared = self.along(dim)
         return shared.warps > 1 and shared.lanes * prod(self.threads[dim + 1 :]) < self.warp_size
 
     @property
     def has_idle_lanes(self) -> bool:
-        """Whether some of the grid's places lie past the tile's edge."""
+        """Whether some of the grid's coordinates are past the tile's edge."""
         return self.registers * prod(self.threads) > prod(self.extents)
 
     def narrowest(self, kept: tuple[int, ...]) -> FragmentLayout:
@@ -249,7 +248,7 @@ class Blocked(FragmentLayout):
 class SplitColumns(FragmentLayout):
     """The columns of a tensor core's accumulator in groups of `width`: (row, group, column in the group).
 
-    Make it with `split_columns`. Elements stay in the registers where `of` has them.
+    Constructed by `split_columns`. Elements stay in the registers of `of`.
     """
 
     of: FragmentLayout
@@ -308,10 +307,10 @@ class Replicated(FragmentLayout):
 
 @dataclass(frozen=True)
 class Slice(FragmentLayout):
-    """One value for each place of the `kept` dimensions of a tile, in all threads that hold a part of what is there.
+    """One value for each coordinate of the `kept` dimensions of a tile, in all threads that hold an element with it.
 
-    Make it with `slice_of`: `of` is the narrowest tile with this slice, so that equal slices of different tiles are
-    equal, and a row value may meet every tile whose rows it belongs to.
+    Constructed by `slice_of`: `of` is the narrowest tile with this slice, so that equal slices of different tiles are
+    equal, and a value per row may be used with every tile that has its rows.
     """
 
     of: FragmentLayout
@@ -332,12 +331,12 @@ class Slice(FragmentLayout):
         return f"{SLICES[len(self.of.shape), self.kept][1]} of {self.of}"
 
 
-# The slices that have a C++ type, by the tile's rank and the dimensions kept: the removed dimension, and what is left.
+# The slices that have a C++ type, by the tile's rank and the dimensions kept: the removed dimension, and the rest.
 SLICES = {(2, (0,)): (1, "rows"), (2, (1,)): (0, "columns"), (3, (0, 1)): (2, "planes")}
 
 
 def slice_of(layout: FragmentLayout, kept: tuple[int, ...]) -> FragmentLayout | None:
-    """The layout of one value for each place of the `kept` dimensions; None where it has no C++ type."""
+    """The layout of one value for each coordinate of the `kept` dimensions; None where it has no C++ type."""
     if isinstance(layout, Replicated):
         return Replicated(tuple(layout.extents[dim] for dim in kept), layout.block_threads)
     if (len(layout.shape), kept) not in SLICES:
@@ -357,8 +356,8 @@ def widest_swizzle_of(row_bytes: int) -> int:
 class SharedLayout:
     """A tile in shared memory. Shape: (rows, cols) in elements, (n,) for a vector, or planes of (rows, cols).
 
-    `swizzle` is the span in bytes over which 16-byte chunks are permuted: 128, 64, 32, or 0 for
-    none; `padding` is the bytes added to each row. Rows wider than the span are stored as panels.
+    `swizzle` is the span in bytes over which 16-byte chunks are permuted: 128, 64, 32, or 0 for none; `padding` is the
+    bytes added to each row. Rows wider than the span are stored as several slabs of that width.
     """
 
     extents: tuple[int, ...]
@@ -373,7 +372,7 @@ class SharedLayout:
 
     @property
     def panels(self) -> int:
-        """Of a swizzle's span each."""
+        """The number of slabs, each as wide as the swizzle's span."""
         return max(1, self.row_bytes // self.swizzle) if self.swizzle else 1
 
     @property

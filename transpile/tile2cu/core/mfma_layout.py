@@ -12,8 +12,8 @@ WAVE = 64
 class MfmaTile(WarpTile):
     """Base of tiles of v_mfma of `size` rows and columns: a lane holds columns of one row.
 
-    Of `interleave` instructions side by side each takes every so manieth column; `run` neighbours of its own columns
-    are in a lane. [AMD Instinct MI300 ISA, "Dense Matrix Layouts"]
+    Of `interleave` adjacent instructions each takes every `interleave`-th column; a lane holds `run` adjacent ones of
+    its columns. [AMD Instinct MI300 ISA, "Dense Matrix Layouts"]
     """
 
     interleave: int = 1
@@ -37,7 +37,7 @@ class MfmaTile(WarpTile):
 class MfmaAccumulator(MfmaTile):
     """The result, computed as its transpose; wave (wm, wn) owns a contiguous part of the tile.
 
-    It is also the A operand of a product when warps.n is 1.
+    It is also the A operand of an MMA when warps.n is 1.
     """
 
     @property

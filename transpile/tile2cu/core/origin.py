@@ -1,4 +1,4 @@
-"""Where a text comes from and how it is to look: what its first lines and its manifest record of both."""
+"""The origin and the options of an emitted source: what its first lines and its manifest record of both."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,7 +9,7 @@ STYLES = ("tl", "cute")
 
 @dataclass(frozen=True, kw_only=True)
 class Tool:
-    """The tile2cu that writes. `sha256` is over all that decides its bytes; empty, it is not recorded."""
+    """The version of tile2cu that emits. `sha256` is over all that determines its output; empty, it is not recorded."""
 
     version: str
     sha256: str = ""
@@ -17,12 +17,12 @@ class Tool:
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """How the text is written.
+    """Options of the emitted source.
 
-    `style`, of STYLES, is the vocabulary that kernels are written in: headers/tl, or CUTLASS's CuTe; `clang_format`
-    the content of a .clang-format file, empty for tile2cu's own; `name` the C function's, empty for that of the
-    kernel's outermost function; `line` "python" gives the text #line directives, so that compilers and profilers name
-    the Python file; `with_test` adds NAME_test.cpp, `shims` NAME_torch.cpp and the like, by their names.
+    `style`, of STYLES, is the vocabulary of the kernels: headers/tl, or CUTLASS's CuTe; `clang_format` the content of a
+    .clang-format file, empty for tile2cu's own; `name` the C function's, empty for that of the kernel's outermost
+    function; `line` "python" emits #line directives, so that compilers and profilers name the Python file; `with_test`
+    adds NAME_test.cpp, `shims` NAME_torch.cpp and the like, by their names.
     """
 
     style: str = "tl"

@@ -1,4 +1,4 @@
-"""A kernel as the front end understood it: what the user said, before anything is decided.
+"""A kernel as the front end understood it: the user's program, before any decision.
 
 Read top down: a Program has parameters and launches; a Launch has tiles and a body of statements.
 """
@@ -15,23 +15,23 @@ from tile2cu.core.span import Span
 
 
 class Scope(Enum):
-    """Where a buffer lives."""
+    """The memory of a buffer."""
 
     GLOBAL = "global"  # a tensor argument
-    SHARED = "shared"  # one tile a block, in shared memory
-    FRAGMENT = "fragment"  # one tile a block, spread over the registers of its threads
+    SHARED = "shared"  # one tile per block, in shared memory
+    FRAGMENT = "fragment"  # one tile per block, distributed over the registers of its threads
     LOCAL = "local"  # a private array in each thread
-    BARRIER = "barrier"  # memory barriers in shared memory that the user handles: T.alloc_barrier
+    BARRIER = "barrier"  # mbarriers in shared memory that the user operates: T.alloc_barrier
 
 
 @dataclass(frozen=True, kw_only=True)
 class Buffer:
     """A named tensor or tile. Shape: in elements, outermost first.
 
-    Only GLOBAL buffers may have extents that are not static. `strides` (elements) is given where
-    the tensor is not row-major contiguous. Of a `reducer` (T.alloc_reducer), updates in T.Parallel are combined.
-    `of` is the tensor or tile whose bits this one shows in another shape, and as another type: T.view.
-    `address` is where a tensor lies that is no argument: T.make_tensor.
+    Only GLOBAL buffers may have extents that are not static. `strides` (elements) is given where the tensor is not
+    row-major contiguous. Of a `reducer` (T.alloc_reducer), updates in T.Parallel are combined. `of` is the tensor or
+    tile that this one is a view of, in another shape or type: T.view. `address` is the address of a tensor that is no
+    argument: T.make_tensor.
     """
 
     name: str
@@ -43,17 +43,17 @@ class Buffer:
     strides: tuple[Expr, ...] | None = None
     reducer: "Reduction | None" = None
     of: "Buffer | None" = None
-    arrivals: tuple[int, ...] = ()  # of barriers: how many a phase of each takes
+    arrivals: tuple[int, ...] = ()  # of barriers: the arrivals per phase of each
     across: bool = False  # of barriers at which other blocks of the cluster arrive: T.alloc_cluster_barrier
     address: Expr | None = None
 
     def __hash__(self) -> int:
-        """Of the name alone, as rules keep buffers in many sets: few that differ share one."""
+        """Of the name alone, for speed, as rules keep buffers in many sets: few different ones share a name."""
         return hash(self.name)
 
     @property
     def memory(self) -> "Buffer":
-        """The tensor or tile whose bits these are."""
+        """The tensor or tile that this is a view of, or this one itself."""
         return self.of or self
 
     @property
@@ -79,10 +79,10 @@ class Range:
 
 @dataclass(frozen=True, kw_only=True)
 class Region:
-    """A box of a buffer: one Range a dimension. Extents are already resolved by T.copy's rules.
+    """A box of a buffer: one Range per dimension. Extents are already resolved by T.copy's rules.
 
-    `kept` lists the dimensions that the operation runs over; the others have extent 1 and are
-    fixed at their start. `whole` says that the region is all of the buffer.
+    `kept` lists the dimensions that the operation runs over; the others have extent 1 and are fixed at their start.
+    `whole` is whether the region is all of the buffer.
     """
 
     buffer: Buffer
@@ -128,15 +128,15 @@ class Stmt:
 class Copy(Stmt):
     """`T.copy(src, dst)`: elements are converted to dst's type.
 
-    Loads from outside a global tensor give zero, stores to outside are dropped. `reason` says why the copy is there
-    where the user did not write it. With a `barrier` it is T.tma_copy: it only begins, and arrives there. Blocks of a
-    cluster: the first one of the mask `blocks` loads for all of it, and with `awaited` they all wait; or dst lies in
-    the block of rank `block`, where the copy arrives at `remote`. With `begun` it is T.tma_copy to a tensor, whose tile
-    is read until T.tma_store_wait. `evict`, a function of headers/tl/common/tensor.h: what caches should do with it.
-    With `transposed`, src's rows are dst's columns. `laid_out`: the user said which thread moves what, as in Parallel.
-    `ends`, one a dimension of a tensor src where there are any: what lies there and behind counts as outside; None
-    where the tensor's own end does. With `row`, the number of a row of dst, src is the place of that row alone, and
-    rows are zero for which `when` is given and does not hold.
+    Out-of-bounds loads return zero; out-of-bounds stores are predicated off. `reason` is why the copy was added where
+    the user did not write it. With a `barrier` it is an asynchronous T.tma_copy, which arrives there. Blocks of a
+    cluster: the first one of the mask `blocks` loads for all of it, and with `awaited` they all wait; or dst is in the
+    block of rank `block`, where the copy arrives at `remote`. With `begun` it is T.tma_copy to a tensor, whose tile is
+    read until T.tma_store_wait. `evict`, a function of headers/tl/common/tensor.h: the cache eviction policy. With
+    `transposed`, src's rows are dst's columns. `laid_out`: the user fixed the mapping of elements to threads, as in
+    Parallel. `ends`, one per dimension of a tensor src where there are any: elements from there on count as out of
+    bounds; None for the tensor's own end. With `row`, the number of a row of dst, src is the coordinates of that row
+    alone, and rows are zero for which `when` is given and does not hold.
     """
 
     src: Region
@@ -157,9 +157,9 @@ class Copy(Stmt):
 
 
 class Policy(Enum):
-    """How the warps of a block share the rows and columns of a product."""
+    """How the warps of a block partition the rows and columns of a GEMM."""
 
-    DEFAULT = ""  # the user says nothing
+    DEFAULT = ""  # the user gives no policy
     SQUARE = "Square"
     FULL_ROW = "FullRow"
     FULL_COL = "FullCol"
@@ -169,10 +169,10 @@ class Policy(Enum):
 class Gemm(Stmt):
     """`T.gemm(a, b, c)`: c += op(a) @ op(b); `clear` makes it c = op(a) @ op(b), `clear_if` where that holds.
 
-    a is (M, K), or (K, M) when `transpose_a`; b is (K, N), or (N, K) when `transpose_b`; c is
-    (M, N), a fragment. With `metadata` (T.gemm_sp), a holds two of each four neighbours along K, and
-    metadata, in 4 bits for each four, which two: the first in the lower 2 bits. A row of it is a row of op(a), or a
-    column with `transpose_metadata`. `priority` is the user's wish that waves at the product go before others.
+    a is (M, K), or (K, M) when `transpose_a`; b is (K, N), or (N, K) when `transpose_b`; c is (M, N), a fragment. With
+    `metadata` (T.gemm_sp), a holds two of each four adjacent elements along K, and metadata, in 4 bits for each four,
+    which two: the first in the lower 2 bits. A row of it is a row of op(a), or a column with `transpose_metadata`.
+    `priority` is the issue priority of the waves in the GEMM that the user asks for.
     """
 
     a: Region
@@ -197,7 +197,7 @@ class Gemm(Stmt):
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """All that the product reads, its result included."""
+        """All regions that the GEMM reads, its result included."""
         return (self.a, self.b, self.c) if self.metadata is None else (self.a, self.b, self.c, self.metadata)
 
 
@@ -222,7 +222,7 @@ class Reduction(Enum):
         return {"sum": "+", "abssum": "+", "bitand": "&", "bitor": "|", "bitxor": "^"}.get(self.value, "")
 
     def identity(self, dtype: DType) -> Number:
-        """The value that changes nothing."""
+        """The neutral element."""
         most: Number = inf if dtype.is_float else 2 ** (dtype.bits - (dtype.kind == "int")) - 1
         match self:
             case Reduction.MAX:
@@ -279,7 +279,7 @@ class Let(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Locate(Stmt):
-    """`tensor = T.make_tensor(address, shape, dtype)`: from here on, the tensor that lies at an address."""
+    """`tensor = T.make_tensor(address, shape, dtype)`: from here on, the tensor at an address."""
 
     tensor: Buffer
 
@@ -303,9 +303,9 @@ class Assign(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Parallel(Stmt):
-    """`for i, j in T.Parallel(M, N)`: all elements at once, spread over the block's threads.
+    """`for i, j in T.Parallel(M, N)`: independent iterations, distributed over the block's threads.
 
-    With `laid_out` the user said which thread takes what (`loop_layout`), and other statements may rely on it.
+    With `laid_out` the user fixed the mapping to threads (`loop_layout`), and other statements may rely on it.
     """
 
     vars: tuple[Var, ...]
@@ -323,9 +323,9 @@ class LoopKind(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Loop(Stmt):
-    """`for var in T.serial / T.unroll / T.Pipelined(start, stop)`, the same in every thread.
+    """`for var in T.serial / T.unroll / T.Pipelined(start, stop)`, uniform over the threads.
 
-    `num_stages` is 0 where no pipelining is asked for; `stages_asked` is what the file says where only fewer fit.
+    `num_stages` is 0 where no pipelining is asked for; `stages_asked` is the file's value where only fewer fit.
     """
 
     kind: LoopKind
@@ -339,14 +339,14 @@ class Loop(Stmt):
 
     @property
     def count(self) -> int | None:
-        """How many turns it has, where it counts from 0 by 1 and that is known."""
+        """The trip count, where the loop counts from 0 by 1 and it is known."""
         start, stop, step = (static_value(part) for part in (self.start, self.stop, self.step))
         return int(stop) if stop is not None and (start, step) == (0, 1) else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class If(Stmt):
-    """A branch on a run-time condition. With `once`, one group of threads does what all groups come to."""
+    """A branch on a run-time condition. With `once`, one group of threads executes statements that all groups reach."""
 
     condition: Expr
     then: tuple[Stmt, ...]
@@ -354,7 +354,7 @@ class If(Stmt):
     once: bool = False
 
     def with_arms(self, then: tuple[Stmt, ...], orelse: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """The branch with other arms: none where nothing is left to do, the opposite where only the second does it."""
+        """The branch with other arms: none where both are empty, the opposite condition for the second alone."""
         if then:
             return (replace(self, then=then, orelse=orelse),)
         return (replace(self, condition=negated(self.condition), then=orelse, orelse=()),) if orelse else ()
@@ -375,15 +375,15 @@ class Break(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Continue(Stmt):
-    """Goes to the next turn of the innermost serial loop."""
+    """Continues with the next iteration of the innermost serial loop."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Atomic(Stmt):
     """`T.atomic_add(buffer[indices], value)` and its kin, one element; without a `kind`, `T.atomic_store`.
 
-    `previous` is given what was there before. `order` is what else it orders: acquire, release, acq_rel or seq_cst;
-    nothing where it is empty. On a fragment, `T.reducer_update`.
+    `previous` gets the old value. `order` is its memory order: acquire, release, acq_rel or seq_cst; relaxed where it
+    is empty. On a fragment, `T.reducer_update`.
     """
 
     kind: Reduction | None
@@ -421,14 +421,14 @@ class Sync(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Await(Stmt):
-    """`T.wait_wgmma(n)`: until at most `pending` of the products that T.wgmma_gemm began last are in flight."""
+    """`T.wait_wgmma(n)`: waits until at most `pending` of the MMAs that T.wgmma_gemm started are in flight."""
 
     pending: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class SetRegisters(Stmt):
-    """`T.set_max_nreg(count, is_inc)`: from here on the threads have so many registers, `more` than before or fewer."""
+    """`T.set_max_nreg(count, is_inc)`: the registers per thread from here on, `more` than before or fewer."""
 
     count: int
     more: bool
@@ -436,7 +436,7 @@ class SetRegisters(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Assert(Stmt):
-    """`T.device_assert(condition, message)` or an `assert` on a run-time value, by every thread that comes there."""
+    """`T.device_assert(condition, message)` or an `assert` on a run-time value, by every thread that executes it."""
 
     condition: Expr
     message: str = ""
@@ -444,7 +444,7 @@ class Assert(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Print(Stmt):
-    """`T.print(what, message)`: a number by every thread that comes there, or each element of a tile once."""
+    """`T.print(what, message)`: a number by every thread that executes it, or each element of a tile once."""
 
     what: Expr | Buffer
     message: str = ""
@@ -452,20 +452,20 @@ class Print(Stmt):
 
 @dataclass(frozen=True, kw_only=True)
 class Effect(Stmt):
-    """A call for what it does, by every thread that comes there; the addresses among its arguments say what it uses."""
+    """A call for its side effects, by every thread that executes it; its address arguments are its accesses."""
 
     call: Call
 
 
 @dataclass(frozen=True, kw_only=True)
 class Swizzle(Stmt):
-    """`T.use_swizzle(panel_size)`: the order in which blocks take output tiles; results don't change."""
+    """`T.use_swizzle(panel_size)`: the rasterisation order of the blocks; results do not depend on it."""
 
     panel: int
     order: str = "row"
 
 
-# Every kind of statement that a Program has; what looks at all of them matches this.
+# Every kind of statement of a Program, for exhaustive matches.
 AnyStmt = (
     Assert
     | Assign
@@ -528,16 +528,16 @@ class Launch:
 
     grid: tuple[Expr, ...]  # in blocks, x first
     blocks: tuple[Var, ...]  # the names of the grid's indices, x first
-    threads: int  # of a group, where there are several: T.ws
+    threads: int  # per group, where there are several: T.ws
     tiles: tuple[Buffer, ...]  # SHARED, FRAGMENT and LOCAL buffers in order of allocation
     body: tuple[Stmt, ...]
     span: Span
     comments: tuple[str, ...] = ()
-    groups: int = 1  # of threads that work each by itself
+    groups: int = 1  # independent groups of threads
     shares: tuple[int, ...] = ()  # the threads of each group, where they differ; `threads` are then the first one's
     prelude: tuple[Let, ...] = ()  # values computed before `with T.Kernel`, needed inside
     cluster: tuple[int, ...] = ()  # extents of the clusters that the blocks make, along x, y and z; none: ()
-    least_blocks: int = 0  # that should fit a multiprocessor, by the user's word; none: 0
+    least_blocks: int = 0  # per SM, as the user asks for; none: 0
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -551,7 +551,7 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class Pasted:
-    """C++ of the user's own (T.import_source, `prelude` of T.Kernel), kept as it is written."""
+    """Inline user code in C++ (T.import_source, `prelude` of T.Kernel), kept unchanged."""
 
     text: str
     what: str
@@ -572,7 +572,7 @@ class Source:
 
     @property
     def licence(self) -> str:
-        """What the file says of its licence: the expression after `# SPDX-License-Identifier:`, or empty."""
+        """The licence of the file: the expression after `# SPDX-License-Identifier:`, or empty."""
         found = re.search(r"^#\s*SPDX-License-Identifier:\s*([\w.+() -]*\w\)?)", self.text, re.MULTILINE)
         return found[1] if found else ""
 
@@ -587,10 +587,10 @@ class Program:
     shapes. `bindings` are the values given with -D, as they were given. `alias_of` is the outermost function's name
     where `name` is another one: given with --name, or the file's for a function called main. `workspaces` are tensors
     in global memory that the launches share (T.alloc_global): the launcher provides them, callers do not see them. With
-    `own_barriers` the user has said that all barriers between accesses to shared tiles are written
-    (tl.disable_thread_storage_sync). `derived` are names for sizes, in the order in which the file computes them;
-    expressions hold the values. `doc` is the function's docstring, `about` the file's, without the paragraph that is
-    its title, and both without what is about other values of the arguments.
+    `own_barriers` the user writes all barriers between accesses to shared tiles (tl.disable_thread_storage_sync).
+    `derived` are names for sizes, in the order in which the file computes them; expressions hold the values. `doc` is
+    the function's docstring, `about` the file's, without the paragraph that is its title, and both without paragraphs
+    about other values of the arguments.
     """
 
     name: str
@@ -607,14 +607,14 @@ class Program:
     comments: tuple[str, ...] = ()
     bindings: tuple[tuple[str, Number | str | None], ...] = ()
     workspaces: tuple[Buffer, ...] = ()
-    pasted: tuple[Pasted, ...] = ()
+    user_code: tuple[Pasted, ...] = ()
     own_barriers: bool = False
     alias_of: str = ""
     derived: tuple[Derived, ...] = ()
 
 
 def group_of(stmt: Stmt) -> int | None:
-    """Which group of threads runs a branch that `with T.ws(group)` made; None for any other statement."""
+    """The group of threads that runs a branch of `with T.ws(group)`; None for any other statement."""
     match stmt:
         case If(condition=Binary(op="==", lhs=Call(function="group"), rhs=group)):
             return int(static_value(group) or 0)
@@ -623,7 +623,7 @@ def group_of(stmt: Stmt) -> int | None:
 
 
 def asked_warpgroups(stmt: Stmt) -> tuple[int, ...] | None:
-    """Which warpgroups `with T.ws(...)` names, as the user wrote it; None for any other statement."""
+    """The warpgroups that `with T.ws(...)` names, as the user wrote it; None for any other statement."""
     match stmt:
         case If(condition=Call(function="warpgroups", args=numbers)):
             return tuple(int(static_value(number) or 0) for number in numbers)
@@ -647,7 +647,7 @@ def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
 
 
 def steps(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """All statements below a body, in order, outermost first, but for those in loops over elements."""
+    """All statements below a body, in order, outermost first, without those in elementwise loops."""
     for stmt in body:
         yield stmt
         for below in bodies(stmt):
@@ -655,7 +655,7 @@ def steps(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
 
 
 def operations(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """What is done in a body, in order: branches and loops, but for those over elements, are gone through."""
+    """The operations of a body, in order, within branches and loops; elementwise loops are one operation."""
     return (stmt for stmt in steps(body) if not bodies(stmt))
 
 

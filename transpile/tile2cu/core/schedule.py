@@ -1,4 +1,4 @@
-"""Decisions that are more than a layout: pipelines, barriers and the ledger of storage."""
+"""Decisions with structure: pipelines, barriers, schedules and the shared-memory budget."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Parallel, Reduce, 
 
 
 class Action(Enum):
-    """What happens to a statement at a place of a schedule."""
+    """What happens to a statement at a step of a schedule."""
 
     RUN = "run"
     START = "start"  # of an asynchronous operation: from here on it reads and writes, until it is awaited
@@ -21,7 +21,7 @@ class Action(Enum):
 
 @dataclass(frozen=True)
 class Step:
-    """A statement's place in an iteration of a scheduled loop; in iteration k it is that of iteration k - `shift`."""
+    """A statement's step in an iteration of a scheduled loop; in iteration k it is that of iteration k - `shift`."""
 
     stmt: Stmt
     shift: int = 0
@@ -35,12 +35,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Of a loop: `loads` run ahead into `stages` slots; `body` is the rest, in order.
+    """The software pipeline of a loop: `loads` are prefetched into `stages` stages; `body` is the rest, in order.
 
-    Without a `producer` all threads load, `stages - 1` turns ahead; with one, a warp of its own loads by
-    TMA, as far ahead as slots are free. `staged` tiles wait in registers before they get a slot, one more
-    than there are slots. `direct`: tiles go to their slots past the registers by so many loads a thread at least, which
-    are counted; None where groups are.
+    Without a `producer` all threads load, `stages - 1` iterations earlier; with one, a warp of its own loads by TMA, as
+    early as stages are free. `staged` tiles are held in registers before they are stored to a stage, one more than
+    there are stages. `direct`: tiles are loaded to their stages without registers, by at least so many loads per
+    thread, which are counted; None where cp.async groups are.
     """
 
     stages: int
@@ -52,24 +52,24 @@ class Pipeline:
 
     @property
     def copies(self) -> tuple[Copy, ...]:
-        """The copies among what runs ahead."""
+        """The copies among the prefetched loads."""
         return tuple(load for load in self.loads if isinstance(load, Copy))
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
-        """The tiles that have a slot for each stage."""
+        """The multi-buffered tiles."""
         return tuple(load.dst.buffer for load in self.copies)
 
     def __str__(self) -> str:
         tiles = ", ".join(buffer.name for buffer in self.buffers)
         if self.staged:
-            return f"{self.stages} slot{'s' * (self.stages > 1)} of {tiles}, one tile more in registers"
+            return f"{self.stages} stage{'s' * (self.stages > 1)} of {tiles}, one more tile in registers"
         return f"{self.stages} stages of {tiles}"
 
 
 @dataclass(frozen=True)
-class Specialised:
-    """Whether a launch has a producer of its own, a warp or a warpgroup; `because` says why not."""
+class WarpSpecialised:
+    """Whether a launch has a producer, a warp or a warpgroup; `because` is why it has none."""
 
     producer: bool
     because: str = ""
@@ -82,7 +82,7 @@ class Specialised:
 class RowFactor:
     """`op` computes a factor of each row, in `tile`, which is 1 where `before` and `after` are equal, and finite.
 
-    `scaled` are loops that do nothing but multiply by it.
+    `scaled` are loops that only multiply by it.
     """
 
     op: Stmt
@@ -93,13 +93,13 @@ class RowFactor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Overlap:
-    """Turns of two products that overlap: the second of one turn is in flight beside the first of the next.
+class MmaOverlap:
+    """Software pipelining of two MMAs: the second of one iteration runs concurrently with the first of the next.
 
-    A turn consists of `before`, `first`, `between`, `late`, `second`. `between` runs while the second product of the
-    turn before is in flight; `late` waits for it. The `factor` of the rows is computed by the last of `between`; where
-    it is 1 in all rows of a warp, that is left out, and of `late` what only multiplies by it, which comes first there.
-    `lets` name values of the iteration's number alone: each part that uses one has it.
+    An iteration consists of `before`, `first`, `between`, `late`, `second`. `between` runs while the second MMA of the
+    previous iteration is in flight; `late` waits for it. The `factor` of the rows is computed by the last of `between`;
+    where it is 1 in all rows of a warp, the rescale is skipped: those of `late` that only multiply by it, which come
+    first there. `lets` name values of the iteration's number alone: each part that uses one computes it.
     """
 
     before: tuple[Stmt, ...]
@@ -111,7 +111,7 @@ class Overlap:
     lets: tuple[Let, ...] = ()
 
     @property
-    def products(self) -> tuple[Gemm, Gemm]:
+    def mmas(self) -> tuple[Gemm, Gemm]:
         return self.first, self.second
 
     @property
@@ -128,31 +128,31 @@ class Overlap:
         )
 
     def __str__(self) -> str:
-        return f"{self.first.c.buffer.name} of a turn beside {self.second.c.buffer.name} of the turn before"
+        return f"{self.first.c.buffer.name} concurrent with {self.second.c.buffer.name} of the previous iteration"
 
 
 @dataclass(frozen=True)
-class PlainTurns:
-    """Overlapping turns that do not take a branch, a mask, have a loop of their own, without it.
+class UnmaskedIterations:
+    """Unmasked iterations of a software-pipelined loop that have a loop of their own, without the mask's branch.
 
-    `mask` changes `tile`, the first product's result, before anything else reads it; its condition is known before the
-    turn.
+    `mask` changes `tile`, the first MMA's result, before anything else reads it; its condition is known before the
+    iteration.
     """
 
     tile: Buffer
     mask: If
 
     def __str__(self) -> str:
-        return f"turns that mask nothing of {self.tile.name}"
+        return f"iterations without a mask of {self.tile.name}"
 
 
 @dataclass(frozen=True)
-class OwnTurns:
-    """Overlapping turns that end, in each warpgroup, with the last one that its own rows need.
+class WarpgroupTripCount:
+    """A trip count per warpgroup of a software-pipelined loop, up to the last iteration that its own rows need.
 
-    Rows of a block start at `start`, and are stored below `end`. The first one's last unmasked column is `last`, each
-    other's one more than that of the row above; a turn has `columns`. Where it is not known that `last` is 0 or more,
-    rows `may_see_none`: a warpgroup with such a row has the block's turns.
+    Rows of a block start at `start`, and are stored below `end`. The first row's last unmasked column is `last`, each
+    other row's one more than that of the row above; an iteration has `columns`. Where `last` may be negative, rows
+    `may_see_none`: a warpgroup with such a row has the block's trip count.
     """
 
     start: Expr
@@ -162,14 +162,14 @@ class OwnTurns:
     may_see_none: bool
 
     def __str__(self) -> str:
-        return "to the last with an unmasked element of its rows"
+        return "up to the last with an unmasked element of its rows"
 
 
 @dataclass(frozen=True)
-class RunningSum:
-    """A sum of rows over all turns: in them each thread adds its own elements, after them lanes meet.
+class DeferredReduction:
+    """A row sum over all iterations: per-thread partial sums, with the warp reduction deferred past the loop.
 
-    `reduce` has a turn's, `update` adds it to the total.
+    `reduce` computes an iteration's sum, `update` adds it to the total.
     """
 
     reduce: Reduce
@@ -177,12 +177,12 @@ class RunningSum:
     total: Buffer
 
     def __str__(self) -> str:
-        return f"{self.total.name} over lanes after the turns"
+        return f"warp reduction of {self.total.name} after the loop"
 
 
 @dataclass(frozen=True)
-class LinesAhead:
-    """Copies of tiles of one dimension that all threads load to registers in the turn before, and values they need."""
+class PrefetchedVectors:
+    """Copies of one-dimensional tiles that all threads prefetch one iteration earlier, and values they need."""
 
     copies: tuple[Copy, ...]
     lets: tuple[Let, ...] = ()
@@ -192,25 +192,25 @@ class LinesAhead:
 
 
 @dataclass(frozen=True)
-class Landing:
-    """A wait for products that the user began: those that end there, and the results of others that do not."""
+class Retirement:
+    """A wait for the user's asynchronous MMAs: those that retire there, and the results of others still in flight."""
 
-    products: tuple[Gemm, ...]
-    flying: tuple[Buffer, ...] = ()
+    mmas: tuple[Gemm, ...]
+    in_flight: tuple[Buffer, ...] = ()
 
     @property
     def results(self) -> tuple[Buffer, ...]:
-        """The fragments that may be used from there on."""
-        found = {id(op.c.buffer): op.c.buffer for op in self.products}
-        return tuple(tile for tile in found.values() if not any(tile is other for other in self.flying))
+        """The fragments that are ready from there on."""
+        found = {id(op.c.buffer): op.c.buffer for op in self.mmas}
+        return tuple(tile for tile in found.values() if not any(tile is other for other in self.in_flight))
 
     def __str__(self) -> str:
         return ", ".join(tile.name for tile in self.results)
 
 
 @dataclass(frozen=True)
-class FirstTiles:
-    """What a producer loads before its turns: the copies, and the statement before which all others wait for them."""
+class PrologueLoads:
+    """Prologue loads of a producer: the copies, and the statement before which all consumers wait for them."""
 
     loads: tuple[Copy, ...]
     reader: Stmt
@@ -220,81 +220,80 @@ class FirstTiles:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InFlight:
-    """Turns whose product is in flight while the next turn runs what comes before its own: `before`, `product`.
+class MmaInFlight:
+    """Iterations whose last MMA is in flight during `before` of the next one: `before`, `mma`.
 
-    Products `beside` it end the turn as well, and are in flight with it. The shared tiles that `before` writes for them
-    are `written`; each has two slots. Where the operand that it writes is a fragment, the product has a copy of it,
+    MMAs `concurrent` it end the iteration as well, and are in flight with it. The shared tiles that `before` writes for
+    them are `written`; each has two stages. Where the operand that it writes is a fragment, the MMA reads a copy of it,
     which `copied` makes.
     """
 
     before: tuple[Stmt, ...]
-    product: Gemm
+    mma: Gemm
     written: tuple[Buffer, ...] = ()
     copied: Copy | None = None
-    beside: tuple[Gemm, ...] = ()
+    concurrent: tuple[Gemm, ...] = ()
 
     @property
-    def products(self) -> tuple[Gemm, ...]:
-        """All that are in flight."""
-        return (self.product, *self.beside)
+    def mmas(self) -> tuple[Gemm, ...]:
+        """All MMAs in flight."""
+        return (self.mma, *self.concurrent)
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The order in which an iteration runs: the MMAs of the iteration before are awaited behind `before`."""
+        """The order in which an iteration runs: the MMAs of the previous iteration are awaited after `before`."""
         return (
             *Step.each(*self.before),
-            *Step.each(*self.products, shift=1, action=Action.WAIT),
+            *Step.each(*self.mmas, shift=1, action=Action.WAIT),
             *Step.each(*((self.copied,) if self.copied is not None else ())),
-            *Step.each(*self.products, action=Action.START),
+            *Step.each(*self.mmas, action=Action.START),
         )
 
     def __str__(self) -> str:
         tiles = self.written if self.copied is None else (self.copied.src.buffer,)
         names = ", ".join(tile.name for tile in tiles)
-        results = ", ".join(product.c.buffer.name for product in self.products)
-        return f"{results} of the turn before, while {names} is written"
+        results = ", ".join(mma.c.buffer.name for mma in self.mmas)
+        return f"{results} of the previous iteration, while {names} is written"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dealt:
-    """Turns that two warpgroups take in alternation, but for the last product, whose columns they share.
+class PingPong:
+    """Iterations that two warpgroups take alternately (ping-pong), except for the last GEMM, whose columns they share.
 
-    A turn consists of `products`, `between` and `store`, a copy of their result to a shared tile, which one warpgroup
-    does, and `late` and `second`, a product of that tile, which both do. `handed` are values a row that go from one
-    warpgroup to the other with the tile. Of the `running` sum each thread keeps a part; its update is one of `late`.
-    What `again` are of `between`, computing values a row from those that are handed, both do. The `factor` of the rows
-    is computed by the first of `late`; where it is 1 in all rows of a warp, that and what only multiplies by it is left
-    out.
+    An iteration consists of `mmas`, `between` and `store`, a copy of their result to a shared tile, which one
+    warpgroup runs, and `late` and `second`, a GEMM of that tile, which both run. The warpgroups exchange
+    `row_values` with the tile. Of the `running` sum each thread keeps a partial sum; its update is one of
+    `late`. Both run the statements `recomputed` of `between`, which compute values per row from exchanged ones. The
+    `factor` of the rows is computed by the first of `late`; where it is 1 in all rows of a warp, it is skipped.
     """
 
-    products: tuple[Gemm, ...]
+    mmas: tuple[Gemm, ...]
     between: tuple[Stmt, ...]
     store: Copy
     late: tuple[Stmt, ...]
     second: Gemm
-    handed: tuple[Buffer, ...]
-    running: RunningSum | None = None
-    again: tuple[Stmt, ...] = ()
+    row_values: tuple[Buffer, ...]
+    running: DeferredReduction | None = None
+    recomputed: tuple[Stmt, ...] = ()
     factor: RowFactor | None = None
 
     @property
     def exchanged(self) -> tuple[Buffer, ...]:
-        """What goes through shared memory as values a row, in the turns or after them."""
-        return (*self.handed, *((self.running.total,) if self.running is not None else ()))
+        """The values per row that are exchanged through shared memory, in the iterations or after them."""
+        return (*self.row_values, *((self.running.total,) if self.running is not None else ()))
 
     @property
     def tile(self) -> Buffer:
-        """The shared tile through which the operand of `second` is handed over."""
+        """The shared tile through which the operand of `second` is exchanged."""
         return self.store.dst.buffer
 
     def __str__(self) -> str:
-        return f"{self.store.src.buffer.name} by one warpgroup a turn, {self.second.c.buffer.name} by both"
+        return f"{self.store.src.buffer.name} by one warpgroup per iteration, {self.second.c.buffer.name} by both"
 
 
 @dataclass(frozen=True)
-class LongestFirst:
-    """Blocks start from the last of the grid's first index, `least` of the other indices' at a time, or a wave's."""
+class LptOrder:
+    """Blocks start from the last of the grid's first index, in groups of `least` of the other indices, or of a wave."""
 
     least: int
 
@@ -312,32 +311,32 @@ def round_up(value: int, step: int) -> int:
 
 @dataclass(frozen=True)
 class Persistent:
-    """Blocks stay and take tile after tile: from a `queue`, or each at its turn.
+    """A persistent kernel: blocks loop over tiles, from a `queue` or statically assigned.
 
-    `work`: the values that say where a tile lies, and what follows for its turns; a producer that draws a tile hands
-    them to the others. It passes over tiles that write nothing, which are known by `idle`. Where turns are skipped,
-    `turn` are the values that tell one that is taken, which it hands on with the turn's tile.
+    `work`: the values that select a tile, and that its iterations need; a producer that fetches a tile publishes them.
+    It skips tiles that write nothing, which satisfy `idle`. Where iterations are skipped, `iteration` are the values of
+    an active one, which the producer publishes with the iteration's tile.
     """
 
     queue: bool
     work: tuple[Var, ...] = ()
     idle: Expr | None = None
-    turn: tuple[Var, ...] = ()
+    iteration: tuple[Var, ...] = ()
 
     @property
-    def drawn_bytes(self) -> int:
+    def scheduled_tiles_bytes(self) -> int:
         """The bytes of the `tl::ScheduledTiles` or `tl::ScheduledNonEmptyTiles` of this work (tile_scheduler.h)."""
         barriers = 4 if self.idle is None else 6
         return _with_flags(self.work, 2) + barriers * BARRIER_BYTES
 
-    def taken_bytes(self, stages: int) -> int:
+    def active_iterations_bytes(self, stages: int) -> int:
         """The bytes of the `tl::ActiveIterations` of a pipeline of so many stages (tile_scheduler.h)."""
-        return _with_flags(self.turn, stages)
+        return _with_flags(self.iteration, stages)
 
     def __str__(self) -> str:
-        passes = ", but for those that write nothing" if self.idle is not None else ""
-        told = ", with the turns that are taken" if self.turn else ""
-        return f"from a queue{passes}{told}" if self.queue else "in turns"
+        passes = ", without those that write nothing" if self.idle is not None else ""
+        told = ", with their active iterations" if self.iteration else ""
+        return f"tiles from a queue{passes}{told}" if self.queue else "statically assigned tiles"
 
 
 def _with_flags(values: tuple[Var, ...], count: int) -> int:
@@ -349,19 +348,19 @@ def _with_flags(values: tuple[Var, ...], count: int) -> int:
 
 
 @dataclass(frozen=True)
-class Idle:
-    """Blocks that would write nothing end at once: they are known by `condition`, after what is computed `before`."""
+class EarlyExit:
+    """Early exit of blocks that would write nothing: where `condition` holds, after the statements `before`."""
 
     before: tuple[Stmt, ...]
     condition: Expr
 
     def __str__(self) -> str:
-        return "ends at once"
+        return "exits immediately"
 
 
 @dataclass(frozen=True)
 class RegisterShares:
-    """How many registers a thread of the producer's warpgroup, and of the others, has."""
+    """The registers per thread of the producer's warpgroup, and of the consumers'."""
 
     producer: int
     consumer: int
@@ -372,9 +371,9 @@ class RegisterShares:
 
 @dataclass(frozen=True)
 class Staging:
-    """A shared tile through which a fragment, or its transpose, leaves by TMA. Shape in elements.
+    """A shared tile through which a fragment, or its transpose, is stored by TMA. Shape in elements.
 
-    It may share the memory of another tile, `where`, that nobody needs any more.
+    It may alias another tile, `where`, that is not live any more.
     """
 
     name: str
@@ -386,10 +385,11 @@ class Staging:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DotOfFour:
-    """What a loop adds to `sum`: four numbers of 2 bits of `packed`, less a number, times four int8 of `tile`.
+class PackedDot:
+    """A packed dot product that a loop adds to `sum`: four 2-bit numbers of `packed` times four int8 of `tile`.
 
-    `in_total`: of the sums of a row only the total is read, so that products may go to any of them.
+    `less` is subtracted from each 2-bit number. `in_total`: only the total of a row's elements is read, so that terms
+    may be added to any of them.
     """
 
     sum: Store
@@ -404,9 +404,9 @@ class DotOfFour:
 
 @dataclass(frozen=True)
 class Hazard:
-    """Why a barrier stands: other threads have `kind` ("written" or "read") the tile `buffer`.
+    """The reason of a barrier: other threads have accessed the tile `buffer`; `kind` is "written" or "read".
 
-    Its memory is then `taken_over` by another tile, or it is used again itself.
+    Its memory is then `taken_over` by another tile, or the tile itself is used again.
     """
 
     buffer: str
@@ -416,7 +416,7 @@ class Hazard:
 
 @dataclass(frozen=True)
 class Multiple:
-    """A condition that only a run can tell: `value` is a multiple of `of`."""
+    """A run-time condition: `value` is a multiple of `of`."""
 
     value: Expr
     of: int
@@ -426,7 +426,7 @@ class Multiple:
 
 
 def _shown(extent: Expr) -> str:
-    """An extent as Python writes it, where it is a size, a number, or a quotient of such."""
+    """An extent in Python's notation, where it is a size, a number, or a quotient of such."""
     value = static_value(extent)
     if value is not None:
         return str(int(value))
@@ -436,8 +436,10 @@ def _shown(extent: Expr) -> str:
 
 
 def strictest(conditions: Iterable[Multiple]) -> tuple[Multiple, ...]:
-    """The same conditions, one of each value. That of a quotient by a number is said of what is divided, where that
-    has to be a multiple of the number anyway: K % 8 == 0 and K // 2 % 16 == 0 is K % 32 == 0.
+    """The same conditions, one for each value.
+
+    A condition on a quotient becomes one on the dividend, where that has to be a multiple of the divisor anyway: K % 8
+    == 0 and K // 2 % 16 == 0 is K % 32 == 0.
     """
     found: dict[Expr, int] = {}
     for condition in conditions:
@@ -452,17 +454,17 @@ def strictest(conditions: Iterable[Multiple]) -> tuple[Multiple, ...]:
 
 @dataclass(frozen=True)
 class Workspace:
-    """Shared memory in which warps exchange parts of a reduction or a scan.
+    """Shared memory in which warps exchange partial results of a reduction or a scan.
 
-    `extents` is the shape of the exchanged values of `dtype`; a reduction has one set from each of
-    `warps` warps, a scan (`warps` 0) holds its tile once. What is `handed` over holds a fragment's values.
+    `extents` is the shape of the exchanged values of `dtype`; a reduction has one set from each of `warps` warps, a
+    scan (`warps` 0) holds its tile once. That of `row_values` holds the exchanged values of a fragment.
     """
 
     name: str
     dtype: DType
     extents: tuple[int, ...]
     warps: int
-    handed: Buffer | None = None
+    row_values: Buffer | None = None
 
     @property
     def bytes(self) -> int:
@@ -471,7 +473,7 @@ class Workspace:
 
 @dataclass(frozen=True)
 class Part:
-    """Shared tiles that are in use between two lines of the user's file."""
+    """Shared tiles that are live between two lines of the user's file."""
 
     tiles: tuple[str, ...]
     first_line: int
@@ -479,11 +481,11 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Overlay:
-    """Parts of shared memory that are in use one after the other, and so lie in one place.
+class Aliasing:
+    """Aliased parts of shared memory: their tiles have disjoint lifetimes.
 
-    No tile of one part is in use while one of another is. The workspaces of reductions, each of which begins with a
-    barrier, lie in one place then, too, or alone where there are no parts.
+    No tile of one part is live while one of another is. The workspaces of reductions, each of which begins with a
+    barrier, are then aliased, too, or alone where there are no parts.
     """
 
     parts: tuple[Part, ...]
@@ -494,7 +496,7 @@ class Overlay:
         return bool(self.parts) or self.workspaces
 
     def mates(self, name: str) -> tuple[str, ...]:
-        """The tiles of other parts, which lie where this one does."""
+        """The tiles of other parts, which alias this one."""
         if not any(name in part.tiles for part in self.parts):
             return ()
         return tuple(other for part in self.parts if name not in part.tiles for other in part.tiles)
@@ -505,14 +507,14 @@ class Overlay:
         return ", then ".join(" and ".join(part.tiles) for part in self.parts)
 
 
-DRAWN = "drawn_tiles"  # the ledger's row for them
-TAKEN = "active_iterations"  # the same for the turns that a producer hands on
-BARRIERS = "barriers"  # the ledger's row for the barriers of a producer's pipeline
+SCHEDULED_ROW = "drawn_tiles"  # the budget's row for published tiles
+ACTIVE_ROW = "active_iterations"  # the same for the active iterations that a producer publishes
+BARRIERS = "barriers"  # the budget's row for the barriers of a producer's pipeline
 
 
 @dataclass(frozen=True)
-class Ledger:
-    """Shared memory of a block, in bytes: what each tile takes with all its slots, and the whole."""
+class SharedBudget:
+    """The shared-memory budget of a block, in bytes: each tile with all its stages, and the total."""
 
     tiles: tuple[tuple[str, int], ...]
     total: int

@@ -1,14 +1,14 @@
-"""Places in the user's Python file."""
+"""Locations in the user's Python file."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, order=True)
 class Span:
-    """A place in a source file.
+    """A location in a source file.
 
-    `file` is the name as the user gave it; `line` and `column` count from 1; `end_column` is one
-    past the last character on `line`; `text` is the whole source line, without its newline.
+    `file` is the name as the user gave it; `line` and `column` count from 1; `end_column` is one past the last
+    character on `line`; `text` is the whole source line, without its newline.
     """
 
     file: str

@@ -199,7 +199,8 @@ def _facts(settled: Settled) -> list[dict[str, Any]]:
             "line": fact.span.line,
         }
         for fact in settled.facts
-        if fact.what not in ("ledger", "workspaces", "owners", "staging") and not isinstance(fact.value, Rejected)
+        if fact.what not in ("shared_budget", "workspaces", "elected_writers", "staging")
+        and not isinstance(fact.value, Rejected)
     ]
 
 

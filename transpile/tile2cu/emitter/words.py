@@ -1,4 +1,4 @@
-"""Decisions as a person reads them, for the manifest and for `tile2cu explain`."""
+"""Decisions in readable form, for the manifest and for `tile2cu explain`."""
 
 from tile2cu.core.expr import Expr, Var
 from tile2cu.core.facts import Fact
@@ -8,7 +8,7 @@ from tile2cu.styles.base.layouts import described
 
 
 def value_of(fact: Fact) -> str:
-    """What was decided."""
+    """The decided value."""
     value = fact.value
     if isinstance(value, FragmentLayout):
         kind = type(value).__name__

@@ -381,7 +381,7 @@ class _Trace:
             comments=leading_comments(traced.node),
             bindings=tuple((name, value) for name, value in cx.bindings.given.items() if name in cx.bindings.known),  # type: ignore[misc]
             workspaces=_as_buffers(names.apply(workspaces)),
-            pasted=tuple(recorder.pasted),
+            user_code=tuple(recorder.pasted),
             own_barriers=self.decorated.own_barriers,
             derived=tuple(replace(each, value=_as_expr(names.apply(each.value))) for each in cx.derived),
         )

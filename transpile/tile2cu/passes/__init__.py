@@ -1,4 +1,4 @@
-"""Passes: the same computation in other statements, so that rules can decide about it, or because it is faster.
+"""Passes: rewrites that preserve the computation, so that rules can decide about it, or for speed.
 
 They are listed here in the order in which they run. Each asks the dependence graph (analysis/dependence.py) before it
 moves anything; tests run every program before and after each pass that changed it.
@@ -8,35 +8,35 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tile2cu.core.program import Launch
-from tile2cu.passes.clear_in_gemm import with_overwriting_products
+from tile2cu.passes.clear_in_gemm import overwriting_gemms
 from tile2cu.passes.collapse_loops import joined_loops
 from tile2cu.passes.dead_code import without_unused
 from tile2cu.passes.drop_waits import without_early_starts, without_idle_waits, without_waits
-from tile2cu.passes.forward_copies import with_straight_copies
+from tile2cu.passes.forward_copies import forwarded_copies
 from tile2cu.passes.gather_rows import loops_that_gather
-from tile2cu.passes.group_fragments import apart
-from tile2cu.passes.if_conversion import with_chosen_places
+from tile2cu.passes.group_fragments import disjoint
+from tile2cu.passes.if_conversion import if_converted
 from tile2cu.passes.linear_index import flat_loops
 from tile2cu.passes.loop_to_copy import loops_that_copy
 from tile2cu.passes.lower_tile_ops import normal_form
-from tile2cu.passes.mask_after_gemm import masks_after_products
-from tile2cu.passes.prefetch_rows import with_rows_ahead
+from tile2cu.passes.mask_after_gemm import masks_after_gemms
+from tile2cu.passes.prefetch_rows import prefetched_rows
 from tile2cu.passes.reshape_fragments import views_through_shared
 from tile2cu.passes.shared_divisors import divisions_by_shared_numbers
-from tile2cu.passes.skip_iterations import with_skipped_turns
-from tile2cu.passes.sum_after_loop import with_sums_after_loops
+from tile2cu.passes.skip_iterations import skipped_iterations
+from tile2cu.passes.sum_after_loop import sums_after_loops
 from tile2cu.passes.thread_branches import by_thread
-from tile2cu.passes.thread_local_rows import with_own_rows
-from tile2cu.passes.uniform_updates import updates_by_all
+from tile2cu.passes.thread_local_rows import rows_in_registers
+from tile2cu.passes.uniform_updates import with_uniform_updates
 from tile2cu.passes.unit_dimensions import without_ones
 from tile2cu.targets import Target
 
-Watch = Callable[[str, Launch, Launch], None]  # is told a pass's name, and the launch before and after it
+Watch = Callable[[str, Launch, Launch], None]  # called with a pass's name, and the launch before and after it
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What a pass may ask for: the target, and whether the user writes all barriers between shared-memory accesses."""
+    """Inputs of a pass: the target, and whether the user writes all barriers between shared-memory accesses."""
 
     target: Target
     own_barriers: bool
@@ -48,14 +48,14 @@ def _always(needs: Needs) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Pass:
-    """A rewrite of a launch: `run` gives the same launch, or None, where there is nothing to do."""
+    """A rewrite of a launch: `run` returns the same launch, or None, where it does not apply."""
 
     name: str
     run: Callable[[Launch], Launch | None]
     when: Callable[[Needs], bool] = _always
 
     def applied(self, launch: Launch, needs: Needs, watch: Watch | None = None) -> Launch | None:
-        """The launch that the pass made; None where it changed nothing or is not for this target."""
+        """The rewritten launch; None where the pass changed nothing or is not for this target."""
         after = self.run(launch) if self.when(needs) else None
         if after is None or after == launch:
             return None
@@ -91,27 +91,27 @@ PREPARATION: tuple[Pass, ...] = (
     Pass(name="thread-branches", run=lambda launch: by_thread(launch, groups=False), when=_has_mfma),
     Pass(name="drop-idle-waits", run=without_idle_waits),
     Pass(name="dead-code", run=without_unused),
-    Pass(name="group-fragments", run=apart),
+    Pass(name="group-fragments", run=disjoint),
     Pass(name="unit-dimensions", run=without_ones),
     Pass(name="reshape-fragments", run=views_through_shared),
     Pass(name="collapse-loops", run=joined_loops),
     Pass(name="linear-index", run=flat_loops),
-    Pass(name="forward-copies", run=with_straight_copies),
+    Pass(name="forward-copies", run=forwarded_copies),
     Pass(name="lower-tile-ops", run=normal_form),
-    Pass(name="sum-after-loop", run=with_sums_after_loops),
-    Pass(name="mask-after-gemm", run=masks_after_products),
+    Pass(name="sum-after-loop", run=sums_after_loops),
+    Pass(name="mask-after-gemm", run=masks_after_gemms),
     Pass(name="shared-divisors", run=divisions_by_shared_numbers),
     Pass(name="loop-to-copy", run=loops_that_copy, when=_has_cp_async),
-    Pass(name="thread-local-rows", run=with_own_rows, when=_has_wgmma),
-    Pass(name="clear-in-gemm", run=with_overwriting_products, when=_has_wgmma),
-    Pass(name="uniform-updates", run=updates_by_all, when=lambda needs: not needs.own_barriers),
+    Pass(name="thread-local-rows", run=rows_in_registers, when=_has_wgmma),
+    Pass(name="clear-in-gemm", run=overwriting_gemms, when=_has_wgmma),
+    Pass(name="uniform-updates", run=with_uniform_updates, when=lambda needs: not needs.own_barriers),
 )
 
-# Tried one after another: the first after which a producer warp loads is kept.
+# Tried in order: the first that allows a producer warp is kept.
 FOR_PRODUCERS: tuple[Pass, ...] = (
-    Pass(name="skip-iterations", run=with_skipped_turns, when=_has_tma),
-    Pass(name="if-conversion", run=with_chosen_places, when=_has_tma),
-    Pass(name="prefetch-rows", run=with_rows_ahead, when=_has_tma),
+    Pass(name="skip-iterations", run=skipped_iterations, when=_has_tma),
+    Pass(name="if-conversion", run=if_converted, when=_has_tma),
+    Pass(name="prefetch-rows", run=prefetched_rows, when=_has_tma),
 )
 
 GATHER_ROWS = Pass(name="gather-rows", run=loops_that_gather, when=_has_cp_async)
@@ -123,7 +123,7 @@ UNSTAGE_RESULTS = "unstage-results"
 IN_PLACE_UPDATES = "in-place-updates"
 STORES_INSTEAD = "stores-to-copies"
 
-# What rules ask for while layouts are settled: all is decided again after each.
+# Rewrites that rules ask for while layouts are decided: all decisions are made again after each.
 ASKED = {
     STAGE_THROUGH_SHARED: "An operation that needs a fragment's elements in other threads gets them by a shared tile.",
     HOLD_OPERAND: "The first operand of an MMA that no iteration changes is copied to registers before the loop.",

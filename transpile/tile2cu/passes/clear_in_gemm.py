@@ -1,4 +1,4 @@
-"""Tiles that each turn of a loop leaves zero for the next turn's product: the product overwrites them instead."""
+"""Accumulators that an iteration clears for the next iteration's MMA: the MMA overwrites them instead."""
 
 from dataclasses import replace
 
@@ -22,8 +22,8 @@ OVERWRITES = "rewrite.gemm.clears"
 _ABOUT = "It overwrites {}, which was zero here: nothing else reads the zeros  [{}]"
 
 
-def with_overwriting_products(launch: Launch) -> Launch:
-    """The launch whose products start from zero by themselves where the turn before has cleared what they add to.
+def overwriting_gemms(launch: Launch) -> Launch:
+    """The launch whose GEMMs overwrite accumulators that the previous iteration would have cleared.
 
         T.clear(S)                                  for k in ...:
         for k in ...:                                   T.gemm(A, B, S, clear_accum=True)
@@ -31,31 +31,31 @@ def with_overwriting_products(launch: Launch) -> Launch:
             ...
             T.clear(S)
 
-    Nothing else uses the tile. A compiler may see this for itself, or move zeros in each turn.
+    Nothing else uses the tile. Some compilers find this themselves; others clear registers in each iteration.
     """
     for loop in (op for op in walk_stmts(launch.body) if isinstance(op, Loop)):
-        for product in loop.body:
-            cleared = _cleared(product, loop, launch) if isinstance(product, Gemm) else None
+        for mma in loop.body:
+            cleared = _cleared(mma, loop, launch) if isinstance(mma, Gemm) else None
             if cleared is not None:
-                assert isinstance(product, Gemm), "a product adds to the tile"
-                about = _ABOUT.format(product.c.buffer.name, OVERWRITES)
-                overwriting = replace(product, clear=True, comments=(*product.comments, about))
-                by = {id(stmt): () for stmt in cleared} | {id(product): (overwriting,)}
+                assert isinstance(mma, Gemm), "an MMA adds to the tile"
+                about = _ABOUT.format(mma.c.buffer.name, OVERWRITES)
+                overwriting = replace(mma, clear=True, comments=(*mma.comments, about))
+                by = {id(stmt): () for stmt in cleared} | {id(mma): (overwriting,)}
                 body = in_body(launch.body, lambda body, place, by=by: by.get(id(body[place])))  # type: ignore[misc]
-                return with_overwriting_products(replace(launch, body=body))
+                return overwriting_gemms(replace(launch, body=body))
     return launch
 
 
-def _cleared(product: Gemm, loop: Loop, launch: Launch) -> Body | None:
-    """The two statements that clear the product's result, before the loop and at the end of a turn."""
-    tile = product.c.buffer
-    if product.clear or product.clear_if is not None or tile.scope is not Scope.FRAGMENT or not product.c.whole:
+def _cleared(mma: Gemm, loop: Loop, launch: Launch) -> Body | None:
+    """The two statements that clear the accumulator, before the loop and at the end of an iteration."""
+    tile = mma.c.buffer
+    if mma.clear or mma.clear_if is not None or tile.scope is not Scope.FRAGMENT or not mma.c.whole:
         return None
     if viewed(launch, tile) or any(isinstance(op, Continue) for op in walk_stmts(loop.body)):
-        return None  # another tile shows it; or a turn may be left before the tile is cleared
+        return None  # another tile aliases it; or an iteration may end before the tile is cleared
     outside = [op for op in outside_of((loop,), launch.body) if tile in used_by_itself(op)]
     first, *others = [op for op in loop.body if tile in buffers_used(op)]
-    if first is not product or not others or len(outside) != 1:
+    if first is not mma or not others or len(outside) != 1:
         return None
     cleared = (outside[0], others[-1])
     before = loop in launch.body and outside[0] in launch.body[: launch.body.index(loop)]

@@ -1,4 +1,4 @@
-"""Serial loops around one loop over elements, as over the rows of a tile: their turns are elements, too."""
+"""Serial loops around one elementwise loop, as over the rows of a tile: their iterations become elements, too."""
 
 from dataclasses import replace
 
@@ -14,8 +14,8 @@ _MOST_DIMENSIONS = 3  # of a fragment
 def joined_loops(launch: Launch) -> Launch:
     """The launch in which `for i in T.serial(m): for j in T.Parallel(n):` over a fragment's elements is one loop.
 
-    Row after row, the threads that hold a row would work and the others wait, or the row would have to go to all of
-    them. The serial loop must carry no dependence: then the order of its iterations says nothing.
+    Row by row, only the threads that hold a row would be active, or the row would have to be broadcast. The serial loop
+    must carry no dependence: then the order of its iterations is irrelevant.
     """
     return replace(launch, body=in_body(launch.body, lambda body, place: _joined(body[place])))
 
@@ -39,6 +39,6 @@ def _joined(stmt: Stmt) -> Body | None:
 
 
 def _is_of_a_fragment(op: Parallel, row: Var) -> bool:
-    """Whether the serial loop's variable names elements of a fragment beside the inner loop's."""
+    """Whether the serial loop's variable indexes a fragment together with the inner loop's."""
     indices = (access.indices for access in element_accesses(op.body) if access.buffer.scope is Scope.FRAGMENT)
     return any(row in each and {*op.vars} & {*each} for each in indices)

@@ -1,4 +1,4 @@
-"""Tiles and named values that nothing asks for: a compiler warns of them, and a reader looks for their use."""
+"""Unused tiles and named values: a compiler warns of them, and a reader looks for their use."""
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
@@ -13,14 +13,14 @@ _PURE = frozenset(
 
 
 def without_unused(launch: Launch) -> Launch:
-    """The launch without tiles, values and variables that no statement names; what made them alone goes, too."""
+    """The launch without unused tiles, values and variables, and without statements that only define them."""
     launch = replace(launch, body=_without_unused_values(launch.body))
     used = {tile.memory.name for tile in _tiles((launch.prelude, launch.body))}
     return replace(launch, tiles=tuple(tile for tile in launch.tiles if tile.memory.name in used))
 
 
 def _tiles(part: object) -> Iterator[Buffer]:
-    """All buffers that statements name."""
+    """All buffers that statements use."""
     match part:
         case Buffer():
             yield part
@@ -54,14 +54,14 @@ def _without_unused_values(body: Body) -> Body:
 
 
 def _only_gives_a_value(expr: Expr) -> bool:
-    """Whether nothing else happens when it is computed: no vote, no function of the user's own."""
+    """Whether it has no side effect: no vote, no inline user code."""
     return not any(
         isinstance(part, Address) or (isinstance(part, Call) and part.function not in _PURE) for part in walk(expr)
     )
 
 
 def _expressions(part: object) -> Iterator[Expr]:
-    """All expressions of statements, but for the variables that they make."""
+    """All expressions of statements, without the variables that they define."""
     match part:
         case Assign(value=value) if not _only_gives_a_value(value):
             yield from (part.var, value)

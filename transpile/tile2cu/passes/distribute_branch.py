@@ -1,4 +1,4 @@
-"""A branch on the thread, statement by statement: more threads do what is done to whole tiles, some the rest."""
+"""Branches on the thread, distributed over statements: more threads run tile operations, the rest stays conditional."""
 
 import itertools
 from collections import Counter
@@ -46,7 +46,7 @@ def is_tile_work(stmt: Stmt) -> bool:
 
 
 def is_only_tile_work(body: Body) -> bool:
-    """Whether the statements are operations on whole tiles, in loops and branches that all threads take alike."""
+    """Whether the statements are operations on whole tiles, in uniform loops and branches."""
     return all(
         (is_tile_work(stmt) and not (isinstance(stmt, Copy) and (stmt.begun or stmt.barrier is not None)))
         or isinstance(stmt, Let)
@@ -62,12 +62,12 @@ def _parts(stmt: Loop | If) -> Body:
 def shared_out(body: Body, condition: Expr, known: Uniformity, said: str = "") -> Body | None:
     """An arm of the branch `condition` with its operations on whole tiles outside of it.
 
-    The value of a tile does not depend on how many threads compute it, so others may help those who come. None where
-    what they would compute may differ from thread to thread, where a statement of single threads orders the
-    operations around it, or names a value that they need. `said` is the comment over statements of single threads.
+    The value of a tile does not depend on how many threads compute it, so other threads may take part. None where the
+    computed values may differ between threads, where a statement of single threads orders the operations around it, or
+    defines a value that they need. `said` is the comment over statements of single threads.
     """
     found: list[Stmt] = []
-    alone: list[Stmt] = []  # statements of single threads that stand next to one another
+    alone: list[Stmt] = []  # adjacent statements of single threads
 
     def end_of_run() -> None:
         if alone:
@@ -94,12 +94,12 @@ def shared_out(body: Body, condition: Expr, known: Uniformity, said: str = "") -
 
 
 def declared(launch: Launch) -> Counter[str]:
-    """How often each name is declared in a launch."""
+    """The number of declarations of each name in a launch."""
     return Counter(var.name for var in _made(walk_stmts(launch.body)))
 
 
 def with_own_names(body: Body, names: Counter[str]) -> Body:
-    """Statements of blocks that move out of them: what they name is not to have the name of anything else."""
+    """Statements that move out of their blocks, with names that nothing else has."""
     for stmt in body:
         if isinstance(stmt, Let | Declare) and names[stmt.var.name] > 1:
             free = (f"{stmt.var.name}_{count}" for count in itertools.count(1))
@@ -114,7 +114,7 @@ def _renamed(var: Var, own: Var, part: Expr) -> Expr | None:
 
 
 def is_plain_value(stmt: Stmt) -> bool:
-    """Whether it names a value that every thread may compute, whether it needs it or not."""
+    """Whether it names a value that every thread may compute without side effects."""
     match stmt:
         case Let(value=value) | Declare(init=Expr() as value):
             parts = tuple(walk(value))
@@ -124,14 +124,14 @@ def is_plain_value(stmt: Stmt) -> bool:
 
 
 def _may_fail(part: Expr) -> bool:
-    """Whether a part of an expression asks other threads, or is a function of the user's own."""
+    """Whether a part of an expression exchanges values between threads, or is inline user code."""
     return isinstance(part, Call) and is_of_thread(part) and part.function not in ("thread", "lane")
 
 
 def _by_more(stmt: Stmt, condition: Expr, known: Uniformity, said: str) -> Stmt | None:
-    """A statement with operations on whole tiles, done by more threads; None where it cannot be."""
+    """A statement with operations on whole tiles, executed by more threads; None where that is not possible."""
     if is_only_tile_work((stmt,)):
-        return stmt if are_alike((stmt,), known) else None
+        return stmt if are_uniform((stmt,), known) else None
     if not all(known.holds(expr) for expr in expressions(stmt)):
         return None
     match stmt:
@@ -145,13 +145,13 @@ def _by_more(stmt: Stmt, condition: Expr, known: Uniformity, said: str) -> Stmt 
             return None
 
 
-def are_alike(body: Body, known: Uniformity) -> bool:
-    """Whether the operations on whole tiles of an arm are the same in all threads."""
-    return all(_is_alike(stmt, known) for stmt in walk_stmts(body) if is_tile_work(stmt))
+def are_uniform(body: Body, known: Uniformity) -> bool:
+    """Whether the operations on whole tiles of an arm are uniform."""
+    return all(_is_uniform(stmt, known) for stmt in walk_stmts(body) if is_tile_work(stmt))
 
 
-def _is_alike(stmt: Stmt, known: Uniformity) -> bool:
-    """Whether what an operation reads of scalars and private arrays from outside is the same in all threads."""
+def _is_uniform(stmt: Stmt, known: Uniformity) -> bool:
+    """Whether the scalars and private arrays that an operation reads from outside are uniform."""
     found = effects(stmt)
     private = (access.buffer for access in found.reads if access.buffer.scope is Scope.LOCAL)
     return all(map(known.holds, found.scalars_read)) and all(map(known.holds_in, private))
@@ -171,7 +171,7 @@ def _made(stmts: Iterator[Stmt]) -> Iterator[Var]:
 def _orders_nothing(stmt: Stmt) -> bool:
     """Whether statements of single threads only compute, read and write: no other thread waits for them.
 
-    A loop on what memory holds waits for other threads.
+    A loop on memory contents waits for other threads.
     """
     found = effects(stmt)
     polls = found.may_not_terminate and any(access.root.scope in MEMORY for access in found.reads)

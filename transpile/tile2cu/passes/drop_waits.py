@@ -1,4 +1,4 @@
-"""What the user says about products in flight and registers, where the chip or the kernel has none of either."""
+"""The user's waits and setmaxnreg, where the target or the kernel needs none."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,12 +22,12 @@ from tile2cu.passes.rebuild import Body, in_body
 
 
 def without_waits(launch: Launch) -> Launch:
-    """The launch without T.wait_wgmma and T.set_max_nreg, of which a chip without wgmma has none."""
+    """The launch without T.wait_wgmma and T.set_max_nreg, which a target without wgmma lacks."""
     return _without(launch, (Await, SetRegisters))
 
 
 def without_idle_waits(launch: Launch) -> Launch:
-    """The launch without waits that have nothing to wait for: a loop that tile2cu pipelines waits for each product."""
+    """The launch without waits that wait for nothing: a loop that tile2cu pipelines waits for each MMA."""
     stmts = tuple(walk_stmts(launch.body))
     begun = any(isinstance(op, Gemm) and op.begun for op in stmts)
     pipelined = any(isinstance(op, Loop) and op.kind is LoopKind.PIPELINED and op.num_stages > 0 for op in stmts)
@@ -40,18 +40,18 @@ def without_idle_waits(launch: Launch) -> Launch:
 
 
 def without_early_starts(launch: Launch) -> Launch:
-    """The launch without T.pdl_sync and T.pdl_trigger, for a chip on which kernels start one after the other."""
+    """The launch without T.pdl_sync and T.pdl_trigger, for a target without programmatic dependent launch."""
     names = (START_KERNELS, WAIT_FOR_KERNELS)
     return _dropped(launch, lambda stmt: isinstance(stmt, Effect) and stmt.call.function in names)
 
 
 def _closes_or_awaits_copies(stmt: Stmt) -> bool:
-    """Whether it is about groups of cp.async: of copies that the user begins, not of T.Pipelined's."""
+    """Whether it concerns groups of cp.async: of the user's asynchronous copies, not of T.Pipelined's."""
     return isinstance(stmt, Effect) and stmt.call.function.startswith(("cp_async_commit", "cp_async_wait"))
 
 
 def _closes_or_awaits_stores(stmt: Stmt) -> bool:
-    """Whether it is about groups of stores by TMA; T.copy to a tensor waits for itself."""
+    """Whether it concerns groups of stores by TMA; T.copy to a tensor waits for itself."""
     return awaits_stores(stmt) or (isinstance(stmt, Effect) and stmt.call.function == TMA_STORE_COMMIT)
 
 

@@ -1,6 +1,7 @@
-"""Loops that read elements of a fragment which other turns of the same loop write.
+"""Loops that read elements of a fragment which other iterations of the same loop write.
 
-The turns of T.Parallel are independent: one reads what an element held before the loop, unless it wrote it itself.
+The iterations of T.Parallel are independent: one reads the value of an element before the loop, unless it wrote the
+element itself.
 """
 
 from collections.abc import Iterator
@@ -15,32 +16,31 @@ from tile2cu.passes.rebuild import Body, Part, with_expressions
 Place = tuple[Expr, ...]
 
 
-def places_read(op: Parallel, tile: Buffer) -> frozenset[Place]:
-    """The places that the loop's expressions read of the tile; an augmented assignment's own one is none of them."""
+def indices_read(op: Parallel, tile: Buffer) -> frozenset[Place]:
+    """The indices at which the loop's expressions read the tile, without those of augmented assignments."""
     parts = (part for stmt in walk_stmts(op.body) for expr in expressions(stmt) for part in walk(expr))
     return frozenset(part.indices for part in parts if isinstance(part, Load) and part.buffer is tile)
 
 
-def held_place(places: frozenset[Place], op: Parallel) -> Place | None:
-    """The place, if it is one, by variables of the loop alone, in order: one thread holds it all through the loop."""
+def held_index(places: frozenset[Place], op: Parallel) -> Place | None:
+    """The index, if it is one, of loop variables alone, in order: one thread holds it throughout the loop."""
     place = next(iter(places)) if len(places) == 1 else ()
     return place if place and place == tuple(var for var in op.vars if var in place) else None
 
 
-def places_written(op: Parallel, tile: Buffer) -> frozenset[Place]:
-    """The places of the tile that the loop writes."""
+def indices_written(op: Parallel, tile: Buffer) -> frozenset[Place]:
+    """The indices at which the loop writes the tile."""
     return frozenset(stmt.indices for stmt in _stores(op.body, tile))
 
 
 def reading_before(op: Parallel, tile: Buffer, before: Buffer, after: Buffer) -> Parallel:
-    """The loop that reads what `tile` held before it in `before`, and writes to `after`.
+    """The loop that reads the value of `tile` before it in `before`, and writes to `after`.
 
-    Below its own store a turn may meet what it wrote: where the places don't tell, it compares them.
-
-    Errors: T2C-L014 where what it wrote would lie with other threads then.
+    After its own store an iteration may read its own value: where the indices do not decide, it compares them.
+    Errors: T2C-L014 where that value would be in other threads.
     """
-    written = places_written(op, tile)
-    own = held_place(written, op) if after is tile else None
+    written = indices_written(op, tile)
+    own = held_index(written, op) if after is tile else None
     return replace(op, body=_Reader(op, tile, before, after, written, own).body(op.body, False))
 
 
@@ -51,10 +51,10 @@ class _Reader:
     before: Buffer
     after: Buffer
     written: frozenset[Place]
-    own: Place | None  # of the turn, which it reads and writes where it is
+    own: Place | None  # of the iteration, which reads and writes it in place
 
     def body(self, body: Body, stored: bool) -> Body:
-        """The statements, the first of which stands below a store to the tile, or not."""
+        """The statements, the first of which is after a store to the tile, or not."""
         found: list[Stmt] = []
         for stmt in body:
             found.append(self.statement(stmt, stored))
@@ -75,13 +75,13 @@ class _Reader:
                 return self.read(stmt, stored)
 
     def read(self, stmt: Part, stored: bool) -> Part:
-        """The statement with each element that it reads of the tile taken from where it is."""
+        """The statement, with each element that it reads of the tile replaced by the tile that holds it."""
 
         def change(expr: Expr) -> Expr | None:
             if not isinstance(expr, Load) or expr.buffer is not self.tile or expr.indices == self.own:
                 return None
             before = replace(expr, buffer=self.before)
-            if not stored or all(_apart(expr.indices, place) for place in self.written):
+            if not stored or all(_disjoint(expr.indices, place) for place in self.written):
                 return before
             if self.own is None:
                 raise self.unknown(stmt)
@@ -97,9 +97,9 @@ class _Reader:
         name = self.tile.name
         return Tile2CuError(
             "T2C-L014",
-            f"what is read here of `{name}` may be what the same turn of the loop has written to another thread",
+            f"the element read here of `{name}` may be one that the same iteration has written to another thread",
             stmt.span,
-            notes=(Note(f"this loop writes `{name}` where other threads hold it", self.op.span),),
+            notes=(Note(f"this loop writes `{name}` in other threads", self.op.span),),
             help="read it in a second T.Parallel loop, or above the store",
         )
 
@@ -109,8 +109,8 @@ def _stores(body: Body, tile: Buffer) -> Iterator[Store]:
     return (stmt for stmt in walk_stmts(body) if isinstance(stmt, Store) and stmt.buffer is tile)
 
 
-def _apart(one: Place, other: Place) -> bool:
-    """Whether two places differ for certain: by a number, in some dimension."""
+def _disjoint(one: Place, other: Place) -> bool:
+    """Whether two indices certainly differ: by a constant, in some dimension."""
     for a, b in zip(one, other, strict=True):
         (base, offset), (base_of_other, offset_of_other) = _split(a), _split(b)
         if base == base_of_other and offset != offset_of_other:
@@ -119,7 +119,7 @@ def _apart(one: Place, other: Place) -> bool:
 
 
 def _split(index: Expr) -> tuple[Expr | None, int | float]:
-    """An index as something and a number that is added to it."""
+    """An index as a term and a constant that is added to it."""
     number = static_value(index)
     if number is not None:
         return None, number

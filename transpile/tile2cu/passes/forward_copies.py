@@ -1,4 +1,4 @@
-"""Shared tiles that only carry what a copy brings to the next statement: it goes straight to registers or from them."""
+"""Copy forwarding: shared tiles that only pass data of a copy to the next statement are left out."""
 
 from dataclasses import replace
 from math import prod
@@ -25,12 +25,12 @@ from tile2cu.core.program import (
 )
 from tile2cu.passes.rebuild import Body, in_body, with_expressions
 
-STRAIGHT = "rewrite.copy.forwarded"
-_MOST_BYTES = 128  # of a tile that a thread loads at once
+COPY_FORWARDING = "rewrite.copy.forwarded"
+_MOST_BYTES = 128  # of a tile per thread, in registers
 
 
-def with_straight_copies(launch: Launch) -> Launch:
-    """The launch without shared tiles that only carry a tensor's tile to registers, or registers to a tensor.
+def forwarded_copies(launch: Launch) -> Launch:
+    """The launch without shared tiles that only pass a tensor's tile to registers, or registers to a tensor.
 
         T.copy(X[bx * 4, 0], shared)            T.copy(X[bx * 4, 0], local)
         T.copy(shared, local)           is
@@ -39,9 +39,10 @@ def with_straight_copies(launch: Launch) -> Launch:
         T.copy(local, shared)                   T.copy(local, Y[bx * 4, 0])
         T.copy(shared, Y[bx * 4, 0])
 
-    Two barriers less, and nobody waits for the slowest load of the block. That needs registers that lie as memory wants
-    them, so launches with products are left alone. Of more than 128 bytes a thread that are read twice, loads wait for
-    registers: they stay (on an H200 log(sum(exp(x))) of 4096 halves in 32 threads has 0.87 of the speed without).
+    This removes two barriers, and no thread waits for the slowest load of the block. The fragment's layout must be
+    coalesced, so launches with GEMMs are unchanged. Tiles of more than 128 bytes per thread that are read twice stay in
+    shared memory, as loads would wait for registers (on an H200 log(sum(exp(x))) of 4096 halves in 32 threads has 0.87
+    of the speed with forwarding).
     """
     if launch.groups > 1 or has_mma(launch):
         return launch
@@ -52,7 +53,7 @@ def with_straight_copies(launch: Launch) -> Launch:
 
 
 def _without(tile: Buffer, launch: Launch) -> Launch | None:
-    """The launch without the tile; None where it does more than to carry."""
+    """The launch without the tile; None where it is used otherwise."""
     staged = tile.dtype.bytes_of(prod(tile.static_shape)) > _MOST_BYTES * launch.threads and _is_kept(tile, launch)
     instead: dict[int, Body] = {}
     joined: list[Stmt] = []
@@ -76,19 +77,19 @@ def _without(tile: Buffer, launch: Launch) -> Launch | None:
 
 
 def _is_kept(tile: Buffer, launch: Launch) -> bool:
-    """Whether registers keep what a tile brings: several statements read a fragment of its shape."""
+    """Whether the tile's data is read from registers: several statements read a fragment of its shape."""
     reads = [each for op in operations(launch.body) for each in buffers_read(op)]
     like = (each for each in reads if each.scope is Scope.FRAGMENT and each.static_shape == tile.static_shape)
     return any(reads.count(each) > 1 for each in like)
 
 
 def _straight(first: Stmt, second: Stmt, tile: Buffer) -> Stmt | None:
-    """What two statements do of which the first writes the tile and the second reads it; None where they do more."""
+    """The replacement of a statement that writes the tile and one that reads it; None where there is none."""
     if not isinstance(first, Copy) or not _is_plain(first) or first.dst.buffer is not tile or not first.dst.whole:
         return None
     if not keeps((second,), of=effects(first)):
-        return None  # it would read what the other statement has changed already
-    about = f"`{tile.name}` would only carry it  [{STRAIGHT}]"
+        return None  # it would read data that the other statement has already changed
+    about = f"`{tile.name}` would only carry it  [{COPY_FORWARDING}]"
     comments = (*first.comments, *second.comments, about)
     loads = first.src.buffer.scope is Scope.GLOBAL and first.src.buffer.dtype == tile.dtype
     match second:
@@ -111,7 +112,7 @@ def _is_plain(copy: Copy) -> bool:
 
 
 def _reading(loop: Parallel, copy: Copy, tile: Buffer, comments: tuple[str, ...]) -> Parallel | None:
-    """The loop that reads each element of the tile once, in its place, with the tensor's element instead."""
+    """The loop that reads each element of the tile once, at its own index, with the tensor's element instead."""
     accesses = [access for access in element_accesses(loop.body) if access.buffer is tile]
     whole = tuple(map(static_value, loop.extents)) == tile.static_shape
     each_once = len(accesses) == 1 and not accesses[0].is_store and accesses[0].indices == loop.vars

@@ -1,4 +1,4 @@
-"""Loops that fill a tile with rows of a tensor, each from a place of its own: copies of rows, which run ahead."""
+"""Loops that fill a tile with gathered rows of a tensor: copies of rows, which can be prefetched."""
 
 from dataclasses import replace
 
@@ -26,15 +26,15 @@ GATHERED = "rewrite.loop.gathered-rows"
 
 
 def loops_that_gather(launch: Launch) -> Launch:
-    """The launch whose pipelined loops copy rows, where they had loops over the elements that did no more.
+    """The launch whose pipelined loops gather rows by copies, where elementwise loops did nothing else.
 
         for i, j in T.Parallel(64, 32):                     row i of tile is A[rows[i], 32 * k : 32 * k + 32], or zero
             tile[i, j] = T.if_then_else(            is      where rows[i] < n does not hold
                 rows[i] < n, A[rows[i], 32 * k + j], 0)
 
-    Only where the copy can run ahead of the turns: in its turn it would gain nothing. And only where integers and
-    shared memory say where rows are: a thread that starts copies would wait for a tensor first (measured on an H200:
-    benchmarks/RESULTS.md, 'Rows that a loop gathers').
+    Only where the copy can be prefetched: in its own iteration it would gain nothing. And only where integers and
+    shared memory select the rows: otherwise a thread that issues copies would first wait for a tensor (measured on an
+    H200: benchmarks/RESULTS.md, 'Rows that a loop gathers').
     """
     if launch.groups > 1:
         return launch
@@ -47,7 +47,7 @@ def loops_that_gather(launch: Launch) -> Launch:
 
 
 def _if_ahead(op: Parallel, copy: Copy, launch: Launch) -> Launch:
-    """The launch with the copy instead of the loop, if it can run ahead there."""
+    """The launch with the copy instead of the loop, if it can be prefetched there."""
     changed = replace(launch, body=in_body(launch.body, lambda body, at: (copy,) if body[at] is op else None))
     loop = next(loop for loop in pipelined_loops(changed) if any(stmt is copy for stmt in loop.body))
     because, _ = stays(copy, loop, changed)
@@ -85,7 +85,7 @@ def _copy(op: Parallel) -> Copy | None:
 
 
 def _is_of_row(part: Expr, col: Var) -> bool:
-    """Whether any thread can compute this for a row at once: not from its column, registers or global memory."""
+    """Whether any thread can compute this once per row: from neither its column, registers nor global memory."""
     if isinstance(part, Load):
         return isinstance(part.buffer, Buffer) and part.buffer.scope is Scope.SHARED
     in_steps = isinstance(part, Call) and part.function.startswith("atomic")

@@ -10,13 +10,12 @@ from tile2cu.core.program import Buffer, If, Launch, Loop, Scope, Stmt, While, g
 from tile2cu.passes.rebuild import Body, with_buffer
 
 
-def apart(launch: Launch) -> Launch:
+def disjoint(launch: Launch) -> Launch:
     """The launch with fragments of their own for the groups that use one of the same name.
 
-    Groups of one size can share a name, since each thread has its registers; of different sizes, they hold other
-    elements. What all groups come to is done by those that use its fragments.
-
-    Errors: T2C-P004 where an operation meets fragments of different groups.
+    Groups of one size can share a name, since each thread has its registers; those of different sizes hold other
+    elements. Statements that all groups reach are executed by those that use their fragments.
+    Errors: T2C-P004 where an operation uses fragments of different groups.
     """
     if not launch.shares:
         return launch
@@ -33,7 +32,7 @@ def apart(launch: Launch) -> Launch:
 
 
 def _users(launch: Launch) -> dict[str, set[int]]:
-    """The groups that use each fragment, also by way of what all groups come to."""
+    """The groups that use each fragment, also in statements that all groups reach."""
     users = fragment_users(launch.body)
     outside = [fragments(stmt) for stmt in outside_of_groups(launch.body) if is_operation(stmt)]
     for _ in outside:
@@ -45,7 +44,7 @@ def _users(launch: Launch) -> dict[str, set[int]]:
 
 
 def _taken(launch: Launch, users: dict[str, set[int]], group: int) -> Iterator[Buffer]:
-    """The fragments that a group uses and another one has already."""
+    """The fragments that a group uses and another one uses already."""
     for tile in launch.tiles:
         if tile.scope is Scope.FRAGMENT:
             found = users.get(tile.memory.name, set())
@@ -54,7 +53,7 @@ def _taken(launch: Launch, users: dict[str, set[int]], group: int) -> Iterator[B
 
 
 def _of_clone(clone: Buffer, tiles: dict[Buffer, Buffer]) -> Buffer:
-    """A view shows the group's own fragment."""
+    """A view aliases the group's own fragment."""
     return clone if clone.of is None else replace(clone, of=tiles[clone.of])
 
 
@@ -94,7 +93,8 @@ class _Writer:
         if not groups:
             raise Tile2CuError(
                 "T2C-P004",
-                "groups of different sizes would do this together: " + ", ".join(sorted(tile.name for tile in tiles)),
+                "groups of different sizes would share this operation: "
+                + ", ".join(sorted(tile.name for tile in tiles)),
                 stmt.span,
                 help="let one `with T.ws(...):` do it, or give both groups as many threads",
             )

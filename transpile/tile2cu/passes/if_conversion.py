@@ -1,4 +1,4 @@
-"""Branches in pipelined loops that fill a tile from one of two places: copies from the place that is chosen."""
+"""If-conversion: branches in pipelined loops that fill a tile from one of two sources become selecting copies."""
 
 from dataclasses import replace
 
@@ -11,8 +11,8 @@ from tile2cu.passes.rebuild import Body, in_body
 CHOSEN = "rewrite.copy.if-conversion"
 
 
-def with_chosen_places(launch: Launch) -> Launch | None:
-    """The launch whose pipelined loops copy from chosen places, so that the copies can run ahead; None without such.
+def if_converted(launch: Launch) -> Launch | None:
+    """The launch whose pipelined loops copy from selected sources, so that the copies can be prefetched; else None.
 
     if last:                                        T.copy(X[a if last else b, 0], tile)
         T.copy(X[a, 0], tile)           is
@@ -26,14 +26,14 @@ def with_chosen_places(launch: Launch) -> Launch | None:
         for op in loop.body
         if isinstance(op, If) and uniformity.holds(op.condition)
     ]
-    chosen = {id(op): _chosen(op) for op in branches if _copies_alike(op)}
+    chosen = {id(op): _chosen(op) for op in branches if _same_copies(op)}
     if not chosen:
         return None
     return replace(launch, body=in_body(launch.body, lambda body, place: chosen.get(id(body[place]))))
 
 
-def _copies_alike(branch: If) -> bool:
-    """Whether both ways of a branch copy from the same tensors to the same tiles, and nothing else."""
+def _same_copies(branch: If) -> bool:
+    """Whether both arms of a branch copy from the same tensors to the same tiles, and nothing else."""
     if branch.once or len(branch.then) != len(branch.orelse):
         return False
     return all(
@@ -57,10 +57,10 @@ def _between_the_same(one: Copy, other: Copy) -> bool:
 
 
 def _chosen(branch: If) -> Body:
-    """The copies of both ways as one each."""
+    """One copy for each pair of copies in the arms."""
     found: list[Copy] = []
     for one, other in zip(branch.then, branch.orelse, strict=True):
-        assert isinstance(one, Copy) and isinstance(other, Copy), "both ways copy"
+        assert isinstance(one, Copy) and isinstance(other, Copy), "both arms copy"
         found.append(replace(one, src=_region(branch.condition, one.src, other.src)))
     about = f"If-conversion: the source that the branch selects  [{CHOSEN}]"
     return (replace(found[0], comments=(*branch.comments, *found[0].comments, about)), *found[1:])

@@ -33,7 +33,7 @@ def by_one_thread_each(launch: Launch, op: Parallel) -> Launch:
 
 
 def only_it_reads(op: Parallel, launch: Launch) -> bool:
-    """Whether nothing but the loop reads the fragments that it writes: threads that store nothing may leave it out."""
+    """Whether nothing but the loop reads the fragments that it writes: threads that store nothing may skip it."""
     others = [read_by_itself(stmt) for stmt in steps(launch.body) if stmt is not op]
     return not any(touches(read, tile) for read in others for tile in _fragments(op))
 

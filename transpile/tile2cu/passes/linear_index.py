@@ -1,4 +1,4 @@
-"""Loops that name a fragment's elements by one index for several variables, `F[i * 8 + j]`, run over that index."""
+"""Loops that index a fragment by a linear combination of several variables, `F[i * 8 + j]`, run over that index."""
 
 import math
 from collections.abc import Collection, Iterator
@@ -17,7 +17,7 @@ from tile2cu.passes.rebuild import Body, in_body, with_expressions
 def flat_loops(launch: Launch) -> Launch:
     """The launch in which a fragment's index is a loop's own variable where several of them count its elements.
 
-    The loop then runs where the fragment lies. A name of such an index, `k = i * 8 + j`, is the variable's.
+    The loop then gets the fragment's layout. A name of such an index, `k = i * 8 + j`, is the variable's.
     """
     bounds = Bounds(launch)
     body = in_body(launch.body, lambda body, place: _flattened(body[place], bounds))
@@ -36,7 +36,7 @@ def _flattened(stmt: Stmt, bounds: Bounds) -> Body | None:
 
 @dataclass(frozen=True)
 class _Group:
-    """Neighbouring variables of a loop, from `first` to before `end`, that together count a fragment's elements."""
+    """Adjacent variables of a loop, from `first` to before `end`, that together count a fragment's elements."""
 
     first: int
     end: int
@@ -49,13 +49,13 @@ class _Group:
         return math.prod(int(static_value(extent) or 0) for extent in op.extents[self.first : self.end])
 
     def strides(self, op: Parallel) -> dict[Var, int]:
-        """By how much each variable moves the index."""
+        """The stride of each variable in the index."""
         extents = [int(static_value(extent) or 0) for extent in op.extents[self.first : self.end]]
         return {op.vars[self.first + at]: math.prod(extents[at + 1 :]) for at in range(len(extents))}
 
 
 def _groups(op: Parallel, bounds: Bounds) -> frozenset[_Group]:
-    """The groups of variables that count elements of fragments; none where a fragment meets them in other ways."""
+    """The groups of variables that count elements of fragments; none where a fragment is indexed otherwise."""
     if None in map(static_value, op.extents):
         return frozenset()
     count = len(op.vars)
@@ -65,23 +65,23 @@ def _groups(op: Parallel, bounds: Bounds) -> frozenset[_Group]:
         counted = bounds.linear(index)
         group = next((each for each in possible if each.strides(op) == counted.terms), None)
         if group is None and not {*op.vars} & variables(bounds.expanded(index)):
-            continue  # the same in all turns
+            continue  # loop-invariant
         if group is None or counted.constant or (group.joins and group.elements(op) != extent):
             return frozenset()
         found.add(group)
-    apart = all(one.end <= other.first or other.end <= one.first for one, other in combinations(found, 2))
-    return frozenset(group for group in found if group.joins) if apart else frozenset()
+    disjoint = all(one.end <= other.first or other.end <= one.first for one, other in combinations(found, 2))
+    return frozenset(group for group in found if group.joins) if disjoint else frozenset()
 
 
 def _of_fragments(op: Parallel) -> Iterator[tuple[Expr, int]]:
-    """Each index by which the loop reaches a fragment, and the extent that it goes along."""
+    """Each index by which the loop accesses a fragment, and the extent of its dimension."""
     for access in element_accesses(op.body):
         if access.buffer.scope is Scope.FRAGMENT:
             yield from zip(access.indices, access.buffer.static_shape, strict=True)
 
 
 def _joined(op: Parallel, group: _Group, bounds: Bounds) -> Parallel:
-    """The loop with one variable in the place of a group, which all else is said by."""
+    """The loop with one variable in the place of a group, and all expressions in terms of it."""
     strides, own = group.strides(op), op.vars[group.first : group.end]
     one = Var(own[0].dtype, _name(op, own), Role.PARALLEL, own[0].number)
     zeros: dict[Expr, Expr] = {var: int_const(0) for var in own}
@@ -111,7 +111,7 @@ def _joined(op: Parallel, group: _Group, bounds: Bounds) -> Parallel:
 
 
 def _name(op: Parallel, own: tuple[Var, ...]) -> str:
-    """The variables' names in one, if nothing in the loop has it."""
+    """The variables' names joined, if nothing in the loop has that name."""
     wish = "".join(var.name for var in own)
     return wish if wish not in names_used((op,)) else f"{wish}_flat"
 

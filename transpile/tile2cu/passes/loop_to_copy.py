@@ -1,4 +1,4 @@
-"""Loops that fill a tile from a tensor, element by element, where copies could run ahead: they are copies."""
+"""Loops that fill a tile from a tensor, element by element, where a copy could be prefetched: they become copies."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,17 +23,17 @@ from tile2cu.passes.transposed_stores import start_of
 
 COPIED = "rewrite.loop.copied-tile"
 
-Start = tuple[Var | None, Expr]  # of a dimension of the tensor: the loop's variable that runs over it, and from where
+Start = tuple[Var | None, Expr]  # of a dimension of the tensor: the loop's variable that runs over it, and the start
 
 
 def loops_that_copy(launch: Launch) -> Launch:
-    """The launch whose pipelined loops copy where they had loops over the elements of a tile that did no more.
+    """The launch whose pipelined loops copy, where elementwise loops over a tile did nothing else.
 
         for i, j in T.Parallel(64, 32):                     T.copy(A[row, 32 * k], tile), of A's rows up to row + rows
             tile[i, j] = T.if_then_else(            is
                 i < rows, A[row + i, 32 * k + j], 0)
 
-    Copies run ahead of the turns. What the condition leaves out reads zero, like what lies outside of the tensor.
+    Copies can be prefetched. Elements that fail the condition are zero, like those out of bounds.
     """
     loops = [op for loop in pipelined_loops(launch) if loop.num_stages for op in loop.body if isinstance(op, Parallel)]
     bounds = Bounds(launch)
@@ -75,7 +75,7 @@ def _copy(op: Parallel, bounds: Bounds) -> Copy | None:
 
 
 def chosen(value: Expr) -> tuple[Load, tuple[Expr, ...]] | None:
-    """The element that a loop stores, and the conditions all of which it needs, as zero is stored else."""
+    """The element that a loop stores, and the conjunction of conditions without which it stores zero."""
     match value:
         case Load():
             return value, ()
@@ -86,7 +86,7 @@ def chosen(value: Expr) -> tuple[Load, tuple[Expr, ...]] | None:
 
 
 def _starts(indices: tuple[Expr, ...], op: Parallel) -> tuple[Start, ...] | None:
-    """Where a box of a tensor starts whose elements a loop reads in order; None where it reads others."""
+    """The start of a box of a tensor whose elements a loop reads in order; None where it reads others."""
     found: list[Start] = []
     for index in indices:
         inside = [var for var in op.vars if var in walk(index)]
@@ -98,7 +98,7 @@ def _starts(indices: tuple[Expr, ...], op: Parallel) -> tuple[Start, ...] | None
 
 
 def _is_a_limit(condition: Expr, op: Parallel) -> bool:
-    """Whether a condition says of one of a loop's variables that it is less than an integer that all elements share.
+    """Whether a condition bounds one of a loop's variables from above by an integer that is uniform over the elements.
 
     Below 2.5 there are three elements: a limit of a float type is no extent.
     """
@@ -108,7 +108,7 @@ def _is_a_limit(condition: Expr, op: Parallel) -> bool:
 
 
 def _end(start: Start, extent: Expr, conditions: tuple[Expr, ...], op: Parallel, bounds: Bounds) -> Expr | None:
-    """Where the box ends in a dimension for the conditions' sake; None where the tensor, or the box, ends there."""
+    """The end of the box in a dimension under the conditions; None for that of the tensor, or of the loop."""
     var, first = start
     limits = [part.rhs for part in conditions if isinstance(part, Binary) and part.lhs == var]
     telling = [limit for limit in limits if not _says_nothing(limit, start, extent, op, bounds)]
@@ -122,19 +122,19 @@ def _end(start: Start, extent: Expr, conditions: tuple[Expr, ...], op: Parallel,
 
 
 def _within_box(limit: Expr, start: Start, op: Parallel, bounds: Bounds) -> Expr:
-    """A limit as far as it matters to the loop: added to where the box starts it cannot overflow, however large it is.
+    """A limit, clamped to the loop's extent: added to the start of the box it cannot overflow.
 
-    2**31 - 1 is what kernels write for no limit.
+    2**31 - 1 is a common value for no limit.
     """
     var, first = start
-    assert var is not None, "only what a loop runs over has limits"
+    assert var is not None, "only a loop's variables have limits"
     inside: Expr = Call(limit.dtype, "min", (limit, op.extents[op.vars.index(var)]))
     low = bounds.interval(first).low
     return inside if low is not None and low >= 0 else Call(limit.dtype, "max", (inside, int_const(0)))
 
 
 def _least(limit: Expr, bounds: Bounds) -> Iterator[Expr]:
-    """The values of which a limit is the least."""
+    """The operands of a minimum."""
     value = bounds.expanded(limit)
     if isinstance(value, Call) and value.function == "min":
         for part in value.args:
@@ -144,9 +144,9 @@ def _least(limit: Expr, bounds: Bounds) -> Iterator[Expr]:
 
 
 def _says_nothing(limit: Expr, start: Start, extent: Expr, op: Parallel, bounds: Bounds) -> bool:
-    """Whether all values of which a limit is the least lie behind what a loop reads, or where the tensor ends."""
+    """Whether all operands of a limit are past the end of the loop, or the end of the tensor."""
     var, first = start
-    assert var is not None, "only what a loop runs over has limits"
+    assert var is not None, "only a loop's variables have limits"
     box = bounds.linear(op.extents[op.vars.index(var)])
     rest = bounds.linear(extent).plus(bounds.linear(first), -1)  # of the tensor, from where the box starts
     past = ([bounds.linear(each).plus(known, -1) for known in (box, rest)] for each in _least(limit, bounds))

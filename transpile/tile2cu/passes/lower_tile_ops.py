@@ -1,4 +1,4 @@
-"""Tile operations that no single call does become loops over elements, or go through a tile that a call takes."""
+"""Lowering: tile operations without a call become loops over elements, or use a temporary tile that a call takes."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -35,14 +35,14 @@ _LETTERS = ("i", "j", "k", "l", "m", "n")
 
 
 def normal_form(launch: Launch) -> Launch:
-    """The launch with only such operations on tiles as there are calls for; the others are loops over elements."""
+    """The launch with only such tile operations as there are calls for; the others are loops over elements."""
     writer = _Writer(launch)
     body = in_body(launch.body, lambda body, place: writer.instead_of(body[place]))
     return replace(launch, body=body, tiles=(*launch.tiles, *writer.tiles))
 
 
 class _Writer:
-    """Writes the statements that stand for an operation, with names that the launch does not use yet."""
+    """Emits the replacement of an operation, with names that the launch does not use yet."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
@@ -59,7 +59,7 @@ class _Writer:
         return tuple(Var(INT32, name, role, self.loops) for name in self.names[:count])
 
     def instead_of(self, stmt: Stmt) -> Body | None:
-        """The statements that stand for this one; None where it stays."""
+        """The replacement of this statement; None where it stays."""
         match stmt:
             case Copy() | AtomicTile() if not (_direct(stmt.src) and _direct(stmt.dst)) or _lacks_ones(stmt):
                 return (self.moved(stmt),)
@@ -107,10 +107,10 @@ class _Writer:
     ) -> Stmt:
         """A loop over the elements of equal regions, the one that is written first.
 
-        A part of a fragment is met by a loop over all of it, so that each thread passes its own elements; a part that
-        goes to another fragment is not, for all threads that hold an element of that must get it. Dimensions of extent
-        1 that a fragment has, and the other side not, are the loop's, too. What private arrays take part in each thread
-        does for itself, but for atomic updates of memory: one thread makes each.
+        A slice of a fragment is accessed by a loop over all of it, so that each thread moves its own elements; but not
+        one that goes to another fragment, as all threads that hold an element of that must get it. Dimensions of extent
+        1 that only one side, a fragment, has are the loop's, too. Operations with private arrays are executed by each
+        thread, except atomic updates of memory: one thread makes each.
         """
         private = any(region.buffer.scope is Scope.LOCAL for region in regions)
         role = Role.LOOP if private and not isinstance(op, AtomicTile) else Role.PARALLEL
@@ -150,7 +150,7 @@ class _Writer:
         return replace(body, comments=op.comments, trailing=op.trailing)
 
     def reduced(self, op: Reduce) -> Body:
-        """A reduction between fragments, with copies from and to where the tiles lie."""
+        """A reduction between fragments, with copies from and to the tiles."""
         before: list[Stmt] = []
         after: list[Stmt] = []
         src, dst = op.src, op.dst
@@ -158,8 +158,8 @@ class _Writer:
             src = self.tile(op.src, Scope.FRAGMENT, "_local")
             before.append(Copy(src=whole(op.src, op), dst=whole(src, op), span=op.span))
         if src.rank == 3 and op.dim < 2:
-            src, turn = self.turned(op, src)
-            before.append(turn)
+            src, iteration = self.turned(op, src)
+            before.append(iteration)
         if dst.scope is not Scope.FRAGMENT:
             dst = self.tile(op.dst, Scope.FRAGMENT, "_local")
             if not op.clear:
@@ -169,7 +169,7 @@ class _Writer:
         return under_comments(op, [*before, reduction, *after])
 
     def turned(self, op: Reduce, src: Buffer) -> tuple[Buffer, Stmt]:
-        """A tile whose last dimension is the one that is reduced, and the loop that fills it."""
+        """A tile whose last dimension is the reduced one, and the loop that fills it."""
         order = [dim for dim in range(src.rank) if dim != op.dim] + [op.dim]
         shape = tuple(src.shape[dim] for dim in order)
         turned = self.tile(replace(src, name=f"{src.name}_turned", shape=shape), Scope.FRAGMENT, "")
@@ -180,7 +180,7 @@ class _Writer:
         return turned, Parallel(vars=variables, extents=shape, body=(store,), span=op.span)
 
     def multiplied(self, op: Gemm) -> Body:
-        """A product whose operands, or whose result, are parts of tiles that no call takes: tiles of their own."""
+        """A GEMM whose operands or accumulator are slices that no call takes: temporary tiles."""
         copies: list[Stmt] = []
         operands = []
         for region in (op.a, op.b):
@@ -248,12 +248,12 @@ def _direct(region: Region) -> bool:
 def _lacks_ones(op: Copy | AtomicTile) -> bool:
     """Whether a fragment of a copy has dimensions of extent 1 that no call finds in the other tile.
 
-    Two fragments of one shape have them both; of a shared tile a call takes the last two dimensions.
+    Two fragments of one shape both have them; of a shared tile a call takes the last two dimensions.
     """
     src, dst = op.src.buffer, op.dst.buffer
     tiles = Scope.GLOBAL not in (src.scope, dst.scope)
-    alike = src.scope is dst.scope and src.shape == dst.shape
-    return tiles and not alike and (_has_ones(op.src) or _has_ones(op.dst))
+    uniform = src.scope is dst.scope and src.shape == dst.shape
+    return tiles and not uniform and (_has_ones(op.src) or _has_ones(op.dst))
 
 
 def _has_ones(region: Region) -> bool:
@@ -272,7 +272,7 @@ def _is_operand(region: Region) -> bool:
 
 
 def _is_reducible(op: Reduce) -> bool:
-    """Whether a call does it: a fragment into a fragment, or a shared matrix into any vector."""
+    """Whether a call supports it: a fragment into a fragment, or a shared matrix into any vector."""
     if op.src.rank == 3 and op.dim < 2:
         return False
     if op.src.scope is Scope.SHARED:
@@ -281,9 +281,9 @@ def _is_reducible(op: Reduce) -> bool:
 
 
 def _in_order(op: Parallel) -> Parallel | None:
-    """A loop whose variables stand the other way round in its fragments, `L[j, i]`, runs over them as those have them.
+    """A loop whose variables are permuted in its fragments, `L[j, i]`, runs in the order of the fragments.
 
-    The elements of T.Parallel come in no order, so that its variables need none.
+    The iterations of T.Parallel are unordered, and so are its variables.
     """
     orders = {
         tuple(op.vars.index(index) for index in access.indices)
@@ -297,7 +297,7 @@ def _in_order(op: Parallel) -> Parallel | None:
 
 
 def _is_row(access: Access, op: Parallel) -> bool:
-    """Whether it is an element of a fragment that has dimensions of extent 1 beside those of the loop."""
+    """Whether it is an element of a fragment that has dimensions of extent 1 besides those of the loop."""
     sides = zip(access.indices, access.buffer.static_shape if _is_fragment(access.buffer) else (), strict=False)
     left = tuple(index for index, extent in sides if extent != 1 or index in op.vars)
     return left == op.vars and len(left) < len(access.indices)

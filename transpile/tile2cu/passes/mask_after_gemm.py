@@ -1,4 +1,4 @@
-"""Masks of products: after the product, and only in tiles that have a masked element."""
+"""Masks of GEMMs: after the MMA, and only in tiles that have a masked element."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -30,13 +30,13 @@ from tile2cu.passes.rebuild import Body, in_body
 MASK = "rewrite.mask.after-gemm"
 
 
-def masks_after_products(launch: Launch) -> Launch:
-    """The launch with its masks after their products: a product then starts from zero by itself, and only the tiles
-    that a mask touches pay for it.
+def masks_after_gemms(launch: Launch) -> Launch:
+    """The launch with masks after their GEMMs, in branches of tiles with masked elements.
 
-    A mask is a loop that sets a fragment to 0 or minus infinity, directly before products that add to it, whatever the
-    fragment held; it may name what it compares. Minus infinity plus a finite product is minus infinity, so the order is
-    the same to the bit; where a product is not finite, a masked element becomes minus infinity instead of NaN.
+    The GEMM then overwrites its accumulator, and unmasked tiles do not evaluate the mask. A mask is a loop that sets a
+    fragment to 0 or minus infinity, directly before GEMMs that add to it, regardless of its old value; it may name the
+    values that it compares. Minus infinity plus a finite value is minus infinity, so the result is bit-identical; where
+    a GEMM's result is not finite, a masked element becomes minus infinity instead of NaN.
     """
     bounds = Bounds(launch)
 
@@ -56,16 +56,16 @@ def masks_after_products(launch: Launch) -> Launch:
 
 @dataclass(frozen=True)
 class _Mask:
-    """The loop that sets elements to 0 where `visible`, else to minus infinity; `masked` leaves visible ones alone."""
+    """The loop that sets elements to 0 where `visible`, else to minus infinity; `masked` keeps visible ones."""
 
     loop: Parallel
-    product: Gemm
-    visible: Expr  # without the names that the loop gives to values
+    mma: Gemm
+    visible: Expr  # with values instead of the loop's own names
     masked: tuple[Stmt, ...]
 
     def after_products(self, further: Body, bounds: Bounds) -> Body:
-        """The product, which starts from zero, `further` ones that add to it, and the mask."""
-        return replace(self.product, clear=True), *further, self._where_needed(bounds)
+        """The GEMM, which overwrites its accumulator, `further` ones that add to it, and the mask."""
+        return replace(self.mma, clear=True), *further, self._where_needed(bounds)
 
     def _where_needed(self, bounds: Bounds) -> Stmt:
         """The mask, in tiles that have a masked element."""
@@ -78,8 +78,8 @@ class _Mask:
 
 
 def _further(mask: _Mask, behind: Body) -> Body:
-    """The products directly behind the first that add to the same result."""
-    tile = mask.product.c.buffer
+    """The GEMMs directly after the first that add to the same accumulator."""
+    tile = mask.mma.c.buffer
 
     def adds(op: Stmt) -> bool:
         return isinstance(op, Gemm) and op.c.buffer is tile and _only_adds(op) and keeps((op,), of=effects(mask.loop))
@@ -88,19 +88,19 @@ def _further(mask: _Mask, behind: Body) -> Body:
 
 
 def _only_adds(op: Gemm) -> bool:
-    """Whether a GEMM does nothing to its accumulator, whole, but to add to it, and ends where it stands."""
+    """Whether a GEMM only adds to its whole accumulator, and is synchronous."""
     operands = (region.buffer for region in op.regions if region is not op.c)
     cleared = op.clear or op.clear_if is not None
     return op.c.whole and not cleared and not op.begun and not any(same_storage(a, op.c.buffer) for a in operands)
 
 
-def _mask(loop: Stmt, product: Stmt | None = None) -> _Mask | None:
-    """The mask that `loop` is for the product after it, or None."""
-    if not isinstance(loop, Parallel) or not isinstance(product, Gemm) or not loop.body:
+def _mask(loop: Stmt, mma: Stmt | None = None) -> _Mask | None:
+    """The mask that `loop` is for the GEMM after it, or None."""
+    if not isinstance(loop, Parallel) or not isinstance(mma, Gemm) or not loop.body:
         return None
-    if not _only_adds(product) or not keeps((product,), of=effects(loop)):
+    if not _only_adds(mma) or not keeps((mma,), of=effects(loop)):
         return None
-    (*names, store), result = loop.body, product.c
+    (*names, store), result = loop.body, mma.c
     if not isinstance(store, Store) or store.op or store.buffer is not result.buffer:
         return None
     if not all(isinstance(name, Let) for name in names) or result.buffer in buffers_read(loop):
@@ -121,7 +121,7 @@ def _mask(loop: Stmt, product: Stmt | None = None) -> _Mask | None:
         case _:
             return None
     masked = (*names, replace(store, value=replace(choice, args=args)))
-    return _Mask(loop, product, with_values(condition, names), masked)
+    return _Mask(loop, mma, with_values(condition, names), masked)
 
 
 def some_fails(condition: Expr, extents: Mapping[Var, Expr], bounds: Bounds) -> Expr | None:

@@ -1,4 +1,4 @@
-"""T.ws of groups that other T.ws name together with more: the larger group does their operations on whole tiles."""
+"""T.ws of warpgroups that other T.ws name in larger sets: the larger set executes their operations on whole tiles."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -11,17 +11,17 @@ from tile2cu.core.program import If, Launch, Loop, Stmt, While, asked_warpgroups
 from tile2cu.passes.distribute_branch import declared, shared_out, with_own_names
 from tile2cu.passes.rebuild import Body
 
-_WARPGROUP = 128  # threads, by which T.ws counts
+_WARPGROUP = 128  # threads, the unit of T.ws
 _THREAD = Call(INT32, "thread", ())
 
 Groups = frozenset[int]
 
 
 def without_overlaps(launch: Launch) -> Launch:
-    """The launch in which T.ws name sets of warpgroups that have nothing in common, as far as that is the same.
+    """The launch in which T.ws name disjoint sets of warpgroups, as far as that is equivalent.
 
-    All threads of the block do what T.ws of all of them says. Where one set is within another, the larger one does
-    the operations on whole tiles of the smaller, whose threads alone do the rest, as long as that orders nothing.
+    A T.ws of all warpgroups runs in all threads of the block. Where one set is within another, the larger one executes
+    the operations on whole tiles of the smaller, whose threads alone execute the rest, as long as that orders nothing.
     """
     present = range(-(-launch.threads // _WARPGROUP))
     named = {_groups(stmt, present) for stmt in walk_stmts(launch.body)} - {None}
@@ -34,7 +34,7 @@ def without_overlaps(launch: Launch) -> Launch:
 
 
 def _groups(stmt: Stmt, present: range) -> Groups | None:
-    """The warpgroups that T.ws names, of those that there are."""
+    """The existing warpgroups that T.ws names."""
     numbers = asked_warpgroups(stmt)
     return None if numbers is None else frozenset(number for number in numbers if number in present)
 
@@ -46,7 +46,7 @@ class _Writer:
         self.names = declared(launch)
 
     def body(self, body: Body, here: Groups | None) -> Body:
-        """Statements to which the threads of these warpgroups come; None where that is not known."""
+        """Statements that the threads of these warpgroups run; None where that is unknown."""
         return tuple(part for stmt in body for part in self.statement(stmt, here))
 
     def statement(self, stmt: Stmt, here: Groups | None) -> Body:
@@ -63,16 +63,16 @@ class _Writer:
                 return (stmt,)
 
     def known_of(self, here: Groups) -> Uniformity:
-        """What is known of values in these warpgroups: they take branches of T.ws alike that name all or none."""
+        """The uniformity of values in these warpgroups: branches of T.ws that name all or none of them are uniform."""
 
-        def taken_alike(branch: If) -> bool:
+        def uniform_branches(branch: If) -> bool:
             groups = _groups(branch, self.present)
             return groups is not None and (here <= groups or here.isdisjoint(groups))
 
-        return Uniformity(self.launch, ordered=MEMORY, taken_alike=taken_alike)
+        return Uniformity(self.launch, ordered=MEMORY, uniform_branches=uniform_branches)
 
     def asked(self, stmt: If, groups: Groups, here: Groups | None) -> Body:
-        """A branch of T.ws: as it is, without the question, or with a larger group for its operations on tiles."""
+        """A branch of T.ws: unchanged, without its condition, or with a larger group for its operations on tiles."""
         body = self.body(stmt.then, groups)
         if groups == frozenset(self.present) and here == groups and body:
             first, *rest = with_own_names(body, self.names)
@@ -88,7 +88,7 @@ class _Writer:
         return (replace(stmt, condition=condition, then=shared, comments=(*stmt.comments, said)),)
 
     def among(self, groups: Groups) -> Expr:
-        """The condition that a thread is of one of these warpgroups."""
+        """The condition that a thread belongs to one of these warpgroups."""
         number = binary("//", _THREAD, int_const(_WARPGROUP))
         first, *others = (binary("==", number, int_const(group)) for group in sorted(groups))
         for other in others:

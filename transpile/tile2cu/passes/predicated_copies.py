@@ -1,4 +1,4 @@
-"""A loop that does what a copy does where a condition holds for all of its elements, as for the rows of a sequence."""
+"""A loop that is a copy where a condition holds for all of its elements, as for the rows of a sequence."""
 
 from dataclasses import replace
 
@@ -12,10 +12,10 @@ from tile2cu.passes.transposed_stores import start_of, stored_tile
 
 
 def bounded(op: Parallel, bounds: Bounds) -> tuple[Copy, If] | None:
-    """The copy that a loop over a fragment's elements (i, j) is, which stores them at [..., a + i, ..., b + j], where
-    its condition holds for all; and the branch of that copy and the loop.
+    """The copy that an elementwise loop over a fragment is where its condition holds for all elements, in a branch.
 
-    Where sequences are packed one after the other, the rows behind a sequence's end belong to the next.
+    The loop stores elements (i, j) at [..., a + i, ..., b + j]; it is the other arm of the branch. In packed sequences
+    the rows after a sequence's end belong to the next one.
     """
     match op.body:
         case (If(then=(Store() as store,), orelse=()) as guard,):

@@ -1,4 +1,4 @@
-"""What a turn loads for the rows of its product: a turn ahead, so that no product waits for memory."""
+"""Per-row values of a GEMM: prefetched one iteration earlier, so that no MMA waits for memory."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,13 +25,13 @@ from tile2cu.passes.rebuild import Body, in_body, under_comments
 from tile2cu.passes.thread_local_rows import reads_by_row
 from tile2cu.passes.tiles import fresh
 
-ROWS_AHEAD = "rewrite.vector.prefetched"
-_ABOUT = f"For the next iteration, during this one's MMAs  [{ROWS_AHEAD}]"
+PREFETCHED_ROWS = "rewrite.vector.prefetched"
+_ABOUT = f"For the next iteration, during this one's MMAs  [{PREFETCHED_ROWS}]"
 _FIRST = "For the first iteration"
 
 
-def with_rows_ahead(launch: Launch) -> Launch | None:
-    """The launch whose pipelined turns load what their product's rows need a turn ahead; None where none does.
+def prefetched_rows(launch: Launch) -> Launch | None:
+    """The launch whose pipelined iterations prefetch the per-row values of their GEMM; None where none does.
 
         for k in T.Pipelined(n, num_stages=3):              for i in T.Parallel(M):
             for i in T.Parallel(M):                             ahead[i] = scales[i, 0]
@@ -40,8 +40,8 @@ def with_rows_ahead(launch: Launch) -> Launch | None:
             for i, j in T.Parallel(M, N):                           scale[i] = ahead[i] * 2
                 sums[i, j] += C_local[i, j] * scale[i]              ahead[i] = scales[i, k + 1]
 
-    Instructions issue in order: a multiplication of what has been asked for in the same turn holds the warp up until it
-    is there, and with it the products behind. Past the end of a tensor the last turn's loads read zero.
+    Instructions issue in order: a multiplication with a value that is loaded in the same iteration stalls the warp
+    until the load returns, and the MMAs after it. Past the end of a tensor the last iteration's loads return zero.
     """
     found = next(_found(launch), None) if launch.groups == 1 else None
     if found is None:
@@ -49,21 +49,21 @@ def with_rows_ahead(launch: Launch) -> Launch | None:
     loop, rows = found
     ahead = _Ahead.of(launch, loop, rows)
     following = ahead.next()
-    turn: Body = ()
+    iteration: Body = ()
     for stmt in loop.body:
-        turn += (ahead.used(), *following) if stmt is rows else (stmt,)
-    whole = (*ahead.first(), replace(loop, body=turn))
+        iteration += (ahead.used(), *following) if stmt is rows else (stmt,)
+    whole = (*ahead.first(), replace(loop, body=iteration))
     body = in_body(launch.body, lambda body, place: whole if body[place] is loop else None)
     return without_unused(replace(launch, tiles=(*launch.tiles, *ahead.tiles.values()), body=body))
 
 
 @dataclass(frozen=True)
 class _Ahead:
-    """What holds the next turn's elements: a fragment where each row has its own, else a variable."""
+    """The next iteration's elements: a fragment where each row has its own, else a variable."""
 
     loop: Loop
     rows: Parallel
-    values: tuple[Expr, ...]  # that `rows` stores
+    values: tuple[Expr, ...]  # stored by `rows`
     tiles: dict[Load, Buffer]
     scalars: dict[Load, Var]
 
@@ -86,27 +86,28 @@ class _Ahead:
         return cls(loop, rows, values, tiles, scalars)
 
     def first(self) -> Body:
-        """What the first turn needs, before the loop."""
+        """The first iteration's values, before the loop."""
         scalars = self.scalars.items()
         at = self.loop.start
         declared = tuple(Declare(var=var, init=self._at(load, at), span=self.rows.span) for load, var in scalars)
         return self._about(_FIRST, (*declared, *self._rows_at(at)))
 
     def next(self) -> Body:
-        """The loads of what the next turn needs."""
+        """The loads of the next iteration's values."""
         scalars = self.scalars.items()
         at = binary("+", self.loop.var, self.loop.step)
         assigned = tuple(Assign(var=var, value=self._at(load, at), span=self.rows.span) for load, var in scalars)
         return self._about(_ABOUT, (*assigned, *self._rows_at(at)))
 
-    def _at(self, load: Load, turn: Expr) -> Expr:
-        return substitute(load, {self.loop.var: turn})
+    def _at(self, load: Load, iteration: Expr) -> Expr:
+        return substitute(load, {self.loop.var: iteration})
 
-    def _rows_at(self, turn: Expr) -> Body:
+    def _rows_at(self, iteration: Expr) -> Body:
         """One loop that fills all fragments."""
         rows, tiles = self.rows, self.tiles.items()
         stores = tuple(
-            Store(buffer=tile, indices=rows.vars, value=self._at(load, turn), span=rows.span) for load, tile in tiles
+            Store(buffer=tile, indices=rows.vars, value=self._at(load, iteration), span=rows.span)
+            for load, tile in tiles
         )
         return (replace(rows, body=stores),) if stores else ()
 
@@ -114,7 +115,7 @@ class _Ahead:
         return under_comments(replace(self.rows, comments=(comment,), trailing=""), stmts)
 
     def used(self) -> Parallel:
-        """The turn's values, of what has been loaded."""
+        """The iteration's values, from the prefetched elements."""
         held: dict[Expr, Expr] = dict(self.scalars.items())
         held.update((load, Load(load.dtype, tile, self.rows.vars)) for load, tile in self.tiles.items())
         stores = (stmt for stmt in self.rows.body if isinstance(stmt, Store))
@@ -123,24 +124,22 @@ class _Ahead:
 
 
 def _found(launch: Launch) -> Iterator[tuple[Loop, Parallel]]:
-    """Loops whose turns compute values of a product's rows from tensors that stay as they are."""
+    """Loops whose iterations compute per-row values of a GEMM from tensors that the kernel does not change."""
     changed = roots_written(launch.body)
     for loop in pipelined_loops(launch):
         if any(isinstance(op, Continue) for op in walk_stmts(loop.body)):
-            continue  # a turn that is left before it has loaded
+            continue  # an iteration that may end before it has loaded
         for place, rows in enumerate(loop.body):
             if isinstance(rows, Parallel) and len(rows.vars) == 1 and _is_loaded(rows, loop, changed):
                 behind = loop.body[place + 1 :]
-                products = {op.c.buffer for op in behind if isinstance(op, Gemm)}
+                mmas = {op.c.buffer for op in behind if isinstance(op, Gemm)}
                 readers = [op for op in behind if buffers_read(op) & buffers_written(rows)]
-                if readers and all(
-                    reads_by_row(op, tile, products) for op in readers for tile in buffers_written(rows)
-                ):
+                if readers and all(reads_by_row(op, tile, mmas) for op in readers for tile in buffers_written(rows)):
                     yield loop, rows
 
 
 def _is_loaded(rows: Parallel, loop: Loop, changed: set[Buffer]) -> bool:
-    """Whether a loop fills fragments with values of elements of tensors, which each turn finds elsewhere."""
+    """Whether a loop fills fragments with values of tensor elements that differ between iterations."""
     tiles = buffers_written(rows)
     if not all(isinstance(op, Store) and not op.op and op.buffer.scope is Scope.FRAGMENT for op in rows.body):
         return False
@@ -154,15 +153,16 @@ def _is_loaded(rows: Parallel, loop: Loop, changed: set[Buffer]) -> bool:
         if load.buffer.scope is not Scope.GLOBAL or load.buffer.memory in changed or loop.var not in parts:
             return False
         if parts & inside or any(isinstance(part, Load) for part in parts):
-            return False  # an index that is loaded, too
+            return False  # an index that is itself loaded
         if any(map(_may_change, parts)) or any(map(_may_trap, parts)):
-            return False  # the turn may change it; or it is no number in the turn behind the last
+            return False  # the iteration may change it; or it is undefined after the last iteration
     return bool(loads)
 
 
 def _inlined(rows: Parallel, loop: Loop) -> tuple[Expr, ...]:
-    """The values that the loop stores, of elements and of what stays: with the turn's named values in their places,
-    but for those of variables that the turn may change in between.
+    """The values that the loop stores, with the iteration's named values inlined.
+
+    Variables that the iteration may change in between are not inlined.
     """
     named: dict[Expr, Expr] = {}
     for stmt in loop.body[: loop.body.index(rows)]:
@@ -176,5 +176,5 @@ def _may_change(part: Expr) -> bool:
 
 
 def _may_trap(part: Expr) -> bool:
-    """Whether it divides by what may be zero."""
+    """Whether it divides by a value that may be zero."""
     return isinstance(part, Binary) and part.op in ("//", "%") and not static_value(part.rhs)

@@ -1,4 +1,4 @@
-"""Statements with parts replaced; what does not change stays the same object."""
+"""Statements with parts replaced; unchanged parts stay the same object."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
@@ -21,7 +21,7 @@ def with_buffer(part: Part, old: Buffer, new: Buffer) -> Part:
 
 
 def with_expressions(part: Part, change: Callable[[Expr], Expr | None]) -> Part:
-    """A statement, with all below it, in whose expressions each part that `change` answers for is replaced."""
+    """A statement, with all below it, with each part of its expressions replaced for which `change` returns another."""
     return _changed(part, change, lambda buffer: buffer)
 
 
@@ -46,7 +46,7 @@ def _changed(part: Part, change: Callable[[Expr], Expr | None], of_buffer: Calla
 
 
 def in_body(body: Body, change: Callable[[Body, int], Body | None]) -> Body:
-    """The statements with each that `change(body, place)` answers for replaced by those it gives."""
+    """The statements, each replaced by those that `change(body, place)` returns for it, if any."""
     rebuilt: list[Stmt] = []
     for place, stmt in enumerate(body):
         found = change(body, place)
@@ -56,7 +56,7 @@ def in_body(body: Body, change: Callable[[Body, int], Body | None]) -> Body:
 
 
 def _inside(stmt: Stmt, change: Callable[[Body, int], Body | None]) -> Body:
-    """The statement with changes inside; a branch in which nothing is left to do goes, or takes the other arm alone."""
+    """The statement with changes inside; an empty branch is removed, or takes the other arm alone."""
     match stmt:
         case If():
             then, orelse = in_body(stmt.then, change), in_body(stmt.orelse, change)
@@ -70,6 +70,6 @@ def _inside(stmt: Stmt, change: Callable[[Body, int], Body | None]) -> Body:
 
 
 def under_comments(op: Stmt, stmts: Sequence[Stmt]) -> Body:
-    """The statements in the place of one, whose comments stand above the first."""
+    """The statements in the place of one, whose comments are moved to the first."""
     first = replace(stmts[0], comments=op.comments, trailing=op.trailing)
     return (first, *(replace(stmt, comments=(), trailing="") for stmt in stmts[1:]))

@@ -23,9 +23,9 @@ from tile2cu.passes.tiles import whole
 
 
 def reduced_after(op: Parallel, tile: Callable[[Buffer], Buffer], shared: Callable[[Buffer], Buffer]) -> Body | None:
-    """The loop, then the reductions that stand for its updates; None where it has none.
+    """The loop, then the reductions that replace its updates; None where it has none.
 
-    `tile` makes a fragment, `shared` a shared tile: there, turns that compute which element they update meet.
+    `tile` makes a fragment, `shared` a shared tile, for iterations that compute the index of the element they update.
     """
     updates = [stmt for stmt in walk_stmts(op.body) if _is_update(stmt)]
     if not updates:
@@ -42,7 +42,7 @@ def reduced_after(op: Parallel, tile: Callable[[Buffer], Buffer], shared: Callab
         like = replace(target, name=f"{target.name}_values", shape=op.extents, reducer=None)
         values = tile(like)
         own = any(stmt is update for stmt in op.body)
-        if not own:  # an element may be updated never, or several times
+        if not own:  # an element may be updated not at all, or several times
             neutral = Const(target.dtype, kind.identity(target.dtype), weak=False)
             first.append(Store(buffer=values, indices=op.vars, value=neutral, span=update.span))
         kept = Load(target.dtype, values, op.vars)
@@ -84,9 +84,9 @@ def _reductions(
     indices: tuple[Expr, ...],
     tile: Callable[[Buffer], Buffer],
 ) -> Iterator[Stmt]:
-    """One dimension after the other that the reducer's indices do not name, the last of them into the reducer.
+    """One dimension after the other that the reducer's indices do not have, the last of them into the reducer.
 
-    Where the indices choose a part of it that the loop does not run over, what is left is added to that part.
+    Where the indices select a slice of it that the loop does not run over, the result is added to that slice.
     """
     gone = [dim for dim, variable in enumerate(op.vars) if variable not in indices]
     runs_over = all(index in op.vars or extent == 1 for index, extent in zip(indices, target.static_shape, strict=True))
@@ -102,7 +102,7 @@ def _reductions(
 
 
 def _is_computed(op: Parallel, indices: tuple[Expr, ...]) -> bool:
-    """Whether an index is no variable of the loop, and yet differs from turn to turn."""
+    """Whether an index is no variable of the loop, and yet differs between iterations."""
     own = declared_in(op.body) | set(op.vars)
     return any(index not in op.vars and own.intersection(walk(index)) for index in indices)
 
@@ -129,7 +129,7 @@ def _in_shared(op: Parallel, updates: list[Store | Atomic], shared: Callable[[Bu
 
 
 def _into_part(op: Parallel, kind: Reduction, source: Buffer, target: Buffer, indices: tuple[Expr, ...]) -> Parallel:
-    """A loop over the variables that are left, which combines each value with the reducer's."""
+    """A loop over the remaining variables that combines each value with the reducer's."""
     kept = tuple(variable for variable in op.vars if variable in indices)
     variables = kept or (replace(op.vars[0], name=f"{op.vars[0].name}_all"),)
     old, new = Load(target.dtype, target, indices), Load(target.dtype, source, variables)

@@ -1,4 +1,4 @@
-"""Fragments in another shape: the same registers where a layout says so, else a copy through shared memory."""
+"""Reshaped fragments: the same registers where a layout supports it, else a copy through shared memory."""
 
 from dataclasses import replace
 
@@ -32,10 +32,10 @@ _WRITES = "`{}`, a reshape of `{}`, was written: through shared memory"
 
 
 def views_through_shared(launch: Launch) -> Launch:
-    """The launch with fragments' views as tiles of their own, but for those that may stay in a product's registers.
+    """The launch with fragments' views as tiles of their own, except those that may keep an accumulator's registers.
 
-    A read of a view depends on every write of the fragment's storage, by whichever name: the copy to the view's own
-    tile stands between the two.
+    A read of a view depends on every write of the fragment's storage, under any name: the copy to the view's own tile
+    is between the two.
     """
     for tile in launch.tiles:
         if tile.scope is Scope.FRAGMENT and tile.of is not None and not _may_stay(tile, launch):
@@ -44,13 +44,13 @@ def views_through_shared(launch: Launch) -> Launch:
 
 
 def _may_stay(view: Buffer, launch: Launch) -> bool:
-    """Whether the view shows the columns of a product's result in groups."""
+    """Whether the view groups the columns of an accumulator."""
     assert view.of is not None
-    products = [op for op in walk_stmts(launch.body) if isinstance(op, Gemm)]
-    operands = [region.buffer for op in products for region in (op.a, op.b, op.c)]
+    mmas = [op for op in walk_stmts(launch.body) if isinstance(op, Gemm)]
+    operands = [region.buffer for op in mmas for region in (op.a, op.b, op.c)]
     rows, *rest = view.of.static_shape
     return (
-        any(op.c.buffer is view.of for op in products)
+        any(op.c.buffer is view.of for op in mmas)
         and not any(tile is view for tile in operands)
         and view.dtype == view.of.dtype
         and view.rank == 3
@@ -73,16 +73,15 @@ def view_through_shared(launch: Launch, view: Buffer) -> Launch:
 
 
 class _Moves:
-    """Writes the copies between a fragment and its view."""
+    """Emits the copies between a fragment and its view."""
 
     def __init__(self, view: Buffer, own: Buffer, staged: Buffer, shown: Buffer) -> None:
         assert view.of is not None
         self.view, self.of, self.own, self.staged, self.shown = view, view.of, own, staged, shown
 
     def body(self, body: Body, *, fresh_view: bool) -> tuple[Body, bool]:
-        """The statements with the copies that they need, and whether the view holds what the fragment does at the end.
-
-        `fresh_view` says the same of the beginning.
+        """The statements with the copies that they need, and whether the view equals the fragment at the end.
+        `fresh_view` is the same for the beginning.
         """
         found: list[Stmt] = []
         for stmt in body:
@@ -121,11 +120,11 @@ class _Moves:
 
     def is_fresh_after(self, stmt: Stmt, fresh_view: bool) -> bool:
         if touches((buffer for buffer in buffers_written(stmt) if buffer is not self.view), self.of):
-            return False  # by another view, too
+            return False  # through another view, too
         return fresh_view or any(buffer is self.view for buffer in buffers_used(stmt))
 
     def _copies(self, op: Stmt, src: Buffer, by: Buffer, by_too: Buffer, dst: Buffer, reason: str) -> Body:
-        """A tile to another in a different shape: by a shared tile that has both."""
+        """A tile to another in a different shape: through a shared tile that has both."""
         because = reason.format(self.view.name, self.of.name)
         return (
             Copy(src=whole(src, op), dst=whole(by, op), span=op.span, reason=because),

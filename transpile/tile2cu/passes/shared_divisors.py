@@ -11,11 +11,11 @@ from tile2cu.passes.rebuild import Body, in_body, with_expressions
 
 
 def divisions_by_shared_numbers(launch: Launch) -> Launch:
-    """The launch with `tl::divide` where a loop divides elements by what many of them share: a row's sum, or a number.
+    """The launch with `tl::divide` where a loop divides elements by a value that many of them share, as a row's sum.
 
-    It rounds as `/` does. The compiler takes the reciprocal of the divisor once for all elements of a thread that
-    share it, which leaves a multiplication and two corrections an element. Measured with attention on an H200, whose
-    last step divides 64 elements a thread by two sums: 2 to 14 % of the kernel; where scores are capped, cap * tanh(s /
+    It rounds as `/` does. The compiler takes the reciprocal of the divisor once for all elements of a thread that share
+    it, which leaves a multiplication and two corrections per element. Measured with attention on an H200, whose last
+    step divides 64 elements per thread by two sums: 2 to 14 % of the kernel; where scores are capped, cap * tanh(s /
     cap), 31 %, as `/` branches for each element. [benchmarks/RESULTS.md]
     """
 

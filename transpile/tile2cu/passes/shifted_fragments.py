@@ -1,4 +1,4 @@
-"""Loops over a part of a fragment that does not begin at its first element."""
+"""Loops over a slice of a fragment that does not begin at its first element."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -22,11 +22,11 @@ from tile2cu.passes.rebuild import Body
 
 
 def shifted(op: Parallel) -> Body | None:
-    """A loop that reads a fragment at its own place plus an offset runs over all of the fragment, under a condition.
+    """A loop that reads a fragment at its own index plus an offset runs over all of the fragment, under a condition.
 
-    So each thread passes elements that it holds: `S[i, j] = F[i + at, j]` becomes `S[i - at, j] = F[i, j]` where
-    `at <= i < at + n`. Each of the loop's turns is there once: those that read from outside of the fragment alone are
-    left out, which have no meaning, and nothing is done in a turn but with what it reads of the fragment.
+    So each thread moves elements that it holds: `S[i, j] = F[i + at, j]` becomes `S[i - at, j] = F[i, j]` where `at <=
+    i < at + n`. Each of the loop's iterations runs once, except undefined ones that read only out of bounds, and an
+    iteration only stores the elements that it reads of the fragment.
     """
     accesses = [access for access in element_accesses(op.body) if access.buffer.scope is Scope.FRAGMENT]
     if not accesses or any(access.is_store or access.buffer is not accesses[0].buffer for access in accesses):
@@ -58,7 +58,7 @@ def shifted(op: Parallel) -> Body | None:
 
 
 def _offsets(op: Parallel, access: Access) -> list[Expr] | None:
-    """How far from each variable of the loop the fragment is read; None where it is read otherwise, or at its place."""
+    """The offset of each index from its loop variable; None for other accesses, and without an offset."""
     if len(access.indices) != len(op.vars):
         return None
     found = [_offset(index, var, op) for index, var in zip(access.indices, op.vars, strict=True)]
@@ -68,7 +68,7 @@ def _offsets(op: Parallel, access: Access) -> list[Expr] | None:
 
 
 def _offset(index: Expr, var: Var, op: Parallel) -> Expr | None:
-    """What is added to the variable: the same in all turns of the loop, and in all threads."""
+    """The offset of the variable: loop-invariant, and uniform."""
     match index:
         case Var() if index == var:
             return int_const(0)
@@ -89,7 +89,7 @@ def _leaves(body: Body) -> Iterator[Stmt]:
 
 
 def _reads(stmt: Stmt, access: Access) -> bool:
-    """Whether it stores what it reads of the fragment."""
+    """Whether it stores the element that it reads of the fragment."""
     loads = (part for part in walk(stmt.value) if isinstance(part, Load)) if isinstance(stmt, Store | Atomic) else ()
     return any(load.buffer is access.buffer for load in loads)
 

@@ -1,4 +1,4 @@
-"""Pipelined loops whose turns do all their work in one branch: who loads can skip the same turns."""
+"""Pipelined loops whose iterations do all their work in one branch: the producer can skip the same iterations."""
 
 from dataclasses import replace
 
@@ -15,15 +15,15 @@ from tile2cu.passes.rebuild import Body, in_body, with_expressions
 SKIPPED = "rewrite.iterations.skipped"
 
 
-def with_skipped_turns(launch: Launch) -> Launch | None:
-    """The launch whose pipelined loop goes from branch to branch, each with a pipelined turn; None where none is such.
+def skipped_iterations(launch: Launch) -> Launch | None:
+    """The launch whose pipelined loop visits active iterations, each a pipelined loop of one; None where there is none.
 
         for k in T.Pipelined(n, num_stages=2):          for k in T.serial(n):
             if taken[k]:                        is          if taken[k]:
                 ...                                             for _ in T.Pipelined(1, num_stages=2):
                                                                     ...
 
-    A ring of slots goes on from turn to turn. What decides about them is read where a producer can read it, too: of a
+    The stages of a pipeline continue over iterations. The condition is read where a producer can read it, too: for a
     fragment that was copied from a tensor before the loop, from the tensor.
     """
     loops = pipelined_loops(launch)
@@ -42,8 +42,10 @@ def with_skipped_turns(launch: Launch) -> Launch | None:
         return _in_tensor(expr, copy) if copy is not None else None
 
     one = Var(INT32, f"{loop.var.name}_iter", Role.LOOP)
-    turn = replace(loop, var=one, start=int_const(0), stop=int_const(1), body=branch.then, span=branch.then[0].span)
-    turn = replace(turn, comments=(), trailing="")
+    iteration = replace(
+        loop, var=one, start=int_const(0), stop=int_const(1), body=branch.then, span=branch.then[0].span
+    )
+    iteration = replace(iteration, comments=(), trailing="")
     decided = with_expressions(replace(branch, then=()), from_tensor)
     about = f"Iterations that do not take the branch are skipped by producer and consumers  [{SKIPPED}]"
     outer = replace(
@@ -52,14 +54,14 @@ def with_skipped_turns(launch: Launch) -> Launch | None:
         num_stages=0,
         stages_asked=0,
         comments=(*loop.comments, about),
-        body=(*(with_expressions(let, from_tensor) for let in lets), replace(decided, then=(turn,))),
+        body=(*(with_expressions(let, from_tensor) for let in lets), replace(decided, then=(iteration,))),
     )
     body = in_body(launch.body, lambda body, place: (outer,) if body[place] is loop else None)
     return _without_unread(replace(launch, body=body), copies)
 
 
 def _is_one_branch(body: Body) -> bool:
-    """Whether all that the statements do, but for naming values, is a branch that loads, and that nothing leaves."""
+    """Whether the statements only name values and branch around loads, and nothing leaves the branch."""
     *lets, branch = body or (None,)
     if not isinstance(branch, If) or branch.orelse or branch.once or not all(isinstance(let, Let) for let in lets):
         return False
@@ -69,9 +71,9 @@ def _is_one_branch(body: Body) -> bool:
 
 
 def _copies_of_tensors(body: Body, launch: Launch) -> dict[str, Copy]:
-    """By their names, the fragments that one copy of a body fills, of which nothing behind it changes anything.
+    """By their names, the fragments that one copy of a body fills, whose tensor and data nothing changes later.
 
-    What the copy brings can then be read from the tensor just as well, at the place that the copy names.
+    Their elements can then be read from the tensor as well, at the coordinates of the copy.
     """
     written = [root for stmt in operations(launch.body) for root in {access.root for access in effects(stmt).writes}]
     return {
@@ -87,12 +89,12 @@ def _copies_of_tensors(body: Body, launch: Launch) -> dict[str, Copy]:
 def _copies_as_it_is(copy: Copy) -> bool:
     """Whether a copy fills a fragment with the elements of a tensor, dimension by dimension."""
     src, dst = copy.src, copy.dst
-    alike = src.buffer.dtype == dst.buffer.dtype and len(src.kept) == len(dst.kept) and not copy.ends
-    return alike and dst.whole and (src.buffer.scope, dst.buffer.scope) == (Scope.GLOBAL, Scope.FRAGMENT)
+    uniform = src.buffer.dtype == dst.buffer.dtype and len(src.kept) == len(dst.kept) and not copy.ends
+    return uniform and dst.whole and (src.buffer.scope, dst.buffer.scope) == (Scope.GLOBAL, Scope.FRAGMENT)
 
 
 def _in_tensor(element: Load, copy: Copy) -> Load:
-    """The element of the tensor that lies at one of its copy."""
+    """The element of the tensor that a copy loads to an element of the fragment."""
     at = [part.start for part in copy.src.ranges]
     for dim, own in zip(copy.src.kept, copy.dst.kept, strict=True):
         at[dim] = binary("+", at[dim], element.indices[own])
@@ -100,7 +102,7 @@ def _in_tensor(element: Load, copy: Copy) -> Load:
 
 
 def _without_unread(launch: Launch, copies: dict[str, Copy]) -> Launch:
-    """The launch without those copies whose fragments nothing reads any more."""
+    """The launch without those copies whose fragments are not read any more."""
     read = {buffer.name for stmt in launch.body for buffer in buffers_read(stmt)}
     unread = [copy for name, copy in copies.items() if name not in read]
     kept = tuple(tile for tile in launch.tiles if all(copy.dst.buffer is not tile for copy in unread))

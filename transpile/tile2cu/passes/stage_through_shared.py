@@ -1,4 +1,4 @@
-"""A fragment whose elements other threads hold is read, or written, through a shared tile."""
+"""Staging through shared memory: fragments of which an operation needs elements in other threads."""
 
 from dataclasses import replace
 
@@ -21,17 +21,17 @@ from tile2cu.core.program import (
     Store,
     walk_stmts,
 )
-from tile2cu.passes.elements_of_iterations import held_place, places_read, places_written, reading_before
+from tile2cu.passes.elements_of_iterations import held_index, indices_read, indices_written, reading_before
 from tile2cu.passes.rebuild import Body, in_body, under_comments, with_buffer
 from tile2cu.passes.reshape_fragments import view_through_shared
 from tile2cu.passes.tiles import fresh, whole
 
 
 def through_shared(launch: Launch, op: Stmt, tile: Buffer, why: str = "") -> Launch | None:
-    """The launch with `op` reading or writing the fragment `tile` through shared memory; None where that cannot be.
+    """The launch with `op` reading or writing the fragment `tile` through shared memory; None if that is impossible.
 
-    `why` is said of a product's operand that is not where it is read for another reason than other threads.
-    A fragment that is a copy of a shared tile, which still holds the same, is not copied again.
+    `why` is given for a GEMM's operand that is staged for another reason than other threads. A fragment that is a copy
+    of a shared tile with the same contents is not copied again.
     """
     if tile.of is not None:
         return view_through_shared(launch, tile)
@@ -53,12 +53,12 @@ def _loop(launch: Launch, op: Parallel, tile: Buffer) -> Launch | None:
     sums = [stmt for stmt in walk_stmts(op.body) if isinstance(stmt, Store) and stmt.buffer is tile and stmt.op]
     if any(not {*repeated} <= {part for index in stmt.indices for part in walk(index)} for stmt in sums):
         return None  # a sum over elements of other threads: T.reduce_sum
-    read, written = places_read(op, tile), places_written(op, tile)
+    read, written = indices_read(op, tile), indices_written(op, tile)
     updated = {access.indices for access in element_accesses(op.body) if access.buffer is tile and access.atomic}
-    over_all = tuple(static_value(extent) for extent in op.extents) == tile.static_shape  # else it lies elsewhere
-    own = held_place(written | updated, op) if over_all or len(op.vars) != tile.rank else None
+    over_all = tuple(static_value(extent) for extent in op.extents) == tile.static_shape  # else it has another layout
+    own = held_index(written | updated, op) if over_all or len(op.vars) != tile.rank else None
     if (own is not None and not read - {own}) or (updated and (read or written)):
-        return None  # what one thread writes another would have to read in the same turn
+        return None  # another thread would have to read the written element in the same iteration
     if own is not None:
         before, load = _before(launch, op, tile)
         return _replaced(launch, op, (*load, reading_before(op, tile, before, tile)), (before,))
@@ -76,15 +76,15 @@ def _written_through(launch: Launch, op: Parallel, tile: Buffer) -> Launch:
     staged = _staged(launch, tile)
     kept: tuple[Stmt, ...] = () if covers(op, tile) else (_moved(op, tile, staged, _READS),)
     back = _moved(op, staged, tile, _WRITES)
-    read = places_read(op, tile)
-    if not places_written(op, tile):
+    read = indices_read(op, tile)
+    if not indices_written(op, tile):
         return _replaced(launch, op, (*kept, with_buffer(op, tile, staged), back), (staged,))
-    before, load = (tile, ()) if not read or held_place(read, op) else _before(launch, op, tile)
+    before, load = (tile, ()) if not read or held_index(read, op) else _before(launch, op, tile)
     return _replaced(launch, op, (*kept, *load, reading_before(op, tile, before, staged), back), (staged, before))
 
 
 def _before(launch: Launch, op: Parallel, tile: Buffer) -> tuple[Buffer, tuple[Stmt, ...]]:
-    """A shared tile that has what the fragment holds before the loop, and what brings that there."""
+    """A shared tile with the fragment's contents before the loop, and the copy that fills it."""
     source = _same_in_shared(launch, op, tile)
     if source is not None:
         return source, ()
@@ -106,7 +106,7 @@ def _copy(launch: Launch, op: Copy) -> Launch | None:
 
 
 def _reduction(launch: Launch, op: Reduce, tile: Buffer) -> Launch | None:
-    """The result is left where it falls, and moved; what cannot be reduced in registers is in shared memory."""
+    """The result keeps its own layout, and is copied; a reduction without a register layout is in shared memory."""
     if tile is op.src:
         staged = _staged(launch, tile)
         parts = (_moved(op, tile, staged, _READS), replace(op, src=staged))
@@ -144,10 +144,10 @@ def _replaced(launch: Launch, op: Stmt, by: Body, tiles: tuple[Buffer, ...]) -> 
 
 
 def _same_in_shared(launch: Launch, op: Parallel, tile: Buffer) -> Buffer | None:
-    """The shared tile that the fragment is a copy of, if it still holds the same where the loop stands.
+    """The shared tile that the fragment is a copy of, if it still has the same contents at the loop.
 
-    The copy then depends on no statement between the two, by whichever name that writes either tile, and the loop
-    leaves the shared tile as it is.
+    The copy then depends on no statement between the two that writes either tile, under any name, and the loop does not
+    change the shared tile.
     """
     behind: Body = ()
     for stmt in reversed(above(launch.body, op)):
@@ -168,7 +168,7 @@ def _is_copy_to(stmt: Stmt, tile: Buffer) -> bool:
 
 
 def _without_unread(launch: Launch, tile: Buffer) -> Launch:
-    """The launch without a tile that nothing reads any more, and without what fills it."""
+    """The launch without a tile that is not read any more, and without the copy that fills it."""
     stmts = tuple(walk_stmts(launch.body))
     writers = [stmt for stmt in stmts if any(b is tile for b in buffers_written(stmt)) and not _is_block(stmt)]
     read = any(buffer is tile for stmt in stmts for buffer in buffers_read(stmt))

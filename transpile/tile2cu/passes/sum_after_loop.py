@@ -1,4 +1,4 @@
-"""Sums that a loop adds to in each turn: threads add up apart, and meet once, after the loop."""
+"""Sums that a loop adds to in each iteration: per-thread partial sums, reduced after the loop."""
 
 from dataclasses import replace
 from math import prod
@@ -24,11 +24,11 @@ from tile2cu.passes.rebuild import Body, in_body
 from tile2cu.passes.tiles import fresh, whole
 
 AFTER_LOOP = "rewrite.reduce.after-loop"
-_MOST_ELEMENTS = 32  # of a thread: as many registers
+_MOST_ELEMENTS = 32  # per thread, one register each
 
 
-def with_sums_after_loops(launch: Launch) -> Launch:
-    """The launch in whose loops each thread adds up by itself what every turn reduces into the same sums.
+def sums_after_loops(launch: Launch) -> Launch:
+    """The launch with per-thread partial sums in loops whose iterations reduce into the same sums.
 
         for t in T.serial(n):                       T.clear(total_parts)
             T.copy(X[t * 8, 0], x)                  for t in T.serial(n):
@@ -37,8 +37,8 @@ def with_sums_after_loops(launch: Launch) -> Launch:
                                                             total_parts[i, j] += x[i, j]
                                                     T.reduce_sum(total_parts, total, dim=0, clear=False)
 
-    A turn then has no shuffles for them, and no barriers where several warps share a sum. That takes registers: of more
-    than 32 elements a thread it is not done, nor beside products.
+    An iteration then has no shuffles for them, and no barriers where several warps share a sum. The partial sums take
+    registers: loops with more than 32 elements per thread, or with GEMMs, are unchanged.
     """
     if launch.groups > 1 or has_mma(launch):
         return launch
@@ -50,7 +50,7 @@ def with_sums_after_loops(launch: Launch) -> Launch:
         if not sums:
             return None
         assert isinstance(loop, Loop)
-        apart: dict[int, Parallel] = {}
+        disjoint: dict[int, Parallel] = {}
         before: list[Stmt] = []
         after: list[Stmt] = []
         for op in sums:
@@ -60,23 +60,23 @@ def with_sums_after_loops(launch: Launch) -> Launch:
             about = f"each thread adds its own elements; one reduction over threads after the loop  [{AFTER_LOOP}]"
             zero = Const(tile.dtype, 0)
             before.append(Fill(dst=whole(tile, op), value=zero, is_clear=True, span=op.span, comments=(about,)))
-            apart[id(op)] = _added(op, tile, launch)
+            disjoint[id(op)] = _added(op, tile, launch)
             after.append(replace(op, src=tile, comments=()))
-        inside = in_body(loop.body, lambda body, place: _instead(body[place], apart))
+        inside = in_body(loop.body, lambda body, place: _instead(body[place], disjoint))
         return (*before, replace(loop, body=in_body(inside, change)), *after)
 
     body = in_body(launch.body, change)
     return replace(launch, body=body, tiles=(*launch.tiles, *parts)) if parts else launch
 
 
-def _instead(op: Stmt, apart: dict[int, Parallel]) -> Body | None:
-    return (apart[id(op)],) if id(op) in apart else None
+def _instead(op: Stmt, disjoint: dict[int, Parallel]) -> Body | None:
+    return (disjoint[id(op)],) if id(op) in disjoint else None
 
 
 def _sums(loop: Loop, launch: Launch) -> list[Reduce]:
-    """The reductions of a loop that add to sums which its turns do not touch otherwise."""
-    turns = (static_value(loop.start), static_value(loop.stop))
-    if None not in turns and turns[1] - turns[0] < 2:  # type: ignore[operator]
+    """The reductions of a loop that add to sums which its iterations do not access otherwise."""
+    iterations = (static_value(loop.start), static_value(loop.stop))
+    if None not in iterations and iterations[1] - iterations[0] < 2:  # type: ignore[operator]
         return []
     found = [op for op in steps(loop.body) if isinstance(op, Reduce) and _adds(op, launch)]
     return [op for op in found if [use for use in steps(loop.body) if op.dst in used_by_itself(use)] == [op]]
@@ -91,7 +91,7 @@ def _adds(op: Reduce, launch: Launch) -> bool:
 
 
 def _added(op: Reduce, tile: Buffer, launch: Launch) -> Parallel:
-    """The loop that adds what was to be reduced to the thread's own sums."""
+    """The loop that adds the reduced elements to per-thread partial sums."""
     taken = {var.name for var in (*declared_in(launch.body), *launch.blocks)}  # other loops' indices end with them
     names = [name for name in ("i", "j", "k", "m", "n", "p", "q", "r", "s") if name not in taken]
     names += [f"{tile.name}_{dim}" for dim in range(tile.rank)]

@@ -26,7 +26,7 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.passes.distribute_branch import (
-    are_alike,
+    are_uniform,
     declared,
     is_only_tile_work,
     is_tile_work,
@@ -38,21 +38,20 @@ from tile2cu.passes.rebuild import Body, under_comments
 
 _THREAD = Call(INT32, "thread", ())
 _WARP = 32  # threads: groups are whole warps
-_WARPGROUP = 128  # threads, by which T.ws counts
+_WARPGROUP = 128  # threads, the unit of T.ws
 _GROUPS = 12  # at most: each has a named barrier of its own (headers/tl/cuda/sync.h)
 _BY_ALL = "by all threads of the block, whoever came here: it does not matter who computes an element"
 
 
 def by_thread(launch: Launch, *, groups: bool) -> Launch:
-    """The launch without operations on whole tiles that only some of the threads come to.
+    """The launch without operations on whole tiles in divergent code.
 
-    Where branches give shares of the threads work, each share is a group as T.ws makes them; this asks for barriers of
-    parts of a block: `groups`. Else operations on whole tiles are done by all threads, one arm after the other, where
-    the statements of single threads beside them order nothing. It computes the same: the value of a tile does not
-    depend on how many threads compute it, each arm has a thread that takes it, and no barrier of the user's orders the
-    arms, so that any order of them is one that the branch allows.
-
-    Errors: T2C-P004 where neither can be.
+    Where branches partition the threads, each part is a group as with T.ws; this needs named barriers: `groups`.
+    Otherwise operations on whole tiles are executed by all threads, one arm after the other, where the statements of
+    single threads around them order nothing. The result is the same: the value of a tile does not depend on how many
+    threads compute it, each arm is taken by some thread, and no barrier of the user's orders the arms, so that any
+    order of them is valid.
+    Errors: T2C-P004 where neither is possible.
     """
     launch = without_overlaps(launch)
     reader = _Reader(launch)
@@ -70,12 +69,12 @@ def by_thread(launch: Launch, *, groups: bool) -> Launch:
 
 @dataclass(frozen=True)
 class _Branch:
-    """A branch on the thread, and which threads take each arm; None where that is not known, or no range."""
+    """A branch on the thread, and which threads take each arm; None where that is unknown, or no range."""
 
     stmt: If
     taken: range | None
     left: range | None
-    asked: bool = False  # by T.ws
+    asked: bool = False  # of T.ws
 
     @property
     def both(self) -> tuple[tuple[Body, range | None], ...]:
@@ -84,37 +83,37 @@ class _Branch:
 
     @property
     def arms(self) -> tuple[tuple[Body, range | None], ...]:
-        """The arms that do anything."""
+        """The nonempty arms."""
         return tuple(arm for arm in self.both if arm[0])
 
 
 class _Reader:
-    """Reads off a launch which threads come where."""
+    """Analyses which threads of a launch run which statements."""
 
     def __init__(self, launch: Launch) -> None:
         self.launch, self.bounds, self.known = launch, Bounds(launch), Uniformity(launch, ordered=MEMORY)
         self.known_of_parts: dict[range, Uniformity] = {}
 
     def of_thread(self, stmt: If, threads: range | None) -> bool:
-        """Whether some of the `threads` that come there may take another arm of the branch than others."""
+        """Whether the `threads` that reach the branch may diverge."""
         if asked_warpgroups(stmt) is not None:
             return True
-        alike = self.known.holds(stmt.condition) or (threads and self.known_of(threads).holds(stmt.condition))
-        return not alike
+        uniform = self.known.holds(stmt.condition) or (threads and self.known_of(threads).holds(stmt.condition))
+        return not uniform
 
     def known_of(self, threads: range) -> Uniformity:
-        """What is known of values in a part of the block: a group's own counter is the same in all of its threads."""
+        """The uniformity of values in a part of the block: a group's own counter is uniform in the group."""
 
-        def taken_alike(branch: If) -> bool:
+        def uniform_branches(branch: If) -> bool:
             return self.branch(branch, threads).taken in (threads, range(0))
 
         if threads not in self.known_of_parts:
-            part = Uniformity(self.launch, ordered=MEMORY, taken_alike=taken_alike)
+            part = Uniformity(self.launch, ordered=MEMORY, uniform_branches=uniform_branches)
             self.known_of_parts[threads] = part
         return self.known_of_parts[threads]
 
     def branches(self, body: Body, threads: range | None) -> Iterator[_Branch]:
-        """The branches on the thread that hold operations on whole tiles, outermost first; `threads` come there."""
+        """The branches on the thread that contain operations on whole tiles, outermost first; `threads` reach them."""
         for stmt in body:
             if is_tile_work(stmt) or not any(map(_needs_its_threads, walk_stmts((stmt,)))):
                 continue
@@ -137,7 +136,7 @@ class _Reader:
         return _Branch(stmt, _as_range(taken), range(0), asked=True)
 
     def split(self, condition: Expr, threads: range) -> tuple[range | None, range | None]:
-        """Those of the threads for which the condition holds, and the others, where they follow one another."""
+        """Those of the threads for which the condition holds, and the others, where both are ranges."""
         condition = self.bounds.expanded(condition)
         values = [static_value(substitute(condition, {_THREAD: int_const(thread)})) for thread in threads]
         if any(value is None for value in values):
@@ -147,7 +146,7 @@ class _Reader:
         return _as_range(taken), _as_range(left)
 
     def work(self, body: Body, threads: range | None) -> list[Stmt]:
-        """What all `threads` of an arm do together: operations on whole tiles, and what is said of their registers."""
+        """What all `threads` of an arm execute together: operations on whole tiles, and setmaxnreg."""
         found: list[Stmt] = []
         for stmt in body:
             if is_tile_work(stmt) or isinstance(stmt, SetRegisters):
@@ -157,9 +156,9 @@ class _Reader:
         return found
 
     def groups(self, branches: list[_Branch], *, by_branches: bool) -> tuple[range, ...]:
-        """The threads of each group, where T.ws or the arms make groups; none where all threads may do their work."""
+        """The threads of each group, where T.ws or the arms define groups; none where all threads may run the arms."""
         asked = [branch.taken for branch in branches if branch.asked]
-        shares = _apart(asked)
+        shares = _disjoint(asked)
         if asked and (shares is None or len(shares) > _GROUPS):
             raise _overlapping(branches)
         arms = [arm for branch in branches if not branch.asked for arm in branch.arms if self.work(*arm)]
@@ -168,12 +167,12 @@ class _Reader:
         by_all = (len(working) < 2 or len(sizes) > 1) and all(is_only_tile_work(body) for body, _ in working)
         if not by_branches or not working or (by_all and not asked):
             return self.even(shares or ())
-        both = _apart([*asked, *(taken for _, taken in working)])
+        both = _disjoint([*asked, *(taken for _, taken in working)])
         fits = both is not None and len(self.even(both)) <= _GROUPS and not self.handed_on(working)
         return self.even(both if fits and both is not None else shares or ())
 
     def is_split(self, arm: tuple[Body, range | None], arms: list[tuple[Body, range | None]]) -> bool:
-        """Whether an arm sets registers alone, and shares of its threads do the work."""
+        """Whether an arm itself only sets registers, and nested parts of its threads do the work."""
         body, taken = arm
         inner = (other for _, other in arms if taken is not None and other is not None and other != taken)
         split = any(set(other) <= set(taken or ()) for other in inner)
@@ -200,11 +199,11 @@ class _Reader:
 
 
 class _Writer:
-    """Writes the statements again; arms of the threads of a group belong to it."""
+    """Emits the statements again; arms of a group's threads become that group's statements."""
 
     def __init__(self, reader: _Reader, branches: list[_Branch], groups: tuple[range, ...]) -> None:
         self.reader, self.groups = reader, groups
-        self.inside: range | None = None  # the group whose statements are written
+        self.inside: range | None = None  # the group whose statements are emitted
         self.names = declared(reader.launch)
         self.given: tuple[Expr, ...] = ()  # the conditions around the statements, but for a group's
         self.known = {id(branch.stmt): branch for branch in branches}
@@ -224,7 +223,7 @@ class _Writer:
                 return (stmt,)
 
     def branch(self, branch: _Branch) -> Body:
-        """The arms one after the other: what is done by a group, by all threads, or still by those who come."""
+        """The arms one after the other: executed by a group, by all threads, or still conditional."""
         stmt = branch.stmt
         if not branch.asked and branch.taken is None and branch.left is None:
             return self.undivided(branch)
@@ -242,7 +241,7 @@ class _Writer:
         return replace(stmt, then=then, orelse=orelse)
 
     def undivided(self, branch: _Branch) -> Body:
-        """A branch of threads that are not known, as it is: its condition is computed once, before its arms."""
+        """A branch of unknown threads, unchanged: its condition is computed once, before its arms."""
         stmt = branch.stmt
         work = next(filter(is_tile_work, walk_stmts((stmt,))), None)
         if work is not None:
@@ -253,7 +252,7 @@ class _Writer:
         return (If(condition=_all_of(given), then=(whole,), span=stmt.span),) if given else (whole,)
 
     def by_all(self, branch: _Branch) -> Body | None:
-        """Both arms with their operations on whole tiles for all threads, where that is the same."""
+        """Both arms with their operations on whole tiles executed by all threads, where that is equivalent."""
         grouped = branch.asked or any(taken in self.groups for _, taken in branch.arms)
         if grouped or any(taken is None or not taken for _, taken in branch.arms):
             return None
@@ -265,8 +264,8 @@ class _Writer:
         return None if then is None or orelse is None else (*then, *orelse)
 
     def for_all(self, arm: Body, condition: Expr) -> Body | None:
-        """An arm with its operations on whole tiles for all threads."""
-        if is_only_tile_work(arm) and are_alike(arm, self.reader.known):
+        """An arm with its operations on whole tiles executed by all threads."""
+        if is_only_tile_work(arm) and are_uniform(arm, self.reader.known):
             return arm
         return shared_out(arm, self.under(condition), self.reader.known)
 
@@ -292,7 +291,7 @@ class _Writer:
                 yield If(condition=self.under(condition), then=(stmt,), span=stmt.span)
 
     def of_group(self, body: Body, taken: range, branch: _Branch) -> Body:
-        """What a group does; it is asked once."""
+        """The statements of a group, under one condition."""
         outside, self.inside = self.inside, taken
         given, self.given = self.given, ()
         body = self.body(self.asked_once(body, taken))
@@ -304,7 +303,7 @@ class _Writer:
         return (If(condition=in_group(self.groups.index(taken)), then=body, span=at),)
 
     def asked_once(self, body: Body, taken: range | None) -> Body:
-        """The arm without a branch around all of it that asks again what is known: all of the threads take it."""
+        """The arm without a redundant branch around all of it: all of the threads take it."""
         (first, *rest) = body
         if rest or taken is None or not isinstance(first, If) or self.reader.split(first.condition, taken)[0] != taken:
             return body
@@ -320,8 +319,8 @@ def _needs_its_threads(stmt: Stmt) -> bool:
     return is_tile_work(stmt) or isinstance(stmt, SetRegisters) or asked_warpgroups(stmt) is not None
 
 
-def _apart(asked: Iterable[range | None]) -> tuple[range, ...] | None:
-    """Sets of whole warps that are equal or have nothing in common, each once, in order; None where they are not."""
+def _disjoint(asked: Iterable[range | None]) -> tuple[range, ...] | None:
+    """Sets of whole warps that are equal or disjoint, each once, in order; None where they are not."""
     found: list[range] = []
     for share in asked:
         if share is None or len(share) % _WARP or share.start % _WARP:

@@ -1,4 +1,4 @@
-"""Values of a product's rows that a turn computes into shared memory: each thread computes those of its own rows."""
+"""Per-row values of a GEMM that an iteration computes into shared memory: each thread computes its own rows'."""
 
 from dataclasses import replace
 
@@ -24,17 +24,17 @@ from tile2cu.core.program import (
 from tile2cu.passes.rebuild import in_body, with_buffer
 from tile2cu.passes.tiles import fresh
 
-OWN_ROWS = "rewrite.vector.own-rows"
-_ABOUT = f"each thread computes them for the rows that it holds, so that none waits for another  [{OWN_ROWS}]"
+THREAD_LOCAL_ROWS = "rewrite.vector.own-rows"
+_ABOUT = f"each thread computes them for the rows that it holds, so that none waits for another  [{THREAD_LOCAL_ROWS}]"
 
 
-def with_own_rows(launch: Launch) -> Launch:
-    """The launch with lines of shared memory in registers where a pipelined turn makes them for rows of its product.
+def rows_in_registers(launch: Launch) -> Launch:
+    """The launch with per-row values of a GEMM in registers, where pipelined iterations computed them in shared memory.
 
         for i in T.Parallel(M):                                 scale in shared memory: a barrier before it is
-            scale[i] = scales[i, k] * other                     written, one before it is read, and a product that
-        T.gemm(A_shared, B_shared, C_local)                     starts when the scales have come from memory.
-        for i, j in T.Parallel(M, N):                           In registers the product runs meanwhile.
+            scale[i] = scales[i, k] * other                     written, one before it is read, and an MMA that
+        T.gemm(A_shared, B_shared, C_local)                     starts when the scales have been loaded.
+        for i, j in T.Parallel(M, N):                           In registers the MMA runs meanwhile.
             sums[i, j] += C_local[i, j] * scale[i]
 
     The four lanes that share a row then load the same element, which costs no more than one of them.
@@ -45,9 +45,9 @@ def with_own_rows(launch: Launch) -> Launch:
         for writer in loop.body:
             line = _line(writer, loop, launch)
             if line is not None:
-                assert isinstance(writer, Parallel), "a loop writes the line"
+                assert isinstance(writer, Parallel), "a loop writes the vector"
                 launch = _in_registers(launch, loop, writer, line)
-                return with_own_rows(launch)
+                return rows_in_registers(launch)
     return launch
 
 
@@ -56,13 +56,13 @@ def _in_registers(launch: Launch, loop: Loop, writer: Parallel, line: Buffer) ->
     rows = replace(line, name=name, scope=Scope.FRAGMENT)
     tiles = tuple(rows if tile is line else tile for tile in launch.tiles)
     own = replace(with_buffer(writer, line, rows), comments=(*writer.comments, _ABOUT))
-    turn = tuple(own if stmt is writer else with_buffer(stmt, line, rows) for stmt in loop.body)
-    body = in_body(launch.body, lambda body, place: (replace(loop, body=turn),) if body[place] is loop else None)
+    iteration = tuple(own if stmt is writer else with_buffer(stmt, line, rows) for stmt in loop.body)
+    body = in_body(launch.body, lambda body, place: (replace(loop, body=iteration),) if body[place] is loop else None)
     return replace(launch, tiles=tiles, body=body)
 
 
 def _line(writer: Stmt, loop: Loop, launch: Launch) -> Buffer | None:
-    """The shared line that a statement of the loop makes from tensors, for rows of a product, and nothing else uses."""
+    """The shared vector that a loop statement computes from tensors, for rows of a GEMM, and nothing else uses."""
     if not isinstance(writer, Parallel) or len(writer.vars) != 1 or len(buffers_written(writer)) != 1:
         return None
     (line,) = buffers_written(writer)
@@ -77,15 +77,15 @@ def _line(writer: Stmt, loop: Loop, launch: Launch) -> Buffer | None:
     if any(line in used_by_itself(op) for op in others) or any(line in buffers_used(op) for op in loop.body[:place]):
         return None
     readers = [op for op in loop.body[place + 1 :] if line in buffers_used(op)]
-    products = {op.c.buffer for op in loop.body if isinstance(op, Gemm)}
-    return line if readers and all(reads_by_row(op, line, products) for op in readers) else None
+    mmas = {op.c.buffer for op in loop.body if isinstance(op, Gemm)}
+    return line if readers and all(reads_by_row(op, line, mmas) for op in readers) else None
 
 
-def reads_by_row(op: Stmt, line: Buffer, products: set[Buffer]) -> bool:
-    """Whether a loop over the elements of a product reads the line at their rows alone."""
+def reads_by_row(op: Stmt, line: Buffer, mmas: set[Buffer]) -> bool:
+    """Whether a loop over the elements of a GEMM's result reads the vector at their rows alone."""
     if not isinstance(op, Parallel) or line in buffers_written(op) or len(op.vars) != 2:
         return False
     row, _ = op.vars
     accesses = tuple(element_accesses(op.body))
     at_rows = all(access.indices == (row,) for access in accesses if access.buffer is line)
-    return at_rows and any(access.buffer in products and access.indices == op.vars for access in accesses)
+    return at_rows and any(access.buffer in mmas and access.indices == op.vars for access in accesses)

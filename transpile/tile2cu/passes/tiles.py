@@ -1,4 +1,4 @@
-"""Small facts about tiles that several rewrites need."""
+"""Helpers for tiles that several rewrites need."""
 
 from dataclasses import replace
 

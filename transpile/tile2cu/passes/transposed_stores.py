@@ -1,4 +1,4 @@
-"""A loop that does what a copy does: it stores a fragment's transpose to a tensor."""
+"""A loop that is a transposing copy: it stores a fragment's transpose to a tensor."""
 
 from tile2cu.core.expr import Binary, Call, Expr, Load, Var, int_const, static_value, walk
 from tile2cu.core.program import Buffer, Copy, Parallel, Range, Region, Scope, Store
@@ -26,7 +26,7 @@ def transposing(op: Parallel) -> Copy | None:
 
 
 def stored_tile(store: Store, op: Parallel) -> Buffer | None:
-    """The fragment of which a loop over all of its elements (i, j) stores each, as it is or cast, to a tensor."""
+    """The fragment of which a loop over all of its elements (i, j) stores each, unchanged or cast, to a tensor."""
     value = store.value
     if isinstance(value, Call) and value.function == "cast" and value.dtype == store.buffer.dtype:
         value = value.args[0]
@@ -39,7 +39,7 @@ def stored_tile(store: Store, op: Parallel) -> Buffer | None:
 
 
 def start_of(index: Expr, var: Var) -> Expr | None:
-    """What is added to a loop's index; None for other indices."""
+    """The offset that is added to a loop's index; None for other indices."""
     match index:
         case Var() if index is var:
             return int_const(0)

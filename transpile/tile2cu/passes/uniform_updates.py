@@ -1,4 +1,4 @@
-"""Elements of memory that all threads of a block update alike, `S[0] = S[0] + x`: read by all before one writes."""
+"""Uniform updates of memory by all threads of a block, `S[0] = S[0] + x`: all threads read before one writes."""
 
 from dataclasses import replace
 
@@ -12,10 +12,10 @@ from tile2cu.passes.rebuild import Body
 _WHY = "Every thread writes this value: all have read the element when the first does"
 
 
-def updates_by_all(launch: Launch) -> Launch:
-    """The launch in which such an update has its value in a name, so that a barrier stands between reads and writes.
+def with_uniform_updates(launch: Launch) -> Launch:
+    """The launch in which such an update first names its value, so that a barrier separates reads and writes.
 
-    A thread that came late would else take what another has written for the old value, and update it twice.
+    A late thread would otherwise read another thread's new value, and update it twice.
     """
     if launch.block_threads == 1 or launch.groups > 1:
         return launch
@@ -52,7 +52,7 @@ class _Writer:
         return stmt if body is stmt.body else replace(stmt, body=body)
 
     def store(self, stmt: Store) -> Body:
-        """The update in two: its value, and the store."""
+        """The update in two statements: its value, and the store."""
         value = stmt.value
         if stmt.op:
             value = binary(stmt.op, Load(stmt.buffer.dtype, stmt.buffer, stmt.indices), value)
@@ -67,13 +67,13 @@ class _Writer:
         return (let, replace(stmt, value=named, op="", comments=()))
 
     def may_read(self, value: Expr, stmt: Store) -> bool:
-        """Whether a value may be made of the element that it is stored to."""
+        """Whether a value may depend on the element that it is stored to."""
         loads = (part for part in walk(value) if isinstance(part, Load))
         memory = stmt.buffer.memory
         same = (load for load in loads if isinstance(load.buffer, Buffer) and load.buffer.memory is memory)
-        return any(load.buffer is not stmt.buffer or not self.apart(load.indices, stmt.indices) for load in same)
+        return any(load.buffer is not stmt.buffer or not self.disjoint(load.indices, stmt.indices) for load in same)
 
-    def apart(self, one: tuple[Expr, ...], other: tuple[Expr, ...]) -> bool:
-        """Whether two elements are surely not the same."""
+    def disjoint(self, one: tuple[Expr, ...], other: tuple[Expr, ...]) -> bool:
+        """Whether two elements certainly differ."""
         gaps = (self.bounds.linear(a).plus(self.bounds.linear(b), -1) for a, b in zip(one, other, strict=True))
         return any(not gap.terms and gap.constant for gap in gaps)

@@ -1,4 +1,4 @@
-"""Fragments of more than three dimensions: those of extent 1 are left out, of all the launch's."""
+"""Fragments of more than three dimensions: all dimensions of extent 1 in the launch are left out."""
 
 from dataclasses import fields, replace
 
@@ -18,7 +18,7 @@ from tile2cu.core.program import (
 )
 from tile2cu.passes.rebuild import with_expressions
 
-_MOST = 3  # dimensions of a fragment that layouts have
+_MOST = 3  # dimensions that fragment layouts support
 
 
 def without_ones(launch: Launch) -> Launch:
@@ -30,11 +30,11 @@ def without_ones(launch: Launch) -> Launch:
 
 
 class _Narrow:
-    """Replaces fragments by those without dimensions of extent 1, and says what it says of them."""
+    """Replaces fragments by those without dimensions of extent 1, and their indices."""
 
     def __init__(self, launch: Launch) -> None:
         folded = [(op.src.name, op.dim) for op in walk_stmts(launch.body) if isinstance(op, Reduce | Scan)]
-        self.left: dict[str, tuple[int, ...]] = {}  # the dimensions that stay, by the fragment's name
+        self.left: dict[str, tuple[int, ...]] = {}  # the dimensions that are kept, by the fragment's name
         self.new: dict[str, Buffer] = {}
         for tile in (each for each in launch.tiles if each.scope is Scope.FRAGMENT):
             wide = (dim for dim, extent in enumerate(tile.static_shape) if extent != 1 or (tile.name, dim) in folded)
@@ -103,9 +103,9 @@ class _Narrow:
         return tuple(indices[dim] for dim in self.left[tile.name]) if tile.name in self.left else indices
 
     def _without_turns(self, loop: Parallel) -> Parallel:
-        """The loop without the variables that are 0 in its only turn along them."""
-        turns = zip(loop.vars, loop.extents, strict=True)
-        left = [(var, extent) for var, extent in turns if static_value(extent) != 1] or [
+        """The loop without the variables that are 0 in its only iteration along them."""
+        iterations = zip(loop.vars, loop.extents, strict=True)
+        left = [(var, extent) for var, extent in iterations if static_value(extent) != 1] or [
             (loop.vars[-1], loop.extents[-1])
         ]
         stay = tuple(var for var, _ in left)

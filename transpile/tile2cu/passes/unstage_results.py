@@ -1,4 +1,4 @@
-"""Results that a kernel stages in shared memory by hand, on their way to a tensor."""
+"""Explicitly staged results: shared tiles of the user between a fragment and a tensor."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,9 +15,9 @@ from tile2cu.passes.tiles import whole
 
 @dataclass(frozen=True)
 class Unstaged:
-    """The `launch` without a shared `tile`, and the `copy` that then takes the result to its tensor.
+    """The `launch` without a shared `tile`, and the `copy` that then stores the result to its tensor.
 
-    A loop stores some rows only: the copy is in a branch then.
+    A loop may store some rows only: the copy is in a branch then.
     """
 
     tile: Buffer
@@ -54,7 +54,7 @@ def _stages(op: Copy, launch: Launch) -> bool:
 
 
 def _stored(staging: Copy, launch: Launch) -> tuple[Stmt | None, Stmt | None]:
-    """The only other statement that uses a tile, and the same with what was copied to it in its place."""
+    """The only other statement that uses a tile, and the same with the copied fragment in its place."""
     tile, result = staging.dst.buffer, staging.src.buffer
     users = [stmt for stmt in launch.body if stmt is not staging and tile in buffers_used(stmt)]
     if len(users) != 1 or tile in buffers_written(users[0]):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tile2cu.analysis.accesses import expressions, may_change
-from tile2cu.analysis.prelude import around, for_loads_alone, hoisted, is_one_turn, producer_loop, walk_to
+from tile2cu.analysis.prelude import around, for_loads_alone, hoisted, is_iteration, producer_loop, walk_to
 from tile2cu.core.decisions import (
     ATOMIC_VECTOR,
     BARRIER,
@@ -282,7 +282,11 @@ def _asks_memory(op: Loop) -> bool:
     """Whether memory tells which iterations of a loop are active: passes/skip_iterations.py."""
     branch = op.body[-1]
     inside = branch.then[0] if isinstance(branch, If) and len(branch.then) == 1 else None
-    if not isinstance(inside, Loop) or not is_one_turn(inside) or not all(isinstance(let, Let) for let in op.body[:-1]):
+    if (
+        not isinstance(inside, Loop)
+        or not is_iteration(inside)
+        or not all(isinstance(let, Let) for let in op.body[:-1])
+    ):
         return False
     parts = (part for stmt in op.body for expr in expressions(stmt) for part in walk(expr))
     return any(isinstance(part, Load) for part in parts)

@@ -20,7 +20,7 @@ class Across(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LongestFirst:
+class LptOrder:
     """Tiles with the most iterations first; `least` that differ in other indices at a time."""
 
     least: int
@@ -38,7 +38,7 @@ class InPanels:
     rule: str
 
 
-TileOrder = LongestFirst | InPanels
+TileOrder = LptOrder | InPanels
 _ASKED = {"row": Across.ROWS, "col": Across.COLUMNS, "column": Across.COLUMNS}
 
 
@@ -85,7 +85,7 @@ def _order(settled: Settled) -> TileOrder | None:
     launch, facts = settled.launch, settled.facts
     longest = facts.get(launch, TILE_ORDER)
     if longest is not None:
-        return LongestFirst(least=longest.least, rule=facts.rule(launch, TILE_ORDER))
+        return LptOrder(least=longest.least, rule=facts.rule(launch, TILE_ORDER))
     asked = next((stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Swizzle)), None)
     if asked is not None and len(launch.grid) > 1:
         return InPanels(size=asked.panel, across=_ASKED[asked.order], cluster=launch.cluster, dies=1, rule="")

@@ -6,7 +6,7 @@ from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.core.decisions import EARLY_EXIT, PERSISTENT, STORE_OUTSTANDING, WORKSPACES
 from tile2cu.core.expr import Expr
 from tile2cu.core.program import Buffer, Launch, Scope, walk_stmts
-from tile2cu.core.schedule import Overlay, Persistent, Staging, Workspace
+from tile2cu.core.schedule import Aliasing, Persistent, Staging, Workspace
 from tile2cu.plan import roles
 from tile2cu.plan.body import Lowering
 from tile2cu.plan.grid import Grid, grid
@@ -56,7 +56,7 @@ class Kernel:
     shared: tuple[SharedTile, ...]
     staging: tuple[Staging, ...]
     workspaces: tuple[Workspace, ...]
-    overlay: Overlay
+    overlay: Aliasing
     barriers: StartedBarriers | None
     registers: Registers
     early: EarlyExit | None

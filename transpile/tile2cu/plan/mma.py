@@ -62,7 +62,7 @@ def wait_before(stmt: Stmt, settled: Settled) -> Iterator[MmaWait]:
     """The wait for MMAs in flight before a statement that needs their results."""
     landing = settled.facts.get(stmt, RETIRED_BEFORE)
     if landing is not None:
-        flying = landing.flying
+        flying = landing.in_flight
         yield MmaWait(
             source=stmt, pending=len(flying), results=landing.results, in_flight=flying, point=WaitPoint.NEEDED
         )

@@ -13,7 +13,7 @@ from tile2cu.analysis.accesses import (
     viewed,
     without_unused_lets,
 )
-from tile2cu.analysis.prelude import Walk, around, is_one_turn, producer_loop
+from tile2cu.analysis.prelude import Walk, around, is_iteration, producer_loop
 from tile2cu.core import schedule
 from tile2cu.core.decisions import (
     DEFERRED_REDUCTION,
@@ -75,7 +75,7 @@ class Producing:
         facts, iterations = self.settled.facts, iterations_of(op, pipeline, self.settled, loading=where.loading)
         overlap = facts.get(op, MMA_OVERLAP)
         if where.loading:
-            how = Loads.VISITED if overlap is not None else Loads.ONCE if is_one_turn(op) else Loads.LOOP
+            how = Loads.VISITED if overlap is not None else Loads.ONCE if is_iteration(op) else Loads.LOOP
             return Produce(source=op, iterations=iterations, loads=self.lower(pipeline.loads, where), how=how)
         if overlap is not None:
             return self._overlapped(op, overlap, iterations, where)
@@ -122,7 +122,7 @@ class Producing:
         """What is visited."""
         assert self.walk is not None
         found = producer_loop(self.settled.launch, self.settled.facts)
-        iterations = found is not None and is_one_turn(found[0])
+        iterations = found is not None and is_iteration(found[0])
         persistent = self.settled.facts.get(self.settled.launch, PERSISTENT) is not None
         return Visiting(iterations=iterations, within_tile=iterations and persistent, values=self.walk.values)
 
@@ -147,35 +147,35 @@ class Producing:
             source=op,
             iterations=iterations,
             body=lowered,
-            once=is_one_turn(op),
+            once=is_iteration(op),
             reads_var=any(op.var in variables(*expressions(stmt)) for stmt in walk_stmts(pipeline.body)),
             prefetch=prefetch,
         )
 
-    def _in_flight(self, op: Loop, found: schedule.InFlight, iterations: Iterations, where: Where) -> ops.Op:
+    def _in_flight(self, op: Loop, found: schedule.MmaInFlight, iterations: Iterations, where: Where) -> ops.Op:
         """A loop whose MMA is in flight while the next iteration writes its operand."""
         rule = self.settled.facts.rule(op, MMA_IN_FLIGHT)
         if found.copied is None:
             return InFlight(
                 source=op,
                 iterations=iterations,
-                body=_started(self.lower((*found.before, *found.products), where), found.products),
-                accumulators=tuple(each.c.buffer for each in found.products),
+                body=_started(self.lower((*found.before, *found.mmas), where), found.mmas),
+                accumulators=tuple(each.c.buffer for each in found.mmas),
                 written=found.written,
                 rule=rule,
             )
         return InFlightFromRegisters(
             source=op,
             iterations=iterations,
-            start=_started(self.lower((found.product,), where), (found.product,)),
+            start=_started(self.lower((found.mma,), where), (found.mma,)),
             prepare=self.lower(found.before, where),
             copied=self.single(found.copied, where),
             tile=found.copied.src.buffer,
-            accumulator=found.product.c.buffer,
+            accumulator=found.mma.c.buffer,
             rule=rule,
         )
 
-    def _overlapped(self, op: Loop, found: schedule.Overlap, iterations: Iterations, where: Where) -> Overlapped:
+    def _overlapped(self, op: Loop, found: schedule.MmaOverlap, iterations: Iterations, where: Where) -> Overlapped:
         """A loop of two MMAs that overlap."""
         facts, rings = self.settled.facts, rings_of(self.settled)
         plain, factor = facts.get(op, UNMASKED_ITERATIONS), found.factor
@@ -217,7 +217,7 @@ class Producing:
             rule=facts.rule(op, MMA_OVERLAP),
         )
 
-    def _ping_pong(self, op: Loop, found: schedule.Dealt, iterations: Iterations, where: Where) -> PingPong:
+    def _ping_pong(self, op: Loop, found: schedule.PingPong, iterations: Iterations, where: Where) -> PingPong:
         """A loop whose iterations two warpgroups take in alternation."""
         own, now = operands_of(found)
         factor, late, rescale, rule = found.factor, found.late, None, self.settled.facts.rule(op, PING_PONG)
@@ -230,9 +230,9 @@ class Producing:
         return PingPong(
             source=op,
             iterations=iterations,
-            products=_started(self.lower(found.products, where), found.products, paced=True),
+            products=_started(self.lower(found.mmas, where), found.mmas, paced=True),
             store_fragment=_to_registers(handing, found.store, own),
-            handed=found.handed,
+            handed=found.row_values,
             taken=tuple(self._taken(found, where)),
             running=() if running is None else self.lower((running.reduce,), where),
             sums=None if running is None else running.reduce.dst,
@@ -244,18 +244,18 @@ class Producing:
             tile=found.tile,
             own=own,
             now=now,
-            accumulators=(found.products[0].c.buffer, found.second.c.buffer),
+            accumulators=(found.mmas[0].c.buffer, found.second.c.buffer),
             has_late=bool(found.late),
             rule=rule,
         )
 
-    def _taken(self, found: schedule.Dealt, where: Where) -> Iterator[Block | Buffer]:
+    def _taken(self, found: schedule.PingPong, where: Where) -> Iterator[Block | Buffer]:
         """What a warpgroup takes over of an iteration of the other: values, and what it computes of them, in order."""
         for place, op in enumerate(found.between):
-            if op in found.again:
+            if op in found.recomputed:
                 yield self.lower((op,), where)
             later = frozenset().union(*(buffers_written(each) for each in found.between[place + 1 :]))
-            yield from (tile for tile in found.handed if tile in buffers_written(op) - later)
+            yield from (tile for tile in found.row_values if tile in buffers_written(op) - later)
 
 
 @dataclass(frozen=True)
@@ -325,14 +325,14 @@ def rings_of(settled: Settled) -> tuple[Ring, ...]:
     return tuple(Ring(tile=each, stages=stages, publishes=publishes_iteration(each, settled)) for each in tiles)
 
 
-def operands_of(found: schedule.Dealt) -> tuple[Buffer, Buffer]:
+def operands_of(found: schedule.PingPong) -> tuple[Buffer, Buffer]:
     """The fragments of the last MMA's operand: of a warpgroup's own iteration, and of the one that it is at."""
     base = found.tile.name.removesuffix("_shared")
     like = replace(found.store.src.buffer, dtype=found.tile.dtype)
     return replace(like, name=f"{base}_own"), replace(like, name=f"{base}_now")
 
 
-def values_kept(found: schedule.Dealt) -> tuple[Buffer, ...]:
+def values_kept(found: schedule.PingPong) -> tuple[Buffer, ...]:
     """What the end of an iteration reads and the next, which begins before, computes anew."""
     sums = (found.running.reduce,) if found.running is not None else ()
     written = frozenset().union(*(buffers_written(op) for op in (*found.between, *sums)))
@@ -387,13 +387,13 @@ def _mapped(block: Block, change: Callable[[Statement], Statement]) -> Block:
     return tuple(replace(each, statements=tuple(map(change, each.statements))) for each in block)
 
 
-def ping_pong_of(settled: Settled) -> schedule.Dealt | None:
+def ping_pong_of(settled: Settled) -> schedule.PingPong | None:
     """How two warpgroups alternate in the producer's loop; None where they do not."""
     found = producer_loop(settled.launch, settled.facts)
     return settled.facts.get(found[0], PING_PONG) if found else None
 
 
-def second_part(found: schedule.Dealt, pipeline: schedule.Pipeline, settled: Settled) -> int:
+def second_part(found: schedule.PingPong, pipeline: schedule.Pipeline, settled: Settled) -> int:
     """With which panel of a stage the second warpgroup's columns of the last MMA start, in the order of the loads.
 
     Panels of other tiles are read by the first MMAs alone, which are done when either warpgroup releases an iteration.

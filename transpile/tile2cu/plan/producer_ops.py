@@ -5,7 +5,7 @@ from enum import Enum
 
 from tile2cu.core.expr import Expr, Var
 from tile2cu.core.program import Buffer, Copy, Stmt
-from tile2cu.core.schedule import OwnTurns, RowFactor
+from tile2cu.core.schedule import RowFactor, WarpgroupTripCount
 from tile2cu.plan.ops import Op
 from tile2cu.plan.structure import Block, Statement
 
@@ -203,7 +203,7 @@ class Overlapped(Op):
     second: Part
     rescale: Rescale | None
     visiting: Visiting | None
-    trips: OwnTurns | None
+    trips: WarpgroupTripCount | None
     trips_rule: str
     deferred: DeferredSum | None
     rule: str

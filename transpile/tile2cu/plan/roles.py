@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import expressions
-from tile2cu.analysis.prelude import around, before, is_one_turn, prelude, producer_loop, way_to
+from tile2cu.analysis.prelude import around, before, is_iteration, path_to, prelude, producer_loop
 from tile2cu.core import schedule
 from tile2cu.core.decisions import (
     MULTICAST_BLOCKS,
@@ -114,7 +114,7 @@ def producer(lowering: Lowering) -> Producer | None:
         ),
         rings=rings,
         panels=_panels(settled, pipeline),
-        once=is_one_turn(loop),
+        once=is_iteration(loop),
         multicast=multicast or 0,
         multicast_rule=facts.rule(loop, MULTICAST_BLOCKS) if multicast is not None else "",
         persistent=persistent,
@@ -137,7 +137,7 @@ def _nested(lowering: Lowering, loop: Loop, pipeline: schedule.Pipeline) -> Bloc
     if lowering.walk is not None:
         visits = lowering.producing.visits(loop, _LOADING)
         return (Paragraph(statements=(Statement(source=loop, op=visits),), heading=False),)
-    way = way_to(loop, pipeline.loads, around(lowering.settled.launch.body, loop))
+    way = path_to(loop, pipeline.loads, around(lowering.settled.launch.body, loop))
     return lowering.paragraphs((way,), _LOADING)
 
 

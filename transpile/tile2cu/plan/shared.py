@@ -151,9 +151,9 @@ def shared_tile(tile: Buffer, settled: Settled, bytes_: int = 0) -> SharedTile:
     return SharedTile(tile=tile, layout=layout, stages=stages, bytes=bytes_, rule=fact.rule)
 
 
-def overlay_of(settled: Settled) -> schedule.Overlay:
+def overlay_of(settled: Settled) -> schedule.Aliasing:
     """The parts of shared memory that are in use one after the other."""
-    return settled.facts.get(settled.launch, ALIASING) or schedule.Overlay(())
+    return settled.facts.get(settled.launch, ALIASING) or schedule.Aliasing(())
 
 
 def staging_tiles(settled: Settled) -> tuple[schedule.Staging, ...]:
@@ -219,9 +219,9 @@ def _of_producer(settled: Settled, costs: dict[str, int]) -> Iterator[Member]:
     yield PipelineBarriers(stages=pipeline.stages, rings=rings, panels=panels, bytes=costs[BARRIERS] - of_first)
     if persistent is not None:
         yield PrologueBarriers(bytes=of_first, persistent=True)
-        if persistent.turn:
-            yield PublishedIterations(ring=rings[0], bytes=persistent.taken_bytes(pipeline.stages))
+        if persistent.iteration:
+            yield PublishedIterations(ring=rings[0], bytes=persistent.active_iterations_bytes(pipeline.stages))
         if persistent.queue:
-            yield DrawnWork(bytes=persistent.drawn_bytes, idle=persistent.idle is not None)
+            yield DrawnWork(bytes=persistent.scheduled_tiles_bytes, idle=persistent.idle is not None)
     elif first:
         yield PrologueBarriers(bytes=of_first, persistent=False)

@@ -6,7 +6,7 @@ from enum import Enum
 from tile2cu.core.expr import Address, Call, Expr, Var
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Parallel, Stmt
-from tile2cu.core.schedule import DotOfFour
+from tile2cu.core.schedule import PackedDot
 from tile2cu.core.span import Span
 from tile2cu.plan.copy_ops import StoreRegisters
 from tile2cu.plan.ops import Op
@@ -160,7 +160,7 @@ class ByOneHolder(Op):
 class DotsOfFour(Op):
     """Four products of numbers of 2 bits and int8, added to an element."""
 
-    dot: DotOfFour
+    dot: PackedDot
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

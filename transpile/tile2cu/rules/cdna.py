@@ -1,4 +1,4 @@
-"""AMD's CDNA: products on the matrix cores, and tiles that wait in registers on their way to shared memory."""
+"""AMD's CDNA: GEMMs on the matrix cores, and tiles that are prefetched to registers and then stored to the LDS."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,7 +24,7 @@ from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, Scope
 from tile2cu.core.schedule import Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.gemm import check_k
-from tile2cu.rules.pipeline import ahead_pipeline, pipeline_of, slots_of, staged_pipeline_of
+from tile2cu.rules.pipeline import pipeline_of, prefetch_pipeline, staged_pipeline_of, stages_of
 from tile2cu.rules.warps import mfma_of, on_fma
 from tile2cu.targets import Mfma
 
@@ -66,7 +66,7 @@ def _example(about: str | int, what: str, value: str, kernel: str = _GEMM) -> tu
     examples=_example(7, "instruction", "v_mfma_f32_16x16x16_f16"),
 )
 def mfma(op: Gemm, context: Context) -> Iterator[Decision]:
-    """A product runs on the first MFMA of the target's table that has its element types and divides its K.
+    """A GEMM runs on the first MFMA of the target's table that has its element types and divides its K.
 
     Shapes: M and N in 16s, K in the row's k; all in elements.
     Gives: the instruction.
@@ -101,13 +101,13 @@ def _instruction(row: Mfma) -> MmaInstruction:
     examples=_example("C_local", "layout", "MfmaAccumulator(rows=128, cols=128, warps=Warps(m=2, n=1), interleave=8)"),
 )
 def mfma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
-    """The result of a product lies where MFMA leaves it.
+    """The accumulator of a GEMM has the layout of MFMA's result.
 
-    Where K lies across the rows of B, a lane reads neighbours of a row of B at once, and gives one to each
-    of several MFMAs: these share their columns in turn. All products with as many columns do it alike, so
-    that their results can meet.
+    Where K runs across the rows of B, a lane reads adjacent elements of a row of B together, and gives one to each of
+    several MFMAs, whose columns are interleaved. All GEMMs with as many columns use the same interleaving, so that
+    their accumulators have one layout.
 
-    Gives: the accumulator's layout over the product's waves.
+    Gives: the accumulator's layout over the GEMM's waves.
     """
     row = mfma_of(op, context)
     if row is not None and op.c.buffer.scope is Scope.FRAGMENT:
@@ -126,10 +126,11 @@ def mfma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     examples=_example("B_shared", "layout", "no swizzle", _WIDE),
 )
 def mfma_rows(op: Gemm, context: Context) -> Iterator[Decision]:
-    """An operand that lanes read 16 bytes of a row at a time is stored row after row.
+    """An operand that lanes read 16 bytes of a row at a time is stored row by row, without a swizzle.
 
-    ds_read_b128 serves lanes 0 to 3 together with 20 to 23, and so on: four chunks of one row, and of another row the
-    four behind them. As they are they lie in different banks; a swizzle by the row may bring them together.
+    ds_read_b128 serves lanes 0 to 3 together with 20 to 23, and so on: four 16-byte chunks of one row, and of another
+    row the four chunks after them. Without a swizzle these are in different banks; a swizzle by the row may map them to
+    the same ones.
 
     Gives: a SharedLayout without a swizzle.
     """
@@ -150,9 +151,9 @@ def mfma_rows(op: Gemm, context: Context) -> Iterator[Decision]:
     ),
 )
 def mfma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
-    """A first operand in registers that no other operation places lies where MFMA reads it.
+    """A register-resident A operand whose layout no other operation fixes has the layout that MFMA reads.
 
-    K may be taken in any order, so the result of a product is an operand wherever its columns lie in a lane.
+    MFMA may take K in any order, so an accumulator is an operand wherever its columns are in a lane.
 
     Gives: the fragment's layout.
     """
@@ -168,36 +169,36 @@ def mfma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
     on=Loop,
     reads=(ROW_ALIGNMENT, SHARED_LAYOUT),
     writes=(PIPELINE, STAGES),
-    source="AMD CDNA4 ISA, 'Memory Buffer Load to LDS': 128 bits a lane, to neighbouring places",
+    source="AMD CDNA4 ISA, 'Memory Buffer Load to LDS': 128 bits per lane, to adjacent addresses",
     examples=(
         Example(_HALVES, 4, "pipeline", "3 stages of A_shared, B_shared", target="hip:gfx950"),
-        Example(_HALVES, "A_shared", "slots", "3", target="hip:gfx950"),
+        Example(_HALVES, "A_shared", "stages", "3", target="hip:gfx950"),
     ),
 )
 def direct(op: Loop, context: Context) -> Iterator[Decision]:
-    """The copies of a pipelined loop go straight to shared memory, 16 bytes a lane, where all of them can.
+    """The copies of a pipelined loop load from global memory to the LDS, 16 bytes per lane, where all of them can.
 
-    A lane's 16 bytes land beside those of the lane before, so that a tile is a whole number of waves' loads and its
-    rows are not padded; a swizzle decides what each lane asks for. Rows of the tensor start at multiples of 16 bytes,
-    or nothing is known about them and it is asked at run time.
+    The hardware writes the 16 bytes of adjacent lanes to adjacent addresses, so a tile is a whole number of waves'
+    loads and its rows are not padded; a swizzle permutes the addresses that lanes load. The tensor's rows are aligned
+    to 16 bytes, or their alignment is checked at launch.
 
-    Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead.
+    Gives: the pipeline of the loop, and the number of stages of each prefetched tile.
     """
     pipeline = pipeline_of(op, context.launch, producer=False) if _DIRECT_BYTES in context.target.load_lds else None
     if pipeline is not None and all(_goes_direct(copy, context) for copy in pipeline.copies):
         bytes_at_once = _DIRECT_BYTES * context.launch.threads
-        # Where the threads do not divide a tile, the first waves start one load more.
+        # Where the threads do not divide a tile, the first waves issue one load more.
         loads = sum(_shared_bytes(tile) // bytes_at_once for tile in pipeline.buffers)
         yield op, PIPELINE, replace(pipeline, direct=loads)
         for buffer in pipeline.buffers:
-            yield buffer, STAGES, slots_of(buffer, context.launch, ahead_pipeline)
+            yield buffer, STAGES, stages_of(buffer, context.launch, prefetch_pipeline)
 
 
-_DIRECT_BYTES = 16  # a lane, by one load
+_DIRECT_BYTES = 16  # per lane and load
 
 
 def _goes_direct(copy: Copy, context: Context) -> bool:
-    """Whether loads past the registers can fill the tile."""
+    """Whether loads from global memory to the LDS can fill the tile."""
     tensor, tile = copy.src.buffer, copy.dst.buffer
     layout = context.facts[tile, SHARED_LAYOUT]
     whole_rows = tile.rank <= 2 and tile.static_shape[-1] * tile.dtype.bytes % _DIRECT_BYTES == 0 and not layout.padding
@@ -216,26 +217,26 @@ def _shared_bytes(tile: Buffer) -> int:
     on=Loop,
     absent=(PIPELINE,),
     writes=(PIPELINE, STAGES),
-    source="AMD Instinct MI300 ISA, 'Vector Memory Instructions': a load returns to registers, and is waited for there",
+    source="AMD Instinct MI300 ISA, 'Vector Memory Instructions': a load returns to registers, and is awaited there",
     examples=(
-        *_example(4, "pipeline", "2 slots of A_shared, B_shared, one tile more in registers"),
-        *_example("A_shared", "slots", "2"),
+        *_example(4, "pipeline", "2 stages of A_shared, B_shared, one more tile in registers"),
+        *_example("A_shared", "stages", "2"),
     ),
 )
 def registers(op: Loop, context: Context) -> Iterator[Decision]:
-    """The copies of a pipelined loop wait in registers while a tile is used, and are stored when a slot is free.
+    """The copies of a pipelined loop are held in registers while a tile is used, and are stored when a stage is free.
 
-    One of num_stages tiles is in registers, so that shared memory has one slot less. More than two slots would be
-    of no use: the registers hold one tile, which is loaded while one turn lasts.
+    One of num_stages tiles is in registers, so that the LDS has one stage less. A third stage would be unused: the
+    registers hold one tile, which is loaded during one iteration.
 
-    Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead.
+    Gives: the pipeline of the loop, and the number of stages of each prefetched tile.
     """
     pipeline = staged_pipeline_of(op, context.launch) if context.target.mfma else None
     found = context.facts.get(op, PIPELINE)
     if pipeline is not None and (found is None or found.staged):
         yield op, PIPELINE, pipeline
         for buffer in pipeline.buffers:
-            yield buffer, STAGES, slots_of(buffer, context.launch, staged_pipeline_of)
+            yield buffer, STAGES, stages_of(buffer, context.launch, staged_pipeline_of)
 
 
 @rule(
@@ -243,16 +244,16 @@ def registers(op: Loop, context: Context) -> Iterator[Decision]:
     phase=Phase.SELECT,
     on=Gemm,
     writes=(WAVE_PRIORITY,),
-    source="AMD Instinct MI300 ISA, 'S_SETPRIO': 0 to 3, the higher goes first",
+    source="AMD Instinct MI300 ISA, 'S_SETPRIO': 0 to 3, the highest issues first",
     examples=_example(7, "priority", "1", _GEMM.replace("C_local)\n", 'C_local, annotations={"priority": 1})\n')),
 )
 def priority(op: Gemm, context: Context) -> Iterator[Decision]:
-    """Waves at a product go before the others of their SIMD, if the user asks for it.
+    """Waves in a GEMM get issue priority over the other waves of their SIMD, if the user asks for it.
 
-    T.gemm(A, B, C, annotations={"priority": 1}) asks. The matrix core then has work while other waves load, store or
-    compute. Nothing asks by itself: what it gains shows in time alone, and no AMD hardware was at hand.
+    T.gemm(A, B, C, annotations={"priority": 1}) asks. The matrix core is then busy while other waves load, store or
+    compute. Priority is off by default, as its effect is not measured: no AMD hardware was available.
 
-    Gives: the waves' priority during the product.
+    Gives: the waves' priority during the GEMM.
     """
     if context.target.mfma and op.priority:
         yield op, WAVE_PRIORITY, op.priority
@@ -267,44 +268,44 @@ def priority(op: Gemm, context: Context) -> Iterator[Decision]:
     source="AMD Instinct MI300 ISA, 'Vector Registers': 512 for each lane of a SIMD, 256 of them for accumulation",
     examples=_example("launch", "waves_per_simd", "2"),
 )
-def two_waves(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Where a wave's tiles leave room for another wave on the SIMD, the compiler is told so.
+def two_waves_per_simd(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Where a wave's fragments leave registers for a second wave on the SIMD, the compiler is told to keep two waves.
 
-    A wave that has a SIMD to itself gets accumulation registers, too, and the compiler lets MFMAs write to these: every
-    value of a result that vector instructions read or write is moved, one instruction each. With half of the registers
-    all of them are vector registers. More than 256 threads share the SIMDs in any case.
+    A wave that has a SIMD to itself gets AccVGPRs, too, and the compiler lets MFMAs write to them: each value of an
+    accumulator that vector instructions read or write then costs a v_accvgpr move. With half of the registers, all of
+    them are VGPRs. More than 256 threads occupy each SIMD with two waves in any case.
 
-    Gives: the waves of a SIMD; None where a wave needs more registers.
+    Gives: the waves per SIMD; None where a wave needs more registers.
     """
     if not context.target.mfma:
         return
-    products = _on_mfma(context)
-    if products and launch.threads <= context.target.simds * context.target.warp_size:
-        operands = max(_operand_registers(op, context) for op in products)
+    mmas = _on_mfma(context)
+    if mmas and launch.threads <= context.target.simds * context.target.warp_size:
+        operands = max(_operand_registers(op, context) for op in mmas)
         tiles = _tile_registers(launch, context) + _staged_registers(launch, context)
-        needed = tiles + operands + max(_OTHER_REGISTERS, _REGISTERS_OF_PRODUCT * len(products))
+        needed = tiles + operands + max(_OTHER_REGISTERS, _REGISTERS_OF_PRODUCT * len(mmas))
         yield launch, WAVES_PER_SIMD, 2 if needed <= context.target.max_registers // 2 else None
 
 
-_OTHER_REGISTERS = 40  # addresses, counters and what statements compute, beside the tiles
-_REGISTERS_OF_PRODUCT = 24  # the same of each product, where there are several: one's operands are on their way early
+_OTHER_REGISTERS = 40  # addresses, counters and temporaries, besides the fragments
+_REGISTERS_OF_PRODUCT = 24  # the same per GEMM where there are several: operands of one are loaded early
 
 
 def _tile_registers(launch: Launch, context: Context) -> int:
-    """What a thread spends on the tiles that it computes with; an element of 8 or 16 bits may take a register, too."""
+    """Registers per thread of its fragments; an element of 8 or 16 bits may take a whole register."""
     layouts = [(tile, context.facts.get(tile, LAYOUT)) for tile in launch.tiles if tile.scope is Scope.FRAGMENT]
     return sum(layout.words(max(4, tile.dtype.bytes)) for tile, layout in layouts if layout is not None)
 
 
 def _staged_registers(launch: Launch, context: Context) -> int:
-    """What a thread spends on the tiles that wait in registers, in registers of 4 bytes: loops run one at a time."""
+    """Registers per thread of 4 bytes for the tiles that are held in registers: loops run one at a time."""
     found: list[Pipeline | None] = [context.facts.get(op, PIPELINE) for op in context.statements]
     tiles = [[_shared_bytes(tile) for tile in each.buffers] for each in found if each and each.staged]
     return max((sum(each) for each in tiles), default=0) // launch.threads // 4
 
 
 def _operand_registers(op: Gemm, context: Context) -> int:
-    """What a lane reads of shared memory for one step of K: 16 bytes for each 16 rows and columns of its wave."""
+    """Registers that a lane loads from the LDS per step of K: 16 bytes per 16 rows and 16 columns of its wave."""
     warps = context.facts[op, WARPS]
     m, n, _ = op.mnk
     rows = m // warps.m if op.a.buffer.scope is Scope.SHARED else 0
@@ -312,35 +313,36 @@ def _operand_registers(op: Gemm, context: Context) -> int:
 
 
 def reads_wide_rows(buffer: Buffer, context: Context) -> bool:
-    """Whether products read the shared tile by 16 bytes of a row of K a lane, and in no other way."""
-    products = [op for op in _on_mfma(context) if op.b.buffer is buffer]
-    widths = {_interleave(op.mnk[1], context) * buffer.dtype.bytes for op in products}
+    """Whether GEMMs read the shared tile by 16 bytes of a row along K per lane, and in no other way."""
+    mmas = [op for op in _on_mfma(context) if op.b.buffer is buffer]
+    widths = {_interleave(op.mnk[1], context) * buffer.dtype.bytes for op in mmas}
     return widths == {_WIDEST_READ} and _is_read_across_k(buffer, context)
 
 
-_WIDEST_READ = 16  # bytes a lane, by ds_read_b128
+_WIDEST_READ = 16  # bytes per lane, by ds_read_b128
 
 
 def _interleave(cols: int, context: Context) -> int:
-    """How many MFMAs share their columns in turn: what a read of the LDS brings that fits each wave's part.
+    """The number of MFMAs whose columns are interleaved: the elements of one LDS read that fit each wave's part.
 
-    It is the same for all products that wide. Where a tile is read in another way, too, reads are 8 bytes: its swizzle
-    then serves both, and those of 16 would meet conflicts. Where reads transpose, each MFMA has its own columns.
+    It is the same for all GEMMs with as many columns. Where a tile is also read in another way, reads are 8 bytes: its
+    swizzle then serves both, and reads of 16 bytes would have bank conflicts. Where reads transpose, each MFMA has its
+    own columns.
     """
-    products = [op for op in _on_mfma(context) if op.mnk[1] == cols]
-    if any(op.transpose_b for op in products):
+    mmas = [op for op in _on_mfma(context) if op.mnk[1] == cols]
+    if any(op.transpose_b for op in mmas):
         return 1
-    if all(op.b.buffer.dtype.bytes in context.target.transposing_reads for op in products):
+    if all(op.b.buffer.dtype.bytes in context.target.transposing_reads for op in mmas):
         return 1
-    parts = [cols // (16 * context.facts[op, WARPS].n) for op in products]
-    one_way = all(_is_read_across_k(op.b.buffer, context) for op in products)
+    parts = [cols // (16 * context.facts[op, WARPS].n) for op in mmas]
+    one_way = all(_is_read_across_k(op.b.buffer, context) for op in mmas)
     read = _WIDEST_READ if one_way else _WIDEST_READ // 2
-    widest = min(read // op.b.buffer.dtype.bytes for op in products)
+    widest = min(read // op.b.buffer.dtype.bytes for op in mmas)
     return next(count for count in (8, 4, 2, 1) if count <= widest and all(part % count == 0 for part in parts))
 
 
 def _is_read_across_k(buffer: Buffer, context: Context) -> bool:
-    """Whether each product that reads the tile has it as its B, with K across the rows."""
+    """Whether each GEMM that reads the tile has it as its B, with K across the rows."""
     readers = [op for op in _on_mfma(context) if buffer in (op.a.buffer, op.b.buffer)]
     return all(op.b.buffer is buffer and op.a.buffer is not buffer and not op.transpose_b for op in readers)
 

@@ -1,4 +1,4 @@
-"""Clusters: what their blocks ask of the chip, and how long a block stays."""
+"""Clusters: the hardware that their blocks require, multicast loads, and the barrier that ends a kernel."""
 
 from collections.abc import Iterator
 
@@ -19,9 +19,9 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Call, Expr, Role, Var, walk
 from tile2cu.core.program import Atomic, AtomicTile, Break, Copy, Effect, Launch, Loop, Scope, Stmt, walk_stmts
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.pipeline import dealt_of
+from tile2cu.rules.pipeline import ping_pong_of
 
-_MEETINGS = (SYNC_CLUSTER, "cluster_arrive", "cluster_arrive_relaxed", "cluster_wait")
+_DIVERGENT = (SYNC_CLUSTER, "cluster_arrive", "cluster_arrive_relaxed", "cluster_wait")
 _SHARED = """\
 A_shared = T.alloc_shared((64, 64), "float16")
 B_shared = T.alloc_shared((64, 64), "float16")
@@ -44,13 +44,13 @@ T.mbarrier_wait_parity(there, 0)"""
     on=Launch,
     writes=(CLUSTER_SYNC,),
     source="CUDA C++ Programming Guide, 'Thread Block Clusters': compute capability 9.0",
-    examples=(Example("T.cluster_sync()", "launch", "meets", "cluster", target="cuda:sm_90a"),),
+    examples=(Example("T.cluster_sync()", "launch", "cluster_sync", "cluster", target="cuda:sm_90a"),),
 )
 def cluster(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Blocks that run side by side, and reach one another's shared memory, are there from sm_90 on.
+    """Clusters of blocks and distributed shared memory need sm_90.
 
-    Gives: that the kernel has barriers of its cluster, or others' shared memory, if it has.
-    Errors: T2C-S006 where the chip lacks them.
+    Gives: that the kernel has cluster barriers, or accesses distributed shared memory.
+    Errors: T2C-S006 where the target lacks them.
     """
     place = next((op.span for op in context.statements if _of_cluster(op)), None)
     if (place is not None or launch.cluster) and (context.target.mfma or context.target.capability < (9, 0)):
@@ -73,17 +73,18 @@ def cluster(launch: Launch, context: Context) -> Iterator[Decision]:
     writes=(MULTICAST_BLOCKS, MULTICAST_MASK),
     source="PTX ISA, 'cp.async.bulk.tensor', .multicast::cluster",
     examples=(
-        Example(_SHARED, 6, "for_blocks", "3", target="cuda:sm_90a", cluster=2),
-        Example(_SHARED, 5, "blocks", "4", target="cuda:sm_90a", cluster=4),
+        Example(_SHARED, 6, "multicast_mask", "3", target="cuda:sm_90a", cluster=2),
+        Example(_SHARED, 5, "multicast_blocks", "4", target="cuda:sm_90a", cluster=4),
     ),
 )
 def multicast(op: Loop, context: Context) -> Iterator[Decision]:
-    """What all blocks of a cluster load alike in their turns, the first of them loads for all.
+    """The first block of a cluster loads, by multicast, the tiles that all blocks of the cluster load.
 
-    Only where the user asks for clusters: a GEMM measured 2 % less with them (benchmarks/RESULTS.md). The blocks lie
-    along one axis of the grid, on which neither the place of the load depends nor how many turns there are.
+    Only where the user asks for clusters: with them a GEMM measured 2 % less (benchmarks/RESULTS.md). The blocks of a
+    cluster are along one axis of the grid, on which neither the coordinates of the load nor the trip count depend.
 
-    Gives: how many blocks share a ring, whose slots are free when all have released them, and who each load is for.
+    Gives: how many blocks share a pipeline, whose stages are free when all have released them, and the blocks that each
+    load is for.
     """
     pipeline = context.facts.get(op, PIPELINE)
     launch = context.launch
@@ -101,9 +102,9 @@ def multicast(op: Loop, context: Context) -> Iterator[Decision]:
 
 
 def _is_simple(op: Loop, context: Context) -> bool:
-    """Whether the turns go through one ring, in order."""
+    """Whether the iterations use one pipeline, in order."""
     plain = not around(context.launch.body, op) and not any(isinstance(each, Break) for each in walk_stmts(op.body))
-    return plain and context.facts.get(op, MMA_OVERLAP) is None and dealt_of(context) is None
+    return plain and context.facts.get(op, MMA_OVERLAP) is None and ping_pong_of(context) is None
 
 
 def _is_same(block: Var, context: Context, *exprs: Expr) -> bool:
@@ -119,15 +120,15 @@ def _is_same(block: Var, context: Context, *exprs: Expr) -> bool:
     on=Launch,
     writes=(EXIT_BARRIER,),
     source="CUDA C++ Programming Guide, 'Distributed Shared Memory': a block must exist while others use its memory",
-    examples=(Example(_OTHERS, "launch", "stays", "True", target="cuda:sm_90a"),),
+    examples=(Example(_OTHERS, "launch", "exit_barrier", "True", target="cuda:sm_90a"),),
 )
 def stays(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Where blocks use one another's shared memory by hand, none ends before all have come to the end.
+    """Where the user accesses distributed shared memory, no block exits before all blocks have finished.
 
-    A ring that a cluster shares needs no such barrier, which would wait until the whole GPU sees the results: its
-    producer stays until all have released its slots.
+    A multicast pipeline needs no such barrier, which would wait until the whole GPU sees the results: its producer
+    exits when all blocks have released its stages.
 
-    Gives: that a barrier of the cluster ends the kernel, unless the user's does.
+    Gives: that a cluster barrier ends the kernel, unless the user wrote one there.
     """
     used = any(map(_uses_others, context.statements))
     if used and not (launch.body and is_cluster_barrier(launch.body[-1])):
@@ -141,17 +142,17 @@ def stays(launch: Launch, context: Context) -> Iterator[Decision]:
     writes=(CLUSTER_CALL,),
     source="PTX ISA, 'mbarrier.arrive': .release.cta; CUTLASS' ClusterBarrier::arrive has this scope, too",
     examples=(
-        Example(_OTHERS, 2, "function", "mbarrier_arrive_as_reader", target="cuda:sm_90a"),
-        Example(_OTHERS, 3, "function", "mbarrier_wait", target="cuda:sm_90a"),
+        Example(_OTHERS, 2, "cluster_call", "mbarrier_arrive_as_reader", target="cuda:sm_90a"),
+        Example(_OTHERS, 3, "cluster_call", "mbarrier_wait", target="cuda:sm_90a"),
     ),
 )
 def arrives_as_reader(op: Effect, context: Context) -> Iterator[Decision]:
-    """Where threads write nothing that other blocks of the cluster read, arrivals there say that tiles were read.
+    """Where threads write no data of other blocks in the cluster, remote arrivals only report completed reads.
 
-    Those of who writes for other blocks wait until the whole GPU sees what was written before, some 1000 cycles. TMA
-    announces what it loads for others by itself.
+    An arrival that releases writes to other blocks waits until the whole GPU sees earlier writes, some 1000 cycles on
+    an H200. TMA completes the transactions of its own loads.
 
-    Gives: the function that arrives at another block's barrier, or waits at one's own, as within a block.
+    Gives: the function that arrives at another block's barrier, or waits at the own one, with the scope of a block.
     """
     within = {"mbarrier_arrive": "mbarrier_arrive_as_reader", "mbarrier_wait_cluster": "mbarrier_wait"}
     if (_uses_others(op) or op.call.function == "mbarrier_wait_cluster") and not _passes_data(context):
@@ -159,7 +160,7 @@ def arrives_as_reader(op: Effect, context: Context) -> Iterator[Decision]:
 
 
 def _passes_data(context: Context) -> bool:
-    """Whether a thread may write what threads of other blocks read."""
+    """Whether a thread may write data that threads of other blocks read."""
     written = frozenset().union(*map(buffers_written, context.statements))
     read = frozenset().union(*map(buffers_read, context.statements))
     return any(tile.scope is Scope.GLOBAL for tile in written & read) or any(map(_may_pass_data, context.statements))
@@ -173,16 +174,16 @@ def _may_pass_data(op: Stmt) -> bool:
 
 
 def _of_cluster(op: Stmt) -> bool:
-    """Whether the statement has to do with other blocks of the cluster."""
+    """Whether the statement concerns other blocks of the cluster."""
     return _uses_others(op) or any(_is_of_cluster(part) for expr in expressions(op) for part in walk(expr))
 
 
 def _is_of_cluster(part: Expr) -> bool:
-    return isinstance(part, Call) and part.function in (*_MEETINGS, "block_rank")
+    return isinstance(part, Call) and part.function in (*_DIVERGENT, "block_rank")
 
 
 def _uses_others(op: Stmt) -> bool:
-    """Whether the statement uses another block's shared memory."""
+    """Whether the statement accesses another block's shared memory."""
     match op:
         case Copy():
             return op.blocks > 0 or op.block is not None

@@ -54,34 +54,34 @@ from tile2cu.passes.in_place_updates import by_one_thread_each
 from tile2cu.passes.lower_tile_ops import normal_form
 from tile2cu.passes.register_operands import in_flight, in_registers
 from tile2cu.passes.stage_through_shared import through_shared
-from tile2cu.rules.order import groups, repeats
+from tile2cu.rules.rule_order import groups, repeats
 from tile2cu.targets import Target
 
 Decision = tuple[Subject, Key[Any], Any]
-_STAGINGS = 32  # tiles that may go through shared memory: each try decides everything again
+_STAGINGS = 32  # tiles that may be staged through shared memory: each one repeats all decisions
 
 
 class Phase(IntEnum):
-    """When a rule is asked. Within a phase the order follows from what rules read and write (rules/order.py)."""
+    """The phases of decisions; within a phase the order follows from the keys of the rules (rules/rule_order.py)."""
 
-    WARPS = 0  # how warps share each product
-    STRICT = 1  # layouts that an instruction or an access leaves no choice about
+    WARPS = 0  # how warps partition each GEMM
+    STRICT = 1  # layouts that an instruction or an access fixes
     COMMON = 2  # layouts that follow from others
-    FREE = 3  # layouts that nothing asks for: one tile at a time, COMMON again after each
-    LOOP = 4  # how elementwise loops are spread, and how wide their accesses are
-    MEMORY = 5  # guards and alignment of global tensors
-    PIPELINE = 6  # which copies run ahead
-    SYNC = 7  # where barriers stand
+    FREE = 3  # layouts that nothing constrains: one tile at a time, COMMON again after each
+    LOOP = 4  # how elementwise loops are distributed over threads, and how wide their accesses are
+    MEMORY = 5  # predicates and alignment of global tensors
+    PIPELINE = 6  # which copies are prefetched
+    SYNC = 7  # where barriers are placed
     SELECT = 8  # which call does each operation
-    STORAGE = 9  # the ledger of shared memory and registers
+    STORAGE = 9  # the budget of shared memory and registers
 
 
 @dataclass(frozen=True)
 class Example:
     """A rule at work: in a kernel with these `statements`, `what` of `about` becomes `value`.
 
-    `statements` are lines of a kernel's body; `about` is a buffer's name, a line number within them
-    (from 1), or "launch"; `value` is compared as text. The grid is made of clusters of `cluster` blocks.
+    `statements` are lines of a kernel's body; `about` is a buffer's name, a line number within them (from 1), or
+    "launch"; `value` is compared as a string. The grid consists of clusters of `cluster` blocks.
     """
 
     statements: str
@@ -95,7 +95,7 @@ class Example:
 
 @dataclass(frozen=True, eq=False)
 class Context:
-    """All that a rule may look at. `threads` share the tiles of what it looks at: those of the block, or of a group."""
+    """The input of a rule. `threads` share the tiles of its subject: the threads of the block, or of a group."""
 
     program: Program
     launch: Launch
@@ -107,11 +107,11 @@ class Context:
 
     @classmethod
     def start(cls, program: Program, launch: Launch, target: Target) -> "Context":
-        """Before anything is decided."""
+        """The context before any decision."""
         return cls(program, launch, target, Facts(), Bounds(launch), launch.threads, _sharing(launch))
 
     def of(self, subject: Subject) -> "Context":
-        """The same, as the group sees it that a statement or a fragment belongs to."""
+        """The same context, restricted to the group of threads that a statement or a fragment belongs to."""
         threads = self.sharing.get(id(subject), self.launch.threads)
         return self if threads == self.threads else replace(self, threads=threads)
 
@@ -123,10 +123,10 @@ class Context:
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """`id` is `area.op.what`; `on` the kinds of subject; `source` where the reason is written.
+    """`id` is `area.op.what`; `on` the kinds of subject; `source` where the reason is documented.
 
-    A rule is asked when all of its phase that write what it `reads` are done; of `absent` it asks whether an earlier
-    rule of the table has decided. It reads and `writes` no other key, nor do the functions that it calls.
+    A rule runs when all rules of its phase that write a key it `reads` have run; for the keys of `absent` it checks
+    whether an earlier rule of the table has decided. It and the functions that it calls access no other keys.
     """
 
     id: str
@@ -145,7 +145,7 @@ class Rule:
 
 
 class Elsewhere(Tile2CuError):
-    """An operation meets a fragment whose elements lie in other threads than it needs."""
+    """An operation accesses a fragment whose elements are in other threads than it needs."""
 
     op: Stmt
     tile: Buffer
@@ -153,7 +153,7 @@ class Elsewhere(Tile2CuError):
 
     @classmethod
     def of(cls, error: Tile2CuError, op: Stmt, tile: Buffer, why: str = "") -> "Elsewhere":
-        """The diagnostic that is shown where no way around is found; `why` where it is not other threads' elements."""
+        """The diagnostic where staging fails; `why` if the reason is not that other threads hold the elements."""
         found = cls(error.code, error.message, error.span, notes=error.notes, help=error.help)
         found.op, found.tile, found.why = op, tile, why
         return found
@@ -178,16 +178,13 @@ def rule(
 def resolve(
     program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...], watch: Watch | None = None
 ) -> Context:
-    """Asks all rules, phase by phase, until everything is settled about the launch, rewritten where that costs less.
+    """Runs all rules, phase by phase, until the launch has all decisions, and is rewritten where a rewrite costs less.
 
-    Where an operation meets a fragment that lies elsewhere, it goes through shared memory, and all is decided again; so
-    it is where an operand is to stay in registers, or a product in flight needs a copy of it.
-
-    Blocks that wait for one another take no part in what runs ahead of its block: TMA, and wgmma with it.
-
-    `watch` is told of every pass that changed something, with the launch before it and after it.
-
-    Errors: T2C-L001 when two rules disagree, and whatever a rule itself refuses.
+    Where an operation needs a fragment with another layout, the fragment is staged through shared memory, and all
+    decisions are made again; so they are where an operand is to stay in registers, or an MMA in flight needs a copy of
+    it. Blocks that wait for one another have no producer that runs ahead of its block: no TMA, and no wgmma. `watch` is
+    called with every rewrite, with the launch before it and after it.
+    Errors: T2C-L001 when two rules disagree, and the errors of the rules.
     """
     if syncs_grid(launch.body):
         target = replace(target, tma=False, wgmma=())
@@ -199,15 +196,15 @@ def resolve(
         context = rewritten and _with_producer(program, rewritten, target, rules, watch)
         if context:
             return context
-    return _with_gathers(program, launch, needs, rules, watch) or _settled(program, launch, target, rules, watch)
+    return _with_gathers(program, launch, needs, rules, watch) or _decided(program, launch, target, rules, watch)
 
 
 def _with_producer(
     program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...], watch: Watch | None
 ) -> Context | None:
-    """What is settled about a launch rewritten for a producer's sake; None where it then has none."""
+    """The decisions about a launch that is rewritten for a producer warp; None where it then has none."""
     try:
-        context = _settled(program, launch, target, rules, watch)
+        context = _decided(program, launch, target, rules, watch)
     except Tile2CuError:
         if any(isinstance(op, Loop) and op.num_stages > 1 for op in walk_stmts(launch.body)):
             raise  # with fewer stages it may fit
@@ -216,8 +213,8 @@ def _with_producer(
     return context if specialised is not None and specialised.producer else None
 
 
-def _settled(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...], watch: Watch | None) -> Context:
-    """What the rules settle about a launch, which is rewritten where they ask for it."""
+def _decided(program: Program, launch: Launch, target: Target, rules: tuple[Rule, ...], watch: Watch | None) -> Context:
+    """The decisions about a launch, which is rewritten where rules ask for it."""
     for _ in range(_STAGINGS):
         launch = _by_groups(launch)
         try:
@@ -239,7 +236,7 @@ def _settled(program: Program, launch: Launch, target: Target, rules: tuple[Rule
 
 
 def _asked(context: Context) -> tuple[str, Launch] | None:
-    """The next rewrite that rules ask for: the pass's name, and the launch that it makes; None where all is settled."""
+    """The next rewrite that rules ask for: the pass's name, and the launch that it returns; None for none."""
     launch = context.launch
     held, copied = (_with_operand(context, key) for key in (REGISTER_OPERAND, COPIED_OPERAND))
     if held is not None:
@@ -259,30 +256,30 @@ def _asked(context: Context) -> tuple[str, Launch] | None:
 def _with_gathers(
     program: Program, launch: Launch, needs: Needs, rules: tuple[Rule, ...], watch: Watch | None
 ) -> Context | None:
-    """What is settled where loops that gather rows run ahead; None where none do, or the slots do not fit."""
+    """The decisions where loops that gather rows are prefetched; None where none can be, or the stages do not fit."""
     gathering = GATHER_ROWS.applied(launch, needs, watch)
     if gathering is None:
         return None
     try:
-        return _settled(program, gathering, needs.target, rules, watch)
+        return _decided(program, gathering, needs.target, rules, watch)
     except Tile2CuError:
-        return None  # what the user has to know is said of the loops as they are
+        return None  # diagnostics refer to the loops as the user wrote them
 
 
 def _with_operand(context: Context, key: Key[str]) -> Gemm | None:
-    """The product of whose first operand a fact says so; the launch is to have another in its place."""
-    products = (op for op in context.statements if isinstance(op, Gemm))
-    return next((op for op in products if context.facts.get(op, key) == op.a.buffer.name), None)
+    """The GEMM whose A operand a fact names; the launch gets another one in its place."""
+    mmas = (op for op in context.statements if isinstance(op, Gemm))
+    return next((op for op in mmas if context.facts.get(op, key) == op.a.buffer.name), None)
 
 
 def _changing_in_place(context: Context) -> Parallel | None:
-    """A loop of which one thread is to do all of an element."""
+    """A loop of which one thread runs all iterations of an element."""
     loops = (op for op in context.statements if isinstance(op, Parallel))
     return next((op for op in loops if context.facts.get(op, ONE_THREAD_PER_ELEMENT)), None)
 
 
 def _sharing(launch: Launch) -> dict[int, int]:
-    """How many threads share each statement of a group, and each of its fragments."""
+    """The number of threads that share each statement of a group, and each of its fragments."""
     found: dict[int, int] = {}
 
     def note(body: tuple[Stmt, ...], threads: int) -> None:
@@ -299,18 +296,18 @@ def _sharing(launch: Launch) -> dict[int, int]:
 
 
 def _by_groups(launch: Launch) -> Launch:
-    """The launch, with what all its groups of threads come to done by those that should."""
+    """The launch, with statements outside of groups run by the threads that need them."""
     return replace(launch, body=by_groups(launch.body)) if launch.groups > 1 else launch
 
 
 @functools.lru_cache
 def in_order(rules: tuple[Rule, ...]) -> tuple[tuple[Rule, ...], ...]:
-    """The rules of a phase in the order of their declarations, in groups that wait for one another."""
+    """The rules of a phase in the order of their declarations, grouped where they depend on one another."""
     return groups(rules)
 
 
 def _decide(context: Context, rules: tuple[Rule, ...]) -> Context:
-    """Asks all rules, phase by phase; in a phase, in the order that their declarations ask for."""
+    """Runs all rules, phase by phase; within a phase in the order of their declarations."""
     decider = _Decider(context)
     for phase in Phase:
         now = tuple(rule for rule in rules if rule.phase is phase)
@@ -324,9 +321,9 @@ def _decide(context: Context, rules: tuple[Rule, ...]) -> Context:
 
 
 def _ranks(rules: tuple[Rule, ...]) -> dict[str, int]:
-    """The order in which facts are listed: that of their rules in the table, whatever the order they were asked in.
+    """The order in which facts are listed: that of their rules in the table, whatever order the rules ran in.
 
-    Layouts spread one at a time, and are listed as they do.
+    Layouts are propagated one at a time, and are listed in that order.
     """
     ranks = {rule.id: rank for rank, rule in enumerate(rules)}
     first = min((ranks[rule.id] for rule in rules if rule.phase is Phase.COMMON), default=0)
@@ -334,7 +331,7 @@ def _ranks(rules: tuple[Rule, ...]) -> dict[str, int]:
 
 
 class _Decider:
-    """Asks rules about the subjects of a launch. Each sees the facts that it declares to read."""
+    """Runs rules on the subjects of a launch. Each sees the facts that it declares to read."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -342,13 +339,13 @@ class _Decider:
         self.seen: dict[Rule, Context] = {}
 
     def ask(self, group: tuple[Rule, ...]) -> None:
-        """Asks rules once; those that wait for one another, until none states anything new."""
-        again = repeats(group)
-        while any([self._apply(rule, subject) for rule in group for subject in self.subjects]) and again:
+        """Runs rules once; those that depend on one another until none states a new fact."""
+        recomputed = repeats(group)
+        while any([self._apply(rule, subject) for rule in group for subject in self.subjects]) and recomputed:
             pass
 
     def free(self, rules: tuple[Rule, ...], common: tuple[Rule, ...]) -> None:
-        """One new layout at a time, which then spreads: the first that a rule chooses in the order of the table."""
+        """One new layout at a time, which is then propagated: the first that a rule chooses, in the table's order."""
         while any(self._apply(rule, subject) for rule in rules for subject in self.subjects):
             for group in in_order(common):
                 self.ask(group)

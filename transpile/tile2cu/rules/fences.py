@@ -1,4 +1,4 @@
-"""Hopper: fences between stores to shared memory and the products and copies by hand that read it past the threads."""
+"""Hopper: proxy fences between stores to shared memory and the wgmma and explicit TMA that read them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from tile2cu.core.decisions import BARRIER, EXPLICIT_WGMMA, PIPELINE, PROXY_FENC
 from tile2cu.core.expr import Call
 from tile2cu.core.program import Buffer, Copy, Effect, Gemm, If, Launch, Loop, Region, Stmt, Sync, While, group_of
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import is_specialised, multiplies_on_wgmma
+from tile2cu.rules.hopper import is_specialised, runs_on_wgmma
 
 _STORED = """\
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -16,8 +16,8 @@ C_local = T.alloc_fragment((64, 64), "float32")
 T.copy(Z[0, 0], A_shared)
 T.wgmma_gemm(A_shared, A_shared, C_local, clear_accum=True)
 T.wait_wgmma(0)"""
-# Calls after which other threads may go on, and after which this one sees what others stored.
-_MEETINGS = (
+# Calls that let other threads proceed, and after which this thread sees the stores of others.
+_DIVERGENT = (
     "barrier_",
     "mbarrier_arrive",
     "cp_async_arrive",
@@ -40,15 +40,15 @@ _ARRIVALS = (
     reads=(BARRIER, EXPLICIT_WGMMA, PIPELINE, WARP_SPECIALISED),
     writes=(PROXY_FENCE,),
     source="PTX ISA, 'Async proxy': a fence.proxy.async orders stores before what wgmma reads",
-    examples=(Example(_STORED, 4, "fence", "A_shared", target="cuda:sm_90a"),),
+    examples=(Example(_STORED, 4, "proxy_fence", "A_shared", target="cuda:sm_90a"),),
 )
 def proxy_fence(launch: Launch, context: Context) -> Iterator[Decision]:
-    """What threads stored for wgmma or TMA to read is shown to it: by those who stored, before they tell the others.
+    """Threads that store to tiles of wgmma or TMA fence their stores before they synchronise with the reader.
 
-    What cp.async brings is stored when nobody waits at the place: who multiplies shows it, before the product; so does
-    who copies it on.
+    Data of cp.async arrives when no thread waits for it at the store: the threads that multiply fence it, before the
+    MMA; so do threads that copy it on by TMA.
 
-    Gives: the tiles that a fence before a statement shows.
+    Gives: the tiles that a fence before a statement makes visible to the async proxy.
     """
     if is_specialised(context):
         return  # the barrier of a producer's consumers has a fence
@@ -64,16 +64,16 @@ def proxy_fence(launch: Launch, context: Context) -> Iterator[Decision]:
 
 @dataclass
 class _Writers:
-    """Looks after each store to an operand for the place where others learn of it."""
+    """Searches, after each store to an operand, the statement that makes it known to other threads."""
 
     context: Context
     operands: set[int]
     fences: dict[int, tuple[Stmt, dict[int, Buffer]]] = field(default_factory=dict)
-    unshown: dict[int, Buffer] = field(default_factory=dict)  # tiles that those who store them do not show
-    group: int | None = None  # of threads that come to a statement; None for all of the block
+    unshown: dict[int, Buffer] = field(default_factory=dict)  # tiles that the threads that store them do not fence
+    group: int | None = None  # of threads that run a statement; None for all of the block
 
     def body(self, body: tuple[Stmt, ...], then: tuple[Stmt, ...] = (), later: tuple[Stmt, ...] = ()) -> None:
-        """Statements; what follows them where control goes on to it; and all else that may come `later`."""
+        """Statements; `then` follows them where control continues; `later` is all else that may follow."""
         for place, stmt in enumerate(body):
             after = (*body[place + 1 :], *then)
             match stmt:
@@ -89,7 +89,7 @@ class _Writers:
                     self.stores(stmt, after, later)
 
     def without_ahead(self, stmt: Loop | While) -> tuple[Stmt, ...]:
-        """The body of a loop without the copies that a pipeline starts ahead of their turns."""
+        """The body of a loop without the copies that a pipeline issues before their iterations."""
         pipeline = self.context.facts.get(stmt, PIPELINE)
         if pipeline is None:
             return stmt.body
@@ -111,16 +111,16 @@ class _Writers:
             self.fences.setdefault(id(place), (place, {}))[1].update(tiles)
 
     def is_read(self, tile: Buffer, after: tuple[Stmt, ...]) -> bool:
-        """Whether a product may read what was stored: one that follows, or one of others who learn of it."""
+        """Whether an MMA may read the stored data: one that follows, or one of threads that learn of the store."""
         for stmt in self.reached(after):
-            if isinstance(stmt, Sync) or _calls(stmt, _MEETINGS):
+            if isinstance(stmt, Sync) or _calls(stmt, _DIVERGENT):
                 return True
             if id(tile) in _read_past_threads(stmt, self.context):
                 return True
         return False
 
     def reached(self, body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-        """The statements that the group comes to, those of loops and branches included."""
+        """The statements that the group runs, including those in loops and branches."""
         for stmt in body:
             if self.group is None or group_of(stmt) in (None, self.group):
                 yield stmt
@@ -128,22 +128,22 @@ class _Writers:
                 yield from self.reached(arms)
 
     def tells(self, stmt: Stmt) -> bool:
-        """Whether it is a fence, or others may go on after it."""
-        met = isinstance(stmt, If | Loop | While | Sync) or _calls(stmt, _MEETINGS)
+        """Whether it is a fence, or lets other threads proceed."""
+        met = isinstance(stmt, If | Loop | While | Sync) or _calls(stmt, _DIVERGENT)
         reads = bool(_read_past_threads(stmt, self.context))
         return met or reads or _is_fence(stmt) or self.context.facts.get(stmt, BARRIER) is not None
 
 
 @dataclass
 class _Readers:
-    """Looks for products that read what nobody has shown to wgmma."""
+    """Searches MMAs that read data that no thread has fenced for the async proxy."""
 
     context: Context
     unshown: dict[int, Buffer]
     fences: dict[int, tuple[Stmt, dict[int, Buffer]]] = field(default_factory=dict)
 
     def body(self, body: tuple[Stmt, ...], *, shown: bool) -> bool:
-        """Whether all that this thread knows of is shown after the statements, if it is before them."""
+        """Whether all data that this thread knows of is fenced after the statements, if it is before them."""
         for stmt in body:
             shown = self.statement(stmt, shown=shown)
         return shown
@@ -166,7 +166,7 @@ class _Readers:
                 return _is_fence(stmt) or (shown and not stored and not meets)
 
     def reader(self, stmt: Stmt, operands: Mapping[int, Buffer], *, shown: bool) -> bool:
-        """A product, or a copy by TMA."""
+        """An MMA, or a copy by TMA."""
         tiles = {key: tile for key, tile in operands.items() if key in self.unshown}
         if shown or not tiles:
             return shown
@@ -175,9 +175,9 @@ class _Readers:
 
 
 def _read_past_threads(stmt: Stmt, context: Context) -> Mapping[int, Buffer]:
-    """The tiles that wgmma or TMA reads in a statement, by their ids."""
+    """The tiles that a statement reads through the async proxy, by their ids."""
     match stmt:
-        case Gemm() if multiplies_on_wgmma(stmt, context):
+        case Gemm() if runs_on_wgmma(stmt, context):
             regions: tuple[Region, ...] = (stmt.a, stmt.b)
         case Copy(begun=True):
             regions = (stmt.src,)
@@ -187,7 +187,7 @@ def _read_past_threads(stmt: Stmt, context: Context) -> Mapping[int, Buffer]:
 
 
 def _calls(stmt: Stmt, names: tuple[str, ...]) -> bool:
-    """Whether a statement calls one of the functions whose names begin so."""
+    """Whether a statement calls a function whose name starts with one of these."""
     return isinstance(stmt, Effect) and isinstance(stmt.call, Call) and stmt.call.function.startswith(names)
 
 

@@ -1,4 +1,4 @@
-"""In which order blocks take the tiles of their grid. Results do not depend on it."""
+"""The order in which blocks take the tiles of their grid. Results do not depend on it."""
 
 from collections.abc import Iterator
 from math import sqrt
@@ -6,7 +6,7 @@ from math import sqrt
 from tile2cu.core.decisions import RASTER_GROUP, TILE_ORDER, WARP_SPECIALISED
 from tile2cu.core.expr import Call, Expr, Load, Var, children, static_value, walk
 from tile2cu.core.program import Gemm, Launch, Loop, Swizzle, walk_stmts
-from tile2cu.core.schedule import LongestFirst
+from tile2cu.core.schedule import LptOrder
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import is_specialised
 
@@ -32,14 +32,13 @@ _LEAST = 4
     reads=(WARP_SPECIALISED,),
     writes=(RASTER_GROUP,),
     source=f"{_LESSONS}: groups of 12 tile rows beat 4 and 32 by 2 % of a GEMM",
-    examples=(Example(_GEMM, "launch", "panel", "None", target="cuda:sm_90a"),),
+    examples=(Example(_GEMM, "launch", "raster_group", "None", target="cuda:sm_90a"),),
 )
-def grid_panels(launch: Launch, context: Context) -> Iterator[Decision]:
+def grid_raster_groups(launch: Launch, context: Context) -> Iterator[Decision]:
     """Grouped rasterisation: blocks of a 2-D grid of GEMM tiles run in groups of tile rows, which share operands in L2.
 
-    Where they run in clusters, these do, whole.
-
-    Gives: the rows of a panel, in blocks; None where the grid has another shape or the user gave an order.
+    A cluster of blocks is one element of this order.
+    Gives: the rows of a group, in blocks; None where the grid has another shape or the user gave an order.
     """
     if is_specialised(context):
         yield launch, RASTER_GROUP, _PANEL if _is_plain(launch, context) else None
@@ -51,15 +50,14 @@ def grid_panels(launch: Launch, context: Context) -> Iterator[Decision]:
     on=Launch,
     writes=(RASTER_GROUP,),
     source="AMD CDNA 3 white paper: an L2 in each XCD; workgroups go to the XCDs in turn (Modular, chiplet_transform)",
-    examples=(Example(_GEMM.replace("bx + 1", "4"), "launch", "panel", "None", target="hip:gfx942"),),
+    examples=(Example(_GEMM.replace("bx + 1", "4"), "launch", "raster_group", "None", target="hip:gfx942"),),
 )
-def grid_dies(launch: Launch, context: Context) -> Iterator[Decision]:
-    """On a chip of several dies each takes tiles of a product that lie together, so that they meet in its own L2.
+def grid_xcds(launch: Launch, context: Context) -> Iterator[Decision]:
+    """On a GPU of several XCDs each takes adjacent tiles of a GEMM, which share operands in the XCD's L2.
 
-    Of c blocks that run at once on a die, a square shares the most operands: panels have as many rows as its side, for
-    one block on each compute unit.
-
-    Gives: the rows of a panel, in blocks; None where the grid has another shape or the user gave an order.
+    Of the c blocks that run concurrently on an XCD, a square shares the most operands: groups have as many rows as its
+    side, for one block per CU.
+    Gives: the rows of a group, in blocks; None where the grid has another shape or the user gave an order.
     """
     target = context.target
     if target.dies > 1 and any(isinstance(op, Gemm) for op in context.statements):
@@ -73,20 +71,20 @@ def grid_dies(launch: Launch, context: Context) -> Iterator[Decision]:
     on=Launch,
     writes=(TILE_ORDER,),
     source=f"{_LESSONS}: 1 to 21 % of causal attention",
-    examples=(Example(_GEMM, "launch", "order", "longest first, in groups of 4 or more"),),
+    examples=(Example(_GEMM, "launch", "tile_order", "longest first, in groups of 4 or more"),),
 )
 def lpt_order(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Where a block's turns of products grow with its first index, if it has any, those with the most start first.
+    """Where a block's trip count of GEMMs grows with its first index, if it is not 0, the longest blocks start first.
 
-    The short ones then fill the gaps at the end. Blocks that differ in the other indices go in groups, so that those
-    that read the same tensors run at the same time and meet in L2. A group is large enough for a wave of blocks:
-    of smaller ones the last would start its longest blocks when others are done.
-
+    The short blocks then fill the gaps at the end (longest-processing-time-first order). Blocks that differ in the
+    other indices form groups, so that blocks that read the same tensors run at the same time and share them in L2. A
+    group is at least a wave of blocks: with smaller groups the last one would start its longest blocks when other SMs
+    are idle.
     Gives: the order of the blocks.
     """
     ordered = launch.cluster or any(isinstance(op, Swizzle) for op in context.statements)
     if longest_axis(launch, context) is not None and not ordered:
-        yield launch, TILE_ORDER, LongestFirst(_LEAST)
+        yield launch, TILE_ORDER, LptOrder(_LEAST)
 
 
 def _is_plain(launch: Launch, context: Context) -> bool:
@@ -96,36 +94,37 @@ def _is_plain(launch: Launch, context: Context) -> bool:
 
 
 def longest_axis(launch: Launch, context: Context) -> Var | None:
-    """The grid's first index, where the turns of a loop with products grow with it and with no other index, but for
-    what blocks read from memory, as the lengths of sequences.
+    """The grid's first index, where it alone increases the trip count of a loop with GEMMs.
+
+    Values that blocks read from memory, as the lengths of sequences, do not count.
     """
     for op in launch.body:
         if isinstance(op, Loop) and any(isinstance(inner, Gemm) for inner in walk_stmts(op.body)):
-            turns = _if_any(context.bounds.expanded(op.stop))
-            blocks = [block for block in launch.blocks if block in _outside_memory(turns)]
-            if blocks == [launch.blocks[0]] and context.bounds.never_falls(turns, blocks[0]):
+            iterations = _if_not_empty(context.bounds.expanded(op.stop))
+            blocks = [block for block in launch.blocks if block in _outside_memory(iterations)]
+            if blocks == [launch.blocks[0]] and context.bounds.never_falls(iterations, blocks[0]):
                 return blocks[0]
     return None
 
 
-def _if_any(turns: Expr) -> Expr:
-    """How many turns a block has that has any: `turns` where it is no choice between some and none."""
-    match turns:
+def _if_not_empty(iterations: Expr) -> Expr:
+    """The trip count of a block that has any iteration: `iterations` where it is no choice between some and none."""
+    match iterations:
         case Call(function="if_then_else", args=(_, *arms)) if any(static_value(arm) == 0 for arm in arms):
-            return next((arm for arm in arms if static_value(arm) != 0), turns)
+            return next((arm for arm in arms if static_value(arm) != 0), iterations)
         case _:
-            return turns
+            return iterations
 
 
 def _outside_memory(expr: Expr) -> Iterator[Expr]:
-    """The parts of an expression, but for the indices at which it reads memory."""
+    """The parts of an expression, without the indices at which it reads memory."""
     yield expr
     if not isinstance(expr, Load):
         for part in children(expr):
             yield from _outside_memory(part)
 
 
-def equal_turns(loop: Loop, context: Context) -> bool:
-    """Whether the loop has as many turns in all blocks, known without memory."""
+def equal_trip_counts(loop: Loop, context: Context) -> bool:
+    """Whether the loop has the same trip count in all blocks, known without memory."""
     parts = (part for end in (loop.start, loop.stop) for part in walk(context.bounds.expanded(end)))
     return not any(part in context.launch.blocks or isinstance(part, Load) for part in parts)

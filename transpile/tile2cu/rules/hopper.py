@@ -1,10 +1,10 @@
-"""Hopper and later: when a block gets a producer warp, tiles move by TMA, and products run on wgmma where it is."""
+"""Hopper and later: when a block gets a producer warp, when tiles move by TMA, and when GEMMs run on wgmma."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from tile2cu.analysis.accesses import buffers_used, expressions, touches
-from tile2cu.analysis.load_refusals import why_no_way
+from tile2cu.analysis.load_refusals import why_no_producer
 from tile2cu.analysis.prelude import around, before, outermost
 from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.decisions import (
@@ -42,17 +42,17 @@ from tile2cu.core.program import (
     Stmt,
     walk_stmts,
 )
-from tile2cu.core.schedule import Multiple, Pipeline, Specialised
+from tile2cu.core.schedule import Multiple, Pipeline, WarpSpecialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
-from tile2cu.rules.pipeline import dealt_of, lines_ahead, pipeline_of
+from tile2cu.rules.pipeline import ping_pong_of, pipeline_of, prefetchable_vectors
 from tile2cu.rules.warps import gathers_on_mma, mma_of
-from tile2cu.rules.wgmma_products import (
+from tile2cu.rules.wgmma_support import (
     MOST_COLUMNS,
     WARPGROUP,
+    gemm_unsupported,
     instruction_of,
-    product_refusal,
-    registers_refusal,
+    registers_unsupported,
     split_of,
 )
 
@@ -100,7 +100,7 @@ def _example(about: str | int, what: str, value: str) -> tuple[Example, ...]:
     return (Example(GEMM, about, what, value, target="cuda:sm_90a"),)
 
 
-PATTERN_ROWS = 8  # of a swizzle: headers/tl/common/swizzle.h
+PATTERN_ROWS = 8  # of a swizzle's period: headers/tl/common/swizzle.h
 TMA_RANK = 5
 LESSONS = "measured on an H200: benchmarks/RESULTS.md"
 
@@ -111,28 +111,27 @@ LESSONS = "measured on an H200: benchmarks/RESULTS.md"
     on=Launch,
     reads=(CLUSTER_SYNC, WARP_SPECIALISED),
     writes=(NO_PRODUCER, TMA_IF, WARP_SPECIALISED),
-    source=f"{LESSONS}: a producer of its own is worth 3 % over the same ring without one",
+    source=f"{LESSONS}: a producer warp is worth 3 % over the same pipeline without one",
     examples=(
-        *_example("launch", "specialised", "yes"),
-        Example(GEMMS_OVER_TILES, "launch", "specialised", "yes", target="cuda:sm_90a"),
-        Example(GEMM, "launch", "specialised", "yes", target="cuda:sm_100a"),
+        *_example("launch", "warp_specialised", "yes"),
+        Example(GEMMS_OVER_TILES, "launch", "warp_specialised", "yes", target="cuda:sm_90a"),
+        Example(GEMM, "launch", "warp_specialised", "yes", target="cuda:sm_100a"),
     ),
 )
 def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:
-    """A block with one pipelined loop of products gets a warp that loads by TMA, and wgmma for the products.
+    """A block with one pipelined loop of GEMMs gets a producer warp that loads by TMA, and wgmma for the GEMMs.
 
-    Where the loop stands in others, over tiles of a block, the warp goes through them, too, and loads for the next tile
-    while the others finish one.
-    That needs rows that TMA can read, and on a chip with wgmma products that a warpgroup can take. On a chip that has
-    TMA and no wgmma, products stay on mma.sync, which reads TMA's swizzled tiles by ldmatrix.
+    Where other loops enclose it, over tiles of a block, the producer runs them, too, and loads for the next tile during
+    the epilogue. The tensors' rows must suit TMA, and on a target with wgmma a warpgroup must be able to take the
+    GEMMs. On a target that has TMA and no wgmma, GEMMs stay on mma.sync, which reads TMA's swizzled tiles by ldmatrix.
 
-    Gives: whether there is a producer warp, and why not; what must hold of the sizes of tensors that it loads.
+    Gives: whether there is a producer warp, and why not; the condition on the sizes of tensors that it loads.
     """
     if context.target.tma:
         reason = _why_not(launch, context)
-        yield launch, WARP_SPECIALISED, Specialised(not reason, reason)
-        for load in loads_ahead(context):
-            yield load.src.buffer, TMA_IF, rows_when(load.src.buffer)
+        yield launch, WARP_SPECIALISED, WarpSpecialised(not reason, reason)
+        for load in producer_loads(context):
+            yield load.src.buffer, TMA_IF, rows_aligned_if(load.src.buffer)
         if reason:
             wish = "a producer warp, TMA and wgmma" if context.target.wgmma else "a producer warp and TMA"
             yield rejected(launch, NO_PRODUCER, reason, "change that: docs/hopper.md has the rest", named=wish)
@@ -148,15 +147,15 @@ def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:
     examples=_example(7, "warps", "Warps(m=4, n=1)"),
 )
 def share_among_warpgroups(op: Gemm, context: Context) -> Iterator[Decision]:
-    """On wgmma a warpgroup owns consecutive rows of the product, 64 at a time, and all or some of its columns.
+    """On wgmma a warpgroup owns consecutive rows of the GEMM, 64 at a time, and all or some of its columns.
 
-    As many warpgroups as possible lie along M, so that each has whole rows; under the FullCol policy along N. Where
-    they take turns, one computes all of its turns' product.
+    As many warpgroups as possible are along M, so that each has whole rows; under the FullCol policy along N. Where
+    they alternate, one computes the whole GEMM of its iterations.
     Gives: the warps along M and along N.
     """
-    if multiplies_on_wgmma(op, context):
+    if runs_on_wgmma(op, context):
         split = split_of(op, _sharing(op, context))
-        assert split is not None, "a product that warpgroups cannot share does not run on wgmma"
+        assert split is not None, "a GEMM that warpgroups cannot share does not run on wgmma"
         yield op, WARPS, split
 
 
@@ -170,15 +169,15 @@ def share_among_warpgroups(op: Gemm, context: Context) -> Iterator[Decision]:
     examples=_example(7, "instruction", "wgmma.m64n64k16.f32.f16.f16"),
 )
 def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
-    """With a producer warp, and in groups by hand, products run on wgmma, which reads shared memory itself.
+    """With a producer warp, and in explicit groups, GEMMs run on wgmma, which reads shared memory itself.
 
-    Shapes: M in 64s a warpgroup, N in eights, K in 16s, of 8-bit operands in 32s, of float32 in 8s; all in elements.
+    Shapes: M in 64s per warpgroup, N in 8s, K in 16s, of 8-bit operands in 32s, of float32 in 8s; all in elements.
     Gives: the instruction.
     """
-    if multiplies_on_wgmma(op, context):
+    if runs_on_wgmma(op, context):
         columns = min(op.mnk[1] // context.facts[op, WARPS].n, MOST_COLUMNS)
         row = instruction_of(op, context)
-        assert row is not None, "a product that wgmma does not take runs on mma.sync"
+        assert row is not None, "a GEMM that wgmma does not take runs on mma.sync"
         yield op, INSTRUCTION, wgmma_of(columns, row.k, row.operand, row.accumulator)
 
 
@@ -192,11 +191,11 @@ def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
     examples=_example("C_local", "layout", "WgmmaAccumulator(rows=64, cols=64, along_m=1, along_n=1, copies=1)"),
 )
 def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
-    """The result of wgmma lies where it leaves it, and a first operand in registers where it reads it: the same places.
+    """The accumulator has wgmma's result layout, and so has a register-resident A operand.
 
-    Gives: the layouts of the result, and of a first operand in registers.
+    Gives: the layouts of the accumulator, and of an A operand in registers.
     """
-    if multiplies_on_wgmma(op, context):
+    if runs_on_wgmma(op, context):
         m, n, k = op.mnk
         warps = context.facts[op, WARPS]
         groups = warps.m // 4
@@ -214,16 +213,16 @@ def wgmma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     writes=(CALL, NO_TMA, PIPELINE, STAGES),
     source="PTX ISA, 'cp.async.bulk.tensor' and 'mbarrier'",
     examples=(
-        *_example("A_shared", "slots", "2"),
+        *_example("A_shared", "stages", "2"),
         Example(_ROWS, 5, "not TMA", "its tile has one dimension, and TMA's have two", target="cuda:sm_90a"),
     ),
 )
 def tma(op: Loop, context: Context) -> Iterator[Decision]:
-    """The producer warp keeps TMA as many tiles ahead as there are slots.
+    """The producer warp prefetches by TMA as many tiles as there are stages.
 
-    A tile of one dimension is a few elements: the threads that use it load it in its turn.
+    A tile of one dimension has few elements: the threads that use it load it in its iteration.
 
-    Gives: the pipeline, and the number of slots of each tile that is loaded ahead.
+    Gives: the pipeline, and the number of stages of each prefetched tile.
     """
     pipeline = pipeline_of(op, context.launch, producer=True)
     if pipeline is not None and is_specialised(context):
@@ -232,7 +231,7 @@ def tma(op: Loop, context: Context) -> Iterator[Decision]:
             if isinstance(load, Copy):
                 yield load.dst.buffer, STAGES, op.num_stages
                 yield load, CALL, "tma_load"
-        for line in lines_ahead(op, context.launch):
+        for line in prefetchable_vectors(op, context.launch):
             yield rejected(
                 line, NO_TMA, "its tile has one dimension, and TMA's have two", "load rows of two dimensions"
             )
@@ -244,26 +243,26 @@ def is_specialised(context: Context) -> bool:
     return decided is not None and decided.producer
 
 
-def turns_follow(op: Loop, context: Context) -> Pipeline | None:
-    """A producer's loop whose turns come one after the other: none overlaps another, or is dealt to warpgroups."""
+def iterations_in_sequence(op: Loop, context: Context) -> Pipeline | None:
+    """A producer's loop whose iterations run in sequence: no MMAs in flight between them, no alternating warpgroups."""
     pipeline = context.facts.get(op, PIPELINE)
     others: tuple[Key[Any], ...] = (MMA_OVERLAP, PING_PONG, MMA_IN_FLIGHT)
-    apart = all(context.facts.get(op, key) is None for key in others)
-    return pipeline if pipeline is not None and pipeline.producer and apart else None
+    disjoint = all(context.facts.get(op, key) is None for key in others)
+    return pipeline if pipeline is not None and pipeline.producer and disjoint else None
 
 
 def on_wgmma(context: Context) -> bool:
-    """Whether the launch has a producer warp, and its products run on wgmma."""
+    """Whether the launch has a producer warp, and its GEMMs run on wgmma."""
     return is_specialised(context) and bool(context.target.wgmma)
 
 
-def multiplies_on_wgmma(op: Gemm, context: Context) -> bool:
-    """Whether a product runs on wgmma: with a producer warp, or in a kernel whose groups the user made."""
+def runs_on_wgmma(op: Gemm, context: Context) -> bool:
+    """Whether a GEMM runs on wgmma: with a producer warp, or in a kernel with explicit groups."""
     return on_wgmma(context) or bool(context.facts.get(op, EXPLICIT_WGMMA))
 
 
-def rows_when(tensor: Buffer) -> Multiple:
-    """What must hold for TMA to read a tensor's rows: they start at multiples of 16 bytes."""
+def rows_aligned_if(tensor: Buffer) -> Multiple:
+    """The condition under which TMA can read a tensor's rows: they start at multiples of 16 bytes."""
     decides = tensor.shape[-1]
     if tensor.strides is not None:
         *strides, _ = tensor.strides
@@ -272,13 +271,13 @@ def rows_when(tensor: Buffer) -> Multiple:
 
 
 def _sharing(op: Gemm, context: Context) -> int:
-    """How many warpgroups share a product."""
-    dealt = dealt_of(context)
-    return 1 if dealt is not None and op in dealt.products else context.threads // WARPGROUP
+    """The number of warpgroups that share a GEMM."""
+    alternating = ping_pong_of(context)
+    return 1 if alternating is not None and op in alternating.mmas else context.threads // WARPGROUP
 
 
 def warpgroups(launch: Launch) -> int:
-    """How many warpgroups use the tiles; the producer is not among them."""
+    """The number of warpgroups that use the tiles, without the producer."""
     return launch.threads // WARPGROUP
 
 
@@ -287,34 +286,34 @@ def _why_not(launch: Launch, context: Context) -> str:
     if launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles):
         return "the kernel has groups of threads, or barriers, of its own"
     if context.facts.get(launch, CLUSTER_SYNC) is not None:
-        return "the kernel has barriers of its cluster, to which a producer does not come"
+        return "the kernel has cluster barriers, at which a producer warp does not arrive"
     loops = [op for op in context.statements if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
-    if refusal := _loops_refusal(loops):
-        return refusal
+    if cause := _loops_unsupported(loops):
+        return cause
     if not _same_in_all_threads(loops[0], launch):
-        return f"not all threads come to the loop in line {loops[0].span.line} alike"
+        return f"the loop in line {loops[0].span.line} is in divergent code"
     if context.target.wgmma and launch.threads % WARPGROUP:
-        return f"{launch.threads} threads are no whole warpgroups"
+        return f"{launch.threads} threads are not a whole number of warpgroups"
     if launch.threads + 32 > context.target.max_threads:
-        return f"{launch.threads} threads leave no room for one warp more"
+        return f"{launch.threads} threads leave no room for a producer warp"
     pipeline = pipeline_of(loops[0], launch, producer=True)
     if pipeline is None:
-        return _nothing_ahead(loops[0])
-    products = [op for op in context.statements if isinstance(op, Gemm)]
+        return _why_nothing_prefetched(loops[0])
+    mmas = [op for op in context.statements if isinstance(op, Gemm)]
     if not any(isinstance(op, Gemm) for op in walk_stmts(pipeline.body)):
-        return "the pipelined loop has no product"
-    refuses = product_refusal if context.target.wgmma else _mma_refusal
-    refusals = [why_no_way(loops[0], pipeline.loads, launch)]
-    refusals.append(_why_not_at_once(pipeline.buffers, before(launch.body, outermost(launch.body, loops[0]))))
-    refusals += [refuses(op, context) for op in products]
-    refusals += [registers_refusal(op, launch) for op in products if context.target.wgmma]
-    refusals += [_scan_refusal(op) for op in context.statements if isinstance(op, Scan)]
-    refusals += [load_refusal(load) for load in pipeline.loads if isinstance(load, Copy)]
-    return next(filter(None, refusals), "")
+        return "the pipelined loop has no GEMM"
+    refuses = gemm_unsupported if context.target.wgmma else _mma_unsupported
+    causes = [why_no_producer(loops[0], pipeline.loads, launch)]
+    causes.append(_used_before_loop(pipeline.buffers, before(launch.body, outermost(launch.body, loops[0]))))
+    causes += [refuses(op, context) for op in mmas]
+    causes += [registers_unsupported(op, launch) for op in mmas if context.target.wgmma]
+    causes += [_scan_unsupported(op) for op in context.statements if isinstance(op, Scan)]
+    causes += [load_unsupported(load) for load in pipeline.loads if isinstance(load, Copy)]
+    return next(filter(None, causes), "")
 
 
-def _loops_refusal(loops: list[Loop]) -> str:
-    """Why pipelined loops are none that a producer loads for; empty if they are."""
+def _loops_unsupported(loops: list[Loop]) -> str:
+    """Why a producer cannot load for the pipelined loops; empty if it can."""
     if not loops:
         return "the kernel has no pipelined loop"
     if len(loops) > 1:
@@ -323,43 +322,44 @@ def _loops_refusal(loops: list[Loop]) -> str:
     return "" if loops[0].num_stages else f"the loop in line {loops[0].span.line} has no stages to load into"
 
 
-def _nothing_ahead(loop: Loop) -> str:
+def _why_nothing_prefetched(loop: Loop) -> str:
     """Why a pipelined loop has no loads for a producer."""
     for branch in walk_stmts(loop.body):
         if isinstance(branch, If) and any(map(_is_load, walk_stmts((branch,)))):
-            return f"the loop in line {loop.span.line} loads in a branch (line {branch.span.line}), so not ahead"
-    return f"the loop in line {loop.span.line} loads nothing ahead"
+            where = f"the loop in line {loop.span.line} loads in a branch (line {branch.span.line})"
+            return f"{where}, so that it cannot be prefetched"
+    return f"the loop in line {loop.span.line} has no load that can be prefetched"
 
 
 def _is_load(stmt: Stmt) -> bool:
     return isinstance(stmt, Copy) and (stmt.src.buffer.scope, stmt.dst.buffer.scope) == (Scope.GLOBAL, Scope.SHARED)
 
 
-def _why_not_at_once(tiles: tuple[Buffer, ...], above: tuple[Stmt, ...]) -> str:
-    """Why tiles cannot be filled from the kernel's first moment on; empty if they can."""
+def _used_before_loop(tiles: tuple[Buffer, ...], above: tuple[Stmt, ...]) -> str:
+    """Why tiles cannot be filled from the start of the kernel on; empty if they can."""
     for stmt in walk_stmts(above):
         for tile in tiles:
             if touches(buffers_used(stmt), tile):
-                return f"`{tile.name}`, which the loop loads ahead, is used before it, in line {stmt.span.line}"
+                return f"`{tile.name}`, which the loop prefetches, is used before it, in line {stmt.span.line}"
     return ""
 
 
 def _same_in_all_threads(loop: Loop, launch: Launch) -> bool:
-    """Whether all threads go the same way to a loop through the loops and branches around it, and as often."""
+    """Whether the loops and branches around a loop are uniform over all threads."""
     uniformity = Uniformity(launch)
     return all(uniformity.holds(expr) for stmt in around(launch.body, loop) for expr in expressions(stmt))
 
 
-def _scan_refusal(op: Scan) -> str:
-    """Why a scan needs a barrier of the whole block, which a producer does not come to; empty if it needs none."""
+def _scan_unsupported(op: Scan) -> str:
+    """Why a scan needs a barrier of the whole block, at which a producer does not arrive; empty if it needs none."""
     return f"the scan in line {op.span.line} is shared by several warps" if op.src.scope is Scope.FRAGMENT else ""
 
 
-def _mma_refusal(op: Gemm, context: Context) -> str:
-    """Why a product on mma.sync cannot read tiles as TMA fills them; empty if it can."""
+def _mma_unsupported(op: Gemm, context: Context) -> str:
+    """Why a GEMM on mma.sync cannot read tiles as TMA fills them; empty if it can."""
     line = f"the GEMM of line {op.span.line}"
     if op.metadata is not None:
-        return f"{line} is sparse, and its metadata is no operand of TMA's kind"
+        return f"{line} is sparse, and TMA does not load its metadata"
     if mma_of(op, context) is None:
         return f"{line} has types or a size that mma.sync does not take"
     for region in (op.a, op.b):
@@ -369,35 +369,35 @@ def _mma_refusal(op: Gemm, context: Context) -> str:
 
 
 def has_swizzle(tile: Buffer) -> bool:
-    """Whether a swizzle of 32, 64 or 128 bytes divides a tile's rows: TMA and wgmma reach no others."""
+    """Whether a swizzle of 32, 64 or 128 bytes divides a tile's rows: TMA and wgmma support no others."""
     return tile.rank == 2 and widest_swizzle_of(tile.dtype.bytes_of(tile.static_shape[1])) > 0
 
 
-def loads_ahead(context: Context) -> tuple[Copy, ...]:
-    """The copies that the producer warp does; none without one."""
+def producer_loads(context: Context) -> tuple[Copy, ...]:
+    """The copies that the producer warp issues; none without one."""
     if not is_specialised(context):
         return ()
     pipelines = (pipeline_of(op, context.launch, producer=True) for op in context.statements if isinstance(op, Loop))
     return tuple(op for found in pipelines if found for op in found.loads if isinstance(op, Copy))
 
 
-def load_refusal(load: Copy) -> str:
+def load_unsupported(load: Copy) -> str:
     """Why TMA cannot do a load; empty if it can."""
     tile, tensor = load.dst.buffer, load.src.buffer
     line = f"the copy in line {load.span.line}"
     if not has_swizzle(tile):
-        return f"{line} fills a tile whose rows are no multiple of 32 bytes"
+        return f"{line} fills a tile whose rows are not a multiple of 32 bytes"
     if tile.static_shape[-2] % PATTERN_ROWS:
-        return f"{line} fills a tile of {tile.static_shape[-2]} rows, and TMA's swizzle is a pattern of {PATTERN_ROWS}"
+        return f"{line} fills a tile of {tile.static_shape[-2]} rows, and TMA's swizzle repeats every {PATTERN_ROWS}"
     if load.row is not None:
         return f"{line} gathers rows"
     if load.ends:
-        return f"{line} ends where the tensor goes on"
-    refusal = box_refusal(load.src, load.dst)
-    return f"{line} {refusal}" if refusal else rows_refusal(tensor)
+        return f"{line} ends inside the tensor"
+    cause = box_unsupported(load.src, load.dst)
+    return f"{line} {cause}" if cause else rows_unsupported(tensor)
 
 
-def box_refusal(region: Region, into: Region) -> str:
+def box_unsupported(region: Region, into: Region) -> str:
     """Why TMA cannot move a box of a tensor into a tile, or a plane of one; empty if it can."""
     tensor, tile = region.buffer, into.buffer
     if tensor.dtype.is_packed:
@@ -409,16 +409,16 @@ def box_refusal(region: Region, into: Region) -> str:
     return ""
 
 
-def rows_refusal(tensor: Buffer) -> str:
-    """Why TMA cannot read a tensor's rows; a run-time size is left to the launcher."""
+def rows_unsupported(tensor: Buffer) -> str:
+    """Why TMA cannot read a tensor's rows; the launcher checks run-time sizes."""
     if tensor.address is not None:
-        return f"`{tensor.name}` lies where an address says, so that the launcher has no tensor map of it"
+        return f"`{tensor.name}` is at an address that the kernel reads, so that the launcher has no tensor map of it"
     if tensor.dtype != tensor.memory.dtype:
-        return f"`{tensor.name}` shows another type"
+        return f"`{tensor.name}` is a view as another type"
     strides = [static_value(stride) for stride in tensor.strides or (tensor.shape[-1], int_const(1))]
     if strides.pop() != 1:
-        return f"`{tensor.name}` has no neighbours along its last dimension"
+        return f"`{tensor.name}` is not contiguous along its last dimension"
     if strides.count(None) > 1:
-        return f"`{tensor.name}` has several strides that only a run tells"
+        return f"`{tensor.name}` has several run-time strides"
     aligned = all(tensor.dtype.bytes_of(int(stride)) % POINTER_BYTES == 0 for stride in strides if stride is not None)
-    return "" if aligned else f"rows of `{tensor.name}` do not start at multiples of {POINTER_BYTES} bytes"
+    return "" if aligned else f"rows of `{tensor.name}` are not aligned to {POINTER_BYTES} bytes"

@@ -1,4 +1,4 @@
-"""Guards and alignment of global tensors."""
+"""Predicates and alignment of global tensors."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from math import gcd
 
 from tile2cu.analysis.accesses import buffers_written, expressions, loads, own_accesses, touches, written_through
 from tile2cu.analysis.bounds import Bounds
-from tile2cu.analysis.runs import of_packet
+from tile2cu.analysis.runs import of_vector
 from tile2cu.core.decisions import BOUNDS_CHECKED, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, SLICE_ALIGNMENT, TMA_IF, VECTOR
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import (
@@ -42,7 +42,7 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 Body = tuple[Stmt, ...]
 Conditions = tuple[Expr, ...]
-POINTER_BYTES = 16  # the launcher refuses tensors that do not start at a multiple of this
+POINTER_BYTES = 16  # the launcher rejects tensors that are not aligned to this
 _LANGUAGE = "TileLang documentation, T.copy: loads out of bounds give zero, stores are dropped"
 
 
@@ -50,7 +50,7 @@ _LANGUAGE = "TileLang documentation, T.copy: loads out of bounds give zero, stor
 class _Box:
     """One access to a tensor: (start, extent) along each dimension; `wide` if it moves vectors.
 
-    Its first element of a row is `place` divided by `divisor`. It happens where the conditions `given` hold.
+    Its first element of a row is `place` divided by `divisor`. It runs under the conditions `given`.
     """
 
     parts: tuple[tuple[Expr, Expr], ...]
@@ -75,25 +75,25 @@ class _Box:
         Example(
             'A_shared = T.alloc_shared((64, 64), "float32")\nT.copy(A[bx * 64, 0], A_shared)',
             "A",
-            "ragged",
+            "bounds_checked",
             "(True, False)",
         ),
         Example(
             "for i, j in T.Parallel(64, 64):\n    if bx * 64 + i < 1000 and j > 0:\n        A[bx * 64 + i, j - 1] = 0",
             "A",
-            "ragged",
+            "bounds_checked",
             "(False, False)",
         ),
     ),
 )
-def tensor_ragged(launch: Launch, context: Context) -> Iterator[Decision]:
-    """A dimension of a tensor is guarded unless every access along it provably stays inside.
+def tensor_bounds_checked(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Accesses to a dimension of a tensor are predicated unless all of them are provably within bounds.
 
-    What proves it are the ranges of loops and grid, and the conditions of the branches around the access. Of the
-    guards that are left, copies of tiles that take many registers ask once for all of the tile (tl::copy); copies to
-    shared memory and T.Parallel loops ask for each packet (benchmarks/RESULTS.md, 'Guards').
+    The proof uses the ranges of loops and grid, and the conditions of the branches around the access. Of the remaining
+    predicates, copies of tiles that take many registers evaluate one for the whole tile (tl::copy); copies to shared
+    memory and T.Parallel loops evaluate one per vector (benchmarks/RESULTS.md, 'Guards').
 
-    Gives: one truth value a dimension, for each tensor.
+    Gives: one boolean per dimension, for each tensor.
     """
     for tensor, boxes in _boxes(context):
         yield (
@@ -115,23 +115,25 @@ def tensor_ragged(launch: Launch, context: Context) -> Iterator[Decision]:
     source="PTX ISA, 'Addresses as Operands': an access is aligned to its size",
     examples=(
         Example(
-            'A_shared = T.alloc_shared((64, 64), "float32")\nT.copy(A[bx * 64, 0], A_shared)', "A", "row_start", "16"
+            'A_shared = T.alloc_shared((64, 64), "float32")\nT.copy(A[bx * 64, 0], A_shared)',
+            "A",
+            "row_alignment",
+            "16",
         ),
     ),
 )
-def tensor_row_start(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Vector accesses are as wide as every row and every offset of the tensor is aligned.
+def tensor_row_alignment(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Vector accesses are as wide as the alignment of every row and every offset of the tensor.
 
-    Where a run-time size decides, the width is chosen at run time; a size that the launcher refuses for TMA's sake
-    unless it is a multiple is one. Of a tensor without vector accesses nothing is promised but whole elements: its rows
-    may start anywhere.
+    Where a run-time size decides, the width is chosen at run time; a size that the launcher requires to be a multiple
+    for TMA is one. For a tensor without vector accesses only whole elements are promised.
 
     Gives: bytes (a power of two up to 16) for each tensor; 0 when only a run-time check can tell.
     """
     given = given_multiples(context)
     for tensor, boxes in _boxes(context):
         multiple = 1 if tensor.strides is not None else given.get(tensor.shape[-1], 1)
-        wide = [_row_start(tensor, box, context.bounds, multiple) for box in boxes if box.wide]
+        wide = [_row_alignment(tensor, box, context.bounds, multiple) for box in boxes if box.wide]
         yield tensor, ROW_ALIGNMENT, min(wide, default=max(1, tensor.dtype.bytes))
 
 
@@ -145,18 +147,18 @@ def tensor_row_start(launch: Launch, context: Context) -> Iterator[Decision]:
         Example(
             'S = T.alloc_shared((1024,), "float16")\nT.copy(X[bx, 0:64], S[bx * 64 : bx * 64 + 64])',
             2,
-            "part_start",
+            "slice_alignment",
             "16",
         ),
     ),
 )
-def tile_part_start(launch: Launch, context: Context) -> Iterator[Decision]:
-    """A part of a shared tile of one dimension is moved in pieces as wide as where it starts is aligned.
+def slice_alignment(launch: Launch, context: Context) -> Iterator[Decision]:
+    """A slice of a shared tile of one dimension is moved in vectors as wide as the alignment of its start.
 
-    Neighbouring elements then go through one thread, as those of a whole tile do: of a fragment its layout says who
-    moves what.
+    Adjacent elements then go through one thread, as those of a whole tile do: the layout of a fragment assigns elements
+    to threads.
 
-    Gives: bytes (a power of two up to 16) for each copy and each fill of such a part, where they are several elements.
+    Gives: bytes (a power of two up to 16) for each copy and each fill of such a slice, where they are several elements.
     """
     for op in context.statements:
         regions = (op.src, op.dst) if isinstance(op, Copy) else (op.dst,) if isinstance(op, Fill) else ()
@@ -164,13 +166,13 @@ def tile_part_start(launch: Launch, context: Context) -> Iterator[Decision]:
             continue
         parts = [each for each in regions if each.buffer.scope is Scope.SHARED and each.buffer.rank == 1]
         parts = [each for each in parts if not each.whole]
-        start = min((_part_start(part, context.bounds) for part in parts), default=0)
+        start = min((_slice_alignment(part, context.bounds) for part in parts), default=0)
         if any(8 * start > max(8, part.buffer.dtype.bits) for part in parts):
             yield op, SLICE_ALIGNMENT, start
 
 
-def _part_start(part: Region, bounds: Bounds) -> int:
-    """Bytes that the place where a part of a tile starts is aligned to; 0 for half a byte."""
+def _slice_alignment(part: Region, bounds: Bounds) -> int:
+    """Alignment in bytes of a slice's start; 0 for half a byte."""
     offset = bounds.linear(part.ranges[-1].start)
     starts = [bounds.multiple_of(atom) * (factor & -factor) for atom, factor in offset.terms.items()]
     return min(POINTER_BYTES, _aligned(part.buffer, [bounds.multiple_of(int_const(offset.constant)), *starts]))
@@ -187,22 +189,22 @@ def _part_start(part: Region, bounds: Bounds) -> int:
         Example(
             'S = T.alloc_shared((64, 64), "float16")\nT.copy(Y[bx * 64, 0], S)',
             "Y",
-            "row_start_when",
+            "row_alignment_if",
             "n % 8 == 0",
         ),
     ),
 )
-def tensor_row_start_when(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Where only a run-time size keeps rows from starting at multiples of 16 bytes, the launcher asks it once.
+def tensor_row_alignment_if(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Where only a run-time size decides whether rows are aligned to 16 bytes, the launcher checks it once.
 
-    The kernel is then compiled for aligned rows and for any, and moves 16 bytes at once for the former.
+    The kernel is compiled for aligned and for unaligned rows, and moves 16 bytes per access for the former.
 
-    Gives: the extent whose multiple aligns all rows, and the multiple, in elements.
+    Gives: the extent whose multiples align all rows, and the multiple, in elements.
     """
     for tensor, boxes in _boxes(context):
         if tensor.address is not None:
             continue
-        offsets = [_offset_start(tensor, box, context.bounds) for box in boxes if box.wide]
+        offsets = [_offset_alignment(tensor, box, context.bounds) for box in boxes if box.wide]
         unknown = context.facts[tensor, ROW_ALIGNMENT] == 0 and tensor.strides is None
         if unknown and min(offsets) >= POINTER_BYTES:
             yield tensor, ROW_ALIGNMENT_IF, Multiple(tensor.shape[-1], tensor.dtype.elements_in(POINTER_BYTES))
@@ -232,7 +234,7 @@ def _boxes(context: Context) -> list[tuple[Buffer, list[_Box]]]:
 
 
 def _lasting(context: Context) -> Callable[[Expr], bool]:
-    """Whether a condition that holds where a branch begins holds all through it: nothing that it reads changes."""
+    """Whether a condition that holds where a branch begins holds throughout it: the branch keeps its inputs."""
     written = frozenset().union(*(buffers_written(stmt) for stmt in context.launch.body))
 
     def lasts(condition: Expr) -> bool:
@@ -247,7 +249,7 @@ def _lasting(context: Context) -> Callable[[Expr], bool]:
 def _under_conditions(
     body: Body, lasts: Callable[[Expr], bool], given: Conditions = ()
 ) -> Iterator[tuple[Stmt, Conditions]]:
-    """All statements below `body`, as walk_stmts gives them, with the conditions that hold all through each."""
+    """All statements below `body`, as walk_stmts yields them, with the conditions that hold throughout each."""
     for stmt in body:
         yield stmt, given
         match stmt:
@@ -264,7 +266,7 @@ def _under_conditions(
 def _accesses_of(
     op: Stmt, given: Conditions, lasts: Callable[[Expr], bool], context: Context
 ) -> Iterator[tuple[Buffer, _Box]]:
-    """The accesses that a statement makes itself; a T.Parallel answers for its whole body."""
+    """The accesses that a statement makes itself; a T.Parallel represents its whole body."""
     match op:
         case Parallel():
             vector = context.facts.get(op, VECTOR) or 1
@@ -272,7 +274,7 @@ def _accesses_of(
                 for access in own_accesses(stmt):
                     place = context.bounds.expanded(access.indices[-1])
                     divided, divisor = quotient_of(place, op.vars[-1]) or (
-                        of_packet(place, op.vars[-1], vector, context.bounds),
+                        of_vector(place, op.vars[-1], vector, context.bounds),
                         1,
                     )
                     wide = vector > 1 and divisor < vector and op.vars[-1] in walk(place)
@@ -291,8 +293,8 @@ def _accesses_of(
 
 
 def _in_parallel(op: object) -> bool:
-    """Whether a statement uses an index of T.Parallel: then its loop has answered for it."""
-    if isinstance(op, Copy):  # of rows, whose number is such an index: nobody else answers for it
+    """Whether a statement uses an index of T.Parallel: then its loop represents it."""
+    if isinstance(op, Copy):  # of rows whose number is such an index: no loop represents it
         return False
     parts = (part for expr in expressions(op) for part in walk(expr))  # type: ignore[arg-type]
     return any(isinstance(part, Var) and part.role is Role.PARALLEL for part in parts)
@@ -302,15 +304,15 @@ def _points(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, Expr], ...]:
     return tuple((index, int_const(1)) for index in indices)
 
 
-def _row_start(tensor: Buffer, box: _Box, bounds: Bounds, given: int) -> int:
-    """Bytes that every row and this access's first element are aligned to; 0 for unknown.
+def _row_alignment(tensor: Buffer, box: _Box, bounds: Bounds, given: int) -> int:
+    """Alignment in bytes of every row and of this access's first element; 0 for unknown.
 
     All strides are multiples of `given`, in elements.
     """
     neighbours = static_value(tensor.strides[-1]) if tensor.strides is not None else 1
-    if neighbours != 1:  # a row's elements may have gaps between them
+    if neighbours != 1:  # a row's elements may be strided
         return 0 if neighbours is None else tensor.dtype.bytes
-    aligned = _offset_start(tensor, box, bounds)
+    aligned = _offset_alignment(tensor, box, bounds)
     for stride in row_strides(tensor):
         bytes_ = _aligned(tensor, [max(bounds.multiple_of(stride), given)])
         if bytes_ < POINTER_BYTES and _has_size(stride):
@@ -320,7 +322,7 @@ def _row_start(tensor: Buffer, box: _Box, bounds: Bounds, given: int) -> int:
 
 
 def given_multiples(context: Context) -> dict[Expr, int]:
-    """What the launcher lets a tensor's last extent be a multiple of; all strides of a dense tensor are then too."""
+    """The multiple that the launcher requires of a tensor's last extent, and so of all strides of a dense tensor."""
     copies = [op for op in context.statements if isinstance(op, Copy)]
     wanted = [context.facts.get(region.buffer, TMA_IF) for op in copies for region in (op.src, op.dst)]
     found: dict[Expr, int] = {}
@@ -330,8 +332,8 @@ def given_multiples(context: Context) -> dict[Expr, int]:
     return found
 
 
-def _offset_start(tensor: Buffer, box: _Box, bounds: Bounds) -> int:
-    """Bytes that the access's place within its row is aligned to, packets of T.Parallel aside."""
+def _offset_alignment(tensor: Buffer, box: _Box, bounds: Bounds) -> int:
+    """Alignment in bytes of the access's offset within its row, apart from vectors of T.Parallel."""
     offset = bounds.linear(box.place)
     factors = [(atom, factor) for atom, factor in offset.terms.items() if not _is_parallel(atom)]
     multiples = [bounds.multiple_of(atom) * (factor & -factor) for atom, factor in factors]

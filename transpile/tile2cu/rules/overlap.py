@@ -1,4 +1,4 @@
-"""Hopper: products that stay in flight while other work goes on, and the registers that this takes."""
+"""Hopper: software pipelining of MMAs with other work, and the registers that it takes."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +12,7 @@ from tile2cu.analysis.accesses import (
     variables,
 )
 from tile2cu.analysis.dependence import broken_by, depends
-from tile2cu.analysis.prelude import taken_turns
+from tile2cu.analysis.prelude import walk_to_active
 from tile2cu.analysis.regions import is_fixed
 from tile2cu.core.decisions import (
     ALIASING,
@@ -34,14 +34,14 @@ from tile2cu.core.decisions import (
 from tile2cu.core.expr import Load, walk
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Let, Loop, Parallel, Scope, Stmt, walk_stmts
-from tile2cu.core.schedule import Dealt, FirstTiles, Overlap, Pipeline, PlainTurns, RegisterShares
+from tile2cu.core.schedule import MmaOverlap, PingPong, Pipeline, PrologueLoads, RegisterShares, UnmaskedIterations
 from tile2cu.passes.register_operands import HELD
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.factors import keeps, row_factor
-from tile2cu.rules.grid import equal_turns
+from tile2cu.rules.grid import equal_trip_counts
 from tile2cu.rules.hopper import on_wgmma, warpgroups
-from tile2cu.rules.pipeline import is_at_top, turns_follow_alone
-from tile2cu.rules.storage import ledger_of
+from tile2cu.rules.pipeline import is_at_top, iterations_adjacent
+from tile2cu.rules.rescale_factors import keeps, row_factor
+from tile2cu.rules.storage import shared_budget_of
 
 _ATTENTION = """
 Q_shared = T.alloc_shared((128, 64), "float16")
@@ -68,15 +68,15 @@ _MASKED = _ATTENTION.replace(
 _SKIPPED = _ATTENTION.replace("    ", "        ").replace("num_stages=2):\n", "num_stages=2):\n    if X[k, 0] != 0:\n")
 _LESSONS = "measured on an H200: benchmarks/RESULTS.md"
 _WARPGROUP = 128
-_REGISTERS = 64 * 1024 // _WARPGROUP  # of a multiprocessor, for each thread of a warpgroup, or of one warp a scheduler
+_REGISTERS = 64 * 1024 // _WARPGROUP  # of an SM, per thread of a warpgroup, or of one warp per scheduler
 _SCHEDULERS = 4
 _RESERVED_BYTES = 1024
 _PRODUCER_REGISTERS = 24
-_MOST_REGISTERS = 240  # what setmaxnreg gives in practice
+_MOST_REGISTERS = 240  # the most that setmaxnreg grants
 _NAMED_REGISTERS = 255  # by an instruction
-_PACKET_REGISTERS = 64  # of a loop whose turns the compiler interleaves: weights that are decoded, for one
-OTHER_REGISTERS = 40  # addresses, counters and what statements compute, beside the tiles
-_FEWEST_OTHERS = 24  # with which nvcc 13.0 compiles products in flight without a spill
+_PACKET_REGISTERS = 64  # of a loop whose iterations the compiler interleaves, as one that decodes weights
+OTHER_REGISTERS = 40  # addresses, counters and temporaries, besides the fragments
+_FEWEST_OTHERS = 24  # with which nvcc 13.0 compiles MMAs in flight without a spill
 
 
 @rule(
@@ -87,23 +87,23 @@ _FEWEST_OTHERS = 24  # with which nvcc 13.0 compiles products in flight without 
     writes=(MMA_OVERLAP,),
     source=f"{_LESSONS}: 8 to 10 % of attention",
     examples=(
-        Example(_ATTENTION, 8, "overlap", "S of a turn beside O of the turn before", target="cuda:sm_90a"),
-        Example(_SKIPPED, 10, "overlap", "S of a turn beside O of the turn before", target="cuda:sm_90a", threads=256),
+        Example(_ATTENTION, 8, "mma_overlap", "S concurrent with O of the previous iteration", target="cuda:sm_90a"),
+        Example(_SKIPPED, 10, "mma_overlap", "S concurrent with O of the previous iteration", "cuda:sm_90a", 256),
     ),
 )
 def overlap(op: Loop, context: Context) -> Iterator[Decision]:
-    """Of two products in a turn, the second stays in flight under the next turn's first and what follows that.
+    """Of two MMAs in an iteration, the second is in flight during the next iteration's first MMA.
 
-    What lies between the products runs while the second one of the turn before is in flight, except for what writes
-    its operand or touches its result: that waits for it. Each product's tile has a ring of its own. The next turn is
-    the next that is taken, where some are skipped (`rewrite.iterations.skipped`). Where the result is
-    scaled by a power of the difference of two values a row, of which the user keeps the older one in most turns, that
-    comes first of what waits, and warps in which they are equal leave it out.
+    The statements between the MMAs run while the second MMA of the previous iteration is in flight, except for those
+    that write its operand or access its result: these wait for it. Each MMA's tile has a pipeline of its own. The next
+    iteration is the next active one, where some are skipped (`rewrite.iterations.skipped`). Where the accumulator is
+    rescaled by a power of the difference of two values per row, of which the user keeps the older one in most
+    iterations, the rescale comes first after the wait, and warps in which all of them are equal skip it.
 
-    Gives: what runs when.
+    Gives: the schedule of an iteration.
     """
     pipeline = context.facts.get(op, PIPELINE)
-    if pipeline is not None and pipeline.producer and on_wgmma(context) and turns_follow_alone(op, pipeline, context):
+    if pipeline is not None and pipeline.producer and on_wgmma(context) and iterations_adjacent(op, pipeline, context):
         found = _overlap(pipeline, op)
         if (
             found is not None
@@ -120,29 +120,29 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     reads=(MMA_OVERLAP,),
     writes=(UNMASKED_ITERATIONS,),
     source=f"{_LESSONS}: 1 to 2 % of attention",
-    examples=(Example(_MASKED, 8, "plain_turns", "turns that mask nothing of S", target="cuda:sm_90a"),),
+    examples=(Example(_MASKED, 8, "unmasked_iterations", "iterations without a mask of S", target="cuda:sm_90a"),),
 )
-def plain_turns(op: Loop, context: Context) -> Iterator[Decision]:
-    """Where turns overlap, those that mask nothing have a loop of their own, without the branch around the mask.
+def unmasked_iterations(op: Loop, context: Context) -> Iterator[Decision]:
+    """In a loop with software-pipelined MMAs, unmasked iterations get a loop of their own, without the mask's branch.
 
-    The compiler moves nothing over a branch: it would put the wait for the second product, which all of a turn's
-    arithmetic could share its time with, directly behind it. Where blocks differ in their turns, as under a causal
-    mask, the branch stays: many have few turns, one of which masks, so that fetching a second loop's instructions costs
-    more. It stays, too, where warps vote behind it whether any of their rows scales: the wait is behind the vote then.
+    The compiler moves nothing over a branch: it would put the wait for the second MMA directly after it, although all
+    arithmetic of an iteration could overlap with that MMA. Where blocks differ in their trip counts, as under a causal
+    mask, the branch stays: many have few iterations, one of them masked, so that fetching a second loop's instructions
+    costs more. It stays, too, where warps vote after it on the rescale: the wait is after the vote then.
 
-    Gives: the mask, a branch directly behind the first product that changes its result only, on a condition that no
-    tile or tensor decides.
+    Gives: the mask, a branch directly after the first MMA that changes only its result, on a condition that no tile or
+    tensor decides.
     """
     found = context.facts.get(op, MMA_OVERLAP)
     mask = found.between[0] if found is not None and found.between else None
     if found is None or found.factor or not isinstance(mask, If) or mask.orelse:
         return
-    if not (is_at_top(op, context) and equal_turns(op, context)):
+    if not (is_at_top(op, context) and equal_trip_counts(op, context)):
         return
     tile = found.first.c.buffer
     loads = any(isinstance(part, Load) for part in walk(mask.condition))
     if not loads and all(isinstance(stmt, Parallel) for stmt in mask.then) and buffers_written(mask) == {tile}:
-        yield op, UNMASKED_ITERATIONS, PlainTurns(tile, mask)
+        yield op, UNMASKED_ITERATIONS, UnmaskedIterations(tile, mask)
 
 
 @rule(
@@ -165,68 +165,70 @@ def plain_turns(op: Loop, context: Context) -> Iterator[Decision]:
     ),
     writes=(REGISTER_OPERAND,),
     source=f"{_LESSONS}: 1 to 4 % of attention",
-    examples=(Example(_ATTENTION, 11, "held", "Q_shared", target="cuda:sm_90a"),),
+    examples=(Example(_ATTENTION, 11, "register_operand", "Q_shared", target="cuda:sm_90a"),),
 )
-def held_operand(op: Loop, context: Context) -> Iterator[Decision]:
-    """Where turns overlap or are dealt, an operand that no turn changes is read once and stays in registers.
+def register_operand(op: Loop, context: Context) -> Iterator[Decision]:
+    """Where MMAs are software-pipelined or warpgroups alternate, a loop-invariant A operand is read once.
 
-    The product then reads one tile of shared memory, not two. The operand is a tile that the producer loads before the
-    turns and that nothing else reads; its registers have to fit. Where turns overlap, as many blocks as without it have
-    to run side by side on a multiprocessor: a second one hides more.
+    The MMA then reads one tile of shared memory, not two. The operand is a tile that the producer loads before the
+    iterations and that nothing else reads; its registers have to fit. With software-pipelined MMAs the occupancy must
+    stay the same: a second block per SM hides more latency.
 
-    Gives: of the product, the tile. The launch is then decided anew with a fragment in its place.
+    Gives: for the MMA, the tile. All decisions are then made again with a fragment in its place.
     """
     first = context.facts.get(context.launch, PROLOGUE_LOADS)
     overlap = context.facts.get(op, MMA_OVERLAP)
-    dealt = context.facts.get(op, PING_PONG)
-    if first is None or (overlap is None and dealt is None):
+    alternating = context.facts.get(op, PING_PONG)
+    if first is None or (overlap is None and alternating is None):
         return
     spent = _registers_of(context.launch, context)
     room = share(context.launch) - _FEWEST_OTHERS - spent
-    if dealt is not None:
-        room = registers_left(dealt, context.launch)
-    for product in (overlap.first,) if overlap is not None else reversed(dealt.products if dealt is not None else ()):
-        copied = _copied_from(product, first, context)
+    if alternating is not None:
+        room = registers_left(alternating, context.launch)
+    for mma in (
+        (overlap.first,) if overlap is not None else reversed(alternating.mmas if alternating is not None else ())
+    ):
+        copied = _copied_from(mma, first, context)
         if copied is not None:
-            yield product, REGISTER_OPERAND, copied.name  # as it was decided before, or as the user wrote it
-        elif _can_be_held(product, first, context) and (words := _words_of(product, context)) <= room:
-            if dealt is not None or _side_by_side(spent + words, context) == _side_by_side(spent, context):
-                yield product, REGISTER_OPERAND, product.a.buffer.name
+            yield mma, REGISTER_OPERAND, copied.name  # as decided before, or as the user wrote it
+        elif _can_be_in_registers(mma, first, context) and (words := _words_of(mma, context)) <= room:
+            if alternating is not None or _blocks_per_sm(spent + words, context) == _blocks_per_sm(spent, context):
+                yield mma, REGISTER_OPERAND, mma.a.buffer.name
             return
 
 
-def _side_by_side(tiles: int, context: Context) -> int:
-    """How many blocks fit on a multiprocessor, with so many registers of a thread for tiles.
+def _blocks_per_sm(tiles: int, context: Context) -> int:
+    """Blocks per SM with so many registers per thread for fragments.
 
-    Each of its four schedulers has a fourth of the registers, for whole warps; a block reserves 1 KB of shared memory.
-    Source: CUDA C++ Programming Guide, "Compute Capabilities"; the rest is measured (docs/hopper.md).
+    Each of the SM's four schedulers has a fourth of the registers, for whole warps; a block reserves 1 KB of shared
+    memory. Source: CUDA C++ Programming Guide, "Compute Capabilities"; the rest is measured (docs/hopper.md).
     """
     registers = -(-(tiles + _FEWEST_OTHERS) // 8) * 8
     warps = context.launch.threads // context.target.warp_size + 1
-    memory = ledger_of(context.launch, context, (), ()).total + _RESERVED_BYTES
+    memory = shared_budget_of(context.launch, context, (), ()).total + _RESERVED_BYTES
     by_memory = (context.target.shared_limit + _RESERVED_BYTES) // memory
     return max(1, min(_SCHEDULERS * (_REGISTERS // registers) // warps, by_memory))
 
 
-def _copied_from(product: Gemm, first: FirstTiles, context: Context) -> Buffer | None:
-    """The tile of which a product's first operand is a copy in registers."""
-    copies = (op for op in context.launch.body if isinstance(op, Copy) and op.dst.buffer is product.a.buffer)
+def _copied_from(mma: Gemm, first: PrologueLoads, context: Context) -> Buffer | None:
+    """The tile of which an MMA's A operand is a copy in registers."""
+    copies = (op for op in context.launch.body if isinstance(op, Copy) and op.dst.buffer is mma.a.buffer)
     tiles = [load.dst.buffer for load in first.loads]
     return next((op.src.buffer for op in copies if op.src.buffer in tiles), None)
 
 
-def _can_be_held(product: Gemm, first: FirstTiles, context: Context) -> bool:
-    """Whether a product's first operand is a tile of 16 bits that is loaded once, and for this product alone."""
-    tile = product.a.buffer
+def _can_be_in_registers(mma: Gemm, first: PrologueLoads, context: Context) -> bool:
+    """Whether an MMA's A operand is a 16-bit tile that is loaded once, and for this MMA alone."""
+    tile = mma.a.buffer
     readers = [stmt for stmt in context.statements if tile in read_by_itself(stmt)]
     loaded = any(load.dst.buffer is tile for load in first.loads)
-    return loaded and readers == [product] and product.a.whole and not product.transpose_a and tile.dtype.bytes == 2
+    return loaded and readers == [mma] and mma.a.whole and not mma.transpose_a and tile.dtype.bytes == 2
 
 
-def _words_of(product: Gemm, context: Context) -> int:
-    """What a thread spends on a product's first operand, in registers of 4 bytes."""
-    tile = product.a.buffer
-    warps = context.facts[product, WARPS]
+def _words_of(mma: Gemm, context: Context) -> int:
+    """Registers of 4 bytes per thread of an MMA's A operand."""
+    tile = mma.a.buffer
+    warps = context.facts[mma, WARPS]
     return prod(tile.static_shape) * tile.dtype.bytes // 4 // (_WARPGROUP * warps.m // 4)
 
 
@@ -236,20 +238,20 @@ def _words_of(product: Gemm, context: Context) -> int:
     on=Launch,
     reads=(LAYOUT, VECTOR, WARP_SPECIALISED),
     writes=(REGISTER_SHARES,),
-    source="PTX ISA, 'setmaxnreg'; CUDA C++ Programming Guide, 'Compute Capabilities': 64 K registers a multiprocessor",
+    source="PTX ISA, 'setmaxnreg'; CUDA C++ Programming Guide, 'Compute Capabilities': 64 K registers per SM",
     examples=(Example(_ATTENTION, "launch", "registers", "None", target="cuda:sm_90a"),),
 )
 def register_shares(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Where tiles of two or three warpgroups need more registers than an even share, the producer hands its own over.
+    """Where fragments of two or three warpgroups need more registers than an even share, the producer gives up its own.
 
-    Then the producer is a whole warpgroup, since registers change hands by warpgroups.
+    The producer is then a whole warpgroup, since setmaxnreg works on warpgroups.
 
-    Gives: the registers of a producer's thread and of a consumer's; None for even shares.
+    Gives: the registers per thread of the producer and of a consumer; None for even shares.
     """
     if not on_wgmma(context):
         return
     groups = warpgroups(launch)
-    even = _REGISTERS // (groups + 1)  # the producer's warp counts as much as a warpgroup
+    even = _REGISTERS // (groups + 1)  # the registers of a producer warp count as those of a warpgroup
     if groups == 1 or _registers_of(launch, context) + OTHER_REGISTERS <= even:
         yield launch, REGISTER_SHARES, None
     else:
@@ -257,43 +259,42 @@ def register_shares(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 def share(launch: Launch) -> int:
-    """The most registers that a consumer's thread can have, in the eights in which they change hands.
+    """The most registers per consumer thread, a multiple of 8, as setmaxnreg takes them.
 
-    What changes hands is what the block was started with, an even share in eights: who asks for more waits for ever.
+    All shares add up to the registers that the block starts with, an even multiple of 8 per thread: a setmaxnreg.inc
+    beyond that would wait forever.
     """
     groups = warpgroups(launch)
     started_with = _REGISTERS // (groups + 1) // 8 * 8 * (groups + 1)
     return min((started_with - _PRODUCER_REGISTERS) // groups // 8 * 8, _MOST_REGISTERS)
 
 
-def registers_left(dealt: Dealt, launch: Launch) -> int:
-    """What a thread has left beside the products' results, the first one's also as operands, and held operands."""
-    first, second = dealt.store.src.buffer, dealt.second.c.buffer
-    held = {op.a.buffer for op in dealt.products if op.a.buffer.scope is Scope.FRAGMENT}
+def registers_left(alternating: PingPong, launch: Launch) -> int:
+    """Registers per thread left by the accumulators, their copies as operands, and register-resident operands."""
+    first, second = alternating.store.src.buffer, alternating.second.c.buffer
+    held = {op.a.buffer for op in alternating.mmas if op.a.buffer.scope is Scope.FRAGMENT}
     own = prod(first.static_shape) * 3 // 2 + sum(prod(tile.static_shape) // 2 for tile in held)
     spent = own // _WARPGROUP + prod(second.static_shape) // launch.threads
     return share(launch) - OTHER_REGISTERS - spent
 
 
 def fit(tiles: int, launch: Launch) -> bool:
-    """Whether a thread has room for products in flight beside so many registers of tiles."""
+    """Whether a thread has registers for MMAs in flight besides so many registers of fragments."""
     most = share(launch) if warpgroups(launch) > 1 else _NAMED_REGISTERS
     return tiles + _FEWEST_OTHERS <= most
 
 
 def has_room(tile: Buffer, context: Context) -> bool:
-    """Whether a thread has room for a second fragment like this one, beside the tiles and overlapping turns."""
+    """Whether a thread has registers for a second fragment like this one, with MMAs in flight."""
     words: int = context.facts[tile, LAYOUT].words(tile.dtype.bytes)
     return fit(_registers_of(context.launch, context) + words, context.launch)
 
 
 def _registers_of(launch: Launch, context: Context) -> int:
-    """What a thread spends on register tiles, and on packets between memory and memory in the turns of a loop, in
-    registers of 4 bytes.
-    """
+    """Registers of 4 bytes per thread of fragments, and of vectors between memory and memory in loops."""
     tiles = [tile for tile in launch.tiles if tile.scope is Scope.FRAGMENT]
     layouts: list[tuple[Buffer, FragmentLayout | None]] = [(tile, context.facts.get(tile, LAYOUT)) for tile in tiles]
-    packets = [
+    vectors = [
         context.facts[op, LAYOUT].registers
         for loop in context.statements
         if isinstance(loop, Loop)
@@ -301,23 +302,23 @@ def _registers_of(launch: Launch, context: Context) -> int:
         if isinstance(op, Parallel) and context.facts[op, VECTOR] > 1
     ]
     tiles_words = sum(layout.words(tile.dtype.bytes) for tile, layout in layouts if layout is not None)
-    return tiles_words + min(max(packets, default=0), _PACKET_REGISTERS)
+    return tiles_words + min(max(vectors, default=0), _PACKET_REGISTERS)
 
 
-def _overlap(pipeline: Pipeline, loop: Loop) -> Overlap | None:
-    """How the iterations of a loop with two MMAs overlap; None where they cannot.
+def _overlap(pipeline: Pipeline, loop: Loop) -> MmaOverlap | None:
+    """The software pipeline of a loop with two MMAs; None where there is none.
 
-    What conflicts with the second MMA while it is outstanding waits for it, and so does all that depends on such. What
-    stands behind the second MMA comes before it.
+    Statements that conflict with the second MMA while it is in flight wait for it, and so do all that depend on these.
+    Statements after the second MMA come before it.
     """
     lets = tuple(op for op in pipeline.body if isinstance(op, Let))
     if not all(is_fixed(let.value) for let in lets):
         return None
     body = tuple(op for op in pipeline.body if not isinstance(op, Let))
-    mmas = [place for place, op in enumerate(body) if isinstance(op, Gemm)]
-    if len(mmas) != 2:
+    at_mmas = [place for place, op in enumerate(body) if isinstance(op, Gemm)]
+    if len(at_mmas) != 2:
         return None
-    (at, until), (first, second) = mmas, (body[place] for place in mmas)
+    (at, until), (first, second) = at_mmas, (body[place] for place in at_mmas)
     assert isinstance(first, Gemm) and isinstance(second, Gemm)
     late: list[Stmt] = []
     middle = (*body[at + 1 : until], *body[until + 1 :])
@@ -325,21 +326,21 @@ def _overlap(pipeline: Pipeline, loop: Loop) -> Overlap | None:
         if depends(op, second) or any(depends(waiting, op) for waiting in late):
             late.append(op)
     between = tuple(op for op in middle if op not in late)
-    found = Overlap(before=body[:at], first=first, between=between, late=tuple(late), second=second, lets=lets)
+    found = MmaOverlap(before=body[:at], first=first, between=between, late=tuple(late), second=second, lets=lets)
     if not _fits_parts(found, pipeline) or not _is_legal(found, body, loop):
         return None
     return _scaling_first(found, body, loop)
 
 
-def _is_legal(found: Overlap, body: tuple[Stmt, ...], loop: Loop) -> bool:
+def _is_legal(found: MmaOverlap, body: tuple[Stmt, ...], loop: Loop) -> bool:
     return not broken_by(found.steps, body, loop)
 
 
-def _scaling_first(found: Overlap, body: tuple[Stmt, ...], loop: Loop) -> Overlap:
-    """The same; where the second product's result is scaled by a factor of the rows, first of all that waits for it.
+def _scaling_first(found: MmaOverlap, body: tuple[Stmt, ...], loop: Loop) -> MmaOverlap:
+    """The same schedule, with a rescale of the second MMA's result first after the wait, if there is one.
 
-    What lies between the products then ends with that factor, and what else would, as the exponentials, waits as well:
-    the other warpgroup's products run meanwhile.
+    The statements between the MMAs then end with that factor, and the others, as the exponentials, wait as well: the
+    other warpgroup's MMAs run meanwhile.
     """
     for place, op in enumerate(found.between):
         factor = row_factor(op, found.late)
@@ -354,10 +355,10 @@ def _scaling_first(found: Overlap, body: tuple[Stmt, ...], loop: Loop) -> Overla
     return found
 
 
-def _fits_parts(found: Overlap, pipeline: Pipeline) -> bool:
-    """Whether a thread does the parts of an iteration by itself, and each MMA reads one tile that is loaded.
+def _fits_parts(found: MmaOverlap, pipeline: Pipeline) -> bool:
+    """Whether each thread runs the parts of an iteration independently, and each MMA reads one loaded tile.
 
-    Between the parts stand no barriers of the block, so that they leave shared memory alone.
+    There are no block barriers between the parts, so that they must not access shared memory.
     """
     if found.second.a.buffer.scope is not Scope.FRAGMENT:
         return False
@@ -374,21 +375,22 @@ def _fits_parts(found: Overlap, pipeline: Pipeline) -> bool:
     )
 
 
-def _suits(found: Overlap, loop: Loop, pipeline: Pipeline, context: Context) -> bool:
-    """Whether turns of which some are skipped can overlap, and gain by it; True where none are.
+def _suits(found: MmaOverlap, loop: Loop, pipeline: Pipeline, context: Context) -> bool:
+    """Whether a loop with skipped iterations can be software-pipelined, and gains by it; True where none are skipped.
 
-    What starts the products asks for nothing that is found on the way to a turn. Compilers move the wait for the second
-    product up to the last branch: without one, other blocks of a multiprocessor hide more, where a block is small.
+    The start of the MMAs must not depend on values found in the search of the next active iteration. Compilers move the
+    wait for the second MMA up to the last branch: without a branch, other blocks per SM hide more latency, where a
+    block is small.
     """
-    walk = taken_turns(loop, pipeline, context.launch.body)
+    walk = walk_to_active(loop, pipeline, context.launch.body)
     if walk is None:
         return True
     if found.lets:
         return False
     starts = walk_stmts((*found.before, found.first, found.second))
-    alike = not any(var in walk.values for op in starts for var in variables(*expressions(op)))
+    uniform = not any(var in walk.values for op in starts for var in variables(*expressions(op)))
     branches = found.factor is not None or any(isinstance(op, If) for op in found.between)
-    return alike and (branches or warpgroups(context.launch) > 1)
+    return uniform and (branches or warpgroups(context.launch) > 1)
 
 
 def _shared_tiles(op: Stmt, *, written: bool = False) -> bool:

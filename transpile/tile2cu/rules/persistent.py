@@ -1,10 +1,10 @@
-"""Blocks that stay: one a multiprocessor, each of which takes tile after tile of the grid."""
+"""Persistent kernels: one CTA per SM, each of which loops over output tiles."""
 
 from collections.abc import Iterator
 from math import prod
 
 from tile2cu.analysis.accesses import read_by_itself, variables, viewed
-from tile2cu.analysis.prelude import around, before, outermost, producer_loop, taken_turns, values_of_tile
+from tile2cu.analysis.prelude import around, before, outermost, producer_loop, values_of_tile, walk_to_active
 from tile2cu.core.decisions import (
     MMA_OVERLAP,
     PERSISTENT,
@@ -22,10 +22,10 @@ from tile2cu.core.program import (
     Scope,
     walk_stmts,
 )
-from tile2cu.core.schedule import FirstTiles, Persistent, Pipeline
+from tile2cu.core.schedule import Persistent, Pipeline, PrologueLoads
+from tile2cu.rules.early_exit import QUIET, early_exit_of
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.grid import equal_turns
-from tile2cu.rules.idle import QUIET, idle_of
+from tile2cu.rules.grid import equal_trip_counts
 from tile2cu.rules.storage import shared_tiles
 
 _ATTENTION = """
@@ -37,7 +37,7 @@ P = T.alloc_fragment((128, 128), "float16")
 O = T.alloc_fragment((128, 128), "float32")
 T.copy(Z[bx * 128, 0], Q_shared)
 T.clear(O)
-for k in T.Pipelined({turns}, num_stages=1):
+for k in T.Pipelined({iterations}, num_stages=1):
     T.copy(Z[k * 128, 0], K_shared)
     T.copy(Z[k * 128, 64], V_shared)
     T.gemm(Q_shared, K_shared, S, transpose_B=True, clear_accum=True)
@@ -48,15 +48,15 @@ T.copy(O, X[bx * 128, 0])
 
 
 _SKIPPED = (
-    _ATTENTION.format(turns="8")
+    _ATTENTION.format(iterations="8")
     .replace("\n    ", "\n        ")
     .replace("num_stages=1):", "num_stages=1):\n    if A[k, 0] != 0:")
 )
-_TOLD = "from a queue, with the turns that are taken"
+_ACTIVE_ITERATIONS = "tiles from a queue, with their active iterations"
 
 
-def _example(turns: str, value: str) -> Example:
-    text = _ATTENTION.format(turns=turns)
+def _example(iterations: str, value: str) -> Example:
+    text = _ATTENTION.format(iterations=iterations)
     return Example(text, "launch", "persistent", value, target="cuda:sm_90a", threads=256)
 
 
@@ -68,55 +68,58 @@ def _example(turns: str, value: str) -> Example:
     writes=(PERSISTENT,),
     source="measured on an H200: benchmarks/RESULTS.md, 2 to 10 % of attention",
     examples=(
-        _example("8", "in turns"),
-        _example("bx + 1", "from a queue"),
-        Example(_SKIPPED, "launch", "persistent", _TOLD, target="cuda:sm_90a", threads=256),
+        _example("8", "statically assigned tiles"),
+        _example("bx + 1", "tiles from a queue"),
+        Example(_SKIPPED, "launch", "persistent", _ACTIVE_ITERATIONS, target="cuda:sm_90a", threads=256),
     ),
 )
 def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Where a block fills a multiprocessor, blocks stay: a tile's first loads run under the end of the one before.
+    """Where one block fills an SM, the kernel is persistent: a tile's first loads overlap the previous epilogue.
 
-    Turns overlap, and the operand that no turn changes is in registers, so that its tile is free for the next one's.
-    Tiles of equal work are dealt in turns; of unequal work, as of causal attention or of sequences whose lengths are in
-    memory, blocks draw them from a queue in global memory. The producer draws, computes where a tile lies, and hands
-    that to the others; it passes over tiles that write nothing, as those past the end of a sequence. Where turns are
-    skipped it finds those that are taken, and hands each on with the tile that it loads for it.
+    MMAs are software-pipelined, and the loop-invariant operand is in registers, so that its tile is free for the next
+    one's. Tiles of equal work are assigned statically; tiles of unequal work, as of causal attention or of sequences
+    whose lengths are in memory, are fetched from a queue in global memory. The producer fetches the next tile, computes
+    its coordinates, and publishes them to the consumers; it skips tiles that write nothing, as those past the end of a
+    sequence. Where iterations are skipped it finds the active ones, and publishes each with the tile that it loads for
+    it.
 
-    Gives: how tiles are dealt.
+    Gives: the tile scheduler.
     """
     producer = producer_loop(launch, context.facts)
     first = context.facts.get(launch, PROLOGUE_LOADS)
     if producer is None or first is None or context.facts.get(launch, REGISTER_SHARES) is None or launch.prelude:
         return
     loop, pipeline = producer
-    taken = taken_turns(loop, pipeline, launch.body)
-    turn = taken.values if taken is not None else ()
-    if (around(launch.body, loop) and not turn) or prod(launch.cluster) > 1:
+    taken = walk_to_active(loop, pipeline, launch.body)
+    iteration = taken.values if taken is not None else ()
+    if (around(launch.body, loop) and not iteration) or prod(launch.cluster) > 1:
         return
     overlap = context.facts.get(loop, MMA_OVERLAP)
     if (
         overlap is None
         or context.facts.get(overlap.first, REGISTER_OPERAND) is None
-        or not _only_rings(first, pipeline, context)
+        or not _only_pipelines(first, pipeline, context)
     ):
         return
-    queue = bool(turn) or not equal_turns(loop, context)
-    found = idle_of(launch, before(launch.body, outermost(launch.body, loop)), context) if queue else None
+    queue = bool(iteration) or not equal_trip_counts(loop, context)
+    found = early_exit_of(launch, before(launch.body, outermost(launch.body, loop)), context) if queue else None
     idle = found.condition if found is not None and _sized_by_shapes(launch) else None
     work = values_of_tile(launch, context.facts, idle)
     if not work:
-        return  # no block has anything of its own: all tiles are the same, as that of a grid of one block
-    if not turn or idle is None:  # a whole warp asks about turns, one thread takes what another warp has dealt
-        yield launch, PERSISTENT, Persistent(queue, work, idle, turn)
+        return  # nothing depends on the block: all tiles are the same, as that of a grid of one block
+    if (
+        not iteration or idle is None
+    ):  # a whole warp searches active iterations, one thread takes tiles that another warp publishes
+        yield launch, PERSISTENT, Persistent(queue, work, idle, iteration)
 
 
 def _sized_by_shapes(launch: Launch) -> bool:
-    """Whether the tensors' shapes alone give the grid: the list of tiles with work is in a workspace sized by them."""
+    """Whether the tensors' shapes alone determine the grid, and so the size of the list of non-empty tiles."""
     return not any(var.role is Role.SCALAR for var in variables(*launch.grid))
 
 
-def _only_rings(first: FirstTiles, pipeline: Pipeline, context: Context) -> bool:
-    """Whether shared memory is only what rings hand from the producer to the others, and back when it has been read."""
+def _only_pipelines(first: PrologueLoads, pipeline: Pipeline, context: Context) -> bool:
+    """Whether shared memory has only stages of pipelines, which the producer fills and the consumers release."""
     launch = context.launch
     rings = [*pipeline.buffers, *(load.dst.buffer for load in first.loads)]
     known = all(isinstance(stmt, QUIET) for stmt in context.statements)

@@ -1,10 +1,10 @@
-"""Which copies of a pipelined loop run ahead of it, and how far."""
+"""Which copies of a pipelined loop are prefetched, and the prefetch distance."""
 
 from collections.abc import Callable, Iterator
 
 from tile2cu.analysis.accesses import lets_for, loaded, without_unused_lets
 from tile2cu.analysis.prefetch import names_of, stays
-from tile2cu.analysis.prelude import taken_turns
+from tile2cu.analysis.prelude import walk_to_active
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.core.decisions import (
     FEWER_STAGES,
@@ -29,7 +29,7 @@ from tile2cu.core.program import (
     Store,
     walk_stmts,
 )
-from tile2cu.core.schedule import Dealt, Pipeline
+from tile2cu.core.schedule import PingPong, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _GEMM = """
@@ -52,91 +52,93 @@ for k in T.Pipelined(4, num_stages=3):
     source="PTX ISA, 'cp.async' and 'cp.async.wait_group'",
     examples=(
         Example(_GEMM, 4, "pipeline", "3 stages of A_shared, B_shared"),
-        Example(_GEMM, "A_shared", "slots", "3"),
+        Example(_GEMM, "A_shared", "stages", "3"),
     ),
 )
 def cp_async(op: Loop, context: Context) -> Iterator[Decision]:
-    """The copies from global to shared memory of a pipelined loop run num_stages - 1 turns ahead.
+    """The copies from global to shared memory of a pipelined loop are issued num_stages - 1 iterations earlier.
 
-    A copy may run ahead when it depends on the loop's variable and on nothing that the body computes, when nothing else
-    writes its tile, and when the tile is not read before it in the same turn. T.tma_copy stays in its turn: the user
-    waits for it.
+    A copy can be prefetched when it depends on the loop's variable and on nothing that the body computes, when nothing
+    else writes its tile, and when the tile is not read before it in the same iteration. T.tma_copy stays in its
+    iteration: the user waits for it.
 
-    Gives: the pipeline of the loop, and the number of slots of each tile that is loaded ahead; why others are not.
+    Gives: the pipeline of the loop, and the number of stages of each prefetched tile; why others are not prefetched.
     """
-    yield from _not_ahead(op, context.launch)
+    yield from _why_not_prefetched(op, context.launch)
     pipeline = pipeline_of(op, context.launch, producer=False) if context.target.cp_async else None
     specialised = context.facts.get(context.launch, WARP_SPECIALISED)
     if pipeline is not None and not (specialised and specialised.producer):
         yield op, PIPELINE, pipeline
         for buffer in pipeline.buffers:
-            yield buffer, STAGES, slots_of(buffer, context.launch, ahead_pipeline)
+            yield buffer, STAGES, stages_of(buffer, context.launch, prefetch_pipeline)
 
 
-def ahead_pipeline(loop: Loop, launch: Launch) -> Pipeline | None:
-    """The pipeline of a loop whose threads load by themselves."""
+def prefetch_pipeline(loop: Loop, launch: Launch) -> Pipeline | None:
+    """The pipeline of a loop whose threads all load."""
     return pipeline_of(loop, launch, producer=False)
 
 
-def slots_of(tile: Buffer, launch: Launch, made: Callable[[Loop, Launch], Pipeline | None]) -> int:
-    """As many slots as the deepest of the pipelines has that load the tile."""
+def stages_of(tile: Buffer, launch: Launch, made: Callable[[Loop, Launch], Pipeline | None]) -> int:
+    """The stages of the deepest pipeline that loads the tile."""
     found = (made(loop, launch) for loop in walk_stmts(launch.body) if isinstance(loop, Loop))
     return max(pipeline.stages for pipeline in found if pipeline is not None and tile in pipeline.buffers)
 
 
 def pipeline_of(loop: Loop, launch: Launch, *, producer: bool) -> Pipeline | None:
-    """The pipeline that a loop asks for; None when it asks for none, or nothing can run ahead."""
+    """The pipeline that a loop asks for; None when it asks for none, or no load can be prefetched."""
     parts = _parts(loop, launch, by_tma=producer)
     return Pipeline(loop.num_stages, *parts, producer=producer) if parts else None
 
 
 def is_at_top(loop: Stmt, context: Context) -> bool:
-    """Whether a loop stands in no other: then a producer's ring is its alone, and empty before and after it."""
+    """Whether no loop encloses this one: a producer's pipeline is then empty before and after it."""
     return any(op is loop for op in context.launch.body)
 
 
-def turns_follow_alone(loop: Loop, pipeline: Pipeline, context: Context) -> bool:
-    """Whether nothing comes between a loop's turns: it stands at the top, or is a turn there that is not skipped."""
-    return is_at_top(loop, context) or taken_turns(loop, pipeline, context.launch.body) is not None
+def iterations_adjacent(loop: Loop, pipeline: Pipeline, context: Context) -> bool:
+    """Whether nothing runs between a loop's iterations: it is at the top, or in an unskipped iteration there."""
+    return is_at_top(loop, context) or walk_to_active(loop, pipeline, context.launch.body) is not None
 
 
-def dealt_of(context: Context) -> Dealt | None:
-    """How two warpgroups take the turns of the producer's loop in alternation; None where they do not."""
+def ping_pong_of(context: Context) -> PingPong | None:
+    """The schedule by which two warpgroups take iterations of the producer's loop alternately; None for none."""
     found = (context.facts.get(op, PING_PONG) for op in context.launch.body if isinstance(op, Loop))
     return next(filter(None, found), None)
 
 
-def lines_ahead(loop: Loop, launch: Launch) -> tuple[Copy, ...]:
-    """The loads that could run ahead, of tiles of one dimension."""
+def prefetchable_vectors(loop: Loop, launch: Launch) -> tuple[Copy, ...]:
+    """The loads of tiles of one dimension that could be prefetched."""
     return tuple(
-        stmt for stmt in loop.body if isinstance(stmt, Copy) and _is_line(stmt) and _runs_ahead(stmt, loop, launch)
+        stmt for stmt in loop.body if isinstance(stmt, Copy) and _is_vector(stmt) and _is_prefetched(stmt, loop, launch)
     )
 
 
 def staged_pipeline_of(loop: Loop, launch: Launch) -> Pipeline | None:
-    """The same where one of the tiles waits in registers: one slot less, and no more than two."""
+    """The same where one of the tiles is held in registers: one stage less, and at most two."""
     parts = _parts(loop, launch)
     return Pipeline(min(max(1, loop.num_stages - 1), 2), *parts, staged=True) if parts else None
 
 
 def _parts(loop: Loop, launch: Launch, *, by_tma: bool = False) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:
-    """(what runs ahead, the rest) of a pipelined loop's body."""
+    """(the prefetched loads, the rest) of a pipelined loop's body."""
     if loop.kind is not LoopKind.PIPELINED or loop.num_stages < 1 or syncs_grid(loop.body):
         return None
-    loads = tuple(stmt for stmt in loop.body if _runs_ahead(stmt, loop, launch) and not (by_tma and _is_line(stmt)))
+    loads = tuple(
+        stmt for stmt in loop.body if _is_prefetched(stmt, loop, launch) and not (by_tma and _is_vector(stmt))
+    )
     if not loads:
         return None
     rest = tuple(stmt for stmt in loop.body if stmt not in loads)
     return (*lets_for(set().union(*map(names_of, loads)), loop.body), *loads), without_unused_lets(rest)
 
 
-def _is_line(stmt: Stmt) -> bool:
+def _is_vector(stmt: Stmt) -> bool:
     """Whether a copy fills a tile of one dimension."""
     return isinstance(stmt, Copy) and stmt.dst.buffer.rank == 1
 
 
-def _not_ahead(loop: Loop, launch: Launch) -> Iterator[Decision]:
-    """Why copies from tensors of a pipelined loop, or all of a loop's, do not run ahead, or less far than asked for."""
+def _why_not_prefetched(loop: Loop, launch: Launch) -> Iterator[Decision]:
+    """Why copies from tensors in a pipelined loop are not prefetched, or are with fewer stages than asked for."""
     copies = [stmt for stmt in loop.body if isinstance(stmt, Copy) and stmt.src.buffer.scope is Scope.GLOBAL]
     if loop.kind is LoopKind.PIPELINED and loop.num_stages < 1 and copies:
         yield rejected(loop, NOT_PIPELINED, "num_stages is 0", "num_stages=2 or more")
@@ -154,20 +156,20 @@ def _not_ahead(loop: Loop, launch: Launch) -> Iterator[Decision]:
 
 
 def _fills_by_elements(op: Parallel) -> str:
-    """Why a loop that fills shared tiles from tensors stays in its turn; empty for loops that do no such thing."""
+    """Why a loop that fills shared tiles from tensors is not prefetched; empty for other loops."""
     for store in op.body:
         if isinstance(store, Store) and store.buffer.scope is Scope.SHARED:
             read = [part for part in loaded(store.value) if part.scope is Scope.GLOBAL]
             places = [part for load in walk(store.value) if isinstance(load, Load) for part in loaded(*load.indices)]
             if read and places:
-                return f"it gathers what `{places[0].name}` says"
+                return f"it gathers rows that `{places[0].name}` selects"
             if read:
                 return f"it computes `{store.buffer.name}` element by element from `{read[0].name}`"
     return ""
 
 
-def _runs_ahead(stmt: Stmt, loop: Loop, launch: Launch) -> bool:
-    """Whether the statement is a copy from global to a whole shared tile that only needs the loop's variable."""
+def _is_prefetched(stmt: Stmt, loop: Loop, launch: Launch) -> bool:
+    """Whether the statement is a copy from global to a whole shared tile that depends on the loop's variable alone."""
     if not isinstance(stmt, Copy) or stmt.src.buffer.scope is not Scope.GLOBAL:
         return False
     return not stays(stmt, loop, launch)[0]

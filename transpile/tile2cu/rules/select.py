@@ -1,4 +1,4 @@
-"""Which `tl::` call does each operation."""
+"""The `tl::` call of each operation."""
 
 from collections.abc import Iterator
 
@@ -47,7 +47,7 @@ for i, j in T.Parallel(64, 64):
     ),
 )
 def copy_through_shared(op: Copy, context: Context) -> Iterator[Decision]:
-    """What an operation reads or writes of a fragment that lies in other threads goes through a shared tile.
+    """Elements of a fragment that an operation needs in other threads are exchanged through a shared tile.
 
     Gives: the reason of each copy that does that.
     """
@@ -76,11 +76,11 @@ def copy_through_shared(op: Copy, context: Context) -> Iterator[Decision]:
     ),
 )
 def copy_cp_async(op: Loop, context: Context) -> Iterator[Decision]:
-    """A copy that runs ahead is asynchronous when no element changes its type and rows start on 4 bytes.
+    """A prefetched copy is a cp.async when no element changes its type and rows are aligned to 4 bytes.
 
-    Where tiles wait in registers, it loads these.
+    Where tiles are held in registers, the copy loads these.
 
-    Gives: the call of each copy that runs ahead of the loop.
+    Gives: the call of each prefetched copy of the loop.
     """
     pipeline = context.facts.get(op, PIPELINE)
     if pipeline is None or pipeline.producer:
@@ -94,7 +94,7 @@ def copy_cp_async(op: Loop, context: Context) -> Iterator[Decision]:
             because = f"it changes {tensor.dtype} to {tile.dtype}, and cp.async moves bytes"
             yield rejected(load, NO_CP_ASYNC, because, f"allocate `{tile.name}` as {tensor.dtype}")
         elif not fits:
-            because = f"rows of `{tensor.name}` start at multiples of {row_start} bytes, and cp.async takes 4 at least"
+            because = f"rows of `{tensor.name}` are aligned to {row_start} bytes, and cp.async needs at least 4"
             yield rejected(load, NO_CP_ASYNC, because, "pad the tensor's rows")
 
 
@@ -111,15 +111,15 @@ def copy_cp_async(op: Loop, context: Context) -> Iterator[Decision]:
             'C_local = T.alloc_fragment((64, 64), "float32")\n'
             "T.gemm(A_shared[:, 0:32], B_shared, C_local)",
             4,
-            "parts",
+            "slices",
             "A_shared",
         ),
     ),
 )
-def gemm_parts(op: Gemm, context: Context) -> Iterator[Decision]:
-    """A product may read rows and columns of a shared tile.
+def gemm_slices(op: Gemm, context: Context) -> Iterator[Decision]:
+    """A GEMM may read a slice of a shared tile.
 
-    Gives: the names of the operands that are parts.
+    Gives: the names of the operands that are slices.
     """
     yield op, GEMM_SLICES, ", ".join(region.buffer.name for region in (op.a, op.b) if not region.whole)
 
@@ -134,7 +134,7 @@ def gemm_parts(op: Gemm, context: Context) -> Iterator[Decision]:
     examples=(Example('S = T.alloc_shared((64, 32), "float32")\nT.copy(X[0, 0], S)', 2, "call", "copy"),),
 )
 def copy_synchronous(op: Copy, context: Context) -> Iterator[Decision]:
-    """Any other copy is done when the call returns.
+    """Any other copy is synchronous.
 
     Gives: the call.
     """
@@ -156,7 +156,7 @@ def copy_synchronous(op: Copy, context: Context) -> Iterator[Decision]:
     ),
 )
 def atomic_tile(op: AtomicTile, context: Context) -> Iterator[Decision]:
-    """A tile is combined with memory element by element, each by the one thread that owns it.
+    """A tile is combined with memory element by element, each by the thread that owns it.
 
     Gives: the call.
     """
@@ -179,19 +179,20 @@ def atomic_tile(op: AtomicTile, context: Context) -> Iterator[Decision]:
             "for i in T.Parallel(4):\n"
             "    X[i, 0] = row_max[i]",
             4,
-            "owners",
+            "elected_writers",
             "once",
         ),
     ),
 )
-def loop_owners_store(op: Parallel, context: Context) -> Iterator[Decision]:
+def loop_elected_writers(op: Parallel, context: Context) -> Iterator[Decision]:
     """Where several threads hold the same element, one of them writes it to memory, or prints it.
 
-    Where a loop changes memory in place and writes fragments, too, the others would read what that one has written: the
-    fragments go through shared memory then, or the others leave the loop out where nothing else reads the fragments.
+    Where a loop changes memory in place and also writes fragments, the other threads would read the changed memory: the
+    fragments are then exchanged through shared memory, or the other threads skip the loop where nothing else reads the
+    fragments.
 
-    Gives: "once" when replicas skip the whole loop, "stores" when they skip what it writes and prints, "all" otherwise;
-    whether one thread is to do all of an element. The launch is then decided anew with it.
+    Gives: "once" when replicas skip the whole loop, "stores" when they skip its writes and prints, "all" otherwise;
+    whether one thread is to run all iterations of an element. All decisions are then made again with it.
     """
     layout = context.facts[op, LAYOUT]
     stores = [access.buffer.scope for access in element_accesses(op.body) if access.is_store]
@@ -223,7 +224,7 @@ def _changes_in_place(op: Parallel) -> bool:
 def _one_thread_knows(update: Atomic, op: Parallel, layout: FragmentLayout) -> Tile2CuError:
     return Tile2CuError(
         "T2C-L014",
-        f"only one thread learns what `{update.buffer.name}` held before, and {layout.replicas} hold each element here",
+        f"only one thread gets the old value of `{update.buffer.name}`, and {layout.replicas} hold each element here",
         update.span,
         notes=(Note("the loop also writes a fragment", op.span),),
         help="write to a tile in shared memory instead of the fragment",
@@ -243,15 +244,15 @@ def _one_thread_knows(update: Atomic, op: Parallel, layout: FragmentLayout) -> T
             'row_max = T.alloc_fragment((1,), "float32")\n'
             "T.reduce_max(X, row_max, dim=1)",
             3,
-            "workspace",
+            "reduction_warps",
             "4",
         ),
     ),
 )
 def reduce_workspace(op: Reduce, context: Context) -> Iterator[Decision]:
-    """A reduction over several warps exchanges their parts through shared memory.
+    """A reduction over several warps exchanges their partial results through shared memory.
 
-    Gives: the warps that share the reduced dimension, 1 when shuffles are enough or the source lies in shared memory.
+    Gives: the warps that share the reduced dimension, 1 when shuffles are enough or the source is in shared memory.
     """
     if op.src.scope is Scope.SHARED:
         yield op, REDUCTION_WARPS, 1

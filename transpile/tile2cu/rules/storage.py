@@ -1,4 +1,4 @@
-"""The ledger: what each tile costs in shared memory and registers, and whether it fits the chip."""
+"""The shared-memory budget, and layouts of shared tiles that no GEMM reads."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -37,21 +37,21 @@ from tile2cu.core.program import (
     operations,
 )
 from tile2cu.core.schedule import (
+    ACTIVE_ROW,
     BARRIER_BYTES,
     BARRIERS,
-    DRAWN,
-    TAKEN,
-    Ledger,
-    Overlay,
+    SCHEDULED_ROW,
+    Aliasing,
+    SharedBudget,
     Staging,
     Workspace,
     round_up,
 )
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.free import VECTOR_BYTES
-from tile2cu.rules.pipeline import dealt_of
+from tile2cu.rules.pipeline import ping_pong_of
 
-_LINE = 128  # bytes, which the 32 banks hold side by side
+_LINE = 128  # bytes of one word in each of the 32 banks
 _LINE_EXAMPLE = """
 P = T.alloc_shared((8, 512), "uint8")
 x = T.alloc_shared((1024,), "float16")
@@ -73,11 +73,11 @@ T.reduce_sum(terms, sums, dim=2)
     source="CUDA C++ Programming Guide, 'Shared Memory' of compute capability 5.x and later: 32 banks of 4 bytes",
     examples=(Example(_LINE_EXAMPLE, "x", "layout", "128-byte swizzle"),),
 )
-def line_swizzle(launch: Launch, context: Context) -> Iterator[Decision]:
-    """A tile of one dimension of which threads read more than 16 bytes in a row is swizzled, as rows of 128 bytes.
+def vector_swizzle(launch: Launch, context: Context) -> Iterator[Decision]:
+    """A tile of one dimension of which threads read runs of more than 16 bytes is swizzled, as rows of 128 bytes.
 
-    Eight lanes read 16 bytes each at a time. As far apart as what a thread reads in all, they would meet in the same
-    banks; neighbours, as copies write them, do not meet either way.
+    Eight lanes read 16 bytes each at a time. At a stride of a whole run they would be in the same banks; adjacent
+    vectors, as copies write them, are conflict-free either way.
 
     Gives: the layout of tiles that only such loops read and only copies write.
     """
@@ -90,7 +90,7 @@ def line_swizzle(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 def _read_in_runs(tile: Buffer, context: Context) -> bool:
-    """Whether loops read more than 16 bytes a thread of it at once, and nothing else but copies reaches it."""
+    """Whether loops read more than 16 bytes of it per thread together, and only copies access it otherwise."""
     longest = 0
     for op in operations(context.launch.body):
         if tile not in buffers_used(op):
@@ -126,16 +126,16 @@ for i in T.Parallel(32):
     examples=(Example(_ROWS_EXAMPLE, "S", "layout", "rows padded by 16 bytes"),),
 )
 def rows_of_lanes(launch: Launch, context: Context) -> Iterator[Decision]:
-    """A tile of which lanes go along a row each has rows that start in different banks.
+    """A tile of which each lane reads a row has rows that start in different banks.
 
-    Rows of a multiple of 128 bytes would all start in the same one: 16 lanes that read an element of a row each take 16
-    turns, with 16 bytes of padding two.
+    Rows of a multiple of 128 bytes would all start in the same bank: reads of 16 lanes would be a 16-way bank conflict,
+    with 16 bytes of padding a 2-way one.
 
-    Gives: the layout of tiles that only loops and copies reach, in which a loop's last variable is the row alone; none
-    in launches with products, whose operands have layouts of their own, or where padding might not fit.
+    Gives: the layout of tiles that only loops and copies access, in which a loop's last variable is the row alone; none
+    in launches with GEMMs, whose operands have layouts of their own, or where padding might not fit.
     """
-    products = any(isinstance(op, Gemm) for op in context.statements)
-    for tile in () if products or not _pads_easily(launch, context) else shared_tiles(launch):
+    mmas = any(isinstance(op, Gemm) for op in context.statements)
+    for tile in () if mmas or not _pads_easily(launch, context) else shared_tiles(launch):
         free = tile.rank == 2 and not tile.dtype.is_packed and not viewed(launch, tile)
         layout = SharedLayout(tile.static_shape, tile.dtype.bits, padding=VECTOR_BYTES)
         if free and layout.row_bytes % _LINE == 0 and _is_read_by_rows(tile, context):
@@ -143,7 +143,7 @@ def rows_of_lanes(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 def _pads_easily(launch: Launch, context: Context) -> bool:
-    """Whether three quarters of a block's shared memory hold all tiles with padded rows, and a slot for each stage."""
+    """Whether three quarters of a block's shared memory hold all tiles with padded rows, and each stage of them."""
     stages = max((op.num_stages for op in context.statements if isinstance(op, Loop)), default=0)
     tiles = shared_tiles(launch)
     layouts = (SharedLayout(tile.static_shape, tile.dtype.bits, padding=VECTOR_BYTES) for tile in tiles)
@@ -151,7 +151,7 @@ def _pads_easily(launch: Launch, context: Context) -> bool:
 
 
 def _is_read_by_rows(tile: Buffer, context: Context) -> bool:
-    """Whether a loop's lanes go along rows of it, and nothing but loops and copies of the whole tile reaches it."""
+    """Whether each lane of a loop reads a row of it, and only loops and copies of the whole tile access it."""
     by_rows = False
     for op in operations(context.launch.body):
         match op:
@@ -178,9 +178,9 @@ def _is_read_by_rows(tile: Buffer, context: Context) -> bool:
     examples=(Example('S = T.alloc_shared((64, 40), "float32")\nT.clear(S)', "S", "layout", "no swizzle"),),
 )
 def shared_plain(launch: Launch, context: Context) -> Iterator[Decision]:
-    """A shared tile that no product reads is stored row after row, and so is one that is seen in another shape.
+    """A shared tile that no GEMM reads is stored row by row, and so is a tile with a view of another shape.
 
-    A view of the same rows as another type is stored as they are: swizzles move 16 bytes at a time.
+    A view of the same rows as another type keeps the layout: swizzles move 16 bytes together.
 
     Gives: its layout.
     """
@@ -214,23 +214,23 @@ def shared_plain(launch: Launch, context: Context) -> Iterator[Decision]:
         Example(
             'S = T.alloc_shared((64, 32), "float32")\nT.clear(S)',
             "launch",
-            "ledger",
-            "Ledger(tiles=(('S', 8192),), total=8192, limit=166912)",
+            "shared_budget",
+            "SharedBudget(tiles=(('S', 8192),), total=8192, limit=166912)",
         ),
     ),
 )
-def shared_ledger(launch: Launch, context: Context) -> Iterator[Decision]:
-    """All shared tiles, with a slot for each stage of their pipeline, fit the chip's limit.
+def shared_budget(launch: Launch, context: Context) -> Iterator[Decision]:
+    """All shared tiles, with each stage of their pipelines, fit the target's shared memory.
 
-    Gives: the workspaces of reductions, and the ledger.
-    Errors: T2C-L020 with who uses what.
+    Gives: the workspaces of reductions, and the budget.
+    Errors: T2C-L020 with the bytes of each tile.
     """
     workspaces = workspaces_of(context)
     yield launch, WORKSPACES, workspaces
-    ledger = ledger_of(launch, context, workspaces, context.facts.get(launch, STORE_STAGING) or ())
-    if ledger.total > ledger.limit:
-        raise _too_large(ledger, launch, context)
-    yield launch, SHARED_BUDGET, ledger
+    budget = shared_budget_of(launch, context, workspaces, context.facts.get(launch, STORE_STAGING) or ())
+    if budget.total > budget.limit:
+        raise _too_large(budget, launch, context)
+    yield launch, SHARED_BUDGET, budget
 
 
 def shared_tiles(launch: Launch) -> tuple[Buffer, ...]:
@@ -239,7 +239,7 @@ def shared_tiles(launch: Launch) -> tuple[Buffer, ...]:
 
 
 def workspaces_of(context: Context) -> tuple[Workspace, ...]:
-    """The shared memory that reductions and scans exchange values through."""
+    """The shared memory in which reductions and scans exchange values."""
     return tuple(_workspaces(context))
 
 
@@ -253,22 +253,22 @@ def _workspaces(context: Context) -> Iterator[Workspace]:
         if isinstance(op, Scan) and op.src.scope is Scope.FRAGMENT and op.dst.name not in seen:
             seen.add(op.dst.name)
             yield Workspace(f"{op.dst.name}_workspace", op.dst.dtype, op.dst.static_shape, 0)
-    dealt = dealt_of(context)
-    for tile in dealt.exchanged if dealt is not None else ():
-        yield Workspace(f"{tile.name}_handed", tile.dtype, tile.static_shape, 0, handed=tile)
+    alternating = ping_pong_of(context)
+    for tile in alternating.exchanged if alternating is not None else ():
+        yield Workspace(f"{tile.name}_handed", tile.dtype, tile.static_shape, 0, row_values=tile)
 
 
-def ledger_of(
+def shared_budget_of(
     launch: Launch,
     context: Context,
     workspaces: tuple[Workspace, ...],
     staged: tuple[Staging, ...],
-    overlay: Overlay | None = None,
-) -> Ledger:
+    aliasing: Aliasing | None = None,
+) -> SharedBudget:
     """Adds the tiles up in the order of their declaration, each at its alignment, as C++ does."""
-    overlay = overlay or context.facts.get(launch, ALIASING) or Overlay(())
+    aliasing = aliasing or context.facts.get(launch, ALIASING) or Aliasing(())
     rows: dict[str, int] = {}
-    struct, parts = _Struct(), [_Struct() for _ in overlay.parts]
+    struct, parts = _Struct(), [_Struct() for _ in aliasing.parts]
     afterwards = {staging.where: staging.layout for staging in staged}
     for tile in shared_tiles(launch):
         layout = context.facts[tile, SHARED_LAYOUT]
@@ -277,7 +277,7 @@ def ledger_of(
         if tile in afterwards:
             alignment = max(alignment, afterwards[tile].alignment)
             rows[tile.name] = round_up(max(rows[tile.name], afterwards[tile].bytes), alignment)
-        inside = (own for own, part in zip(parts, overlay.parts, strict=True) if tile.name in part.tiles)
+        inside = (own for own, part in zip(parts, aliasing.parts, strict=True) if tile.name in part.tiles)
         next(inside, struct).add(rows[tile.name], alignment)
     struct.add_union(parts)
     for staging in staged:
@@ -287,7 +287,7 @@ def ledger_of(
     exchanged = [_Struct() for workspace in workspaces]
     for own, workspace in zip(exchanged, workspaces, strict=True):
         rows[workspace.name] = workspace.bytes
-        (own if overlay.joins_workspaces and workspace.warps else struct).add(workspace.bytes, workspace.dtype.bytes)
+        (own if aliasing.joins_workspaces and workspace.warps else struct).add(workspace.bytes, workspace.dtype.bytes)
     struct.add_union(exchanged)
     for tile in launch.tiles:
         if tile.scope is Scope.BARRIER:
@@ -296,17 +296,17 @@ def ledger_of(
     for name, size in _of_producer(context):
         rows[name] = size
         struct.add(size, BARRIER_BYTES)
-    return Ledger(tuple(rows.items()), struct.size, context.target.shared_limit)
+    return SharedBudget(tuple(rows.items()), struct.size, context.target.shared_limit)
 
 
 def _of_producer(context: Context) -> Iterator[tuple[str, int]]:
-    """What a producer and the others meet at, and what it hands to them besides tiles, in bytes."""
+    """Bytes of the producer's barriers, and of the values that it publishes."""
     found = producer_loop(context.launch, context.facts)
     persistent = context.facts.get(context.launch, PERSISTENT)
     if found is not None and persistent is not None and persistent.queue:
-        yield DRAWN, persistent.drawn_bytes
-        if persistent.turn:
-            yield TAKEN, persistent.taken_bytes(found[1].stages)
+        yield SCHEDULED_ROW, persistent.scheduled_tiles_bytes
+        if persistent.iteration:
+            yield ACTIVE_ROW, persistent.active_iterations_bytes(found[1].stages)
     if barriers := _barriers(context) * BARRIER_BYTES:
         yield BARRIERS, barriers
 
@@ -323,7 +323,7 @@ class _Struct:
         self.alignment = max(self.alignment, alignment)
 
     def add_union(self, members: list["_Struct"]) -> None:
-        """One more member, which is a union; of nothing, none."""
+        """One more member, which is a union; of no members, none."""
         alignment = max((member.alignment for member in members), default=1)
         size = max((member.size for member in members), default=0)
         if size:
@@ -335,8 +335,9 @@ class _Struct:
 
 
 def _barriers(context: Context) -> int:
-    """How many barriers a producer needs: for full and for empty, of each slot of its one or two rings, and one for
-    what it loads first. Where turns are dealt, each panel has one for full, and each slot two for empty.
+    """The number of a producer's barriers: full and empty for each stage, and one for its prologue loads.
+
+    With alternating warpgroups each swizzle atom has a full barrier, and each stage two empty ones.
     """
     stays = context.facts.get(context.launch, PERSISTENT) is not None
     first = (1 + stays) if context.facts.get(context.launch, PROLOGUE_LOADS) is not None else 0
@@ -344,20 +345,20 @@ def _barriers(context: Context) -> int:
     if found is None:
         return 0
     op, pipeline = found
-    dealt = context.facts.get(op, PING_PONG)
-    if dealt is not None:
+    alternating = context.facts.get(op, PING_PONG)
+    if alternating is not None:
         layouts: list[SharedLayout] = [context.facts[tile, SHARED_LAYOUT] for tile in pipeline.buffers]
         return pipeline.stages * (2 + sum(layout.panels for layout in layouts)) + first
     return 2 * pipeline.stages * (2 if context.facts.get(op, MMA_OVERLAP) else 1) + first
 
 
-def _too_large(ledger: Ledger, launch: Launch, context: Context) -> Tile2CuError:
-    """The diagnostic; `fit` adds what would fit, since only settling anew can tell."""
-    width = max(len(name) for name, _ in ledger.tiles)
-    table = "\n".join(f"{name:{width}}  {bytes_:>9,} bytes" for name, bytes_ in ledger.tiles)
+def _too_large(budget: SharedBudget, launch: Launch, context: Context) -> Tile2CuError:
+    """The diagnostic; `fit` adds what would fit, since only new decisions can tell."""
+    width = max(len(name) for name, _ in budget.tiles)
+    table = "\n".join(f"{name:{width}}  {bytes_:>9,} bytes" for name, bytes_ in budget.tiles)
     return Tile2CuError(
         "T2C-L020",
-        f"the tiles need {ledger.total:,} bytes of shared memory; {context.target.arch} has {ledger.limit:,} a block",
+        f"the tiles need {budget.total:,} bytes of shared memory; {context.target.arch} has {budget.limit:,} a block",
         launch.span,
         notes=(Note(table),),
     )

@@ -1,4 +1,4 @@
-"""Where barriers stand: before a read or write of memory that another thread's access must precede."""
+"""Barriers: before a read or write of memory that another thread's access must precede."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import dropwhile, takewhile
@@ -49,12 +49,12 @@ from tile2cu.core.program import (
     group_of,
     walk_stmts,
 )
-from tile2cu.core.schedule import Hazard, Overlay, Pipeline
+from tile2cu.core.schedule import Aliasing, Hazard, Pipeline
+from tile2cu.rules.barrier_scope import exchanged_tiles, ordered_by_user, ping_pong_tile, tensors_read_again
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.ordered import dealt_tile, handed_over, ordered_by_user, tensors_read_again
-from tile2cu.rules.owned import Conditions, Owners, Touch, apart
-from tile2cu.rules.pending import Pending, Touches, is_of_all, once_of
+from tile2cu.rules.pending_accesses import Pending, Touches, for_all_of, is_of_all
 from tile2cu.rules.pipeline import is_at_top
+from tile2cu.rules.thread_ownership import Conditions, Owners, Touch, disjoint
 
 
 @rule(
@@ -78,19 +78,18 @@ from tile2cu.rules.pipeline import is_at_top
     ),
 )
 def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
-    """A barrier stands exactly where a shared tile is read after other threads wrote it, or written after they used it.
+    """A barrier is placed exactly where threads have a RAW, WAR or WAW hazard on a shared tile.
 
-    So it does for tensors that a block both writes and reads; between blocks, T.sync_grid orders them.
-    Where each thread comes back to its own elements, none is needed: loops of one layout that name them alike, and
-    elements that stand on nothing but the thread's number.
-    Copies that run ahead of a pipelined loop are ordered by the pipeline's own barrier; what groups of threads hand to
-    one another by the user's barriers where there are some; all the user's tiles, where the user said so.
+    So it is for tensors that a block both writes and reads; T.sync_grid orders blocks. Where each thread accesses its
+    own elements again, no barrier is needed: in loops of one layout with the same indices, and for elements that depend
+    on nothing but the thread's index. Prefetched copies of a pipelined loop are ordered by the pipeline's barrier;
+    tiles that groups of threads exchange by the user's barriers, where there are some; all the user's tiles, where the
+    user disabled inserted barriers. Where the user writes all barriers, T.sync_threads() is the block's, even in
+    divergent code.
 
-    Where the user writes all barriers, T.sync_threads() is the block's, though threads come to it at different places.
-
-    Gives: at which T.sync_threads() they do; the hazards that a barrier before the statement ends; nothing where none
-    is needed. Whether nothing was written since the barrier before it, which only ends reads then.
-    Errors: T2C-P002 when a barrier is needed where not all threads come.
+    Gives: at which T.sync_threads() it is divergent; the hazards that a barrier before the statement ends; nothing
+    where none is needed. Whether the barrier ends reads alone (WAR), as nothing was written since the previous one.
+    Errors: T2C-P002 when a barrier is needed in divergent code.
     """
     walker = _Walker(context)
     walker.body(launch.body, Pending(), divergent=None)
@@ -98,7 +97,7 @@ def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
         yield stmt, BARRIER, tuple(hazards[name] for name in sorted(hazards))
         if id(stmt) in walker.end_reads:
             yield stmt, WAR_ONLY, True
-    for sync in walker.meetings.values():
+    for sync in walker.divergent_syncs.values():
         yield sync, BLOCK_BARRIER, True
 
 
@@ -107,20 +106,20 @@ class _Walker:
 
     def __init__(self, context: Context) -> None:
         self.context = context
-        # The barriers that are placed here order shared memory; what other blocks do to tensors they do not.
+        # The barriers that are placed here order shared memory, not the accesses of other blocks to tensors.
         self.uniformity = Uniformity(context.launch, ordered=(Scope.SHARED,))
         self.owners = Owners(context, self.uniformity)
-        self.conditions: Conditions = ()  # of the branches on the thread around the current statement
-        self.overlay: Overlay = context.facts.get(context.launch, ALIASING) or Overlay(())
+        self.conditions: Conditions = ()  # of the branches on the thread index around the current statement
+        self.aliasing: Aliasing = context.facts.get(context.launch, ALIASING) or Aliasing(())
         self.barriers: dict[int, tuple[Stmt, dict[str, Hazard]]] = {}
         self.end_reads: set[int] = set()
-        self.meetings: dict[int, Sync] = {}  # to which not all threads come, but others to others
+        self.divergent_syncs: dict[int, Sync] = {}  # in divergent code, where other threads wait at other ones
         self.group: int | None = None
         self.once = False
-        self.own = ordered_by_user(context) if context.program.own_barriers else dealt_tile(context)
-        self.handed_over = handed_over(context)
+        self.own = ordered_by_user(context) if context.program.own_barriers else ping_pong_tile(context)
+        self.exchanged_tiles = exchanged_tiles(context)
         self.tensors = tensors_read_again(context)
-        self.lenient = True  # of tensors, where not all threads come
+        self.lenient = True  # with tensors in divergent code
         found = context.facts.get(context.launch, PROLOGUE_LOADS)
         self.first = found.loads if found is not None else ()
 
@@ -131,37 +130,39 @@ class _Walker:
         return {buffer.name: buffer for buffer in shared(found) | tensors if buffer.name not in self.own}
 
     def written(self, stmt: Stmt) -> dict[str, Buffer]:
-        """The shared tiles that a statement writes before it is done, or until a barrier that is ordered here.
+        """The shared tiles that a statement writes before it completes, or until a barrier that is placed here.
 
-        TMA arrives at the user's barrier or at the first tiles', and copies of single threads into a tile that is
-        handed over arrive there, too.
+        TMA arrives at the user's barrier or at that of the prologue loads, and so do copies of single threads into an
+        exchanged tile.
         """
         match stmt:
             case Copy(barrier=Load()) | Copy(block=Expr()):
-                return {}  # of another block's tile nothing is ordered here
+                return {}  # accesses to another block's tile are not ordered here
             case Copy() if stmt in self.first:
                 return {}
             case Effect(call=Call(function=name)) if name.startswith("cp_async<"):
                 found = self.tracked(buffers_written(stmt))
-                return {name: buffer for name, buffer in found.items() if name not in self.handed_over}
+                return {name: buffer for name, buffer in found.items() if name not in self.exchanged_tiles}
             case _:
                 return self.tracked(buffers_written(stmt))
 
     def read(self, stmt: Stmt) -> dict[str, Buffer]:
-        """The shared tiles that a statement reads; a copy that arrives at another block's orders it itself."""
+        """The shared tiles that a statement reads; a copy that arrives at another block's barrier orders it itself."""
         return {} if isinstance(stmt, Copy) and stmt.remote is not None else self.tracked(buffers_read(stmt))
 
     def filled(self, stmt: Stmt) -> dict[str, Buffer]:
-        """The tile that TMA fills: one thread begins it, when the others of its group are done with what was there."""
+        """The tile that TMA fills: one thread issues it, after all accesses of its group to the tile."""
         by_tma = isinstance(stmt, Copy) and stmt.barrier is not None
         return self.tracked(buffers_written(stmt)) if by_tma else {}
 
     def names(self, table: Touches) -> set[str]:
-        """The tiles of a table that the current threads have used; outside of a group all, but for what groups did to
-        tiles that they hand over by barriers of the user's."""
+        """The tiles of a table that the current threads have used; outside of a group all.
+
+        Excluded are accesses of groups to tiles that they exchange by the user's barriers.
+        """
         if self.group is not None:
             return {name for name, group, known in table if group == self.group and not known}
-        return {name for name, group, _ in table if is_of_all(group) or name not in self.handed_over}
+        return {name for name, group, _ in table if is_of_all(group) or name not in self.exchanged_tiles}
 
     def done(
         self,
@@ -170,22 +171,22 @@ class _Walker:
         atomic: frozenset[str] = frozenset(),
         touches: Mapping[str, Touch] = MappingProxyType({}),
     ) -> Pending:
-        """What the current threads have just done; with tiles in `atomic`, in single steps."""
-        users = (self.group, once_of(self.group)) if self.once else (self.group,)
+        """Records accesses of the current threads; those to tiles in `atomic` are atomic."""
+        users = (self.group, for_all_of(self.group)) if self.once else (self.group,)
         return Pending(
             {(name, user, False): frozenset((touches.get(name),)) for name in written for user in users},
             {(name, user, False): frozenset((touches.get(name),)) for name in read for user in users},
             frozenset(written | read) - atomic,
         )
 
-    def meets_others(self, name: str, touch: Touch, writes: bool, pending: Pending) -> bool:
-        """Whether a statement that touches a tile may meet what other threads have done to it."""
+    def may_conflict(self, name: str, touch: Touch, writes: bool, pending: Pending) -> bool:
+        """Whether a statement's access to a tile may conflict with accesses of other threads."""
         tables = (pending.written, pending.read) if writes else (pending.written,)
         before = {each for table in tables for key, touches in table.items() if key[0] == name for each in touches}
-        return not all(apart(touch, each) for each in before)
+        return not all(disjoint(touch, each) for each in before)
 
     def after_barrier(self, pending: Pending) -> Pending:
-        """What is left of it after a barrier of the current threads: what a group did stays new to the others."""
+        """The pending accesses after a barrier of the current threads: a group's stay unordered with other groups."""
         return Pending() if self.group is None else pending.known_to(self.group)
 
     def body(self, body: tuple[Stmt, ...], pending: Pending, divergent: If | While | Loop | None) -> Pending:
@@ -199,9 +200,9 @@ class _Walker:
     def before_groups(
         self, first: Stmt, run: list[If], pending: Pending, divergent: If | While | Loop | None
     ) -> Pending:
-        """One barrier of the block before all that its groups do next to one another.
+        """One barrier of the block before adjacent work of its groups.
 
-        Between them it could keep those apart that wait for one another.
+        A barrier between them could deadlock groups that wait for one another.
         """
         hazards: dict[str, Hazard] = {}
         for stmt in run:
@@ -222,9 +223,9 @@ class _Walker:
             case (
                 Copy(awaited=True) | Sync() | Effect(call=Call(function="barrier_sync" | "sync_grid" | "sync_cluster"))
             ):
-                apart = divergent is not None or self.group is not None
-                if isinstance(stmt, Sync) and apart and self.context.program.own_barriers:
-                    self.meetings[id(stmt)] = stmt
+                disjoint = divergent is not None or self.group is not None
+                if isinstance(stmt, Sync) and disjoint and self.context.program.own_barriers:
+                    self.divergent_syncs[id(stmt)] = stmt
                 return self.after_barrier(pending)
             case Await():
                 return pending.merge(self.done({}, self.read_until(stmt)))
@@ -232,60 +233,60 @@ class _Walker:
                 return self.simple(stmt, pending, divergent)
 
     def simple(self, stmt: Stmt, pending: Pending, divergent: If | While | Loop | None) -> Pending:
-        """One operation: a barrier before it if it meets what others have done since the last one."""
+        """One operation: a barrier before it if it conflicts with accesses of other threads since the last one."""
         reads, writes = self.read(stmt), self.written(stmt)
         changed = writes | self.filled(stmt)
         hazards = self.hazards(reads, changed, pending)
         hazards |= self.taken_over(writes, pending)
         atomic = frozenset(self.tracked(atomic_only(stmt)))
-        if isinstance(stmt, AtomicTile | Parallel):  # a sum, then a maximum: not in any order
+        if isinstance(stmt, AtomicTile | Parallel):  # a sum, then a maximum: they do not commute
             atomic -= {buffer.name for buffer in updated_in_several_ways(self.context.launch.body)}
         hazards = {name: hazard for name, hazard in hazards.items() if name not in atomic - pending.plainly}
         touches = {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in (reads | writes).items()}
         hazards = {
             name: hazard
             for name, hazard in self.all_come(hazards, divergent).items()
-            if hazard.taken_over or self.meets_others(name, touches.get(name), name in changed, pending)
+            if hazard.taken_over or self.may_conflict(name, touches.get(name), name in changed, pending)
         }
         if hazards or id(stmt) in self.barriers:
             if pending.written:
                 self.end_reads.discard(id(stmt))
             elif id(stmt) not in self.barriers:
                 self.end_reads.add(id(stmt))
-            self.barrier(stmt, self.shown_too(stmt, pending) | hazards if hazards else hazards, divergent)
+            self.barrier(stmt, self.also_published(stmt, pending) | hazards if hazards else hazards, divergent)
             pending = self.after_barrier(pending)
         return pending.merge(self.done(writes, reads | self.read_until(stmt), atomic, touches))
 
     def read_until(self, stmt: Stmt) -> dict[str, Buffer]:
-        """What is read until a statement: shared operands of products that end there, tiles that TMA stores."""
+        """The reads that complete at a statement: shared operands of MMAs that retire there, tiles that TMA stores."""
         if awaits_stores(stmt):
             copies = (op for op in self.context.statements if isinstance(op, Copy) and op.begun)
             return self.tracked(op.src.buffer for op in copies)
-        landing = self.context.facts.get(stmt, RETIRED)
-        products = landing.products if landing is not None else ()
-        return self.tracked(region.buffer for op in products for region in op.regions)
+        retirement = self.context.facts.get(stmt, RETIRED)
+        mmas = retirement.mmas if retirement is not None else ()
+        return self.tracked(region.buffer for op in mmas for region in op.regions)
 
     def hazards(self, reads: dict[str, Buffer], writes: dict[str, Buffer], pending: Pending) -> dict[str, Hazard]:
-        """What of these accesses meets what others have done."""
+        """The hazards of these accesses with accesses of other threads."""
         written, read = self.names(pending.written), self.names(pending.read)
         hazards = {name: Hazard(name, "written") for name in reads | writes if name in written}
         return hazards | {name: Hazard(name, "read") for name in writes if name in read and name not in hazards}
 
     def taken_over(self, writes: Iterable[str], pending: Pending) -> dict[str, Hazard]:
-        """The tiles whose memory is written by another name."""
-        mates = {mate for name in writes for mate in self.overlay.mates(name)}
+        """The tiles whose memory is written under another name."""
+        mates = {mate for name in writes for mate in self.aliasing.mates(name)}
         written, read = self.names(pending.written), self.names(pending.read)
         found = {name: Hazard(name, "read", taken_over=True) for name in mates if name in read}
         return found | {name: Hazard(name, "written", taken_over=True) for name in mates if name in written}
 
-    def shown_too(self, stmt: Stmt, pending: Pending) -> dict[str, Hazard]:
-        """What a barrier before a statement shows to those behind it."""
+    def also_published(self, stmt: Stmt, pending: Pending) -> dict[str, Hazard]:
+        """Further writes that a barrier before a statement makes visible to later ones."""
         behind = dropwhile(lambda each: each is not stmt, self.context.statements)
         read = {name for each in behind for name in self.read(each)}
         return {name: Hazard(name, "written") for name in self.names(pending.written) & read}
 
     def all_come(self, hazards: dict[str, Hazard], divergent: If | While | Loop | None) -> dict[str, Hazard]:
-        """The hazards that end at a barrier here: where not all threads come, those of tensors are the user's."""
+        """The hazards that a barrier here ends: in divergent code, those of tensors are the user's."""
         if divergent is None or not self.lenient:
             return hazards
         names = {tensor.name for tensor in self.tensors}
@@ -296,7 +297,7 @@ class _Walker:
             what = "branch" if isinstance(divergent, If) else "loop"
             raise Tile2CuError(
                 "T2C-P002",
-                f"a barrier is needed here, inside a {what} that not all threads of the block take",
+                f"a barrier is needed here, inside a {what} that diverges within the block",
                 stmt.span,
                 notes=(Note(f"the {what} depends on the thread", divergent.span),),
                 help=f"move the copy out of the {what}, make it the same for all threads, or write all "
@@ -306,7 +307,7 @@ class _Walker:
         known |= hazards
 
     def work_of_group(self, stmt: If, group: int, pending: Pending, divergent: If | While | Loop | None) -> Pending:
-        """A group by itself: it has a barrier of its own, and meets the others' work at a barrier of the block."""
+        """A group's work: ordered by its own barrier, and against other groups by a barrier of the block."""
         hazards = self.hazards_of_group(stmt, group, pending)
         if hazards or id(stmt) in self.barriers:
             self.barrier(stmt, hazards, divergent)
@@ -317,10 +318,10 @@ class _Walker:
         return pending
 
     def hazards_of_group(self, stmt: If, group: int, pending: Pending) -> dict[str, Hazard]:
-        """What a group's work meets that others have done."""
+        """The hazards of a group's work with accesses of other threads."""
         reads, writes = (self.tracked(of(stmt)) for of in (buffers_of(buffers_read), buffers_of(buffers_written)))
-        own = (group, once_of(group))
-        by_user = frozenset() if stmt.once else self.handed_over
+        own = (group, for_all_of(group))
+        by_user = frozenset() if stmt.once else self.exchanged_tiles
         others = pending.kept(lambda key: key[1] not in own and (key[0] not in by_user or is_of_all(key[1])))
         return self.hazards(reads, writes, others)
 
@@ -352,9 +353,9 @@ class _Walker:
             self.conditions = around
 
     def before_branch(self, stmt: If, pending: Pending) -> Pending:
-        """The barrier that some threads would need in a branch, before it: all threads come there.
+        """The barrier that some threads would need in a branch, before it: all threads run it there.
 
-        It ends what was done before the branch; what the branch does by itself it cannot.
+        It orders accesses of before the branch, not those within it.
         """
         reads, writes = (self.tracked(of(stmt)) for of in (buffers_of(buffers_read), buffers_of(buffers_written)))
         hazards = self.hazards(reads, writes, pending) | self.taken_over(writes, pending)
@@ -364,14 +365,14 @@ class _Walker:
         return self.after_barrier(pending)
 
     def condition(self, stmt: If | While | Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
-        """The elements that the condition itself reads, or that the bounds of a loop do."""
+        """The elements that the condition, or the bounds of a loop, read."""
         accesses = [access for expr in expressions(stmt) for access in loads(expr, stmt.span) if not access.atomic]
         shared_reads = self.tracked(access.buffer for access in accesses)
         touches = {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in shared_reads.items()}
         hazards = {
             name: hazard
             for name, hazard in self.all_come(self.hazards(shared_reads, {}, pending), divergent).items()
-            if self.meets_others(name, touches[name], False, pending)
+            if self.may_conflict(name, touches[name], False, pending)
         }
         if hazards:
             self.barrier(stmt, hazards, divergent)
@@ -385,16 +386,16 @@ class _Walker:
             pending = self.before_loop(stmt, pending, divergent)
         if pipeline is not None:
             return self.pipelined(stmt, pipeline, pending, divergent)
-        alike = all(map(self.uniformity.holds, (stmt.start, stmt.stop, stmt.step)))  # all threads come for each turn
-        inside, before = divergent if alike else stmt, pending
-        for _ in range(2):  # the second turn meets what the first left behind
+        uniform = all(map(self.uniformity.holds, (stmt.start, stmt.stop, stmt.step)))  # all threads run each iteration
+        inside, before = divergent if uniform else stmt, pending
+        for _ in range(2):  # the second iteration conflicts with accesses of the first
             pending = before.merge(self.body(stmt.body, pending, inside))
         return pending
 
     def while_loop(self, stmt: While, pending: Pending, divergent: If | While | Loop | None) -> Pending:
-        """A loop on a condition: its barriers are reached by all threads only if all see the same condition.
+        """A loop on a condition: all threads reach its barriers only if the condition is uniform.
 
-        Where the condition is asked again, at a turn's end, no barrier can stand.
+        Where the condition is evaluated again, at an iteration's end, no barrier can be placed.
         """
         inside = divergent if self.uniformity.holds(stmt.condition) else stmt
         before = pending = self.condition(stmt, pending, divergent)
@@ -403,7 +404,7 @@ class _Walker:
         return pending
 
     def before_loop(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
-        """One barrier before the loop, not one a turn, for tiles that its turns read and do not write."""
+        """One barrier before the loop, not one per iteration, for tiles that its iterations read and do not write."""
         parts = tuple(walk_stmts(stmt.body))
         read = self.tracked(buffer for part in parts for buffer in buffers_read(part))
         written = self.tracked(buffer for part in parts for buffer in buffers_written(part))
@@ -411,7 +412,7 @@ class _Walker:
         hazards = {
             name: hazard
             for name, hazard in self.all_come(hazards, divergent).items()
-            if any(self.meets_others(name, touch, False, pending) for touch in self.reading(stmt.body, read[name]))
+            if any(self.may_conflict(name, touch, False, pending) for touch in self.reading(stmt.body, read[name]))
         }
         if not hazards and id(stmt) not in self.barriers:
             return pending
@@ -419,7 +420,7 @@ class _Walker:
         return self.after_barrier(pending)
 
     def reading(self, body: tuple[Stmt, ...], buffer: Buffer) -> Iterator[Touch]:
-        """How the operations of a body, and of loops and branches in it, touch what they read."""
+        """How the operations of a body, and of loops and branches in it, access the tiles that they read."""
         for stmt in body:
             if isinstance(stmt, Loop | While | If):
                 if any(access.buffer.memory is buffer for access in own_accesses(stmt)):
@@ -432,12 +433,12 @@ class _Walker:
     def pipelined(
         self, stmt: Loop, pipeline: Pipeline, pending: Pending, divergent: If | While | Loop | None
     ) -> Pending:
-        """Each turn begins with the pipeline's barrier; slots are ordered by it."""
-        slots = {buffer.name: buffer for buffer in pipeline.buffers}
+        """Each iteration begins with the pipeline's barrier, which orders the stages."""
+        stages = {buffer.name: buffer for buffer in pipeline.buffers}
         written, read = self.names(pending.written), self.names(pending.read)
-        hazards = {name: Hazard(name, "read") for name in slots if name in read}
-        hazards |= {name: Hazard(name, "written") for name in slots if name in written}
-        hazards |= self.taken_over(slots, pending)
+        hazards = {name: Hazard(name, "read") for name in stages if name in read}
+        hazards |= {name: Hazard(name, "written") for name in stages if name in written}
+        hazards |= self.taken_over(stages, pending)
         first = self.tracked(buffer for load in pipeline.loads for buffer in buffers_read(load))
         hazards |= self.all_come(self.hazards(first, {}, pending), divergent)
         if hazards or id(stmt) in self.barriers:
@@ -446,12 +447,12 @@ class _Walker:
         if divergent is not None:
             self.barrier(stmt, {}, divergent)
         before = pending
-        after = pending if pipeline.producer else Pending()  # a producer's slots have barriers of their own
+        after = pending if pipeline.producer else Pending()  # a producer's stages have barriers of their own
         for _ in range(2):
-            after = self.body(pipeline.body, after.without(set(slots)) if pipeline.producer else Pending(), divergent)
+            after = self.body(pipeline.body, after.without(set(stages)) if pipeline.producer else Pending(), divergent)
         if pipeline.producer and not is_at_top(stmt, self.context):
-            return before.merge(after.without(set(slots)))  # nothing else uses them
-        return before.merge(after).merge(self.done({}, slots))
+            return before.merge(after.without(set(stages)))  # nothing else uses them
+        return before.merge(after).merge(self.done({}, stages))
 
 
 def buffers_of(of: Callable[[Stmt], frozenset[Buffer]]) -> Callable[[If], set[Buffer]]:
@@ -460,5 +461,5 @@ def buffers_of(of: Callable[[Stmt], frozenset[Buffer]]) -> Callable[[If], set[Bu
 
 
 def _is_of_groups(stmt: Stmt) -> bool:
-    """Whether it is what the user gives one group of threads to do."""
+    """Whether it is work that the user gives to one group of threads."""
     return isinstance(stmt, If) and group_of(stmt) is not None and not stmt.once

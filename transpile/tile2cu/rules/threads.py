@@ -1,4 +1,4 @@
-"""What the user says about single threads: whether the chip has it, and what it asks of tiles."""
+"""Thread-level operations of the user: whether the target has them, and what they require of layouts."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,24 +12,24 @@ from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Launch, Scope, Stmt
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
-_CHUNK_BYTES = 16  # what a swizzle leaves in one piece: headers/tl/common/swizzle.h
+_CHUNK_BYTES = 16  # contiguous under every swizzle: headers/tl/common/swizzle.h
 _VOTES = ("count_of_block", "any_of_block", "all_of_block")
 _ONLY_NVIDIA: Mapping[str, tuple[str, str]] = MappingProxyType(
     dict.fromkeys(_VOTES, ("barrier that counts", "count in a shared tile with T.atomic_add, then T.sync_threads()"))
     | dict.fromkeys(("cp_async", "cp_async_commit", "cp_async_wait"), ("cp.async", "write T.copy"))
     | dict.fromkeys(
         (f"{name}_{rounding}" for name in ROUNDED for rounding in ROUNDINGS[1:]),
-        ("instruction that rounds otherwise than to nearest", 'write `rounding_mode="rn"`'),
+        ("instruction with a rounding mode other than nearest", 'write `rounding_mode="rn"`'),
     )
     | {
         "sync_grid": (
-            "barrier of the grid that tile2cu makes within a kernel",
+            "barrier of the grid that tile2cu emits in a kernel",
             "keep what goes on in a tensor (T.alloc_global), and write T.sync_grid() where all blocks come once",
         )
     }
     | dict.fromkeys(("barrier_sync", "barrier_arrive"), ("barrier of a part of the block", "write T.sync_threads()"))
 )
-# PTX that came with a chip (its compute capability), as a user's asm statement writes it: PTX ISA, 'Target ISA Notes'
+# PTX that a compute capability introduced, as a user's asm statement writes it: PTX ISA, 'Target ISA Notes'
 # of each instruction.
 _PTX_SINCE = (
     (re.compile(r"\b(?:add|sub|mul)(?:\.rn|\.rz)?\.bf16(?:x2)?\b"), (9, 0)),
@@ -59,7 +59,7 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
     ),
 )
 def shared_addressed(op: Stmt, context: Context) -> Iterator[Decision]:
-    """A shared tile is stored row after row if the user's own function gets the address of more than 16 bytes of it.
+    """A shared tile is stored row by row if inline user code gets the address of more than 16 bytes of it.
 
     Gives: its layout.
     """
@@ -68,12 +68,12 @@ def shared_addressed(op: Stmt, context: Context) -> Iterator[Decision]:
 
 
 def addressed_in_rows(tile: Buffer, context: Context) -> bool:
-    """Whether a shared tile is stored row after row because of an address of it."""
+    """Whether a shared tile is stored row by row because its address is taken."""
     return any(found is tile for op in context.statements for found in _addressed(op))
 
 
 def _addressed(op: Stmt) -> Iterator[Buffer]:
-    """The shared tiles of which a function gets the address of more than a swizzle leaves in one piece."""
+    """The shared tiles of which a function gets the address of more than the 16 bytes that a swizzle keeps together."""
     for part in _parts(op):
         if isinstance(part, Address):
             assert isinstance(part.buffer, Buffer)
@@ -87,13 +87,13 @@ def _addressed(op: Stmt) -> Iterator[Buffer]:
     on=Stmt,
     writes=(BLOCK_VOTE,),
     source="CUDA C++ Programming Guide, 'Synchronization Functions'; AMD Instinct MI300 ISA, 'S_BARRIER'",
-    examples=(Example("n = T.syncthreads_count(T.get_thread_binding() > 3)", 1, "meets", "block"),),
+    examples=(Example("n = T.syncthreads_count(T.get_thread_binding() > 3)", 1, "block_vote", "block"),),
 )
 def thread_available(op: Stmt, context: Context) -> Iterator[Decision]:
-    """What threads ask of one another must be there on the chip.
+    """Votes, shuffles and barriers of single threads must exist on the target.
 
     Gives: "block" for a vote of the block.
-    Errors: T2C-S006 where the chip lacks it.
+    Errors: T2C-S006 where the target lacks it.
     """
     for part in _parts(op):
         function = part.function.partition("<")[0] if isinstance(part, Call) else ""
@@ -125,15 +125,15 @@ def thread_available(op: Stmt, context: Context) -> Iterator[Decision]:
         ),
     ),
 )
-def pasted_ptx(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Instructions in the user's own asm statements must be the chip's, unless the text asks for its architecture.
+def inline_ptx(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Instructions in inline asm must exist on the target, unless the code checks for its architecture.
 
-    Gives: the compute capability that they ask for, where it is more than the oldest that is translated for.
-    Errors: T2C-S006 where the chip lacks one.
+    Gives: the compute capability that they need, where it is more than the oldest supported one.
+    Errors: T2C-S006 where the target lacks one.
     """
     newest = (0, 0)
-    for pasted in context.program.pasted:
-        text = _COMMENT.sub("", pasted.text)
+    for user_code in context.program.user_code:
+        text = _COMMENT.sub("", user_code.text)
         if context.target.mfma or not _ASM.search(text) or "__CUDA_ARCH__" in text:
             continue
         for instruction, since in _PTX_SINCE:
@@ -141,8 +141,8 @@ def pasted_ptx(launch: Launch, context: Context) -> Iterator[Decision]:
             if found and context.target.capability < since:
                 raise Tile2CuError(
                     "T2C-S006",
-                    f"{context.target.arch} has no {found[0]}, which the file's own C++ has in an asm statement",
-                    pasted.span,
+                    f"{context.target.arch} has no {found[0]}, which an asm statement of the file's inline C++ uses",
+                    user_code.span,
                     help=f"take a target from sm_{since[0]}{since[1]} on, or put it under `#if __CUDA_ARCH__ >= ...`",
                 )
             newest = max(newest, since if found else newest)

@@ -1,4 +1,4 @@
-"""Hopper and later: results that leave through shared memory, by TMA."""
+"""Hopper and later: results that are stored by TMA through shared memory."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -43,15 +43,23 @@ from tile2cu.core.program import (
     operations,
     walk_stmts,
 )
-from tile2cu.core.schedule import Ledger, Multiple, Staging
+from tile2cu.core.schedule import Multiple, SharedBudget, Staging
 from tile2cu.passes.predicated_copies import bounded
 from tile2cu.passes.transposed_stores import transposing
 from tile2cu.passes.unstage_results import Unstaged, unstaged
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import GEMM, GEMMS_OVER_TILES, LESSONS, TMA_RANK, is_specialised, rows_refusal, rows_when
+from tile2cu.rules.hopper import (
+    GEMM,
+    GEMMS_OVER_TILES,
+    LESSONS,
+    TMA_RANK,
+    is_specialised,
+    rows_aligned_if,
+    rows_unsupported,
+)
 from tile2cu.rules.memory import given_multiples
-from tile2cu.rules.pipeline import dealt_of, is_at_top
-from tile2cu.rules.storage import ledger_of, shared_tiles, workspaces_of
+from tile2cu.rules.pipeline import is_at_top, ping_pong_of
+from tile2cu.rules.storage import shared_budget_of, shared_tiles, workspaces_of
 
 _TRANSPOSED = """
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -74,9 +82,9 @@ for k in T.Pipelined(4, num_stages=2):
     T.gemm(A_shared, A_shared, C_local, clear_accum=True)
     T.atomic_add(X[k * 64, 0], C_local)
 """
-_BOX_ROWS = 256  # that TMA moves at a time
-_BOX_OF_WARPGROUP = 64  # rows that it stages at a time, 16 a warp
-_PANEL_FLOATS = 32  # the columns of a swizzle's span
+_BOX_ROWS = 256  # of a TMA box
+_BOX_OF_WARPGROUP = 64  # rows that it stages at a time, 16 per warp
+_PANEL_FLOATS = 32  # columns that a swizzle spans
 
 
 @rule(
@@ -98,34 +106,32 @@ _PANEL_FLOATS = 32  # the columns of a swizzle's span
         WARP_SPECIALISED,
     ),
     writes=(CALL, INSTEAD, STAGING_TILE, STORE_OUTSTANDING, STORE_STAGING, TMA_IF, UNSTAGED),
-    source=f"{LESSONS}: 5.6 points of a GEMM over direct stores, 4 to 10 where slots take all the room",
+    source=f"{LESSONS}: 5.6 points of a GEMM over direct stores, 4 to 10 where stages take all shared memory",
     examples=(
         Example(GEMM, 8, "call", "tma_store", target="cuda:sm_90a"),
         Example(_STAGED, 10, "call", "tma_store", target="cuda:sm_90a"),
-        Example(GEMMS_OVER_TILES, 10, "read_later", "True", target="cuda:sm_90a"),
+        Example(GEMMS_OVER_TILES, 10, "store_outstanding", "True", target="cuda:sm_90a"),
         Example(_TRANSPOSED, 7, "call", "tma_store", target="cuda:sm_90a"),
-        Example(GEMM.replace("C_local, Z[0, 0]", "C_local, Y[0, 0]"), 8, "tma_when", "n % 8 == 0", "cuda:sm_90a"),
+        Example(GEMM.replace("C_local, Z[0, 0]", "C_local, Y[0, 0]"), 8, "tma_if", "n % 8 == 0", "cuda:sm_90a"),
         Example(_ADDED, 6, "call", "tma_add_start", target="cuda:sm_90a"),
     ),
 )
 def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
-    """With a producer warp, 16-bit results leave through shared memory and TMA, if there is room to stage them.
+    """With a producer warp, 16-bit results are stored through shared memory by TMA, if there is room for staging.
 
-    There is where a tile lies that nobody needs any more; and room for some of the columns, whole panels, is enough
-    where a warp has two boxes of them: TMA reads one while the next is staged, and the first is filled again. In a
-    loop over tiles, or where blocks stay, nobody waits for TMA to read a tile before the next one is staged. A loop
-    that stores a result's transpose, and nothing else, is such a copy; so is one that stores a result under a
-    condition, as `row < length`, where that holds for all of it.
-    A shared tile of the user's that only takes a result to a tensor is left out: blocks may stay then, and TMA's store
-    needs no barrier of the block. All is then decided anew.
-    Where a run-time size puts rows of the result, and of no tile that TMA loads, at other places than TMA reaches, the
-    block stores it from registers.
-    Floats that each turn of the producer's loop adds to a tensor leave the same way, and TMA adds them: a thread's own
-    atomic additions of two floats each cost attention's backward pass a third of its time.
+    The memory of a tile that is not live any more is room; and room for some of the columns, whole swizzle atoms, is
+    enough where a warp has two boxes of them: TMA reads one while the next is staged, and the first is filled again. In
+    a loop over tiles, or in a persistent kernel, the block continues while TMA reads a staging tile, and waits before
+    it stages the next one. A loop that only stores a result's transpose is such a copy; so is one that stores a result
+    under a condition, as `row < length`, where that holds for all of it. A shared tile of the user's that only stages a
+    result is left out: the kernel may be persistent then, and TMA's store needs no block barrier. All decisions are
+    then made again. Where a run-time size decides whether TMA can address the rows of the result, and of no tile that
+    TMA loads, the block stores it from registers otherwise. Floats that each iteration of the producer's loop adds to a
+    tensor are staged the same way, and TMA adds them: per-thread atomics of two floats each took a third of the time of
+    attention's backward pass on an H200.
 
-    Gives: the call of each such copy, the staging tiles, and which of them are read while their block goes on; what
-    must hold of the result's rows, in general or for this copy to go by TMA; of a loop, the copy that it is. The launch
-    is then decided anew with it.
+    Gives: the call of each such copy, the staging tiles, and which of them are read while their block continues; the
+    condition on the result's rows, in general or for this copy to be by TMA; for a loop, the copy that it is.
     """
     if not is_specialised(context):
         return
@@ -140,22 +146,22 @@ def tma_store(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 def _additions(staged: list[Staging], context: Context) -> Iterator[Decision]:
-    """The additions of each turn that leave by TMA; their staging tiles become part of `staged`."""
-    for update in _added_in_turns(context):
+    """The additions of each iteration by TMA; their staging tiles become part of `staged`."""
+    for update in _added_in_iterations(context):
         placed = _placed(_staging(update, staged), update, staged, context)
         if placed is not None:
             staged.append(placed)
             yield update, CALL, "tma_add_start"
             yield update, STAGING_TILE, placed.name
             yield update, STORE_OUTSTANDING, True
-            yield update.dst.buffer, TMA_IF, rows_when(update.dst.buffer)
+            yield update.dst.buffer, TMA_IF, rows_aligned_if(update.dst.buffer)
 
 
 def _stores(staged: list[Staging], context: Context) -> Iterator[Decision]:
-    """The same of results."""
-    for op in _beside_the_loop(context):
+    """The same for results."""
+    for op in _enclosing_bodies(context):
         copy, instead = _copied_by(op, context)
-        if copy is not None and _leaves_by_tma(copy, context):
+        if copy is not None and _is_stored_by_tma(copy, context):
             staging = _placed(_staging(copy, staged), op, staged, context)
             if staging is None:
                 continue
@@ -168,24 +174,24 @@ def _stores(staged: list[Staging], context: Context) -> Iterator[Decision]:
             yield op, STAGING_TILE, staging.name
             if not is_at_top(op, context) or context.facts.get(context.launch, PERSISTENT) is not None:
                 yield op, STORE_OUTSTANDING, True
-            when = rows_when(copy.dst.buffer)
+            when = rows_aligned_if(copy.dst.buffer)
             yield copy.dst.buffer if _is_given(when, context) else op, TMA_IF, when
 
 
 def _goes_without_tile(direct: Unstaged, context: Context) -> bool:
-    """Whether TMA stores a result that the kernel stages by hand, wherever a run puts its rows, and has room for it.
+    """Whether TMA can store a result that the kernel stages explicitly, for all run-time sizes, and has room for it.
 
-    Where the user's tile shares memory with others, a copy in a branch would need a place of its own.
+    Where the user's tile shares memory with others, a copy in a branch would need memory of its own.
     """
     tensor = direct.copy.dst.buffer
-    overlay = context.facts.get(context.launch, ALIASING)
-    shares = overlay is not None and bool(overlay.mates(direct.tile.name))
+    aliasing = context.facts.get(context.launch, ALIASING)
+    shares = aliasing is not None and bool(aliasing.mates(direct.tile.name))
     given = static_value(tensor.shape[-1]) is not None and tensor.strides is None
-    return given and not (direct.in_branch and shares) and _leaves_by_tma(direct.copy, context)
+    return given and not (direct.in_branch and shares) and _is_stored_by_tma(direct.copy, context)
 
 
 def _copied_by(op: Stmt, context: Context) -> tuple[Copy | None, Stmt | None]:
-    """The copy that a statement is, and what stands in its place where it is a loop that does what a copy does."""
+    """The copy that a statement is, and its replacement where it is a loop that copies."""
     if not isinstance(op, Parallel):
         return (op, None) if isinstance(op, Copy) else (None, None)
     copy = transposing(op)
@@ -193,14 +199,14 @@ def _copied_by(op: Stmt, context: Context) -> tuple[Copy | None, Stmt | None]:
 
 
 def _is_given(when: Multiple, context: Context) -> bool:
-    """Whether rows start where TMA reaches them in all calls that the launcher takes for its loads' sake."""
+    """Whether the launcher's conditions for the loads imply that TMA can address the rows."""
     return static_value(when.value) is not None or given_multiples(context).get(when.value, 1) % when.of == 0
 
 
-def _beside_the_loop(context: Context) -> Iterator[Stmt]:
-    """The statements that stand where the producer's loop does, or in one of the bodies that it stands in.
+def _enclosing_bodies(context: Context) -> Iterator[Stmt]:
+    """The statements of the bodies that enclose the producer's loop.
 
-    Those in branches there count that all threads take alike.
+    Statements in uniform branches there count, too.
     """
     found = producer_loop(context.launch, context.facts)
     path = around(context.launch.body, found[0]) if found is not None else ()
@@ -217,8 +223,8 @@ def _beside_the_loop(context: Context) -> Iterator[Stmt]:
         yield from in_branches((*outer.then, *outer.orelse) if isinstance(outer, If) else getattr(outer, "body", ()))
 
 
-def _added_in_turns(context: Context) -> Iterator[AtomicTile]:
-    """What each turn of the producer's loop adds to a tensor of floats that TMA reaches and nothing else touches."""
+def _added_in_iterations(context: Context) -> Iterator[AtomicTile]:
+    """The additions of each iteration to a float tensor that TMA can address and nothing else accesses."""
     found = producer_loop(context.launch, context.facts)
     for op in found[1].body if found is not None else ():
         if not isinstance(op, AtomicTile) or op.kind is not Reduction.SUM:
@@ -230,13 +236,13 @@ def _added_in_turns(context: Context) -> Iterator[AtomicTile]:
         others = [stmt for stmt in context.statements if not isinstance(stmt, AtomicTile)]
         read = any(touches(used_by_itself(stmt), dst) for stmt in others)
         rows = op.src.whole and len(op.dst.kept) == 2 and op.dst.kept[-1] == dst.rank - 1 and dst.rank <= TMA_RANK
-        given = dst.strides is None and not rows_refusal(dst) and _is_given(rows_when(dst), context)
+        given = dst.strides is None and not rows_unsupported(dst) and _is_given(rows_aligned_if(dst), context)
         if rows and given and not read and src.static_shape[1] // layout.along_n % _PANEL_FLOATS == 0:
             yield op
 
 
-def _leaves_by_tma(op: Copy, context: Context) -> bool:
-    """Whether a copy takes a product's result to a tensor that TMA can write."""
+def _is_stored_by_tma(op: Copy, context: Context) -> bool:
+    """Whether a copy stores an MMA's result to a tensor that TMA can write."""
     src, dst = op.src.buffer, op.dst.buffer
     layout = context.facts.get(src, LAYOUT)
     if not isinstance(layout, WgmmaAccumulator) or dst.scope is not Scope.GLOBAL:
@@ -247,22 +253,22 @@ def _leaves_by_tma(op: Copy, context: Context) -> bool:
         return False
     cols = src.static_shape[1]
     panels = cols // layout.along_n % 64 == 0
-    if op.transposed:  # rows come in sixty-fours
+    if op.transposed:  # rows are a multiple of 64
         panels = layout.along_n == 1 and cols % 16 == 0 and cols <= _BOX_ROWS
-    return op.dst.kept[-1] == dst.rank - 1 and not rows_refusal(dst) and panels
+    return op.dst.kept[-1] == dst.rank - 1 and not rows_unsupported(dst) and panels
 
 
 def _read_again(op: Copy, context: Context) -> bool:
-    """Whether the kernel may read what a copy stores: TMA's stores are waited for until they have read their tile."""
+    """Whether the kernel may read the stored elements: TMA stores are awaited only until they have read their tile."""
     readers = [stmt.span for stmt in context.statements if touches(buffers_read(stmt), op.dst.buffer)]
     at_top = any(stmt.span == op.span for stmt in context.launch.body)
     return bool(readers) and not (at_top and all(span.line < op.span.line for span in readers))
 
 
 def _written_again(op: Copy, context: Context) -> bool:
-    """Whether another statement may write what a copy stores: nothing orders that and TMA's writes.
+    """Whether another statement may write the stored elements: nothing orders it with TMA's writes.
 
-    Copies that start elsewhere do not, nor does the other arm of a branch, nor a loop that does what the copy does.
+    Copies with disjoint boxes do not, nor does the other arm of a branch, nor a loop that does the same copy.
     """
     for stmt in operations(context.launch.body):
         if not touches(buffers_written(stmt), op.dst.buffer) or stmt.span == op.span:
@@ -280,20 +286,18 @@ def _in_other_arms(one: Stmt, other: Stmt, branch: If) -> bool:
 
 
 def _placed(staging: Staging, op: Stmt, staged: list[Staging], context: Context) -> Staging | None:
-    """The staging tile of a copy in memory of its own, or where a tile was that is not in use any more, or one of fewer
-    columns; None without room.
-    """
+    """The staging tile of a copy: in its own memory, in that of a dead tile, or of fewer columns; None without room."""
     workspaces = workspaces_of(context)
     elsewhere = (replace(staging, where=where) for where in _left_by(op, staged, context))
     for placed in (staging, *elsewhere, *_narrower(staging, context)):
-        ledger: Ledger = ledger_of(context.launch, context, workspaces, (*staged, placed))
-        if ledger.total + (staging.layout.alignment if placed.where is None else 0) <= ledger.limit:
+        budget: SharedBudget = shared_budget_of(context.launch, context, workspaces, (*staged, placed))
+        if budget.total + (staging.layout.alignment if placed.where is None else 0) <= budget.limit:
             return placed
     return None
 
 
 def _narrower(staging: Staging, context: Context) -> Iterator[Staging]:
-    """Staging tiles of ever fewer columns, whole panels, where a warp has whole rows, and two boxes or more of them."""
+    """Staging tiles of ever fewer columns, whole swizzle atoms, where a warp has whole rows and at least two boxes."""
     layout = context.facts[staging.like, LAYOUT]
     assert isinstance(layout, WgmmaAccumulator)
     rows, cols = staging.layout.extents
@@ -305,13 +309,14 @@ def _narrower(staging: Staging, context: Context) -> Iterator[Staging]:
 
 
 def _left_by(op: Stmt, staged: list[Staging], context: Context) -> Iterator[Buffer]:
-    """The shared tiles whose memory is free when `op` comes, and which this block's threads alone read.
+    """The shared tiles whose memory is free at `op`, and which only this block's threads read.
 
-    Of a ring, all slots, when its loop is over; but not where warpgroups free their parts of a slot by themselves.
+    All stages of a pipeline, when its loop has ended; but not where warpgroups release their parts of a stage
+    separately.
     """
     launch = context.launch
     ring = producer_loop(launch, context.facts)
-    rings = ring[1].buffers if ring is not None and dealt_of(context) is None else ()
+    rings = ring[1].buffers if ring is not None and ping_pong_of(context) is None else ()
     taken = context.facts.get(launch, PERSISTENT) or context.facts.get(launch, ALIASING)
     if taken is not None or launch.cluster or not is_at_top(op, context):
         return

@@ -1,4 +1,4 @@
-"""How the warps of a block share the rows and columns of a product."""
+"""How the warps of a block partition the rows and columns of a GEMM."""
 
 from collections.abc import Iterator
 
@@ -30,7 +30,7 @@ _LDMATRIX_BYTES = 2  # the width of ldmatrix's elements where it transposes: PTX
     examples=(Example('S = T.alloc_shared((64,), "float32")\nT.clear(S)', "launch", "warps", "4"),),
 )
 def block_threads(launch: Launch, context: Context) -> Iterator[Decision]:
-    """A block is a whole number of warps, unless its threads work each by itself: then it may have any number.
+    """A block is a whole number of warps, unless all its statements are per thread.
 
     Gives: the warps of a block, the last of which may lack lanes.
     Errors: T2C-L021 when the threads are no multiple of a warp, or too many.
@@ -65,10 +65,9 @@ def _work_alone(context: Context) -> bool:
     examples=(Example(_GEMM.format(policy=""), 4, "warps", "Warps(m=2, n=2)"),),
 )
 def square(op: Gemm, context: Context) -> Iterator[Decision]:
-    """Warps share a product so that each warp's part is as square as the tile.
+    """Warps partition a GEMM so that each warp's part is as square as the tile.
 
-    Each element of A and B that a warp reads from shared memory then serves the most products.
-
+    Each element of A and B that a warp reads from shared memory then serves the most multiplications.
     Shapes: a warp's part is a multiple of 16 rows and 8 columns (on AMD 16), in elements.
     Gives: the warps along M and along N.
     Errors: T2C-L010 when no partition fits.
@@ -88,10 +87,10 @@ def square(op: Gemm, context: Context) -> Iterator[Decision]:
     examples=(Example(_GEMM.format(policy=", policy=T.GemmWarpPolicy.FullRow"), 4, "warps", "Warps(m=4, n=1)"),),
 )
 def full_row(op: Gemm, context: Context) -> Iterator[Decision]:
-    """Under the FullRow policy as many warps as possible lie along M, so that a warp owns whole rows.
+    """Under the FullRow policy as many warps as possible are along M, so that a warp owns whole rows.
 
-    So it is without a policy where a product of the kernel takes an operand from registers: the rows that a warp has
-    of one product are then those that it needs for the next.
+    So it is without a policy where a GEMM of the kernel takes an operand from registers: a warp's rows of one GEMM are
+    then those that it needs for the next.
 
     Gives: the warps along M and along N.
     Errors: T2C-L010 when no partition fits.
@@ -110,7 +109,7 @@ def full_row(op: Gemm, context: Context) -> Iterator[Decision]:
     examples=(Example(_GEMM.format(policy=", policy=T.GemmWarpPolicy.FullCol"), 4, "warps", "Warps(m=1, n=4)"),),
 )
 def full_col(op: Gemm, context: Context) -> Iterator[Decision]:
-    """Under the FullCol policy as many warps as possible lie along N, so that a warp owns whole columns.
+    """Under the FullCol policy as many warps as possible are along N, so that a warp owns whole columns.
 
     Gives: the warps along M and along N.
     Errors: T2C-L010 when no partition fits.
@@ -119,29 +118,29 @@ def full_col(op: Gemm, context: Context) -> Iterator[Decision]:
         yield op, WARPS, max(_partitions(op, context), key=lambda w: w.n)
 
 
-FMA_ROW = 16  # threads along a row of a product without tensor cores: their parts of A and B are about as large
+FMA_ROW = 16  # threads along a row of a GEMM without tensor cores: a thread's parts of A and B are about as large
 
 
 def mma_of(op: Gemm, context: Context) -> Mma | None:
-    """The row of the target's table for the product's types; None when there is none, or it takes more than there is.
+    """The row of the target's table for the GEMM's types; None when there is none, or its K is larger than the GEMM's.
 
-    A sparse product has no other way.
+    A sparse GEMM has no other implementation.
     """
     row = _mma_of_types(op, context)
     return None if row and op.metadata is None and _is_less(op, row.m, row.n, row.k) else row
 
 
 def mfma_of(op: Gemm, context: Context) -> Mfma | None:
-    """The row of the target's table for the product's types that has the widest K which divides the product's.
+    """The row of the target's table for the GEMM's types with the largest K that divides the GEMM's.
 
-    Without such a K, the row with the narrowest; None when no row has these types, or it takes more than there is.
+    Without such a K, the row with the smallest; None when no row has these types, or the GEMM is smaller.
     """
     row = _mfma_of_types(op, context)
     return None if row and _is_less(op, row.size, row.size, row.k) else row
 
 
 def too_small_for_tensor_cores(op: Gemm, context: Context) -> bool:
-    """Whether tensor cores take the product's types, and not its few rows, columns or steps of K."""
+    """Whether tensor cores take the GEMM's types, but not its few rows, columns or steps of K."""
     return on_fma(op, context) and bool(_mma_of_types(op, context) or _mfma_of_types(op, context))
 
 
@@ -161,12 +160,12 @@ def _mfma_of_types(op: Gemm, context: Context) -> Mfma | None:
 
 
 def _is_less(op: Gemm, *instruction: int) -> bool:
-    """Whether a product is smaller than one instruction's, along M, N or K."""
+    """Whether a GEMM is smaller than one instruction's shape, along M, N or K."""
     return any(extent < step for extent, step in zip(op.mnk, instruction, strict=True))
 
 
 def on_fma(op: Gemm, context: Context) -> bool:
-    """Whether no tensor core takes the product's types or its few rows, so that each thread multiplies and adds."""
+    """Whether no tensor core takes the GEMM's types or its few rows, so that each thread computes FMAs."""
     return not _on_wgmma(op, context) and mma_of(op, context) is None and mfma_of(op, context) is None
 
 
@@ -192,16 +191,16 @@ def _on_mma(op: Gemm, context: Context) -> bool:
 
 
 def _policy(op: Gemm, context: Context) -> Policy:
-    """The user's policy; without one, what suits the kernel's products."""
+    """The user's policy; without one, that which suits the kernel's GEMMs."""
     if op.policy is not Policy.DEFAULT:
         return op.policy
-    products = (each for each in context.statements if isinstance(each, Gemm))
-    chained = any(each.a.buffer.scope is Scope.FRAGMENT for each in products)
+    mmas = (each for each in context.statements if isinstance(each, Gemm))
+    chained = any(each.a.buffer.scope is Scope.FRAGMENT for each in mmas)
     return Policy.FULL_ROW if chained else Policy.SQUARE
 
 
 def _on_wgmma(op: Gemm, context: Context) -> bool:
-    """Whether the product is shared by warpgroups: see rules/hopper.py and rules/by_hand.py."""
+    """Whether warpgroups partition the GEMM: see rules/hopper.py and rules/explicit_pipelines.py."""
     if context.facts.get(op, EXPLICIT_WGMMA):
         return True
     specialised = context.facts.get(context.launch, WARP_SPECIALISED)
@@ -209,7 +208,7 @@ def _on_wgmma(op: Gemm, context: Context) -> bool:
 
 
 def _partitions(op: Gemm, context: Context) -> list[Warps]:
-    """All ways in which the block's warps tile the product exactly."""
+    """All ways in which the block's warps tile the GEMM exactly."""
     m, n, _ = op.mnk
     count = context.threads // context.target.warp_size
     columns = 16 if context.target.mfma else 8
@@ -221,7 +220,7 @@ def _partitions(op: Gemm, context: Context) -> list[Warps]:
     if not fits:
         raise Tile2CuError(
             "T2C-L010",
-            f"{count} warps cannot share a product of {m} x {n}",
+            f"{count} warps cannot share a GEMM of {m} x {n}",
             op.span,
             notes=(Note(f"each warp owns a multiple of 16 rows and of {columns} columns, and all parts are equal"),),
             help=f"change the tile of `{op.c.buffer.name}` or `threads={context.threads}`",

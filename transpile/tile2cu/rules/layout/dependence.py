@@ -1,4 +1,4 @@
-"""What stands on a loop's variables."""
+"""Values that depend on a loop's variables."""
 
 from collections.abc import Collection
 
@@ -7,16 +7,16 @@ from tile2cu.core.program import Assign, Declare, If, Let, Loop, Parallel, Stmt,
 
 
 def dependent(op: Parallel, variables: Collection[Var]) -> frozenset[Var]:
-    """The variables, and the names in an elementwise loop whose values, or when they get one, stand on them."""
+    """The variables, and the names in an elementwise loop whose values, or whose assignment, depend on them."""
     found, known = frozenset(variables), -1
-    while known != len(found):  # a name may be given what a later statement gives another one
+    while known != len(found):  # a name may get the value that a later statement gives another one
         known = len(found)
         found |= _given(op.body, found, by_condition=False)
     return found
 
 
 def _given(body: tuple[Stmt, ...], found: frozenset[Var], *, by_condition: bool) -> frozenset[Var]:
-    """What statements give names by what is found; all that is assigned where a condition stands on it."""
+    """The names whose values depend on found ones; all that are assigned under a condition that does."""
     for stmt in body:
         match stmt:
             case Let(var=var, value=value) | Declare(var=var, init=value) | Assign(var=var, value=value):
@@ -36,5 +36,5 @@ def _given(body: tuple[Stmt, ...], found: frozenset[Var], *, by_condition: bool)
 
 
 def mentions(expr: Expr | None, found: Collection[Var]) -> bool:
-    """Whether one of these variables stands in an expression."""
+    """Whether one of these variables occurs in an expression."""
     return expr is not None and any(part in found for part in walk(expr) if isinstance(part, Var))

@@ -1,4 +1,4 @@
-"""Layouts that nothing asks for: tiles and loops that only meet memory are spread for coalesced access."""
+"""Layouts that nothing constrains: tiles and loops that only access memory are distributed for coalesced access."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +11,7 @@ from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Reduce, Scope, Stmt
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.propagate import bad_index, fragment_accesses, slice_for, uneven, uneven_stores
-from tile2cu.rules.loops import is_over_memory, is_side_by_side
+from tile2cu.rules.vectorise import is_over_memory, takes_adjacent
 
 _COALESCED_LANES = 8  # of 16 bytes each: the 128 bytes of a cache line
 VECTOR_BYTES = 16  # the widest load and store of one thread: PTX ISA, 'ld', .v4.b32
@@ -73,13 +73,13 @@ _COALESCING = "CUDA C++ Best Practices Guide, 'Coalesced Access to Global Memory
 def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
     """A tile that is reduced along its rows keeps each row inside one warp when there are rows enough.
 
-    The reduction then needs shuffles only, and no barrier. A thread takes 16 bytes of what memory holds of it at once.
-    Several rows share a warp where fewer lanes are idle so: 8 lanes divide 40 packets, which 32 do not (on an H200
-    RMSNorm of rows of 320 halves had 0.82 of Triton's speed with a warp for a row). Rows that do not fill a warp stand
-    side by side in it. Where a row's packets divide the block's threads, rows follow one another thread by thread
-    instead, wherever warps end, if a thread holds less so: no lane is idle, the block's loads and stores are one piece
-    of memory, and groups of lanes exchange their sums in shared memory (RMSNorm of 144 to 320 halves in such threads:
-    1.01 to 1.03 of the speed of rows in warps).
+    The reduction then needs shuffles only, and no barrier. A thread takes vectors of 16 bytes of memory. Several rows
+    share a warp where fewer lanes are idle so: 8 lanes divide 40 vectors, which 32 do not (on an H200 RMSNorm of rows
+    of 320 halves had 0.82 of Triton's speed with a warp per row). Rows that do not fill a warp are adjacent in it.
+    Where a row's vectors divide the block's threads, rows follow one another thread by thread instead, across warps, if
+    a thread then holds less: no lane is idle, the block's loads and stores are contiguous, and groups of lanes exchange
+    partial sums in shared memory (RMSNorm of 144 to 320 halves in such threads: 1.01 to 1.03 of the speed of rows in
+    warps).
 
     Gives: the layout of the first such tile that has none yet.
     """
@@ -128,12 +128,12 @@ def rows_in_warps(launch: Launch, context: Context) -> Iterator[Decision]:
     ),
 )
 def flat(launch: Launch, context: Context) -> Iterator[Decision]:
-    """A tile that nothing else decides is spread row by row, 16 bytes a thread, neighbours side by side.
+    """A tile that nothing else decides is distributed row by row, in vectors of 16 bytes per thread.
 
-    Of a small one threads take fewer bytes, rather than that several compute the same; of one that meets memory in
-    loops alone, which take elements of shared memory one by one or add to tensors atomically, one element.
-    Of the ways to divide a row evenly among threads, the one is taken that needs the fewest registers, that is, that
-    leaves the fewest threads idle; of equals the one with the most threads, a power of two of them first.
+    Of a small one threads take fewer bytes, so that no two compute the same element; of one that only loops move to
+    memory, which access elements of shared memory one by one or add to tensors atomically, one element. Of the ways to
+    divide a row evenly among threads, the one with the fewest registers is taken, that is, with the fewest idle
+    threads; of equals the one with the most threads, a power of two of them first.
 
     Gives: the layout of the largest such tile that has none yet; the first of equals.
     """
@@ -142,8 +142,8 @@ def flat(launch: Launch, context: Context) -> Iterator[Decision]:
         own = context.of(tile)
         vector = _vector(tile.static_shape, _bits_in_memory(tile, context))
         layout = _fewest_registers(tile.static_shape, vector, own)
-        if prod(tile.static_shape) > vector:  # else each thread has all of it, and reduces it by itself
-            vector = 1 if _is_side_by_side(tile, layout, context) else _shared_out(tile.static_shape, vector, own)
+        if prod(tile.static_shape) > vector:  # else each thread has all of it, and reduces it alone
+            vector = 1 if _takes_adjacent(tile, layout, context) else _shared_out(tile.static_shape, vector, own)
             layout = _fewest_registers(tile.static_shape, vector, own)
         yield tile, LAYOUT, layout
 
@@ -168,7 +168,7 @@ def flat(launch: Launch, context: Context) -> Iterator[Decision]:
     ),
 )
 def loop_over_rows(op: Parallel, context: Context) -> Iterator[Decision]:
-    """A loop that meets fragments by one of its variables only is spread for memory, and they lie where it runs.
+    """A loop over rows of fragments is distributed for memory, and the fragments get its layout.
 
     Gives: the loop's layout, once no tile of rank 2 is left to decide.
     """
@@ -219,15 +219,16 @@ def loop_over_rows(op: Parallel, context: Context) -> Iterator[Decision]:
     ),
 )
 def loop_flat(op: Parallel, context: Context) -> Iterator[Decision]:
-    """An elementwise loop without fragments is spread like a tile of its widest element type.
+    """An elementwise loop without fragments is distributed like a tile of its widest element type.
 
-    Integers that a row shares, numbers of rows that are gathered, do not count.
-    A short one, which would leave half of the threads idle, takes fewer bytes a thread: it is done sooner, and
-    without a branch that its loads would have to wait behind. Where it takes elements of shared memory one by
-    one, or adds to tensors atomically, lanes side by side take neighbours, in different banks, or in one line.
+    Integers that are uniform over a row, indices of gathered rows, do not count. A short loop, which would leave half
+    of the threads idle, takes fewer bytes per thread: it needs fewer steps, and no branch that its loads would have to
+    wait behind. Where it accesses elements of shared memory one by one, or adds to tensors atomically, adjacent lanes
+    take adjacent elements, in different banks, or in one line.
 
     Gives: the loop's layout.
-    Errors: T2C-L014 when the loop reaches a fragment that lies elsewhere, or gives all threads' element a turn's value.
+    Errors: T2C-L014 when the loop accesses a fragment with another layout, or gives an element of all threads an
+    iteration's value.
     """
     if context.facts.get(op, LAYOUT) is not None:
         return
@@ -244,16 +245,16 @@ def _loop_layout(op: Parallel, context: Context) -> Blocked:
     shape = tuple(int(static_value(extent) or 0) for extent in op.extents)
     widest = max((access.buffer.dtype.bits for access in element_accesses(op.body) if _counts(access, op)), default=32)
     layout = _fewest_registers(shape, _shared_out(shape, _vector(shape, widest), context), context)
-    return _fewest_registers(shape, 1, context) if is_side_by_side(op, layout, context) else layout
+    return _fewest_registers(shape, 1, context) if takes_adjacent(op, layout, context) else layout
 
 
 def _counts(access: Access, op: Parallel) -> bool:
-    """Whether an access says how wide packets are: an integer that all of one share, a row's number, does not."""
+    """Whether an access determines the vector width: an integer that is uniform over a vector does not."""
     return not access.buffer.dtype.is_int or any(op.vars[-1] in walk(index) for index in access.indices)
 
 
 def _shared_out(shape: tuple[int, ...], vector: int, context: Context) -> int:
-    """As many elements a thread, or fewer: so many that half of the threads have none of their own are too many."""
+    """Elements per thread, reduced until at least half of the threads have elements."""
     while vector > 1 and 2 * prod(shape) <= vector * context.threads:
         vector //= 2
     return vector
@@ -263,18 +264,18 @@ def _undecided(tile: Buffer, context: Context) -> bool:
     return tile.scope is Scope.FRAGMENT and tile.of is None and context.facts.get(tile, LAYOUT) is None
 
 
-def _is_side_by_side(tile: Buffer, layout: Blocked, context: Context) -> bool:
-    """Whether only loops that are faster so move a tile's elements between memory and registers."""
+def _takes_adjacent(tile: Buffer, layout: Blocked, context: Context) -> bool:
+    """Whether only loops that are faster with adjacent lanes on adjacent elements move a tile to memory or from it."""
     users = [op for op in context.statements if tile in buffers_used(op)]
     loops = [op for op in users if isinstance(op, Parallel) and is_over_memory(op)]
     copied = any(isinstance(op, Copy) for op in users)
-    return bool(loops) and not copied and all(is_side_by_side(op, layout, context) for op in loops)
+    return bool(loops) and not copied and all(takes_adjacent(op, layout, context) for op in loops)
 
 
 def _bits_in_memory(tile: Buffer, context: Context) -> int:
-    """Bits of an element in memory: of the narrowest tensor read to where this tile lies, or else written from there.
+    """Bits of an element in memory: of the narrowest tensor that is loaded to the tile, or else stored from it.
 
-    Sums in float32 of a float16 matrix are spread so that the matrix is read 16 bytes at a time.
+    Accumulators in float32 of a float16 matrix are distributed so that the matrix is read 16 bytes at a time.
     """
     together = {tile}
     while True:
@@ -288,7 +289,7 @@ def _bits_in_memory(tile: Buffer, context: Context) -> int:
 
 
 def _moved(op: Stmt, together: set[Buffer]) -> Iterator[tuple[Buffer, bool]]:
-    """The tensors that an operation reads to these fragments, or (True) writes from them; and shared tiles of bytes."""
+    """The tensors that an operation loads to these fragments, or (True) stores from them; and shared tiles of bytes."""
     match op:
         case Copy():
             tensors = [(op.src.buffer, op.dst.buffer, False), (op.dst.buffer, op.src.buffer, True)]
@@ -306,7 +307,7 @@ def _is_of_bytes(tile: Buffer) -> bool:
 
 
 def _met(context: Context) -> Iterator[set[Buffer]]:
-    """The fragments that each operation reaches at the same places."""
+    """The fragments that each operation accesses at the same indices."""
     for op in context.statements:
         if isinstance(op, Parallel):
             yield {access.buffer for access in fragment_accesses(op) if access.indices == op.vars}
@@ -317,13 +318,13 @@ def _met(context: Context) -> Iterator[set[Buffer]]:
 
 
 def _vector(shape: tuple[int, ...], element_bits: int, in_one: int = 1) -> int:
-    """Elements a thread takes at once: as many as 16 bytes hold, or lie in 16 such, and the row is a multiple of."""
+    """Elements per vector: as many as 16 bytes hold, or 16 bytes of packed ones, and that divide the row."""
     most = max(1, 8 * VECTOR_BYTES // element_bits)
     return gcd(max(most, VECTOR_BYTES * in_one) if in_one > 1 else most, shape[-1])
 
 
 def _most_in_one(tile: Buffer, context: Context) -> int:
-    """How many elements of loops over the tile lie in one byte that is read, as weights of 4 bits do; else 1."""
+    """The most elements of a loop over the tile that share one loaded byte, as 4-bit weights do; else 1."""
     found = [1]
     for op in context.statements:
         if isinstance(op, Parallel) and any(
@@ -333,32 +334,36 @@ def _most_in_one(tile: Buffer, context: Context) -> int:
                 quotient = quotient_of(access.indices[-1], op.vars[-1])
                 in_one = 1 if quotient is None else quotient[1]
                 if 1 < in_one <= 8 and access.buffer.dtype.name == "uint8" and not access.is_store:
-                    found.append(in_one)  # no more lie in a byte; of a group's number it would be more
+                    found.append(in_one)  # elements that share a byte; the scale of a group would be shared by more
     return max(found)
 
 
 def _within_warps(shape: tuple[int, ...], vector: int, context: Context) -> Blocked:
-    """A warp along each row, or a part of one if that takes fewer registers: 4 lanes still read 64 bytes at once; or as
-    many threads as a row has packets."""
+    """The layout with a warp per row, or with part of a warp or as many threads as a row has vectors.
+
+    The one with the fewest registers is taken: 4 lanes still read 64 contiguous bytes.
+    """
     lanes = context.target.warp_size
     usual = blocked(shape, vector, context, lanes=lanes)
     others = [_over_rows(shape, vector, context, lanes >> halved) for halved in range(1, 4)]
-    packets = shape[-1] // vector
-    others += [_over_rows(shape, vector, context, packets)] if context.threads % packets == 0 else []
+    vectors = shape[-1] // vector
+    others += [_over_rows(shape, vector, context, vectors)] if context.threads % vectors == 0 else []
     found = min((usual, *others), key=lambda layout: layout.registers)  # the first of equals
     return replace(found, rows=_neighbouring_rows(found))
 
 
 def _neighbouring_rows(layout: Blocked) -> int:
-    """How many rows a warp takes side by side: all of its rows where one does not fill it, so that rows that end in the
-    middle of a line of memory share it with the warp's next one."""
-    rows, turns = layout.threads[0], layout.extents[0] // layout.threads[0]
+    """The adjacent rows per warp: all of its rows where one does not fill it.
+
+    Rows that end in the middle of a line of memory then share it with the warp's next row.
+    """
+    rows, iterations = layout.threads[0], layout.extents[0] // layout.threads[0]
     short = layout.extents[-1] < layout.vector * layout.threads[-1] and layout.threads[-1] == layout.warp_size
-    return turns if len(layout.shape) == 2 and short and layout.extents[0] == turns * rows else 1
+    return iterations if len(layout.shape) == 2 and short and layout.extents[0] == iterations * rows else 1
 
 
 def _fewest_registers(shape: tuple[int, ...], vector: int, context: Context) -> Blocked:
-    """Threads over the tile so that neighbours read at least 128 bytes side by side, and few threads are idle."""
+    """Threads over the tile so that adjacent ones read at least 128 contiguous bytes, with the fewest idle threads."""
     threads, chunks = context.threads, shape[-1] // vector
     usual = blocked(shape, vector, context, lanes=threads)
     others = [

@@ -1,4 +1,4 @@
-"""Layouts that a tensor-core product fixes: its accumulator, its register operand, its shared operands."""
+"""Layouts that a tensor-core GEMM fixes: its accumulator, its register operand, its shared operands."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ T.gemm(A_shared, B_shared, C_local)
     examples=(Example(_GEMM, 4, "instruction", "mma.m16n8k16.f32.f16.f16.f32"),),
 )
 def mma_sync(op: Gemm, context: Context) -> Iterator[Decision]:
-    """A product runs on mma.sync when the target's table has a row for its element types.
+    """A GEMM runs on mma.sync when the target's table has a row for its element types.
 
     Shapes: M in 16s, N in 8s, K in the row's k; all in elements.
     Gives: the instruction.
@@ -65,12 +65,12 @@ def mma_sync(op: Gemm, context: Context) -> Iterator[Decision]:
     ),
 )
 def fma(op: Gemm, context: Context) -> Iterator[Decision]:
-    """A product of types that no instruction multiplies is computed by each thread, with multiply-and-add.
+    """A GEMM of types that no MMA instruction takes is computed by each thread, with FMA.
 
-    So is one with fewer rows, columns or steps of K than an instruction takes: the product of a matrix and a vector.
+    So is one with fewer rows, columns or steps of K than an instruction takes, as a matrix-vector product.
 
-    Gives: the instruction, and the layout of the result; why tensor cores are not used.
-    Errors: T2C-S008 when the product is sparse, T2C-S001 when its own result is its operand, in registers that other
+    Gives: the instruction, and the layout of the accumulator; why tensor cores are not used.
+    Errors: T2C-S008 when the GEMM is sparse, T2C-S001 when its own result is its operand, in registers that other
     threads cannot read.
     """
     if not on_fma(op, context):
@@ -80,7 +80,7 @@ def fma(op: Gemm, context: Context) -> Iterator[Decision]:
     yield op, INSTRUCTION, fma_of(op.a.buffer.dtype, op.b.buffer.dtype, op.c.buffer.dtype)
     m, n, k = op.mnk
     if too_small_for_tensor_cores(op, context):
-        because = f"{m} x {n} x {k} is less than an instruction takes along one of them"
+        because = f"{m} x {n} x {k} is smaller than the shape of an MMA instruction"
         yield rejected(op, NO_TENSOR_CORES, because, "larger tiles")
     yield op.c.buffer, LAYOUT, blocked((m, n), 1, context, lanes=FMA_ROW)
 
@@ -95,9 +95,9 @@ def fma(op: Gemm, context: Context) -> Iterator[Decision]:
     examples=(Example(_GEMM, "C_local", "layout", "MmaAccumulator(rows=128, cols=128, warps=Warps(m=2, n=2))"),),
 )
 def mma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
-    """The result of a product lies where mma.sync leaves it.
+    """The accumulator of a GEMM has the layout of mma.sync's result.
 
-    Gives: the accumulator's layout over the product's warps.
+    Gives: the accumulator's layout over the GEMM's warps.
     """
     if _on_mma_sync(op, context):
         m, n, _ = op.mnk
@@ -124,14 +124,13 @@ def mma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     ),
 )
 def mma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
-    """An operand in registers lies where mma.sync reads it.
+    """A register-resident operand has the layout that mma.sync reads.
 
-    Where a warp owns whole rows, that is for the first operand the place of an accumulator.
-
-    Others go through shared memory.
+    Where a warp owns whole rows, that is for the A operand the layout of an accumulator. Others go through shared
+    memory.
 
     Gives: the fragments' layouts.
-    Errors: T2C-S003 when such an operand is the product's own result.
+    Errors: T2C-S003 when such an operand is the GEMM's own result.
     """
     _refuse_register_operands(op, context)
     if not _on_mma_sync(op, context):
@@ -149,12 +148,12 @@ def _on_mma_sync(op: Gemm, context: Context) -> bool:
 
 
 def check_k(op: Gemm, found: Mma | Mfma) -> None:
-    """Raises T2C-S002 when K is no whole number of the instruction's steps."""
+    """Raises T2C-S002 when K is not a multiple of the instruction's."""
     _, _, k = op.mnk
     if k % found.k:
         raise Tile2CuError(
             "T2C-S002",
-            f"K of this product is {k}, and {found.operand} products take K in {found.k}s",
+            f"K of this GEMM is {k}, and {found.operand} MMAs take K in {found.k}s",
             op.span,
             help=f"make K a multiple of {found.k}; tiles past the end of a tensor are filled with zeros",
         )
@@ -164,7 +163,7 @@ def _refuse_register_operands(op: Gemm, context: Context) -> None:
     a, b = op.a.buffer, op.b.buffer
     why = {}
     if b.scope is Scope.FRAGMENT and context.target.mfma:
-        why[b] = "tl::gemm reads B from shared memory on AMD: `{}` goes there"
+        why[b] = "tl::gemm reads B from shared memory on AMD: `{}` is staged there"
     elif b.scope is Scope.FRAGMENT and b.dtype.bytes != 2:
         why[b] = ""
     if a.scope is Scope.FRAGMENT and (op.transpose_a or a.dtype.is_packed):

@@ -1,8 +1,8 @@
-"""How the shared operands of products are stored, so that reading them meets no bank conflict."""
+"""Layouts of the shared operands of GEMMs that are free of bank conflicts."""
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.accesses import seen_in_other_rows
+from tile2cu.analysis.accesses import has_view_of_other_rows
 from tile2cu.analysis.banks import bank_ways
 from tile2cu.core.decisions import (
     EXPLICIT_WGMMA,
@@ -18,9 +18,9 @@ from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.layout import MmaAccumulator, SharedLayout, WgmmaAccumulator, widest_swizzle_of
 from tile2cu.core.program import Buffer, Copy, Gemm, Parallel, Scope
 from tile2cu.rules.cdna import reads_wide_rows
+from tile2cu.rules.decode_loops import decoded_tiles
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import loads_ahead
-from tile2cu.rules.spread import spread_tiles
+from tile2cu.rules.hopper import producer_loads
 from tile2cu.rules.warps import FMA_ROW, gathers_on_mma, k_across_rows, on_fma
 
 _GEMM = """
@@ -60,11 +60,11 @@ _CHUNK_BYTES = 16  # rows stay aligned for the widest accesses
     ),
 )
 def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
-    """A shared operand takes the widest swizzle that divides its row, so that ldmatrix meets no bank conflict.
+    """A shared operand has the widest swizzle that divides its row, so that ldmatrix is free of bank conflicts.
 
-    Shapes: a row is compared in bytes with spans of 128, 64 and 32; a row of no such multiple is
-    padded by 16 bytes, which is free of conflicts too when the row is an even number of chunks.
-    Gives: a SharedLayout for each shared operand that some product reads by ldmatrix or wgmma.
+    Shapes: a row is compared in bytes with spans of 128, 64 and 32; a row of no such multiple is padded by 16 bytes,
+    which is free of conflicts too when the row is an even number of chunks.
+    Gives: a SharedLayout for each shared operand that some GEMM reads by ldmatrix or wgmma.
     """
     for buffer in (op.a.buffer, op.b.buffer):
         free = _is_stored_freely(buffer, context) and not _only_gathered(buffer, context)
@@ -74,7 +74,7 @@ def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
             if layout.swizzle < 128:
                 row, elements = layout.row_bytes, buffer.dtype.elements_in(128)
                 edit = f"make rows of `{buffer.name}` a multiple of {elements} elements"
-                yield rejected(buffer, NO_SWIZZLE, f"a row has {row} bytes, no multiple of 128", edit)
+                yield rejected(buffer, NO_SWIZZLE, f"rows of {row} bytes are not a multiple of 128", edit)
 
 
 @rule(
@@ -99,9 +99,9 @@ def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
 def gathered_rows(op: Gemm, context: Context) -> Iterator[Decision]:
     """A shared operand that lanes read element by element gets the padding that leaves the fewest bank conflicts.
 
-    Its rows stay at multiples of 16 bytes, so that they are filled at full width.
+    Its rows stay aligned to 16 bytes, so that they are filled at full width.
 
-    Gives: a SharedLayout for each shared operand that no product reads by ldmatrix.
+    Gives: a SharedLayout for each shared operand that no GEMM reads by ldmatrix.
     """
     for buffer in (op.a.buffer, op.b.buffer):
         if _is_stored_freely(buffer, context) and _only_gathered(buffer, context):
@@ -123,9 +123,9 @@ def gathered_rows(op: Gemm, context: Context) -> Iterator[Decision]:
     ),
 )
 def copied_swizzle(op: Copy, context: Context) -> Iterator[Decision]:
-    """A shared tile that a product's fragment is copied from or to, or that TMA fills, takes the widest swizzle too.
+    """A shared tile that a GEMM's fragment is copied from or to, or that TMA fills, has the widest swizzle, too.
 
-    In such a fragment eight rows of a column lie in one warp, which without a swizzle would share banks.
+    In such a fragment a warp holds eight rows of a column, which without a swizzle would share banks.
 
     Gives: a SharedLayout for the shared tile.
     """
@@ -133,7 +133,7 @@ def copied_swizzle(op: Copy, context: Context) -> Iterator[Decision]:
         fits = _is_stored_freely(tile, context) and tile.rank == 2 and context.facts.get(tile, SHARED_LAYOUT) is None
         if fits and (
             isinstance(context.facts.get(other, LAYOUT), MmaAccumulator | WgmmaAccumulator)
-            or any(op is load for load in loads_ahead(context))
+            or any(op is load for load in producer_loads(context))
         ):
             yield tile, SHARED_LAYOUT, swizzled(tile)
 
@@ -149,25 +149,25 @@ def copied_swizzle(op: Copy, context: Context) -> Iterator[Decision]:
     examples=(Example(_DECODED, "P", "layout", "128-byte swizzle"),),
 )
 def decoded_swizzle(op: Parallel, context: Context) -> Iterator[Decision]:
-    """A tile of numbers of 4 bits that a loop decodes into a product's fragment takes the widest swizzle as well.
+    """A tile of 4-bit numbers that a loop decodes into a GEMM's fragment has the widest swizzle as well.
 
-    A warp loads 16 bytes of each of eight rows at once.
+    A warp loads 16 bytes of each of eight rows together.
 
     Gives: a SharedLayout for the shared tile.
     """
     layout = context.facts.get(op, LAYOUT)
-    for tile in () if layout is None else spread_tiles(op, layout, context.bounds):
+    for tile in () if layout is None else decoded_tiles(op, layout, context.bounds):
         if _is_stored_freely(tile, context) and tile.rank == 2 and context.facts.get(tile, SHARED_LAYOUT) is None:
             yield tile, SHARED_LAYOUT, swizzled(tile)
 
 
 def _is_stored_freely(buffer: Buffer, context: Context) -> bool:
-    """Whether it is a shared tile that nothing sees in other rows."""
-    return buffer.scope is Scope.SHARED and not seen_in_other_rows(buffer, context.launch)
+    """Whether it is a shared tile without views of other rows."""
+    return buffer.scope is Scope.SHARED and not has_view_of_other_rows(buffer, context.launch)
 
 
 def _only_gathered(buffer: Buffer, context: Context) -> bool:
-    """Whether no product reads the tile by ldmatrix or wgmma."""
+    """Whether no GEMM reads the tile by ldmatrix or wgmma."""
     return not any(
         region.buffer is buffer and not _is_gathered(op, region is op.a, context)
         for op in _products(context)
@@ -178,7 +178,7 @@ def _only_gathered(buffer: Buffer, context: Context) -> bool:
 def _is_gathered(op: Gemm, is_a: bool, context: Context) -> bool:
     """Whether lanes read the operand element by element (headers/tl/common/mma_operands.h)."""
     if on_fma(op, context) or context.target.mfma:
-        return on_fma(op, context)  # on AMD lanes read pieces of rows, whichever way K lies
+        return on_fma(op, context)  # on AMD lanes read vectors of rows, whichever way K runs
     on_wgmma = context.facts[op, INSTRUCTION].unit is MmaUnit.WARPGROUP
     return not on_wgmma and gathers_on_mma(op, is_a=is_a)
 
@@ -203,7 +203,7 @@ def _padded(buffer: Buffer, context: Context) -> SharedLayout:
 
 
 def _places(op: Gemm, is_a: bool, context: Context) -> list[tuple[int, int]]:
-    """(row, column) of the tile that each lane reads at once."""
+    """(row, column) of the tile that each lane reads in one access."""
     if on_fma(op, context):  # the rows (of A) or columns (of B) of the lane's elements, at one k
         lines = [(lane // FMA_ROW if is_a else lane % FMA_ROW, 0) for lane in _LANES]
     else:  # lane 4g + t reads line g at word t

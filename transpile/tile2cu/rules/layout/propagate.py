@@ -74,7 +74,7 @@ def copy_same(op: Copy, context: Context) -> Iterator[Decision]:
     examples=(Example(_SOFTMAX, "row_max", "layout", _ROWS),),
 )
 def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
-    """The result of a reduction is held by all threads that held a part of it.
+    """The result of a reduction has a slice layout: all threads that held a part of it hold it.
 
     Gives: the result's layout, the source's with the reduced dimension replicated.
     Errors: T2C-L013 when the source's layout has no such slice.
@@ -89,7 +89,7 @@ def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
     if kept is None:
         error = Tile2CuError(
             "T2C-L013",
-            f"`{op.src.name}` cannot be reduced along dimension {op.dim} where it lies",
+            f"`{op.src.name}` cannot be reduced along dimension {op.dim} in its layout",
             op.span,
             notes=(Note(f"its layout is {layout}, by `{context.facts.rule(op.src, LAYOUT)}`"),),
             help="give the fragment at most three dimensions",
@@ -117,7 +117,7 @@ def reduce_kept_dimension(op: Reduce, context: Context) -> Iterator[Decision]:
     ),
 )
 def scan_same(op: Scan, context: Context) -> Iterator[Decision]:
-    """A running sum lies where its source lies.
+    """A running sum has the layout of its source.
 
     Gives: the known side's layout to the other side.
     """
@@ -137,7 +137,7 @@ def scan_same(op: Scan, context: Context) -> Iterator[Decision]:
     examples=(Example(_SOFTMAX, 9, "layout", _ROWS),),
 )
 def parallel_from_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
-    """An elementwise loop runs where its fragment lies: the one it writes, else the one it reads.
+    """An elementwise loop has the layout of its fragment: of the one it writes, else of the one it reads.
 
     Gives: the loop's layout, from a fragment that is indexed by all of the loop's variables in order.
     """
@@ -159,7 +159,7 @@ def parallel_from_fragment(op: Parallel, context: Context) -> Iterator[Decision]
     examples=(Example(_SOFTMAX, "scale", "layout", _ROWS),),
 )
 def parallel_to_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
-    """A fragment in an elementwise loop lies where the loop runs.
+    """A fragment in an elementwise loop has the loop's layout.
 
     Indexed by one of two variables, it is replicated along the other.
 
@@ -174,7 +174,7 @@ def parallel_to_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
         raise uneven(access, op)
     for access in fragment_accesses(op):
         wanted = slice_for(access, op, layout)
-        if wanted is None or wanted.shape != access.buffer.static_shape:  # a loop over a part has a layout of its own
+        if wanted is None or wanted.shape != access.buffer.static_shape:  # a loop over a slice has a layout of its own
             raise bad_index(access, op)
         yield access.buffer, LAYOUT, wanted
 
@@ -195,7 +195,7 @@ def parallel_to_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
     ),
 )
 def index_constant(launch: Launch, context: Context) -> Iterator[Decision]:
-    """A fragment that is indexed by a constant, or outside of T.Parallel, is held by every thread.
+    """A fragment that is indexed by a constant, or outside of T.Parallel, is replicated in every thread.
 
     Gives: the replicated layout.
     """
@@ -217,16 +217,16 @@ def fragment_accesses(op: Parallel) -> list[Access]:
 
 
 def uneven_stores(op: Parallel) -> Iterator[Access]:
-    """Stores to fragments by some of the loop's variables, of values (or under conditions) that need the others."""
+    """Stores to fragments by some of the loop's variables, of values (or under conditions) that depend on others."""
 
     pairs = zip(op.vars, op.extents, strict=True)
-    turns = [dependent(op, (var,)) for var, extent in pairs if static_value(extent) != 1]
+    iterations = [dependent(op, (var,)) for var, extent in pairs if static_value(extent) != 1]
 
     def below(body: tuple[Stmt, ...], conditions: tuple[Expr, ...]) -> Iterator[Access]:
         for stmt in body:
             match stmt:
                 case Store() if stmt.buffer.scope is Scope.FRAGMENT:
-                    others = {var for each in turns for var in each if not _any_mentions(stmt.indices, each)}
+                    others = {var for each in iterations for var in each if not _any_mentions(stmt.indices, each)}
                     if _any_mentions((stmt.value, *conditions), others):
                         yield Access(stmt.buffer, stmt.indices, True, stmt.span)
                 case If():
@@ -249,7 +249,7 @@ def _covers(layout: FragmentLayout, op: Parallel) -> bool:
 
 
 def slice_for(access: Access, op: Parallel, layout: FragmentLayout) -> FragmentLayout | None:
-    """The layout that the fragment must have to be reached from the loop without leaving the thread."""
+    """The layout that the fragment must have so that each iteration accesses it in its own thread."""
     if access.indices == op.vars:
         return layout
     if isinstance(layout, Replicated):
@@ -274,7 +274,7 @@ def bad_index(access: Access, op: Parallel) -> Tile2CuError:
     names = ", ".join(var.name for var in op.vars)
     error = Tile2CuError(
         "T2C-L014",
-        f"`{access.buffer.name}` is spread over threads and can only be indexed by the loop's own variables here",
+        f"`{access.buffer.name}` is distributed over threads and can only be indexed by the loop's own variables here",
         access.span,
         notes=(Note(f"this loop runs over {names}", op.span),),
         help=f"index it by {names} or one of them, or keep the tile in shared memory",

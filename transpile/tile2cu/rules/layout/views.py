@@ -1,4 +1,4 @@
-"""Layouts of fragments that are seen in another shape."""
+"""Layouts of reshaped fragments."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, r
     ),
 )
 def view_split_columns(launch: Launch, context: Context) -> Iterator[Decision]:
-    """A product's result whose columns are seen in groups stays in its registers.
+    """A reshape of an accumulator that groups its columns keeps the registers.
 
     Gives: the layout of the view; where it has none, the view's elements go through shared memory.
     """
@@ -46,5 +46,5 @@ def view_split_columns(launch: Launch, context: Context) -> Iterator[Decision]:
         split = split_columns(layout, tile.static_shape[-1])
         if split is None:
             op = next(op for op in context.statements if touches(used_by_itself(op), tile))
-            raise Elsewhere.of(Tile2CuError("T2C-L014", f"`{tile.name}` lies elsewhere", op.span), op, tile)
+            raise Elsewhere.of(Tile2CuError("T2C-L014", f"`{tile.name}` has another layout", op.span), op, tile)
         yield tile, LAYOUT, split

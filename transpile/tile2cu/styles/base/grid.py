@@ -1,6 +1,6 @@
 """The indices of a block, in the order in which blocks take their tiles."""
 
-from tile2cu.plan.grid import Across, Grid, InPanels, LongestFirst, TileOrder
+from tile2cu.plan.grid import Across, Grid, InPanels, LptOrder, TileOrder
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.view import Declaration
@@ -31,7 +31,7 @@ def block_indices(grid: Grid, printer: Printer) -> tuple[Declaration, ...]:
 
 def _call(order: TileOrder) -> tuple[str, str]:
     """(call, what it does) of the order in which blocks take their tiles."""
-    if isinstance(order, LongestFirst):
+    if isinstance(order, LptOrder):
         return f"lpt_order<{order.least}>", (
             "LPT order: blocks with the most iterations start first, so that short ones fill the tail; of those that "
             f"differ in other indices, {order.least} at a time, or as many as make 128 blocks, so that they share "

@@ -33,7 +33,7 @@ class Cute:
 
     def parts(self, settled: Settled, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
         """One kernel. Errors: T2C-E034 for an operation that the style does not support."""
-        if settled.program.pasted:
+        if settled.program.user_code:
             raise support.unsupported("inline user code", settled.launch.span)
         plan = kernel(settled)
         cute = CuteKernel(plan, printer, Constants.of(settled), settled.program.source.name)

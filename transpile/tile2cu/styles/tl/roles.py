@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from tile2cu.core.expr import Var
-from tile2cu.core.schedule import TAKEN, Persistent
+from tile2cu.core.schedule import ACTIVE_ROW, Persistent
 from tile2cu.plan.producer_ops import Ring
 from tile2cu.plan.roles import Producer, Prologue, Way
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
@@ -194,7 +194,7 @@ class Roles:
         kind, published = f"{tl.TMA_PIPELINE}<{stages}, threads>", ""
         if ring.publishes:
             kind = f"{tl.ACTIVE_ITERATION_PIPELINE}<{stages}, threads, {names('__Iteration')}>"
-            published = f"{place}.{TAKEN}, "
+            published = f"{place}.{ACTIVE_ROW}, "
         bytes_ = f"{tl.BYTES}({names(ring.tile.name)}[0])"
         return f"const {kind} {name}({place}.{barriers_name(ring, names)}, {published}{bytes_});"
 
@@ -321,10 +321,10 @@ def work_types(persistent: Persistent | None, printer: Printer) -> tuple[Declara
     about = "A tile of work, and the values that follow from it: the producer computes and publishes them"
     text = f"struct {printer.names('__WorkTile')} {{ {members(persistent.work, printer.names)} }};"
     tile = Declaration(text, (about,))
-    if not persistent.turn:
+    if not persistent.iteration:
         return (tile,)
     about = "An active iteration: the producer finds those, and publishes each with its tile"
-    text = f"struct {printer.names('__Iteration')} {{ {members(persistent.turn, printer.names)} }};"
+    text = f"struct {printer.names('__Iteration')} {{ {members(persistent.iteration, printer.names)} }};"
     return (tile, Declaration(text, (about,)))
 
 

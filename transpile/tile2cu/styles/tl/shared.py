@@ -6,7 +6,7 @@ from dataclasses import replace
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer
-from tile2cu.core.schedule import TAKEN, Overlay, Part, Workspace
+from tile2cu.core.schedule import ACTIVE_ROW, Aliasing, Part, Workspace
 from tile2cu.plan import shared as plan
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
@@ -74,7 +74,7 @@ class Shared:
             case plan.PublishedIterations():
                 ring, stages = pipeline_name(member.ring.tile, names), self.constants.stages(member.ring.stages)
                 about = f"{member.bytes} bytes; the iteration of the tile in each stage of {ring}"
-                return Declaration(f"{tl.ACTIVE_ITERATIONS}<{stages}, {names('__Iteration')}> {TAKEN};", (about,))
+                return Declaration(f"{tl.ACTIVE_ITERATIONS}<{stages}, {names('__Iteration')}> {ACTIVE_ROW};", (about,))
             case plan.DrawnWork():
                 about = f"{member.bytes} bytes; the tiles of work that the producer has fetched, and their barriers"
                 kind = tl.SCHEDULED_NON_EMPTY_TILES if member.idle else tl.SCHEDULED_TILES
@@ -111,7 +111,7 @@ class Shared:
         reductions: list[Declaration] = []
         for space, like in zip(found.spaces, found.like, strict=True):
             declared = self._workspace(space, like, found)
-            if space.warps and space.handed is None:
+            if space.warps and space.row_values is None:
                 reductions.append(declared)
             else:
                 yield declared
@@ -122,10 +122,10 @@ class Shared:
 
     def _workspace(self, space: Workspace, like: Buffer | None, found: plan.Workspaces) -> Declaration:
         index, name = self.printer.index, self.printer.names(space.name)
-        if space.handed is not None:
-            handed = self.printer.names(space.handed.name)
+        if space.row_values is not None:
+            handed = self.printer.names(space.row_values.name)
             about = f"{space.bytes:,} bytes; {handed} between the warpgroups  [{found.rule}]"
-            kind = f"{tl.SHARED_TILE_1D}<{space.dtype.cpp}, {index(space.handed.shape[0])}>"
+            kind = f"{tl.SHARED_TILE_1D}<{space.dtype.cpp}, {index(space.row_values.shape[0])}>"
             return Declaration(f"{kind} {name};", (about,))
         extents = ", ".join(map(index, like.shape) if like is not None else map(str, space.extents))
         if space.warps:
@@ -180,12 +180,12 @@ class Shared:
         return Declaration(f"{kind} {names(staging.name)};", tuple(wrapped(f"{about}  [{member.rule}]")))
 
 
-def place_of(name: str, overlay: Overlay, names: Names) -> str:
+def place_of(name: str, overlay: Aliasing, names: Names) -> str:
     """Where a tile is in the struct of shared memory."""
     return ".".join((f"{tl.SHARED}<Shared>()", *_parts_around(name, overlay.parts, names), names(name)))
 
 
-def type_place_of(name: str, overlay: Overlay, names: Names) -> str:
+def type_place_of(name: str, overlay: Aliasing, names: Names) -> str:
     """A tile as a member of the struct's type."""
     inside = [type_of(part) for part in _parts_around(name, overlay.parts, names)]
     return "::".join(("Shared", *inside, names(name)))

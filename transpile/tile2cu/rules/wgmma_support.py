@@ -1,6 +1,6 @@
-"""Which products wgmma takes, and how warpgroups share them."""
+"""Which GEMMs wgmma takes, and how warpgroups partition them."""
 
-from tile2cu.analysis.accesses import seen_in_other_rows
+from tile2cu.analysis.accesses import has_view_of_other_rows
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import Warps, widest_swizzle_of
 from tile2cu.core.program import Buffer, Gemm, Launch, Policy, Region, Scope
@@ -10,12 +10,12 @@ from tile2cu.targets import Wgmma
 
 WARPGROUP = 128
 MOST_COLUMNS = 256  # of one wgmma
-_REGISTERS = 64 * 1024  # of a multiprocessor
-_BESIDE_RESULTS = 26  # of a thread, where a wgmma has its results: ptxas 13.0, error C7602
+_REGISTERS = 64 * 1024  # of an SM
+_BESIDE_RESULTS = 26  # per thread, besides the accumulator of one wgmma: ptxas 13.0, error C7602
 
 
-def product_refusal(op: Gemm, context: Context) -> str:
-    """Why a product cannot run on wgmma; empty if it can."""
+def gemm_unsupported(op: Gemm, context: Context) -> str:
+    """Why a GEMM cannot run on wgmma; empty if it can."""
     m, n, k = op.mnk
     groups = context.threads // WARPGROUP
     line = f"the GEMM of line {op.span.line}"
@@ -23,48 +23,48 @@ def product_refusal(op: Gemm, context: Context) -> str:
     if op.metadata is not None:
         return f"{line} is sparse, and runs on mma.sync"
     if row is None:
-        return f"{line} {_types_refusal(op, context)}"
+        return f"{line} {_types_unsupported(op, context)}"
     if k % row.k or split_of(op, groups) is None:
-        taken = f"wgmma takes 64 rows a warpgroup, N a multiple of 8 up to 256, K a multiple of {row.k}"
+        taken = f"wgmma takes 64 rows per warpgroup, N a multiple of 8 up to 256, K a multiple of {row.k}"
         return f"{line} is {m} x {n} x {k}: {taken}"
     bits = row.operand.bits
     if bits != 16 and (op.transpose_a or not op.transpose_b or op.a.buffer.scope is not Scope.SHARED):
         return f"{line} has {bits}-bit operands: wgmma reads A as M x K and B as N x K, both from shared memory"
     if op.b.buffer.scope is not Scope.SHARED or (op.a.buffer.scope is Scope.FRAGMENT and op.transpose_a):
-        return f"{line} has an operand in registers that wgmma wants in shared memory"
-    refusals = (_operand_refusal(op, region, context) for region in (op.a, op.b, op.c))
-    return next((f"{line} {refusal}" for refusal in refusals if refusal), "")
+        return f"{line} has an operand in registers that wgmma reads from shared memory"
+    causes = (_operand_unsupported(op, region, context) for region in (op.a, op.b, op.c))
+    return next((f"{line} {cause}" for cause in causes if cause), "")
 
 
-def _types_refusal(op: Gemm, context: Context) -> str:
-    """Of a product for whose types the target's table of wgmma has no row, which of them there is none for."""
+def _types_unsupported(op: Gemm, context: Context) -> str:
+    """Which types of a GEMM the target's table of wgmma has no row for."""
     a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
     sums = [str(row.accumulator) for row in context.target.wgmma if row.operand == a == b]
     if sums:
-        return f"adds up in {c}, and wgmma is used for sums of {' or '.join(sums)}"
+        return f"accumulates in {c}, and wgmma accumulates these operands in {' or '.join(sums)}"
     types = f"{a} operands" if a == b else f"operands of {a} and {b}"
     return f"has {types}, for which wgmma is not used"
 
 
-def _operand_refusal(op: Gemm, region: Region, context: Context) -> str:
+def _operand_unsupported(op: Gemm, region: Region, context: Context) -> str:
     """Why wgmma cannot read an operand, or write a result; empty if it can."""
     tile = region.buffer
     if tile.scope is not Scope.SHARED:
-        return "" if region.whole else f"uses a part of `{tile.name}`, which is in registers"
-    if seen_in_other_rows(tile, context.launch):
-        return f"reads `{tile.memory.name}`, which is seen in another shape, so that its rows are not swizzled"
+        return "" if region.whole else f"uses a slice of `{tile.name}`, which is in registers"
+    if has_view_of_other_rows(tile, context.launch):
+        return f"reads `{tile.memory.name}`, which has a view of another shape, so that its rows are not swizzled"
     if addressed_in_rows(tile, context):
-        return f"reads `{tile.name}`, of which a function of the user's gets an address, so that it is not swizzled"
+        return f"reads `{tile.name}`, whose address inline user code takes, so that it is not swizzled"
     if not _wgmma_reads(tile):
-        return f"reads `{tile.name}`, whose rows are no multiple of 32 bytes, or no multiple of 8"
+        return f"reads `{tile.name}`, whose rows are not a multiple of 32 bytes, or not a multiple of 8 in number"
     k_along_rows = op.transpose_b if region is op.b else not op.transpose_a
-    if not _starts_a_panel(region, context, k_along_rows=k_along_rows):
-        return f"reads a part of `{tile.name}` that starts inside of 8 rows, or of what a swizzle spans"
+    if not _starts_at_swizzle_atom(region, context, k_along_rows=k_along_rows):
+        return f"reads a slice of `{tile.name}` that does not start at a swizzle atom"
     return ""
 
 
-def _starts_a_panel(region: Region, context: Context, *, k_along_rows: bool) -> bool:
-    """Whether a part of a shared tile starts where descriptors can: headers/tl/common/sm90/wgmma_gemm.h."""
+def _starts_at_swizzle_atom(region: Region, context: Context, *, k_along_rows: bool) -> bool:
+    """Whether a slice of a shared tile starts where a descriptor can: headers/tl/common/sm90/wgmma_gemm.h."""
     tile = region.buffer
     rows, columns = region.ranges[-2:]
     extent, bytes_ = int(static_value(columns.extent) or 0), tile.dtype.bytes
@@ -74,10 +74,10 @@ def _starts_a_panel(region: Region, context: Context, *, k_along_rows: bool) -> 
     return starts(rows.start) % 8 == 0 and starts(columns.start) % at_once == 0
 
 
-def registers_refusal(op: Gemm, launch: Launch) -> str:
-    """Why one instruction of a product takes more registers than a thread starts with; empty if it does not.
+def registers_unsupported(op: Gemm, launch: Launch) -> str:
+    """Why one instruction of a GEMM takes more registers than a thread starts with; empty if it does not.
 
-    ptxas allots what it needs by the block's threads, whatever setmaxnreg gives them later.
+    ptxas allocates registers by the block's threads, whatever setmaxnreg grants later.
     """
     groups = launch.threads // WARPGROUP
     split = split_of(op, groups)
@@ -90,20 +90,20 @@ def registers_refusal(op: Gemm, launch: Launch) -> str:
         ""
         if needed <= start
         else (
-            f"the GEMM of line {op.span.line} needs {needed} registers a thread, and {launch.threads} threads and a "
+            f"the GEMM of line {op.span.line} needs {needed} registers per thread, and {launch.threads} threads and a "
             f"producer's start with {start}"
         )
     )
 
 
 def instruction_of(op: Gemm, context: Context) -> Wgmma | None:
-    """The row of the target's table for the product's types; None when there is none."""
+    """The row of the target's table for the GEMM's types; None when there is none."""
     a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
     return next((row for row in context.target.wgmma if a == b == row.operand and c == row.accumulator), None)
 
 
 def split_of(op: Gemm, groups: int) -> Warps | None:
-    """How warpgroups share a product, in warps along M and along N; None where none of the ways fits."""
+    """How warpgroups partition a GEMM, in warps along M and along N; None where no partition fits."""
     m, n, _ = op.mnk
     ways = [
         Warps(4 * along_m, groups // along_m)
@@ -115,7 +115,7 @@ def split_of(op: Gemm, groups: int) -> Warps | None:
 
 
 def _columns_fit(op: Gemm, n: int, along_n: int) -> bool:
-    """Whether each of the warpgroups along N gets columns that instructions cover, from where B's rows can be cut."""
+    """Whether each of the warpgroups along N gets columns that instructions cover, starting where B can be sliced."""
     own = n // along_n
     if n % (8 * along_n) or (own > MOST_COLUMNS and own % MOST_COLUMNS):
         return False
@@ -125,6 +125,6 @@ def _columns_fit(op: Gemm, n: int, along_n: int) -> bool:
 
 
 def _wgmma_reads(tile: Buffer) -> bool:
-    """Whether wgmma's descriptor can name the tile: rows swizzled in 32, 64 or 128 bytes, in groups of 8."""
+    """Whether wgmma's descriptor can address the tile: rows swizzled in 32, 64 or 128 bytes, in groups of 8."""
     rows, columns = tile.static_shape[-2:]
     return rows % 8 == 0 and widest_swizzle_of(tile.dtype.bytes_of(columns)) > 0

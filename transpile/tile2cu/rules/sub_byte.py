@@ -1,4 +1,4 @@
-"""Elements that share bytes of memory: what is refused, so that no two threads write halves of one byte."""
+"""Sub-byte elements: what is unsupported, so that no two threads write halves of one byte."""
 
 from collections.abc import Iterator
 
@@ -52,9 +52,9 @@ _ELSE = {
     examples=(Example(_EXAMPLE, "launch", "packed", "('X_local', 'Q')"),),
 )
 def whole_bytes(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Tensors and shared tiles of 4-bit elements hold two a byte: rows, and parts of them, are whole bytes.
+    """Tensors and shared tiles of 4-bit elements hold two per byte: rows, and slices of them, are whole bytes.
 
-    Loops, copies and products take them, and reductions with wider results; other operations take wider elements.
+    Loops, copies and GEMMs take them, and reductions with wider results; other operations take wider elements.
 
     Gives: the names of the buffers of such elements, if there are any.
     Errors: T2C-L015 for odd extents and starts, and for operations that do not take them.
@@ -87,14 +87,15 @@ def whole_bytes(launch: Launch, context: Context) -> Iterator[Decision]:
     reads=(LAYOUT, VECTOR),
     writes=(PACKED_GROUP,),
     source=_BYTES,
-    examples=(Example(_EXAMPLE, 4, "together", "32"),),
+    examples=(Example(_EXAMPLE, 4, "packed_group", "32"),),
 )
 def pairs(op: Copy | Parallel, context: Context) -> Iterator[Decision]:
-    """Elements that share a byte are written by one thread, together, or each by itself, by atomics.
+    """Elements that share a byte are written by one thread, together, or each by an atomic operation.
 
-    Two threads that wrote halves of one byte would lose one of them, since each reads the byte and writes it back.
+    If two threads wrote halves of one byte, one half would be lost, since each thread reads the byte and writes it
+    back.
 
-    Gives: the neighbours that a thread writes at once, of each operation that writes such elements to memory.
+    Gives: the adjacent elements that a thread writes together, for each operation that writes such elements to memory.
     Errors: T2C-L015 where a copy writes single ones.
     """
     match op:
@@ -121,7 +122,7 @@ def _is_packed_memory(buffer: Buffer) -> bool:
 
 
 def _neighbours(layout: FragmentLayout | None) -> int:
-    """Elements of a row that lie side by side in one thread, from an even place on."""
+    """Adjacent elements of a row in one thread, from an even index on."""
     match layout:
         case Blocked():
             return layout.vector
@@ -172,7 +173,7 @@ def _require_no_address(stmt: Stmt) -> None:
                     "T2C-L015",
                     f"an element of `{part.buffer.name}` has no address: two {part.buffer.dtype} share a byte",
                     stmt.span,
-                    help="give the function a tensor of uint8, with half as many elements a row",
+                    help="give the function a tensor of uint8, with half as many elements per row",
                 )
 
 
@@ -186,7 +187,7 @@ def _require_parts(op: Stmt, regions: tuple[Region, ...], context: Context) -> N
         if not all(even) or region.kept[-1:] != (buffer.rank - 1,):
             raise Tile2CuError(
                 "T2C-L015",
-                f"a part of `{buffer.name}` that may start or end within a byte: two {buffer.dtype} share one",
+                f"a part of `{buffer.name}` that may start or end inside a byte: two {buffer.dtype} share one",
                 op.span,
                 help="take parts along the last dimension that start at, and have, a multiple of 2 elements",
             )

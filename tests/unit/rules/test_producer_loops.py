@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.rules.kernels import FIRST_LINE, settled
-from tile2cu.analysis.prelude import Walk, around, for_loads_alone, walk_to, way_to
+from tile2cu.analysis.prelude import Walk, around, for_loads_alone, path_to, walk_to
 from tile2cu.core.decisions import WARP_SPECIALISED
 from tile2cu.core.program import Assign, Copy, Fill, Let, Loop, LoopKind, While, walk_stmts
 from tile2cu.rules.pipeline import pipeline_of
@@ -32,11 +32,11 @@ REFUSED = {
     "tile": ({"first": "T.clear(A_shared)"}, "`A_shared` is used outside of its loop"),
     "tensor": ({"last": "T.copy(C_local, Z[0, 0])"}, "`Z` is written by the kernel"),
     "turns from what is written": ({"turns": "T.cast(X[0, 0], 'int32')"}, "`X` is written by the kernel"),
-    "break": ({"last": "if tile == 7:\n        break"}, "leaves a turn of a loop"),
-    "counted inside": ({"inside": "tile += 1"}, "`tile` decides what is loaded, and changes"),
+    "break": ({"last": "if tile == 7:\n        break"}, "leaves an iteration of a loop"),
+    "counted inside": ({"inside": "tile += 1"}, "`tile` selects loads, and changes"),
     "read from what is written": (
         {"where": "T.cast(X[row, 0], 'int32')"},
-        "what loads need, and reads what the kernel writes",
+        "values that loads need, and reads memory that the kernel writes",
     ),
 }
 
@@ -57,7 +57,7 @@ def test_refusals(parts: dict[str, str], because: str) -> None:
 
 @pytest.mark.parametrize(
     ("rows", "columns", "because"),
-    [(192, 192, ""), (192, 208, "needs 130 registers a thread, and 384 threads"), (128, 256, "")],
+    [(192, 192, ""), (192, 208, "needs 130 registers per thread, and 384 threads"), (128, 256, "")],
 )
 def test_results_of_one_instruction_fit_the_registers(rows: int, columns: int, because: str) -> None:
     """ptxas 13.0 takes 192 x 192 by three warpgroups, and gives error C7602 from 192 x 208 on."""
@@ -89,11 +89,14 @@ LOOP = f"for k in T.Pipelined(4, num_stages=2):\n    {LOAD}"
         ({}, ""),
         ({"stages": 0}, "has no stages to load into"),
         ({"end": LOOP}, "2 pipelined loops (lines {4}, {7}), and a producer loads for one"),
-        ({"load": f"if k > bx:\n        {LOAD}"}, "the loop in line {4} loads in a branch (line {5}), so not ahead"),
+        (
+            {"load": f"if k > bx:\n        {LOAD}"},
+            "in line {4} loads in a branch (line {5}), so that it cannot be prefetched",
+        ),
         ({"load": f"{LOAD}\n    if k > bx:\n        break"}, "line {7} leaves the loop"),
         ({"sums": "float16"}, ""),
         ({"operand": "float32"}, "has 32-bit operands: wgmma reads A as M x K and B as N x K, both from shared memory"),
-        ({"operand": "bfloat16", "sums": "float16"}, "adds up in float16, and wgmma is used for sums of float32"),
+        ({"operand": "bfloat16", "sums": "float16"}, "wgmma accumulates these operands in float32"),
     ],
     ids=["none", "no stages", "two loops", "branch", "break", "sums in half", "floats across rows", "sums"],
 )
@@ -110,7 +113,7 @@ def test_way_has_what_decides_and_nothing_else() -> None:
     loop = next(op for op in walk_stmts(body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED)
     pipeline = pipeline_of(loop, context.launch, producer=True)
     assert pipeline is not None
-    way = way_to(loop, pipeline.loads, around(body, loop))
+    way = path_to(loop, pipeline.loads, around(body, loop))
     assert isinstance(way, While)
     assert [type(stmt) for stmt in way.body] == [Let, Let, Loop, Assign]  # row, where, the turns, the next tile
     assert way.body[2] is loop

@@ -1,4 +1,4 @@
-"""Hopper: overlapping turns that a warpgroup leaves out, as they change none of its rows, or none that is stored."""
+"""Hopper: iterations that a warpgroup skips, as they change none of its rows, or none that is stored."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
@@ -42,9 +42,9 @@ from tile2cu.core.program import (
     Store,
     walk_stmts,
 )
-from tile2cu.core.schedule import Overlap, OwnTurns
+from tile2cu.core.schedule import MmaOverlap, WarpgroupTripCount
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.grid import equal_turns
+from tile2cu.rules.grid import equal_trip_counts
 from tile2cu.rules.hopper import warpgroups
 
 _CAUSAL = """
@@ -68,10 +68,10 @@ for k in T.Pipelined(T.ceildiv((bx + 1) * 192, 80), num_stages=2):
     T.gemm(P, V_shared, O, policy=T.GemmWarpPolicy.FullRow)
 T.copy(O, Y[bx * 192, 0])
 """
-_TOLD = "to the last with an unmasked element of its rows"
-_ROWS = 64  # of a warpgroup in a product
+_ACTIVE_ITERATIONS = "up to the last with an unmasked element of its rows"
+_ROWS = 64  # of a warpgroup in a GEMM
 _EXPONENTIALS = ("exp", "exp2")
-# What the elements of a tile are known to be; beside these a value is a tile's of before the turn, or a term of such.
+# The known values of a tile's elements; other values are those of before the iteration, or terms of them.
 _ZERO, _ONE, _LEAST = "0", "1", "-inf"
 
 
@@ -81,23 +81,23 @@ _ZERO, _ONE, _LEAST = "0", "1", "-inf"
     on=Loop,
     reads=(LAYOUT, MMA_OVERLAP, PIPELINE, WARPS),
     writes=(WARPGROUP_TRIP_COUNT,),
-    source="measured on an H200: benchmarks/RESULTS.md, 1.4 to 2.1 % of causal attention with 192 queries a block",
-    examples=(Example(_CAUSAL, 9, "own_turns", _TOLD, target="cuda:sm_90a", threads=384),),
+    source="measured on an H200: benchmarks/RESULTS.md, 1.4 to 2.1 % of causal attention with 192 queries per block",
+    examples=(Example(_CAUSAL, 9, "warpgroup_trip_count", _ACTIVE_ITERATIONS, target="cuda:sm_90a", threads=384),),
 )
-def own_turns(op: Loop, context: Context) -> Iterator[Decision]:
-    """Where turns overlap and a mask hides whole tiles from rows above, each warpgroup's turns end with its own rows.
+def warpgroup_trips(op: Loop, context: Context) -> Iterator[Decision]:
+    """In a loop with software-pipelined MMAs and a causal mask, each warpgroup has its own trip count.
 
-    Later ones would change nothing: of minus infinity a maximum leaves what was found before, which is finite from turn
-    0 on, as that masks no row whole; its exponential is zero, and adds nothing. Rows past the end of the tensors that
-    they are stored to need no turn at all: no row depends on another. The tiles of the turns that a warpgroup leaves
-    out are released as they arrive, since the other ones need them. Products are finite, as for all masks. Rows may see
-    some columns more than their number, as queries that come behind cached keys do, or fewer.
+    Its later iterations would change nothing: the maximum with minus infinity is the earlier one, which is finite from
+    iteration 0 on, as that masks no row completely; the exponential is zero, and adds nothing. Rows past the end of the
+    tensors that they are stored to need no iteration at all: rows are independent. The tiles of skipped iterations are
+    released as they arrive, since the other warpgroups need them. MMA results are assumed finite, as for all masks.
+    Rows may see more columns than their number, as queries after cached keys do, or fewer.
 
-    Gives: where a block's rows start and end, the last column that the first one sees, and how many a turn has.
+    Gives: the start and end of a block's rows, the last column that the first one sees, and the columns per iteration.
     """
     overlap = context.facts.get(op, MMA_OVERLAP)
     pipeline = context.facts.get(op, PIPELINE)
-    if overlap is None or pipeline is None or static_value(op.start) != 0 or equal_turns(op, context):
+    if overlap is None or pipeline is None or static_value(op.start) != 0 or equal_trip_counts(op, context):
         return
     place = next((at for at, stmt in enumerate(context.launch.body) if stmt is op), None)
     if place is None:
@@ -109,22 +109,23 @@ def own_turns(op: Loop, context: Context) -> Iterator[Decision]:
     own = _staircase(overlap, op, *rows, context)
     if own is None or not all(_is_by_rows(stmt, context) for stmt in (*pipeline.body, *after)):
         return
-    if _some_end_sooner(overlap, own, context) and _masked_turns_change_nothing(pipeline.body, overlap, after, context):
+    if _some_end_sooner(overlap, own, context) and _masked_changes_nothing(pipeline.body, overlap, after, context):
         yield op, WARPGROUP_TRIP_COUNT, own
 
 
-def _one_warpgroup_a_row(overlap: Overlap, context: Context) -> bool:
-    """Whether there are several warpgroups, each with 64 rows of both products that no other has."""
+def _one_warpgroup_a_row(overlap: MmaOverlap, context: Context) -> bool:
+    """Whether there are several warpgroups, each with 64 rows of both MMAs that no other has."""
     groups = warpgroups(context.launch)
-    sums = [product.c.buffer for product in overlap.products]
-    shared_out = all(context.facts[product, WARPS] == Warps(4 * groups, 1) for product in overlap.products)
+    sums = [mma.c.buffer for mma in overlap.mmas]
+    shared_out = all(context.facts[mma, WARPS] == Warps(4 * groups, 1) for mma in overlap.mmas)
     return groups > 1 and shared_out and all(tile.static_shape[0] == _ROWS * groups for tile in sums)
 
 
-def _some_end_sooner(overlap: Overlap, own: OwnTurns, context: Context) -> bool:
-    """Whether in some block the first warpgroup's turns are fewer than the last one's.
+def _some_end_sooner(overlap: MmaOverlap, own: WarpgroupTripCount, context: Context) -> bool:
+    """Whether in some block the first warpgroup's trip count is smaller than the last one's.
 
-    How many columns a row sees beside its number counts where it is known; else it is taken to be whole tiles.
+    The number of columns that a row sees beyond its own counts where it is known; otherwise it is assumed to be whole
+    tiles.
     """
     rows, width = overlap.first.c.buffer.static_shape[0], int(static_value(own.columns) or 1)
     more = _difference(own.last, own.start, context)
@@ -134,7 +135,7 @@ def _some_end_sooner(overlap: Overlap, own: OwnTurns, context: Context) -> bool:
 
 
 def _stored_rows(after: tuple[Stmt, ...]) -> tuple[Expr, Expr] | None:
-    """Where the rows start that all results are stored to, and where these end; None for results of several places."""
+    """The start of the rows that all results are stored to, and their end; None where results differ in it."""
     places: set[tuple[Expr, Expr]] = set()
     for stmt in after:
         if isinstance(stmt, Copy) and stmt.dst.buffer.scope is Scope.GLOBAL:
@@ -145,10 +146,10 @@ def _stored_rows(after: tuple[Stmt, ...]) -> tuple[Expr, Expr] | None:
     return places.pop() if len(places) == 1 else None
 
 
-def _staircase(overlap: Overlap, loop: Loop, start: Expr, end: Expr, context: Context) -> OwnTurns | None:
-    """The turns' ends, where the mask leaves each row of the block one column more than the one above, of all turns.
+def _staircase(overlap: MmaOverlap, loop: Loop, start: Expr, end: Expr, context: Context) -> WarpgroupTripCount | None:
+    """The trip counts of a mask that leaves each row of the block one column more than the row above.
 
-    None for other masks, and where the first row might be masked whole.
+    None for other masks, and where the first row might be masked completely.
     """
     mask = _mask_of(overlap)
     if mask is None:
@@ -158,9 +159,9 @@ def _staircase(overlap: Overlap, loop: Loop, start: Expr, end: Expr, context: Co
         return None
     row, column = (visible.lhs, visible.rhs) if visible.op == ">=" else (visible.rhs, visible.lhs)
     none = int_const(0)
-    turn, next_turn = (substitute(column, {loop.var: int_const(at), j: none}) for at in (0, 1))
-    columns = next_turn if static_value(turn) == 0 else binary("-", next_turn, turn)
-    last = binary("-", substitute(row, {i: none}), turn)
+    iteration, next_turn = (substitute(column, {loop.var: int_const(at), j: none}) for at in (0, 1))
+    columns = next_turn if static_value(iteration) == 0 else binary("-", next_turn, iteration)
+    last = binary("-", substitute(row, {i: none}), iteration)
     width, steps = static_value(columns), _difference(row, column, context).plus(context.bounds.linear(last), -1)
     if not width or width < 0 or not _equal(steps, Linear({i: 1, j: -1, loop.var: -int(width)}, 0)):
         return None
@@ -168,7 +169,7 @@ def _staircase(overlap: Overlap, loop: Loop, start: Expr, end: Expr, context: Co
     may_see_none = low is None or low < 0
     if not _is_known_before(last, loop, context) or (may_see_none and not more.terms):
         return None
-    return OwnTurns(start, end, last, columns, may_see_none)
+    return WarpgroupTripCount(start, end, last, columns, may_see_none)
 
 
 def _difference(one: Expr, other: Expr, context: Context) -> Linear:
@@ -181,7 +182,7 @@ def _equal(one: Linear, other: Linear) -> bool:
 
 
 def _is_known_before(value: Expr, loop: Loop, context: Context) -> bool:
-    """Whether all threads of a block can compute a value before a loop at its top, and none of the turns changes it."""
+    """Whether all threads of a block can compute a value before a top-level loop, and no iteration changes it."""
     body = context.launch.body
     above = before(body, loop)
     later = {loop.var, *(let.var for let in walk_stmts(body) if isinstance(let, Let) and let not in above)}
@@ -190,8 +191,8 @@ def _is_known_before(value: Expr, loop: Loop, context: Context) -> bool:
     return named and not later.intersection(parts) and Uniformity(context.launch).holds(value)
 
 
-def _mask_of(overlap: Overlap) -> tuple[tuple[Var, ...], Expr] | None:
-    """The mask of the first product: its variables, and when it leaves an element as it is; else that is -infinity."""
+def _mask_of(overlap: MmaOverlap) -> tuple[tuple[Var, ...], Expr] | None:
+    """The mask of the first MMA: its variables, and the condition that keeps an element; others become -infinity."""
     branch = overlap.between[0] if overlap.between else None
     if not isinstance(branch, If) or branch.orelse or len(branch.then) != 1:
         return None
@@ -212,7 +213,7 @@ def _mask_of(overlap: Overlap) -> tuple[tuple[Var, ...], Expr] | None:
 
 
 def _is_by_rows(stmt: Stmt, context: Context) -> bool:
-    """Whether no row of a fragment depends on another, and threads of different warpgroups need not meet."""
+    """Whether the rows of a fragment are independent, and threads of different warpgroups need not synchronise."""
     match stmt:
         case Gemm():
             return not stmt.transpose_a and stmt.a.whole and stmt.c.whole
@@ -234,10 +235,10 @@ def _is_by_rows(stmt: Stmt, context: Context) -> bool:
             return isinstance(stmt, Fill | Let)
 
 
-def _masked_turns_change_nothing(
-    body: tuple[Stmt, ...], overlap: Overlap, after: tuple[Stmt, ...], context: Context
+def _masked_changes_nothing(
+    body: tuple[Stmt, ...], overlap: MmaOverlap, after: tuple[Stmt, ...], context: Context
 ) -> bool:
-    """Whether a turn leaves all that lives on as it was, if the mask makes minus infinity of each element."""
+    """Whether an iteration changes nothing that is live after it, if the mask makes each element minus infinity."""
     values: dict[Buffer, object] = {}
     for stmt in body:
         _follow(stmt, overlap, values)
@@ -248,13 +249,13 @@ def _masked_turns_change_nothing(
 
 
 def _begins_anew(tile: Buffer, body: tuple[Stmt, ...]) -> bool:
-    """Whether nothing in the body reads what the tile held before it."""
+    """Whether nothing in the body reads the tile before it is overwritten."""
     first = next((stmt for stmt in body if tile in buffers_used(stmt)), None)
     return first is None or begins_by_writing(first, tile)
 
 
-def _follow(stmt: Stmt, overlap: Overlap, values: dict[Buffer, object]) -> None:
-    """Notes what the statement of a masked turn makes of the fragments that it writes."""
+def _follow(stmt: Stmt, overlap: MmaOverlap, values: dict[Buffer, object]) -> None:
+    """Records the values that a statement of a masked iteration gives to the fragments that it writes."""
     match stmt:
         case If() if stmt is overlap.between[0]:
             values[overlap.first.c.buffer] = _LEAST
@@ -287,12 +288,12 @@ def _are_names(body: Sequence[Stmt]) -> bool:
 
 
 def _as(new: DType, old: DType, value: object) -> object:
-    """The value of a type in a tile of another: 0, 1 and minus infinity stay what they are."""
+    """The value of one type in a tile of another: 0, 1 and minus infinity are exact."""
     return value if new == old or value in (_ZERO, _ONE, _LEAST) else object()
 
 
 def _value(expr: Expr, values: Mapping[Buffer, object]) -> object:
-    """What an expression of elements is in a masked turn. All but minus infinity, which is masked, are finite."""
+    """The value of an expression of elements in a masked iteration; all but the masked minus infinity are finite."""
     match expr:
         case Const(value=0):
             return _ZERO

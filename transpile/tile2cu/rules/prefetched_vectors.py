@@ -1,14 +1,14 @@
-"""Hopper: lines that TMA does not load, and their threads load a turn ahead."""
+"""Hopper: vectors that TMA does not load, and that the consumers prefetch one iteration earlier."""
 
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import expressions, lets_for, variables
 from tile2cu.core.decisions import MMA_IN_FLIGHT, MMA_OVERLAP, PING_PONG, PIPELINE, PREFETCHED_VECTORS, WARP_SPECIALISED
 from tile2cu.core.program import Loop
-from tile2cu.core.schedule import LinesAhead
+from tile2cu.core.schedule import PrefetchedVectors
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import is_specialised, turns_follow
-from tile2cu.rules.pipeline import lines_ahead
+from tile2cu.rules.hopper import is_specialised, iterations_in_sequence
+from tile2cu.rules.pipeline import prefetchable_vectors
 
 _LINE = """
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -22,7 +22,7 @@ for k in T.Pipelined(4, num_stages=2):
     for i, j in T.Parallel(64, 64):
         C_local[i, j] += line[j]
 """
-_FEWEST_BITS = 8  # of elements that have bytes of their own
+_FEWEST_BITS = 8  # of elements that do not share bytes
 
 
 @rule(
@@ -32,24 +32,25 @@ _FEWEST_BITS = 8  # of elements that have bytes of their own
     reads=(MMA_IN_FLIGHT, MMA_OVERLAP, PING_PONG, PIPELINE, WARP_SPECIALISED),
     writes=(PREFETCHED_VECTORS,),
     source="measured on an H200: benchmarks/RESULTS.md, 8 to 11 % of attention backward",
-    examples=(Example(_LINE, 5, "lines", "line", target="cuda:sm_90a"),),
+    examples=(Example(_LINE, 5, "prefetched_vectors", "line", target="cuda:sm_90a"),),
 )
-def lines_a_turn_ahead(op: Loop, context: Context) -> Iterator[Decision]:
-    """With a producer, tiles of one dimension that could run ahead are loaded to registers under the turn before.
+def prefetched_vectors(op: Loop, context: Context) -> Iterator[Decision]:
+    """With a producer, tiles of one dimension are prefetched to registers one iteration earlier where that is possible.
 
-    TMA's tiles have two dimensions, so that the threads load these; where a turn does so first of all, its products
-    wait for memory. Turns that overlap, or are dealt to warpgroups, have loads of two dimensions only.
+    TMA's tiles have two dimensions, so that the consumers load these; an iteration that starts with such a load delays
+    its MMAs by the memory latency. Loops with software-pipelined MMAs or alternating warpgroups have loads of two
+    dimensions only.
 
     Gives: the copies.
     """
-    pipeline = turns_follow(op, context)
+    pipeline = iterations_in_sequence(op, context)
     if pipeline is None or not is_specialised(context):
         return
     lines = tuple(
         copy
-        for copy in lines_ahead(op, context.launch)
+        for copy in prefetchable_vectors(op, context.launch)
         if any(copy is stmt for stmt in pipeline.body) and copy.src.buffer.dtype.bits >= _FEWEST_BITS
     )
     if lines:
         names = variables(*(expr for copy in lines for expr in expressions(copy)))
-        yield op, PREFETCHED_VECTORS, LinesAhead(lines, lets_for(names, op.body))
+        yield op, PREFETCHED_VECTORS, PrefetchedVectors(lines, lets_for(names, op.body))

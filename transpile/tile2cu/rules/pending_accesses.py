@@ -1,19 +1,19 @@
-"""What a block's threads may have done to shared tiles since the last barrier."""
+"""Accesses of a block's threads to shared tiles since the last barrier."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tile2cu.rules.owned import Touch
+from tile2cu.rules.thread_ownership import Touch
 
 # A tile's name, the group of threads that used it (None for the whole block), and whether that group has since had a
-# barrier of its own, which tells its threads alone.
+# barrier of its own, which synchronises only its threads.
 Key = tuple[str, int | None, bool]
 Touches = dict[Key, frozenset[Touch]]  # how the tiles were used
 
 
 @dataclass
 class Pending:
-    """What the block's threads may have done to shared tiles since the last barrier; `plainly` if not atomically."""
+    """Accesses of the block's threads to shared tiles since the last barrier; `plainly` are the non-atomic ones."""
 
     written: Touches = field(default_factory=dict)
     read: Touches = field(default_factory=dict)
@@ -29,7 +29,7 @@ class Pending:
         return self.kept(lambda key: key[0] not in names)
 
     def known_to(self, group: int) -> "Pending":
-        """The same after a barrier of a group."""
+        """The accesses that are unordered after a barrier of a group."""
         written, read = (
             _joined(((name, user, known or user == group), how) for (name, user, known), how in table.items())
             for table in (self.written, self.read)
@@ -55,11 +55,11 @@ def _joined(items: Iterable[tuple[Key, frozenset[Touch]]]) -> Touches:
     return found
 
 
-def once_of(group: int | None) -> int:
-    """In place of a group: what it did for all."""
+def for_all_of(group: int | None) -> int:
+    """In place of a group: accesses of that group that all threads must wait for."""
     return -1 - (group or 0)
 
 
 def is_of_all(group: int | None) -> bool:
-    """Whether the whole block did it, or one group for all."""
+    """Whether the whole block made the access, or one group for all."""
     return group is None or group < 0

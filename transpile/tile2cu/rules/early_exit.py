@@ -1,4 +1,4 @@
-"""Blocks of a grid that would write nothing, as those past the end of a sequence."""
+"""Early exit: blocks of a grid that would write nothing, as those past the end of a sequence."""
 
 from collections.abc import Iterator, Mapping
 from math import prod
@@ -28,11 +28,11 @@ from tile2cu.core.program import (
     While,
     walk_stmts,
 )
-from tile2cu.core.schedule import Idle
+from tile2cu.core.schedule import EarlyExit
 from tile2cu.passes.mask_after_gemm import conjuncts, some_fails
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
-# Statements that do nothing that anybody sees but what they write.
+# Statements without effects other than their writes.
 QUIET = Assign | Copy | Declare | Fill | Gemm | If | Let | Loop | Parallel | Reduce | Store | While
 _PAST_THE_END = """
 length = T.cast(A[m, 0], "int32")
@@ -49,43 +49,43 @@ for i, j in T.Parallel(64, 64):
     reads=(PERSISTENT,),
     writes=(EARLY_EXIT,),
     source="measured on an H200: benchmarks/RESULTS.md, attention of packed sequences",
-    examples=(Example(_PAST_THE_END, "launch", "idle", "ends at once"),),
+    examples=(Example(_PAST_THE_END, "launch", "early_exit", "exits immediately"),),
 )
-def idle_blocks(launch: Launch, context: Context) -> Iterator[Decision]:
-    """A block that would write nothing ends at once, where values in memory decide that, as the lengths of sequences.
+def early_exit(launch: Launch, context: Context) -> Iterator[Decision]:
+    """A block that would write nothing exits immediately, where values in memory (as sequence lengths) decide that.
 
-    The conditions around all stores say so. Blocks that stay pass over such tiles.
+    The condition follows from those around all stores. Persistent blocks skip such tiles.
 
-    Gives: the condition, and what is computed before it.
+    Gives: the condition, and the statements that compute its values.
     """
     quiet = all(isinstance(stmt, QUIET) for stmt in context.statements)
     if not quiet or prod(launch.cluster) > 1 or context.facts.get(launch, PERSISTENT) is not None:
         return
-    found = idle_of(launch, launch.body, context)
+    found = early_exit_of(launch, launch.body, context)
     if found is not None:
         yield launch, EARLY_EXIT, found
 
 
-def idle_of(launch: Launch, above: tuple[Stmt, ...], context: Context) -> Idle | None:
-    """When a block would write nothing, as values that statements `above` read from memory decide; None where unknown.
+def early_exit_of(launch: Launch, above: tuple[Stmt, ...], context: Context) -> EarlyExit | None:
+    """The condition, on values that statements `above` read, for a block to write nothing; None where unknown.
 
-    Those statements can run on their own, and all threads see the same.
+    Those statements can run on their own, and all threads see the same values.
     """
     known = frozenset(stmt.var for stmt in above if isinstance(stmt, Let)).union(launch.blocks)
-    idle = idle_where(launch, known, context.bounds)
+    idle = early_exit_where(launch, known, context.bounds)
     if idle is None or not Uniformity(launch).holds(idle) or why_no_prelude((idle,), above):
         return None
     before = prelude((idle,), above)
     values = [expr for stmt in walk_stmts(before) for expr in expressions(stmt)]
     written = {buffer.memory.name for stmt in context.statements for buffer in buffers_written(stmt)}
     read = {buffer.memory.name for buffer in loaded(*values)}
-    return Idle(before, idle) if read and not read & written else None
+    return EarlyExit(before, idle) if read and not read & written else None
 
 
-def idle_where(launch: Launch, known: frozenset[Var], bounds: Bounds) -> Expr | None:
-    """A condition on `known` values under which no tensor is written by a block; None where none is found.
+def early_exit_where(launch: Launch, known: frozenset[Var], bounds: Bounds) -> Expr | None:
+    """A condition on `known` values under which a block writes no tensor; None where none is found.
 
-    It is that a comparison around a store fails for all elements of the loop, and then those around all others do, too.
+    A comparison around one store fails for all elements of the loop, and then those around all other stores do, too.
     """
     written = [list(found) for found in _never(launch.body, (), {}, bounds)]
     for idle in (condition for each in written for condition in each):
@@ -99,7 +99,7 @@ def idle_where(launch: Launch, known: frozenset[Var], bounds: Bounds) -> Expr | 
 def _never(
     body: tuple[Stmt, ...], conditions: tuple[Expr, ...], extents: Mapping[Var, Expr], bounds: Bounds
 ) -> Iterator[Iterator[Expr]]:
-    """Of each statement that writes a tensor, conditions under which it never comes to that."""
+    """For each statement that writes a tensor, conditions under which it never runs."""
     for stmt in body:
         match stmt:
             case If():

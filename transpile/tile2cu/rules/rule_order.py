@@ -7,7 +7,7 @@ from tile2cu.core.facts import Key
 
 
 class Declared(Protocol):
-    """A rule's declarations; `absent` are keys of which it asks whether nobody decided them."""
+    """A rule's declarations; `absent` are keys that the rule requires to be undecided."""
 
     @property
     def reads(self) -> tuple[Key[Any], ...]: ...
@@ -21,9 +21,9 @@ R = TypeVar("R", bound=Declared)
 
 
 def groups(rules: Sequence[R], prefer: Callable[[R], float] | None = None) -> tuple[tuple[R, ...], ...]:
-    """The rules in topological order. Rules that wait for one another are one group, in the order of the table.
+    """The rules in topological order. Rules that depend on one another are one group, in the order of the table.
 
-    Of groups that may come next the one comes that `prefer` gives the least number, by default the first of the table.
+    Of groups that are ready the one with the least `prefer` comes next, by default the first of the table.
     """
     before = _closed([[_precedes(rules, first, then) for then in range(len(rules))] for first in range(len(rules))])
     left = list(range(len(rules)))
@@ -38,15 +38,15 @@ def groups(rules: Sequence[R], prefer: Callable[[R], float] | None = None) -> tu
 
 
 def repeats(group: Sequence[Declared]) -> bool:
-    """Whether what a group states may let it state more: it then iterates to a fixpoint."""
+    """Whether facts of a group may lead to further facts of the group: it then iterates to a fixpoint."""
     return len(group) > 1 or bool(set(group[0].reads) & set(group[0].writes))
 
 
 def _precedes(rules: Sequence[Declared], first: int, then: int) -> bool:
-    """Whether a rule has to come before another: it writes what that one reads, or both write the same.
+    """Whether a rule has to run before another: it writes a key that the other reads, or both write the same key.
 
-    Rules that write the same key are alternatives: the earlier one of the table has priority. Who asks whether a key is
-    absent therefore waits for the earlier alternatives only.
+    Rules that write the same key are alternatives: the earlier one of the table has priority. A rule that requires a
+    key to be absent therefore waits for the earlier alternatives only.
     """
     writes = set(rules[first].writes)
     return first != then and (

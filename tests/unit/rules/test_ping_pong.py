@@ -1,4 +1,4 @@
-"""Turns dealt to two warpgroups: when, and why not."""
+"""Two warpgroups that take iterations alternately: when, and why not."""
 
 import pytest
 
@@ -36,7 +36,7 @@ for k in T.Pipelined(4, num_stages=2):
 
 
 def facts(between: str = "", after: str = "", *, rows: int = 64, policy: str = "FullCol", threads: int = 256) -> str:
-    """What is said of the loop: how its turns are dealt, or why not; empty for neither."""
+    """The schedule of the alternating warpgroups, or why there is none; empty for neither."""
     body = LATENT.format(between=between, after=after, rows=rows, cols=128, policy=policy, start=0)
     context = settled(body, threads=threads, target="cuda:sm_90a")
     loop = next(op for op in context.statements if isinstance(op, Loop))
@@ -47,11 +47,11 @@ def facts(between: str = "", after: str = "", *, rows: int = 64, policy: str = "
 def test_each_warpgroup_has_the_first_product_of_its_turns() -> None:
     body = LATENT.format(between="", after="", rows=64, cols=128, policy="FullCol", start=0)
     context = settled(body, threads=256, target="cuda:sm_90a")
-    dealt = next(filter(None, (context.facts.get(op, PING_PONG) for op in context.statements)))
-    assert [tile.name for tile in dealt.handed] == ["best"], "carried from turn to turn; `sums` is not"
-    assert [str(context.facts[op, WARPS]) for op in dealt.products] == ["Warps(m=4, n=1)"]
-    assert str(context.facts[dealt.second, WARPS]) == "Warps(m=4, n=2)"
-    assert context.facts.get(dealt.second, BARRIER) is None and context.facts.get(dealt.store, BARRIER) is None
+    schedule = next(filter(None, (context.facts.get(op, PING_PONG) for op in context.statements)))
+    assert [tile.name for tile in schedule.row_values] == ["best"], "carried from turn to turn; `sums` is not"
+    assert [str(context.facts[op, WARPS]) for op in schedule.mmas] == ["Warps(m=4, n=1)"]
+    assert str(context.facts[schedule.second, WARPS]) == "Warps(m=4, n=2)"
+    assert context.facts.get(schedule.second, BARRIER) is None and context.facts.get(schedule.store, BARRIER) is None
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,13 @@ def test_operands_that_are_the_same_in_all_turns_are_in_registers_where_they_fit
             product, f"{product}\n{second}"
         )
     context = settled(body, threads=256, target="cuda:sm_90a")
-    dealt = next(filter(None, (context.facts.get(op, PING_PONG) for op in context.statements)))
-    assert [op.a.buffer.name for op in dealt.products] == operands
+    schedule = next(filter(None, (context.facts.get(op, PING_PONG) for op in context.statements)))
+    assert [op.a.buffer.name for op in schedule.mmas] == operands
 
 
 @pytest.mark.parametrize("after", ["", "T.copy(sums, A[0:64, 0])"])
 def test_values_a_row_that_outlive_the_loop_are_handed_over(after: str) -> None:
-    assert facts(after=after) == "S by one warpgroup a turn, O by both"
+    assert facts(after=after) == "S by one warpgroup per iteration, O by both"
 
 
 @pytest.mark.parametrize("options", [{"rows": 128, "policy": "FullRow"}, {"threads": 128}])
@@ -101,22 +101,22 @@ def test_nothing_is_dealt_where_columns_are_not_shared(options: dict[str, object
 @pytest.mark.parametrize(
     ("between", "after", "because"),
     [
-        ("", "T.copy(S_shared, S)", "`S_shared` is not the second product's alone, in 16 bits"),
+        ("", "T.copy(S_shared, S)", "`S_shared` is not a 16-bit tile that only the last GEMM reads"),
         (
             "for i, j in T.Parallel(64, 64):\n        kept[i, j] += S[i, j]",
             "",
-            "`kept` lives longer than a turn, and is more than a value a row",
+            "`kept` is live after an iteration, and has more than one value per row",
         ),
-        ("T.copy(Z[0, 0], Q_shared)", "", "a turn reads more than fragments"),
+        ("T.copy(Z[0, 0], Q_shared)", "", "an iteration reads more than fragments"),
         (
             "T.reduce_max(O, best, dim=1)",
             "",
-            "what is done to `O` cannot wait for the end of the turn",
+            "updates of `O` cannot move to the end of the iteration",
         ),
         (
             "T.gemm(Q_shared, Q_shared, S, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)",
             "",
-            "something else stands between the products",
+            "another statement is between the GEMMs",
         ),
     ],
 )
@@ -130,10 +130,10 @@ def running(update: str, after: str = "", start: int = 0) -> str:
     after = f"for i in T.Parallel(64):\n    A[i, 0] = total[i]\n{after}"
     body = LATENT.format(between=between, after=after, rows=64, cols=128, policy="FullCol", start=start)
     context = settled(body, threads=256, target="cuda:sm_90a")
-    dealt = next(filter(None, (context.facts.get(op, PING_PONG) for op in context.statements)))
-    found = dealt.running.total.name if dealt.running is not None else ""
-    assert dealt.running is None or dealt.late[0] is dealt.running.update
-    return f"{found}; {', '.join(tile.name for tile in dealt.handed)}"
+    schedule = next(filter(None, (context.facts.get(op, PING_PONG) for op in context.statements)))
+    found = schedule.running.total.name if schedule.running is not None else ""
+    assert schedule.running is None or schedule.late[0] is schedule.running.update
+    return f"{found}; {', '.join(tile.name for tile in schedule.row_values)}"
 
 
 @pytest.mark.parametrize(
@@ -171,9 +171,9 @@ def test_values_of_rows_that_follow_from_handed_ones_are_computed_by_both() -> N
     body = LATENT.format(between=between, after="", rows=64, cols=128, policy="FullCol", start=0)
     body = "\n".join((*tiles, body.replace("O[i, j] *= best[i]", "O[i, j] *= factor[i]")))
     context = settled(body, threads=256, target="cuda:sm_90a")
-    dealt = next(filter(None, (context.facts.get(op, PING_PONG) for op in context.statements)))
-    assert [tile.name for tile in dealt.handed] == ["best"]
-    assert [type(op).__name__ for op in dealt.again] == ["Parallel", "Parallel"]
+    schedule = next(filter(None, (context.facts.get(op, PING_PONG) for op in context.statements)))
+    assert [tile.name for tile in schedule.row_values] == ["best"]
+    assert [type(op).__name__ for op in schedule.recomputed] == ["Parallel", "Parallel"]
 
 
 def factor(value: str, more: str = "", scaled: str = "O[i, j] *= factor[i]") -> str:
@@ -184,11 +184,14 @@ def factor(value: str, more: str = "", scaled: str = "O[i, j] *= factor[i]") -> 
     body = body.replace("T.reduce_max(", "T.copy(best, before)\n    T.reduce_max(", 1)
     body = "\n".join((*tiles, body.replace("O[i, j] *= best[i]", scaled)))
     context = settled(body, threads=256, target="cuda:sm_90a")
-    dealt = next(filter(None, (context.facts.get(op, PING_PONG) for op in context.statements)))
-    if dealt.factor is None:
+    schedule = next(filter(None, (context.facts.get(op, PING_PONG) for op in context.statements)))
+    if schedule.factor is None:
         return ""
-    assert dealt.late[0] is dealt.factor.op and dealt.factor.op not in (*dealt.between, *dealt.again)
-    return f"{dealt.factor.before.name}, {dealt.factor.after.name}"
+    assert schedule.late[0] is schedule.factor.op and schedule.factor.op not in (
+        *schedule.between,
+        *schedule.recomputed,
+    )
+    return f"{schedule.factor.before.name}, {schedule.factor.after.name}"
 
 
 @pytest.mark.parametrize(

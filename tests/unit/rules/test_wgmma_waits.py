@@ -101,12 +101,12 @@ def test_parts_that_descriptors_reach(columns: str, instruction: str) -> None:
 
 
 def test_products_that_share_a_fragment_run_alike() -> None:
-    """The second one's operand starts inside of a swizzle's span."""
+    """The second one reads an operand that does not start at a swizzle atom."""
     parts = "T.wgmma_gemm(A_shared[:, 32:96], B_shared, C_local)\nT.wait_wgmma(0)"
     context, _ = flights(BEGIN + parts)
     products = [op for op in context.statements if isinstance(op, Gemm)]
     assert all(str(context.facts[op, INSTRUCTION]).startswith("mma.") for op in products)
-    assert "starts inside" in str(context.facts[products[0], NO_WGMMA])
+    assert "does not start at a swizzle atom" in str(context.facts[products[0], NO_WGMMA])
 
 
 def test_one_fence_for_what_was_stored() -> None:
@@ -133,7 +133,7 @@ else:
         ("T.set_max_nreg(24, 0)", "T.set_max_nreg(232, 0)", ""),
         ("T.dec_max_nreg(24)", "T.inc_max_nreg(250)", "not a multiple of 8 from 24 to 256"),
         ("T.dec_max_nreg(24)", "T.inc_max_nreg(232)", "asks for more, 232 registers, and a thread starts with 256"),
-        ("if bx > 0:\n        T.dec_max_nreg(24)", "T.inc_max_nreg(256)", "stands in a loop, in a branch"),
+        ("if bx > 0:\n        T.dec_max_nreg(24)", "T.inc_max_nreg(256)", "is in a loop, in a branch"),
         ("T.dec_max_nreg(24)\n    T.dec_max_nreg(24)", "T.inc_max_nreg(256)", "a group sets its registers twice"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Which thread touches which element of a tile or a tensor: it sees what it did to its own without a barrier."""
+"""Which thread accesses which element of a tile or a tensor: its own earlier accesses need no barrier."""
 
 import itertools
 import operator
@@ -42,11 +42,11 @@ from tile2cu.core.program import (
     While,
 )
 from tile2cu.passes.mask_after_gemm import conjuncts
+from tile2cu.rules.decode_loops import SPREAD
 from tile2cu.rules.engine import Context
-from tile2cu.rules.spread import SPREAD
 
-# Of a loop or branch it is about what that asks before its body.
-_MOST_ELEMENTS = 1 << 15  # of an access that are listed: by all threads, in all turns
+# Of a loop or branch only the expressions in its head count.
+_MOST_ELEMENTS = 1 << 15  # of an access that are listed: by all threads, in all iterations
 _OF_ONE_THREAD = (Store, Let, Assign, Declare, If, While, Loop)
 _Places = tuple[int, ...] | None
 Conditions = tuple[tuple[Expr, bool], ...]
@@ -54,7 +54,7 @@ Conditions = tuple[tuple[Expr, bool], ...]
 
 @dataclass(frozen=True)
 class Spread:
-    """A loop's turns touch one element each: `places` says which index a loop's variable is, None for a fixed one."""
+    """The iterations of a loop access one element each: `places` is the index of each loop variable, None for fixed."""
 
     layout: FragmentLayout
     places: tuple[int | None, ...]
@@ -62,24 +62,24 @@ class Spread:
 
 @dataclass(frozen=True)
 class Side:
-    """Of a box, along one dimension: its start, as terms that no loop moves and a constant, and its extent."""
+    """A box along one dimension: its start, as loop-invariant terms and a constant, and its extent."""
 
     terms: frozenset[tuple[Expr, int]]
     constant: int
     extent: int
 
     def is_beside(self, other: "Side") -> bool:
-        """Whether the one ends where the other begins, or before."""
+        """Whether the two are provably disjoint: their starts differ by a constant."""
         (first, second) = (self, other) if self.constant <= other.constant else (other, self)
         return first.terms == second.terms and first.constant + first.extent <= second.constant
 
 
 @dataclass(frozen=True)
 class Tiled:
-    """A tensor is touched in tiles of a layout's shape that start at multiples of it: each element has its thread.
+    """A tensor is accessed in tiles of a layout's shape that start at multiples of it: each element has its thread.
 
-    `places` says which dimension of the layout an index of the tensor runs along, None for a fixed one. Or, without a
-    layout, in a `box` of it by any threads; nothing is known of dimensions without a side.
+    `places` is the dimension of the layout that each index of the tensor runs along, None for a fixed one. Or, without
+    a layout, any threads access a `box` of it; a dimension without a side is unknown.
     """
 
     layout: FragmentLayout | None
@@ -87,15 +87,15 @@ class Tiled:
     box: tuple[Side | None, ...] = ()
 
     def is_apart(self, other: "Tiled") -> bool:
-        """Whether each thread comes back to its own elements, or the boxes have none in common."""
-        alike = self.layout is not None and (self.layout, self.places) == (other.layout, other.places)
+        """Whether each thread accesses its own elements again, or the boxes are disjoint."""
+        uniform = self.layout is not None and (self.layout, self.places) == (other.layout, other.places)
         sides = zip(self.box, other.box, strict=False)
-        return alike or any(one is not None and two is not None and one.is_beside(two) for one, two in sides)
+        return uniform or any(one is not None and two is not None and one.is_beside(two) for one, two in sides)
 
 
 @dataclass(frozen=True)
 class Listed:
-    """The elements that each thread touches, one or none of each."""
+    """The elements that each thread accesses, at most one each."""
 
     elements: tuple[_Places, ...]
 
@@ -114,12 +114,12 @@ class Alone:
 Touch = Spread | Tiled | Alone | frozenset[Listed] | None  # None: nothing is known
 
 
-def apart(one: Touch, other: Touch) -> bool:
-    """Whether no element that a thread touches in the one way is touched by another thread in the other."""
+def disjoint(one: Touch, other: Touch) -> bool:
+    """Whether no element that a thread accesses in the one way is accessed by another thread in the other way."""
     if isinstance(one, Tiled) and isinstance(other, Tiled):
         return one.is_apart(other)
     if isinstance(one, Alone) and isinstance(other, frozenset):
-        return apart(other, one)
+        return disjoint(other, one)
     if isinstance(one, frozenset) and isinstance(other, Alone):
         return all(thread == other.thread for listed in one for thread, _ in listed.pairs)
     if not isinstance(one, frozenset) or not isinstance(other, frozenset):
@@ -132,7 +132,7 @@ def apart(one: Touch, other: Touch) -> bool:
 
 
 class Owners:
-    """What is known of a launch's accesses to shared tiles, and to tensors."""
+    """Analyses a launch's accesses to shared tiles, and to tensors."""
 
     def __init__(self, context: Context, uniformity: Uniformity) -> None:
         self.context = context
@@ -140,7 +140,7 @@ class Owners:
         self._known: dict[tuple[int, str, Conditions], Touch] = {}
 
     def touch(self, stmt: Stmt, tile: Buffer, conditions: Conditions) -> Touch:
-        """How a statement touches a tile; `conditions` are those of the branches that it stands in, and their arm."""
+        """How a statement accesses a tile; `conditions` are those of the enclosing branches, and their arm."""
         key = (id(stmt), tile.name, conditions)
         if key not in self._known:
             self._known[key] = self._touch(stmt, tile, conditions)
@@ -148,7 +148,7 @@ class Owners:
 
     def _touch(self, stmt: Stmt, tile: Buffer, conditions: Conditions) -> Touch:
         if isinstance(stmt, Copy | Parallel) and self.context.launch.groups > 1:
-            return None  # a layout counts the threads of its own group
+            return None  # a layout numbers the threads of its own group
         if isinstance(stmt, Copy):
             return self._copied(stmt, tile)
         if isinstance(stmt, Parallel):
@@ -165,7 +165,7 @@ class Owners:
         return frozenset(each for each in lists if each is not None) if None not in lists else None
 
     def _copied(self, op: Copy, tile: Buffer) -> Tiled | None:
-        """Between a tensor and a whole fragment whose threads hold runs of a row: those move what they hold."""
+        """Between a tensor and a whole fragment whose threads hold runs of a row: each moves its own elements."""
         region, fragment = (op.src, op.dst) if op.src.buffer is tile else (op.dst, op.src)
         layout = self.context.facts.get(fragment.buffer, LAYOUT) if fragment.buffer.scope is Scope.FRAGMENT else None
         if tile.scope is not Scope.GLOBAL or region.buffer is not tile:
@@ -180,7 +180,7 @@ class Owners:
         return Tiled(layout, places, box) if fits else Tiled(None, (), box)
 
     def _side(self, part: Range) -> Side | None:
-        """Where a box lies along a dimension, in all turns of the loops around."""
+        """The extent of a box along a dimension, in all iterations of the enclosing loops."""
         start, extent = self.context.bounds.linear(part.start), static_value(part.extent)
         stays = all(isinstance(atom, Var) and atom.role in (Role.BLOCK, Role.SIZE) for atom in start.terms)
         known = stays and isinstance(extent, int)
@@ -197,7 +197,9 @@ class Owners:
     def _shifted(
         self, op: Parallel, layout: FragmentLayout, indices: tuple[Expr, ...]
     ) -> tuple[int | None, ...] | None:
-        """Which variable each index is, but for where its tile starts; None where they name no turn's own element."""
+        """The variable of each index, apart from the start of its tile; None unless they select one element per
+        iteration.
+        """
         places: list[int | None] = []
         starts: list[Linear] = []
         for index in map(self.context.bounds.linear, indices):
@@ -210,7 +212,7 @@ class Owners:
         return tuple(places) if fits else None
 
     def _in_tiles(self, layout: FragmentLayout, places: tuple[int | None, ...], starts: tuple[Linear, ...]) -> bool:
-        """Whether all threads name the same tile, which starts at multiples of the layout's shape."""
+        """Whether all threads access the same tile, which starts at multiples of the layout's shape."""
         if layout.replicas != 1 or not all(self.uniformity.holds(atom) for start in starts for atom in start.terms):
             return False
         along = [(start, layout.shape[dim]) for start, dim in zip(starts, places, strict=True) if dim is not None]
@@ -224,16 +226,16 @@ class Owners:
         return Spread(layout, places) if layout is not None and alone and places is not None else None
 
     def _whole_layout(self, op: Parallel) -> FragmentLayout | None:
-        """The layout of a loop, if it has the loop's extents, and each turn one thread that touches what it names."""
+        """The layout of a loop, if it has the loop's extents, and one thread per iteration accesses its elements."""
         layout = self.context.facts.get(op, LAYOUT)
         if layout is None or layout.replicas != 1:
             return None
         if self.context.facts.get(op, VECTOR) == SPREAD and not isinstance(layout, Blocked):
-            return None  # lanes hand packets to one another
+            return None  # lanes exchange vectors
         return layout if layout.shape == tuple(map(static_value, op.extents)) else None
 
     def _places(self, op: Parallel, indices: tuple[Expr, ...]) -> tuple[int | None, ...] | None:
-        """Which variable each index is; None where they do not name a turn's own element."""
+        """The variable of each index; None where they do not select one element per iteration."""
         expanded = [self.context.bounds.expanded(index) for index in indices]
         found = [op.vars.index(index) if isinstance(index, Var) and index in op.vars else None for index in expanded]
         fixed = [index for index, place in zip(expanded, found, strict=True) if place is None]
@@ -243,12 +245,12 @@ class Owners:
         return tuple(found)
 
     def is_one_for_all(self, condition: Expr) -> bool:
-        """Whether a condition holds for all threads of the block, or for none: `tx < 256` where there are so many."""
+        """Whether a condition is uniform over all threads of the block: `tx < 256` in a block of 256."""
         alone = _is_of_thread_alone(self.context.bounds.expanded(condition))
         return alone and len(set(self._active(((condition, True),)))) == 1
 
     def _active(self, conditions: Conditions) -> tuple[bool, ...]:
-        """The threads that may come there."""
+        """The threads that may be active under the conditions."""
         threads = range(self.context.launch.block_threads)
         active = [True] * len(threads)
         parts = [
@@ -261,21 +263,21 @@ class Owners:
         return tuple(active)
 
     def _lists(self, access: Access, tile: Buffer, active: tuple[bool, ...]) -> Iterator[Listed | None]:
-        """What the threads touch, for each of the values that the loops around have; None where that is not known."""
+        """The elements that threads access, for each value of the enclosing loops' variables; None for unknown."""
         indices = tuple(map(self.context.bounds.expanded, access.indices))
-        turns = {
+        iterations = {
             part: self.context.bounds.interval(part)
             for index in indices
             for part in walk(index)
             if isinstance(part, Var) and part.role is Role.LOOP
         }
-        values = [range(each.low or 0, (each.high or 0) + 1) for each in turns.values()]
-        bounded = all(each.low is not None and each.high is not None for each in turns.values())
+        values = [range(each.low or 0, (each.high or 0) + 1) for each in iterations.values()]
+        bounded = all(each.low is not None and each.high is not None for each in iterations.values())
         if access.buffer is not tile or not bounded or prod(map(len, values)) * len(active) > _MOST_ELEMENTS:
             yield None
             return
         for chosen in itertools.product(*values):
-            known: dict[Expr, Expr] = {var: int_const(value) for var, value in zip(turns, chosen, strict=True)}
+            known: dict[Expr, Expr] = {var: int_const(value) for var, value in zip(iterations, chosen, strict=True)}
             yield self._listed(tuple(substitute(index, known) for index in indices), active)
 
     def _listed(self, indices: tuple[Expr, ...], active: tuple[bool, ...]) -> Listed | None:
@@ -296,7 +298,7 @@ _OPERATORS: Mapping[str, Callable[[int, int], int]] = MappingProxyType(
 
 
 def _is_of_thread_alone(expr: Expr) -> bool:
-    """Whether an integer expression stands on nothing but the thread's number."""
+    """Whether an integer expression depends on nothing but the thread's index."""
     for part in walk(expr):
         match part:
             case Const() | Named():
@@ -316,7 +318,7 @@ def _is_of_thread_alone(expr: Expr) -> bool:
 
 
 def _value(expr: Expr, thread: int) -> int:
-    """The value in one thread of an expression that stands on nothing but its number."""
+    """The value in one thread of an expression that depends on nothing but its index."""
     match expr:
         case Binary(op=op, lhs=lhs, rhs=rhs):
             return _OPERATORS[op](_value(lhs, thread), _value(rhs, thread))

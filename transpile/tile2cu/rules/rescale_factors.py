@@ -1,4 +1,4 @@
-"""Factors of rows that are 1 where two values of a row are equal: an online softmax scales its sums by them."""
+"""Rescale factors of rows that are 1 where two values of a row are equal, as in an online softmax."""
 
 from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import Binary, Call, Load, substitute, walk
@@ -10,9 +10,9 @@ _ROWS = (Scope.FRAGMENT, 1, FLOAT32)
 
 
 def row_factor(op: Stmt, others: tuple[Stmt, ...]) -> RowFactor | None:
-    """What a loop over rows computes, if that is f[i] = exp2(a[i] * c - b[i] * c), or alike; else None.
+    """The factor that a loop over rows computes, if it is f[i] = exp2(a[i] * c - b[i] * c) or of that form; else None.
 
-    Some of the `others` do nothing but multiply by it.
+    At least one of the `others` only multiplies by it.
     """
     store = _only_store(op)
     if store is None or store.op or len(store.indices) != 1 or not isinstance(store.value, Call):
@@ -29,7 +29,7 @@ def row_factor(op: Stmt, others: tuple[Stmt, ...]) -> RowFactor | None:
 
 
 def keeps(op: Stmt, factor: RowFactor) -> bool:
-    """Whether a loop over rows leaves the later of the factor's values as the earlier one was, on some condition."""
+    """Whether a loop over rows keeps, under some condition, the earlier one of the two values of the factor."""
     store = op.body[-1] if isinstance(op, Parallel) and op.body else None
     if (
         not isinstance(store, Store)
@@ -43,19 +43,19 @@ def keeps(op: Stmt, factor: RowFactor) -> bool:
 
 
 def _only_store(op: Stmt) -> Store | None:
-    """What a loop over elements does to each, if that is one store to the element."""
+    """The update of each element by a loop, if it is one store to the element."""
     store = op.body[0] if isinstance(op, Parallel) and len(op.body) == 1 else None
     return store if isinstance(op, Parallel) and isinstance(store, Store) and store.indices == op.vars else None
 
 
 def _only_scales(op: Stmt, factor: Buffer) -> bool:
-    """Whether a loop does no more than to multiply elements of a tile by the factor of their row."""
+    """Whether a loop only multiplies elements of a tile by the factor of their row."""
     store = _only_store(op)
     return store is not None and store.op == "*" and isinstance(store.value, Load) and store.value.buffer is factor
 
 
 def _is_difference(expr: object, before: Load, after: Load) -> bool:
-    """Whether it is a term with `before` less the same with `after`, or such a difference times something."""
+    """Whether it is a term of `before` less the same term of `after`, or such a difference times a value."""
     if not isinstance(expr, Binary):
         return False
     if expr.op == "-":

@@ -1,4 +1,4 @@
-"""Shared tiles that are in use one after the other share memory, where all of them do not fit."""
+"""Shared-memory aliasing: shared tiles with disjoint lifetimes share memory, where all of them do not fit."""
 
 from collections.abc import Iterator, Mapping
 
@@ -45,11 +45,11 @@ from tile2cu.core.program import (
     Sync,
     While,
 )
-from tile2cu.core.schedule import Overlay, Part, Pipeline
+from tile2cu.core.schedule import Aliasing, Part, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.storage import ledger_of, shared_tiles, workspaces_of
+from tile2cu.rules.storage import shared_budget_of, shared_tiles, workspaces_of
 
-# Statements whose accesses to shared tiles the barriers' rule orders; others may synchronise in ways of their own.
+# Statements whose accesses to shared tiles the barrier rule orders; others may synchronise in other ways.
 _ORDERED = (
     Assert | Assign | Atomic | AtomicTile | Break | Continue | Copy | Declare | Fill | Gemm | If | Let | Loop | Parallel
     | Print | Reduce | Scan | Store | Swizzle | Sync | While
@@ -86,24 +86,24 @@ _MOST_PARTS = 6
             "for i, j in T.Parallel(256, 128):\n"
             "    X[i, j] = R[255 - i, j]",
             "launch",
-            "overlay",
+            "aliasing",
             "S, then R",
         ),
     ),
 )
-def shared_overlay(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Where the shared tiles do not all fit, tiles that are in use one after the other share memory.
+def shared_aliasing(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Where the shared tiles do not all fit, tiles with disjoint lifetimes share memory.
 
-    A tile is in use from its first statement to its last; inside of a loop when each turn begins by writing it. The
+    A tile is live from its first statement to its last; within a loop if each iteration begins by overwriting it. The
     body is cut where that saves most, until the tiles fit; reductions share their workspaces too, and first.
 
     Gives: the parts that share memory, in order of time.
     """
     workspaces = workspaces_of(context)
-    plain = ledger_of(launch, context, workspaces, ())
+    plain = shared_budget_of(launch, context, workspaces, ())
     if plain.total <= plain.limit or launch.groups > 1:
         return
-    joined = Overlay((), workspaces=True)
+    joined = Aliasing((), workspaces=True)
     if _total(joined, launch, context) <= plain.limit:
         yield launch, ALIASING, joined
     if _total(joined, launch, context) <= plain.limit or not all(map(_is_ordered, context.statements)):
@@ -125,9 +125,9 @@ def shared_overlay(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 def _is_ordered(stmt: Stmt) -> bool:
-    """Whether the barriers' rule sees all that the statement does with shared tiles.
+    """Whether the barrier rule sees all accesses of the statement to shared tiles.
 
-    A function of the user's own meets those that it is given the address of.
+    Inline user code accesses the tiles whose addresses it is given.
     """
     parts = [part for expr in expressions(stmt) for part in walk(expr)]
     addressed = (part.buffer for part in parts if isinstance(part, Address))
@@ -140,10 +140,10 @@ _Lives = list[tuple[Buffer, Lifetime]]
 
 
 def _lifetimes(launch: Launch, context: Context) -> Iterator[tuple[_Lives, int]]:
-    """The tiles with their lifetimes, and the first place where memory may change hands.
+    """The tiles with their lifetimes, and the first point where memory may be reused.
 
-    A producer warp meets no barrier: memory that it fills changes hands only after its loop. Or its tiles keep theirs,
-    and the other threads' tiles share memory wherever their lifetimes allow it.
+    A producer warp takes part in no block barrier: memory that it fills is reused only after its loop. Or its tiles
+    keep their own memory, and the other threads' tiles share memory wherever their lifetimes are disjoint.
     """
     pipelines: Mapping[int, Pipeline] = {
         id(op): each for op in context.statements if (each := context.facts.get(op, PIPELINE)) is not None
@@ -161,7 +161,7 @@ def _lifetimes(launch: Launch, context: Context) -> Iterator[tuple[_Lives, int]]
         yield [(tile, life) for tile, life in found if tile not in filled], 0
 
 
-def _overlay(lifetimes: list[tuple[Buffer, Lifetime]], cuts: tuple[int, ...]) -> Overlay:
+def _overlay(lifetimes: list[tuple[Buffer, Lifetime]], cuts: tuple[int, ...]) -> Aliasing:
     """The tiles between neighbouring cuts share memory; those across a cut do not."""
     ends = zip((0, *cuts), (*cuts, max(life.last for _, life in lifetimes) + 1), strict=True)
     parts = []
@@ -170,8 +170,8 @@ def _overlay(lifetimes: list[tuple[Buffer, Lifetime]], cuts: tuple[int, ...]) ->
         if inside:
             lines = [line for _, life in inside for line in (life.first_line, life.last_line)]
             parts.append(Part(tuple(tile.name for tile, _ in inside), min(lines), max(lines)))
-    return Overlay(tuple(parts) if len(parts) > 1 else ())
+    return Aliasing(tuple(parts) if len(parts) > 1 else ())
 
 
-def _total(overlay: Overlay, launch: Launch, context: Context) -> int:
-    return ledger_of(launch, context, workspaces_of(context), (), overlay).total
+def _total(aliasing: Aliasing, launch: Launch, context: Context) -> int:
+    return shared_budget_of(launch, context, workspaces_of(context), (), aliasing).total

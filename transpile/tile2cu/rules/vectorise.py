@@ -1,4 +1,4 @@
-"""How wide the accesses of an elementwise loop are."""
+"""Vector widths of the accesses of an elementwise loop."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -13,7 +13,7 @@ from tile2cu.analysis.accesses import (
     variables,
     viewed,
 )
-from tile2cu.analysis.runs import is_run, of_packet, starts_packet
+from tile2cu.analysis.runs import is_run, of_vector, starts_packet
 from tile2cu.core.decisions import DOT_OF_FOUR, IN_REGISTERS, LAYOUT, NOT_VECTORISED, STORE_LAST, TRANSPOSED, VECTOR
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import (
@@ -33,14 +33,14 @@ from tile2cu.core.expr import (
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import Blocked, FragmentLayout, WgmmaAccumulator
 from tile2cu.core.program import Atomic, Buffer, If, Let, Parallel, Scope, Stmt, Store, walk_stmts
-from tile2cu.core.schedule import DotOfFour
-from tile2cu.rules.alike import alike, starts_at
-from tile2cu.rules.dots import dot_of_four
+from tile2cu.core.schedule import PackedDot
+from tile2cu.rules.decode_loops import ARITHMETIC, ELEMENTWISE, SPREAD, decoded_tiles
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.spread import ARITHMETIC, ELEMENTWISE, SPREAD, spread_tiles
+from tile2cu.rules.packed_dot_products import dot_of_four
+from tile2cu.rules.vector_uniformity import sum_is_multiple, uniform_over_vector
 
-_MOST_BYTES = 128  # of a thread's packets that wait for their stores: 32 registers
-_CHUNK_BYTES = 16  # what shared tiles keep in one piece: headers/tl/common/shared_tile.h
+_MOST_BYTES = 128  # of a thread's vectors that wait for their stores: 32 registers
+_CHUNK_BYTES = 16  # contiguous under every swizzle: headers/tl/common/shared_tile.h
 
 
 @rule(
@@ -138,19 +138,18 @@ _CHUNK_BYTES = 16  # what shared tiles keep in one piece: headers/tl/common/shar
         ),
     ),
 )
-def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
-    """A loop over memory takes its elements in packets when every access is consecutive in the last variable.
+def loop_vectors(op: Parallel, context: Context) -> Iterator[Decision]:
+    """A loop over memory is vectorised where every access is contiguous along the last variable.
 
-    That holds when the last variable stands alone, with factor 1, in the last index of each access, and the body is
-    arithmetic. Branches and choices are such that all of a packet takes the same one: `j < N` is, where packets divide
-    N. What is read may also lie at the quotient of such an index by a number: one element for the whole packet, as the
-    scale of a group, or one for several, as a byte of two weights. Quotients that all of a packet share may be counted
-    with and asked for, and the remainder of such a division is an index like the divided one: so gathers a convolution
-    what its taps read. A sum of four products of int8 with numbers of 2
-    bits is one operation (dp4a). In the registers of tensor cores a loop that decodes numbers of 4 bits takes what a
-    thread holds of 32 columns: 16 bytes are loaded at once.
+    That holds when the last variable occurs with factor 1 in the last index of each access and in no other, and the
+    body is arithmetic. Branches and choices must be uniform over a vector: `j < N` is, where vectors divide N. A load
+    may also be at the quotient of such an index by a number: one element for the whole vector, as the scale of a group,
+    or one for several, as a byte of two weights. Quotients that are uniform over a vector may be values and conditions,
+    and the remainder of such a division is an index like the dividend: so a convolution gathers its taps. A sum of four
+    products of int8 with 2-bit numbers is one instruction (dp4a). In the register layouts of tensor cores a loop that
+    decodes 4-bit numbers takes a thread's elements of 32 columns: it loads 16 bytes together.
 
-    Gives: the elements a packet, 1 for none; the sum of four products.
+    Gives: the elements per vector, 1 for none; the packed dot product.
     """
     layout = context.facts.get(op, LAYOUT)
     if layout is None:
@@ -161,7 +160,7 @@ def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
         yield op, VECTOR, layout.vector
         yield op, DOT_OF_FOUR, dot
         return
-    if spread_tiles(op, layout, context.bounds):
+    if decoded_tiles(op, layout, context.bounds):
         yield op, VECTOR, SPREAD
         return
     because, edit = _why_single(op, layout, context)
@@ -170,26 +169,26 @@ def loop_packets(op: Parallel, context: Context) -> Iterator[Decision]:
         yield rejected(op, NOT_VECTORISED, because, edit)
 
 
-def is_side_by_side(op: Parallel, layout: FragmentLayout, context: Context) -> bool:
-    """Whether a loop that would run there is faster where lanes side by side take neighbours, one element each.
+def takes_adjacent(op: Parallel, layout: FragmentLayout, context: Context) -> bool:
+    """Whether a loop with this layout is faster where adjacent lanes take adjacent elements, one each.
 
-    So it is where it takes elements of shared memory one by one, which then lie in different banks, and where it adds
-    to tensors atomically. Of other tensors a thread's own neighbours come together, with the first of them.
+    So it is where it accesses elements of shared memory one by one, which are then in different banks, and where it
+    adds to tensors atomically. Of other tensors a thread loads its own adjacent elements in one sector.
     """
-    if _dot(op, layout, context) is not None or spread_tiles(op, layout, context.bounds):
+    if _dot(op, layout, context) is not None or decoded_tiles(op, layout, context.bounds):
         return False
     adds = any(isinstance(stmt, Atomic) and stmt.buffer.scope is Scope.GLOBAL for stmt in walk_stmts(op.body))
     scopes = {access.buffer.scope for access in element_accesses(op.body)}
-    apart = adds or (Scope.SHARED in scopes and Scope.GLOBAL not in scopes)
-    return apart and _why_single(op, layout, context) != ("", "")
+    disjoint = adds or (Scope.SHARED in scopes and Scope.GLOBAL not in scopes)
+    return disjoint and _why_single(op, layout, context) != ("", "")
 
 
 def is_over_memory(op: Parallel) -> bool:
     return any(access.buffer.scope in (Scope.GLOBAL, Scope.SHARED) for access in element_accesses(op.body))
 
 
-def _dot(op: Parallel, layout: FragmentLayout, context: Context) -> DotOfFour | None:
-    """The sum of four products that a loop is, if it runs there."""
+def _dot(op: Parallel, layout: FragmentLayout, context: Context) -> PackedDot | None:
+    """The packed dot product that a loop computes, if its layout allows it."""
     return dot_of_four(op, context) if isinstance(layout, Blocked) and layout.vector % 4 == 0 else None
 
 
@@ -213,10 +212,10 @@ def _dot(op: Parallel, layout: FragmentLayout, context: Context) -> DotOfFour | 
     ),
 )
 def store_last(op: Parallel, context: Context) -> Iterator[Decision]:
-    """A loop of packets from one shared tile to another stores when all packets are computed, if registers hold them.
+    """A vectorised loop from one shared tile to another stores after all vectors are computed, if registers hold them.
 
-    A load never passes a store to memory that the compiler cannot tell apart: each packet's loads would wait for the
-    stores of the one before.
+    The compiler does not move a load over a store that may alias it: the loads of each vector would wait for the stores
+    of the vector before.
 
     Gives: True where the loop's last statement stores a tile that it does not read.
     """
@@ -231,8 +230,8 @@ def store_last(op: Parallel, context: Context) -> Iterator[Decision]:
     whole = tile.scope is Scope.SHARED and tile.rank == 2 and last.indices == op.vars and not last.op
     several = vector < layout.registers and tile.dtype.bytes_of(layout.registers) <= _MOST_BYTES
     each_once = prod(layout.threads) == layout.block_threads
-    apart = tile not in read and tile.of is None and not viewed(context.launch, tile)
-    if whole and several and each_once and apart and any(other.scope is Scope.SHARED for other in read):
+    disjoint = tile not in read and tile.of is None and not viewed(context.launch, tile)
+    if whole and several and each_once and disjoint and any(other.scope is Scope.SHARED for other in read):
         yield op, STORE_LAST, True
 
 
@@ -258,11 +257,12 @@ def store_last(op: Parallel, context: Context) -> Iterator[Decision]:
     ),
 )
 def in_registers(op: Parallel, context: Context) -> Iterator[Decision]:
-    """Where lanes are idle, a loop over registers alone is done by them, too: what they make counts nowhere.
+    """Idle lanes run a loop over registers alone, too: nothing reads the elements that they compute.
 
-    A branch around it would part it from the sum behind it: products would be rounded, and kept, each by itself.
+    A branch around the loop would separate it from the sum after it: the compiler could not contract products and sums,
+    and would keep both in registers.
 
-    Gives: True for plain arithmetic without quotients of integers that stores each element in its own place.
+    Gives: True for arithmetic without integer quotients that stores each element at its own index.
     """
     layout = context.facts.get(op, LAYOUT)
     if not isinstance(layout, Blocked) or not layout.has_idle_lanes:
@@ -308,10 +308,10 @@ def _divides_integers(stmt: Stmt) -> bool:
     ),
 )
 def transposed(op: Parallel, context: Context) -> Iterator[Decision]:
-    """A loop that only copies a shared tile, rows to columns, to the registers of wgmma is a copy by ldmatrix.trans.
+    """A loop that only copies a shared tile, rows to columns, to wgmma's register operand is a copy by ldmatrix.trans.
 
-    One instruction loads what eight loads of single elements and their packing do. What else is to be done with the
-    elements stands in a loop of its own.
+    One instruction replaces eight loads of single elements and their packing. Further computation on the elements must
+    be in a loop of its own.
 
     Gives: True for such a loop over all of both tiles, of 16-bit elements of one type.
     """
@@ -331,21 +331,21 @@ def transposed(op: Parallel, context: Context) -> Iterator[Decision]:
 
 
 def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple[str, str]:
-    """(why, edit) of a loop that takes its elements one by one; empty where it takes packets."""
+    """(why, edit) of a loop that is not vectorised; empty where it is."""
     last = op.vars[-1].name
     if not isinstance(layout, Blocked):
-        return "it runs where a fragment lies whose elements are not neighbours in memory", ""
+        return "its layout is that of a fragment whose elements per thread are not contiguous in memory", ""
     if layout.vector == 1:
         return (
-            "there are too few elements for the threads, or an odd number of them",
+            "it has too few elements for the threads, or an odd number of them",
             "use fewer threads or larger tiles",
         )
 
     def seen(expr: Expr) -> Expr:
-        return of_packet(expr, op.vars[-1], layout.vector, context.bounds)
+        return of_vector(expr, op.vars[-1], layout.vector, context.bounds)
 
-    def of_packets(condition: Expr) -> bool:
-        return alike(seen(condition), op.vars[-1], layout.vector, context.bounds)
+    def of_vectors(condition: Expr) -> bool:
+        return uniform_over_vector(seen(condition), op.vars[-1], layout.vector, context.bounds)
 
     body = tuple(walk_stmts(op.body))
     shared = {
@@ -355,7 +355,7 @@ def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple
     }
     moved = {stmt.var for stmt in body if isinstance(stmt, Let) and moved_index(stmt, op.vars[-1])} - shared
     for stmt in body:
-        if not _simple(stmt, of_packets) and not (isinstance(stmt, Let) and stmt.var in moved | shared):
+        if not _simple(stmt, of_vectors) and not (isinstance(stmt, Let) and stmt.var in moved | shared):
             return (
                 f"line {stmt.span.line} is not plain arithmetic of elements",
                 "move branches and indices out of the loop",
@@ -367,7 +367,7 @@ def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple
         and not _is_condition(stmt)
         and not (isinstance(stmt, Let) and stmt.var in shared)
     )
-    used = {part for value in values for part in _beside_indices(value)}
+    used = {part for value in values for part in _outside_indices(value)}
     if moved & used:
         return "an index with a name is also a value", "write the index where it is used"
     for access in element_accesses(op.body):
@@ -375,26 +375,26 @@ def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple
         *_, at = access.indices
         alone = at in moved or not moved & variables(*_indices_that_move(access.indices, expanded.indices, op.vars[-1]))
         if not alone or not _consecutive(expanded, op.vars, layout.vector, context):
-            because = f"`{access.buffer.name}` in line {access.span.line} is not consecutive along `{last}`"
-            return because, f"let `{last}` stand alone in the last index of `{access.buffer.name}`"
+            because = f"`{access.buffer.name}` in line {access.span.line} is not contiguous along `{last}`"
+            return because, f"let `{last}` be a term of the last index of `{access.buffer.name}`"
     return "", ""
 
 
 def _indices_that_move(indices: tuple[Expr, ...], seen: tuple[Expr, ...], last: Var) -> Iterator[Expr]:
-    """The indices that differ from element to element of a packet, those left out that are a remainder."""
+    """The indices that differ between elements of a vector, without remainders."""
     for index, as_seen in zip(indices, seen, strict=True):
         is_remainder = isinstance(index, Binary) and index.op == "%" and as_seen != index
         if last in walk(as_seen) and not is_remainder:
             yield index
 
 
-def _beside_indices(expr: Expr) -> Iterator[Var]:
-    """The variables that an expression computes with, those of its loads' indices and its conditions left out."""
+def _outside_indices(expr: Expr) -> Iterator[Var]:
+    """The variables that an expression computes with, without those of its loads' indices and its conditions."""
     if isinstance(expr, Var):
         yield expr
     if not isinstance(expr, Load):
         for child in _without_condition(expr):
-            yield from _beside_indices(child)
+            yield from _outside_indices(child)
 
 
 def _without_condition(expr: Expr) -> tuple[Expr, ...]:
@@ -414,30 +414,30 @@ def _never(condition: Expr) -> bool:
     return False
 
 
-_OfPackets = Callable[[Expr], bool]  # of a condition: whether all elements of a packet meet it, or none
+_UniformOverVector = Callable[[Expr], bool]  # of a condition: whether it is uniform over a vector
 
 
-def _simple(stmt: Stmt, of_packets: _OfPackets) -> bool:
-    """Whether a statement's values are arithmetic that works on packets, and its condition is one of packets."""
+def _simple(stmt: Stmt, of_vectors: _UniformOverVector) -> bool:
+    """Whether a statement's values are arithmetic on vectors, and its condition is uniform over vectors."""
     match stmt:
         case Store():
-            return stmt.op in ("", "+", "-", "*", "/") and _packet_value(stmt.value, of_packets)
+            return stmt.op in ("", "+", "-", "*", "/") and _packet_value(stmt.value, of_vectors)
         case If():
-            return not stmt.once and of_packets(stmt.condition)
+            return not stmt.once and of_vectors(stmt.condition)
         case Let() if _is_condition(stmt):
-            return of_packets(stmt.value)
+            return of_vectors(stmt.value)
         case Let():
-            return _packet_value(stmt.value, of_packets)
+            return _packet_value(stmt.value, of_vectors)
         case _:
             return False
 
 
-def _packet_value(expr: Expr, of_packets: _OfPackets) -> bool:
+def _packet_value(expr: Expr, of_vectors: _UniformOverVector) -> bool:
     match expr:
         case Load():
             return True
         case Call() if _is_choice(expr):
-            return of_packets(expr.args[0]) and all(_packet_value(each, of_packets) for each in expr.args[1:])
+            return of_vectors(expr.args[0]) and all(_packet_value(each, of_vectors) for each in expr.args[1:])
         case Call() if is_of_thread(expr):
             return False
         case Call() if expr.function not in ELEMENTWISE and children(expr):
@@ -447,18 +447,18 @@ def _packet_value(expr: Expr, of_packets: _OfPackets) -> bool:
         case Binary() if expr.op not in ARITHMETIC or (expr.op in ("//", "%") and not _plain_quotient(expr)):
             return False
         case _:
-            return all(_packet_value(child, of_packets) for child in children(expr))
+            return all(_packet_value(child, of_vectors) for child in children(expr))
 
 
 def _plain_quotient(expr: Binary) -> bool:
-    """Whether division by the number rounds in C++ as in Python: of an index, or of what has no sign."""
+    """Whether division by the number rounds in C++ as in Python: of an index, or of an unsigned value."""
     divisor = static_value(expr.rhs)
     signless = expr.dtype.kind == "uint" or (isinstance(expr.lhs, Var) and expr.lhs.role is Role.PARALLEL)
     return signless and divisor is not None and divisor > 0
 
 
 def _consecutive(access: Access, variables: tuple[Var, ...], vector: int, context: Context) -> bool:
-    """Whether a step of the last variable is a step of one element, and packets start at multiples of `vector`."""
+    """Whether a step of the last variable is a step of one element, and vectors start at multiples of `vector`."""
     last = variables[-1]
     if access.buffer.scope is Scope.FRAGMENT:
         return True
@@ -477,7 +477,7 @@ def _consecutive(access: Access, variables: tuple[Var, ...], vector: int, contex
 
 
 def _in_step(buffer: Buffer, divided: Expr, divisor: int, last: Var, vector: int, context: Context) -> bool:
-    """Whether packets start at multiples of their size in what is divided, and its quotients come in equal runs."""
+    """Whether vectors start at multiples of their size in the dividend, and its quotients come in equal runs."""
     if not starts_packet(divided, last, vector, context.bounds):
         return False
     if divisor % vector == 0:
@@ -487,8 +487,8 @@ def _in_step(buffer: Buffer, divided: Expr, divisor: int, last: Var, vector: int
 
 
 def _in_chunks(tile: Buffer, constant: int, terms: Mapping[Expr, int], vector: int, context: Context) -> bool:
-    """Whether packets of a shared tile's row that start there always lie in one of its 16-byte chunks."""
-    in_one = tile.rank == 1 or tile.dtype.bytes_of(vector) <= _CHUNK_BYTES  # a tile of one row has no other chunks
+    """Whether vectors of a shared tile's row with such starts are always within one of its 16-byte chunks."""
+    in_one = tile.rank == 1 or tile.dtype.bytes_of(vector) <= _CHUNK_BYTES  # a tile of one row has no swizzle
     if tile.static_shape[-1] % vector or not in_one:
         return False
-    return starts_at(vector, constant, terms, context.bounds)
+    return sum_is_multiple(vector, constant, terms, context.bounds)

@@ -11,7 +11,7 @@ from tile2cu.core.decisions import ALIASING, BARRIER, CALL, LAYOUT, PIPELINE, SH
 from tile2cu.core.facts import Facts, Key, Subject, UndeclaredError
 from tile2cu.core.program import Launch
 from tile2cu.rules import RULES, Context, Phase, engine
-from tile2cu.rules.order import groups, repeats
+from tile2cu.rules.rule_order import groups, repeats
 
 # Rules that wait for one another, phase by phase, and iterate to a fixpoint together.
 CYCLES = {

@@ -1,4 +1,4 @@
-"""Hopper: registers that the groups of a kernel hand to one another, where the user says how many each gets."""
+"""Hopper: the user's setmaxnreg in groups of threads."""
 
 from collections.abc import Iterator
 
@@ -12,10 +12,10 @@ S = T.alloc_shared((64,), "float32")
 with T.ws(0):
     T.dec_max_nreg(40)
     T.clear(S)"""
-_ALONE = "registers change hands between warpgroups, and the block has one group of them"
+_ALONE = "setmaxnreg moves registers between warpgroups, and the block has one group of threads"
 _OF_A_MULTIPROCESSOR = 64 * 1024
 _WARPGROUP = 128
-_FEWEST, _MOST, _STEP = 24, 256, 8  # that setmaxnreg takes
+_FEWEST, _MOST, _STEP = 24, 256, 8  # operands of setmaxnreg
 
 
 @rule(
@@ -23,14 +23,14 @@ _FEWEST, _MOST, _STEP = 24, 256, 8  # that setmaxnreg takes
     phase=Phase.PIPELINE,
     on=Launch,
     writes=(NO_SETMAXNREG, SETMAXNREG),
-    source="PTX ISA, 'setmaxnreg'; CUDA C++ Programming Guide, 'Compute Capabilities': 64 K registers a multiprocessor",
+    source="PTX ISA, 'setmaxnreg'; CUDA C++ Programming Guide, 'Compute Capabilities': 64 K registers per SM",
     examples=(Example(_SHARES, 3, "not setmaxnreg", _ALONE, target="cuda:sm_90a"),),
 )
-def registers_by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Groups get the registers that T.set_max_nreg says, if all shares together are what the block starts with.
+def explicit_setmaxnreg(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Groups get the registers of T.set_max_nreg, if all shares add up to those that the block starts with.
 
-    A block starts with even shares, as many as a multiprocessor has for it, in eights. More can only be taken when
-    others have given: who asks for more than there are waits for ever, so that all are left out then.
+    A block starts with an even multiple of 8 registers per thread. A setmaxnreg.inc waits until other warpgroups have
+    released registers: if there are too few it waits forever, so that all of them are left out then.
 
     Gives: the registers that a thread starts with, and which statements change that; why others are left out.
     """
@@ -48,7 +48,7 @@ def registers_by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
         yield launch, SETMAXNREG, started_with
 
 
-_Found = tuple[SetRegisters, int | None, bool]  # the statement, its group, and whether a loop or branch may repeat it
+_Found = tuple[SetRegisters, int | None, bool]  # the statement, its group, and whether it is in a loop or branch
 
 
 def _statements(body: tuple[Stmt, ...], group: int | None, *, inside: bool) -> Iterator[_Found]:
@@ -69,18 +69,18 @@ def _statements(body: tuple[Stmt, ...], group: int | None, *, inside: bool) -> I
 
 
 def _refusal(launch: Launch, found: list[_Found], started_with: int) -> str:
-    """Why the block's registers cannot be shared as the user says; empty if they can."""
+    """Why the block's registers cannot be shared as the user states; empty if they can."""
     shares = {group: stmt.count for stmt, group, _ in found}
     if launch.groups == 1:
         return _ALONE
     if any(size % _WARPGROUP for size in launch.sizes):
-        return f"registers change hands between warpgroups, and groups have {launch.sizes} threads"
+        return f"setmaxnreg moves registers between warpgroups, and groups have {launch.sizes} threads"
     for stmt, group, inside in found:
         line = f"line {stmt.span.line}"
         if group is None or inside:
-            return f"{line} stands in a loop, in a branch, or where all groups come"
+            return f"{line} is in a loop, in a branch, or outside of the groups"
         if stmt.count % _STEP or not _FEWEST <= stmt.count <= _MOST:
-            return f"{line} asks for {stmt.count} registers, not a multiple of 8 from 24 to 256"
+            return f"{line} asks for {stmt.count} registers, which is not a multiple of 8 from 24 to 256"
         if stmt.more != (stmt.count > started_with) and stmt.count != started_with:
             wish = "more" if stmt.more else "fewer"
             return f"{line} asks for {wish}, {stmt.count} registers, and a thread starts with {started_with}"

@@ -1,4 +1,4 @@
-"""Which copies read what nothing reads again, so that it need not stay in L2."""
+"""Streaming copies: data that no block reads again need not stay in L2."""
 
 from collections.abc import Iterator
 
@@ -25,16 +25,16 @@ for k in T.Pipelined(4, num_stages=2):
     reads=(CALL,),
     writes=(STREAMING,),
     source="PTX ISA, 'Cache Eviction Priority Hints'; measured on an H200: benchmarks/RESULTS.md, 'What the L2 holds'",
-    examples=(Example(_EXAMPLE, 4, "once", "()"),),
+    examples=(Example(_EXAMPLE, 4, "streaming", "()"),),
 )
-def read_once(op: Copy, context: Context) -> Iterator[Decision]:
-    """An asynchronous copy of what is read once asks L2 to give it up first.
+def streaming_copy(op: Copy, context: Context) -> Iterator[Decision]:
+    """An asynchronous copy of data that is read once is a streaming access (L2 evict-first).
 
-    What streams past would push out what others read again, and wait until lines that were written are in memory.
-    It is read once if each block and each turn reads a part of its own, and nothing else reads the tensor. Blocks whose
-    index does not move the part read the same; there is one of them where the grid's extent is 1, which is asked at run
-    time when it is a size of the tensors. Its rows are whole lines of L2: of a part of a line the rest would be lost.
-    What products read is left out: their blocks share it.
+    Streaming data would evict data that others read again, and force modified lines to memory. Data is read once if
+    each block and each iteration reads a slice of its own, and nothing else reads the tensor. Blocks whose index does
+    not select the slice read the same data; there is one such block where the grid's extent is 1, which is checked at
+    run time when it is a size of the tensors. Rows are whole lines of L2: a partial line would be evicted before its
+    rest is read. Operands of GEMMs are not streaming: several blocks read them.
 
     Gives: the extents that must be 1.
     """
@@ -58,6 +58,6 @@ def read_once(op: Copy, context: Context) -> Iterator[Decision]:
 
 
 def _is_shared_out(tile: Buffer, context: Context) -> bool:
-    """Whether a product reads the tile, by whatever name."""
+    """Whether a GEMM reads the tile, or a view of it."""
     names = {tile, *viewed(context.launch, tile)}
     return any(isinstance(stmt, Gemm) and names & buffers_read(stmt) for stmt in context.statements)

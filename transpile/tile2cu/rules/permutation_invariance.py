@@ -1,4 +1,4 @@
-"""Loops over numbers of 4 bits of which only totals are read: their elements may lie as the numbers come apart."""
+"""Loops that decode 4-bit numbers and are read as totals only: their elements stay in the order of decoding."""
 
 from collections.abc import Iterator
 
@@ -8,8 +8,8 @@ from tile2cu.core.decisions import LAYOUT, PERMUTATION_INVARIANT, VECTOR
 from tile2cu.core.expr import Expr, Load, Var, children, nibbles_of, quotient_of, walk
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Buffer, Fill, If, Let, Loop, Parallel, Scope, Stmt, Store, While
-from tile2cu.rules.dots import only_total_is_read
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.packed_dot_products import only_total_is_read
 
 _NUMBERS_OF_A_WORD = 8
 _EXAMPLE = """
@@ -32,15 +32,15 @@ T.reduce_sum(sums, total, dim=1)
     reads=(LAYOUT, VECTOR),
     writes=(PERMUTATION_INVARIANT,),
     source="measured on an H200: benchmarks/RESULTS.md, GEMV",
-    examples=(Example(_EXAMPLE, 6, "any_order", "True"),),
+    examples=(Example(_EXAMPLE, 6, "permutation_invariant", "True"),),
 )
-def any_order(op: Parallel, context: Context) -> Iterator[Decision]:
-    """A packet's elements may stand in another order where only the total is read of them, or of sums that they add to.
+def permutation_invariant(op: Parallel, context: Context) -> Iterator[Decision]:
+    """A vector's elements may be permuted where only their total is read, or that of accumulators they add to.
 
-    Numbers i and i + 4 of a word come apart together; what they are multiplied with is put in that order, once for all
-    rows. Each sum adds what it added before, in another register.
+    Decoding a 32-bit word yields numbers i and i + 4 together; the factors are permuted to match, once for all rows.
+    Each accumulator adds the terms that it added before, in another register.
 
-    Gives: True where the numbers need not be put in order.
+    Gives: True where the numbers keep the order of decoding.
     """
     layout, vector = context.facts.get(op, LAYOUT), context.facts.get(op, VECTOR) or 1
     *lets, store = op.body
@@ -53,9 +53,9 @@ def any_order(op: Parallel, context: Context) -> Iterator[Decision]:
     decodes = any(nibbles_of(part, last) is not None for expr in values for part in walk(expr))
     if not decodes or any(_is_value(last, expr) for expr in values):
         return
-    alike = all(_any_order(load, store.buffer, last, vector, context.bounds) for load in _loads(op))
-    alike = alike and (not store.op or _only_adds(op, store.buffer, context))
-    if alike and only_total_is_read(store.buffer, op, context):
+    uniform = all(_is_permutable(load, store.buffer, last, vector, context.bounds) for load in _loads(op))
+    uniform = uniform and (not store.op or _only_adds(op, store.buffer, context))
+    if uniform and only_total_is_read(store.buffer, op, context):
         yield op, PERMUTATION_INVARIANT, True
 
 
@@ -69,7 +69,7 @@ def _loads(op: Parallel) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
 
 
 def _is_value(last: Var, expr: Expr) -> bool:
-    """Whether an expression computes with the variable: indices, and the shift of a nibble, aside."""
+    """Whether an expression computes with the variable, apart from indices and the shift of a nibble."""
     if expr == last:
         return True
     if isinstance(expr, Load) or nibbles_of(expr, last) is not None:
@@ -77,8 +77,8 @@ def _is_value(last: Var, expr: Expr) -> bool:
     return any(_is_value(last, child) for child in children(expr))
 
 
-def _any_order(load: tuple[Buffer, tuple[Expr, ...]], sums: Buffer, last: Var, vector: int, bounds: Bounds) -> bool:
-    """Whether what a packet loads is one for all, the sum, bytes of numbers, or neighbours that can be reordered."""
+def _is_permutable(load: tuple[Buffer, tuple[Expr, ...]], sums: Buffer, last: Var, vector: int, bounds: Bounds) -> bool:
+    """Whether a vector's load is uniform, the accumulator, packed bytes, or 16-bit elements that can be permuted."""
     buffer, indices = load
     index = bounds.expanded(indices[-1])
     quotient = quotient_of(index, last)
@@ -92,7 +92,7 @@ def _any_order(load: tuple[Buffer, tuple[Expr, ...]], sums: Buffer, last: Var, v
 
 
 def _only_adds(op: Parallel, sums: Buffer, context: Context) -> bool:
-    """Whether only this loop changes the sums, which start as one value."""
+    """Whether only this loop updates the accumulators, which start with one common value."""
     inside = {id(stmt) for stmt in op.body}
     writers = (
         stmt

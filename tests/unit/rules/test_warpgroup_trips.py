@@ -7,7 +7,7 @@ import pytest
 from tests.unit.rules.kernels import settled
 from tile2cu.core.decisions import MMA_OVERLAP, WARPGROUP_TRIP_COUNT
 from tile2cu.core.program import Loop
-from tile2cu.core.schedule import OwnTurns
+from tile2cu.core.schedule import WarpgroupTripCount
 
 # An online softmax under a causal mask, as short as it gets.
 BODY = """
@@ -66,7 +66,7 @@ PLAIN = {
 }
 
 
-def ends(**changes: object) -> OwnTurns | None:
+def ends(**changes: object) -> WarpgroupTripCount | None:
     """Where a warpgroup's turns end; None where all warpgroups have the block's turns."""
     values = PLAIN | changes
     threads = values.pop("threads")

@@ -1,48 +1,48 @@
-"""Whose barriers order what: tiles that the user's barriers order, or those of products; tensors that ours do, too."""
+"""Which barriers order which tiles and tensors: the user's, those of pipelines, or inserted ones."""
 
-from tile2cu.analysis.accesses import buffers_used, shared, tensors_met_again
+from tile2cu.analysis.accesses import buffers_used, shared, tensors_accessed_again
 from tile2cu.core.decisions import EXPLICIT_SYNC
 from tile2cu.core.program import Buffer, Copy, If, Loop, Parallel, Stmt, While, group_of
 from tile2cu.rules.engine import Context
-from tile2cu.rules.pipeline import dealt_of
+from tile2cu.rules.pipeline import ping_pong_of
 
 
 def ordered_by_user(context: Context) -> frozenset[str]:
-    """The tiles that the user allocates and orders; others are for tile2cu to order.
+    """The tiles that the user allocates and orders; tile2cu orders the others.
 
-    So are those of which a `loop_layout` says which thread moves what: the layouts are chosen here, and a thread may
-    find what another one moved.
+    These are also tiles whose mapping to threads a `loop_layout` fixes: the layouts are chosen here, and a thread may
+    read elements that another one wrote.
     """
     moved = {tile.name for tile in shared(_laid_out(context))}
     return frozenset(tile.name for launch in context.program.launches for tile in launch.tiles) - moved
 
 
 def _laid_out(context: Context) -> frozenset[Buffer]:
-    """What the copies and loops use of which a `loop_layout` says which thread moves what."""
+    """The buffers of copies and loops whose mapping to threads a `loop_layout` fixes."""
     moving = (op for op in context.statements if isinstance(op, Copy | Parallel) and op.laid_out)
     return frozenset().union(*map(buffers_used, moving))
 
 
-def dealt_tile(context: Context) -> frozenset[str]:
-    """The tile that warpgroups hand to each other where they take turns: that has barriers of its own."""
-    dealt = dealt_of(context)
-    return frozenset() if dealt is None else frozenset((dealt.tile.name,))
+def ping_pong_tile(context: Context) -> frozenset[str]:
+    """The tile that alternating warpgroups exchange: it has barriers of its own."""
+    alternating = ping_pong_of(context)
+    return frozenset() if alternating is None else frozenset((alternating.tile.name,))
 
 
 def tensors_read_again(context: Context) -> frozenset[Buffer]:
     """The tensors that the launch both writes and reads, or writes again, element by element or tile by tile.
 
-    Where groups of threads have barriers of the user's, or he writes all of them, those order tensors, too: but for
-    tensors of which a `loop_layout` says which thread moves what.
+    Where groups of threads have barriers of the user's, or the user writes all of them, those order tensors, too:
+    except for tensors whose mapping to threads a `loop_layout` fixes.
     """
     if context.launch.groups > 1:
         return frozenset()
-    found = tensors_met_again(context.launch.body)
+    found = tensors_accessed_again(context.launch.body)
     return found & {buffer.memory for buffer in _laid_out(context)} if context.program.own_barriers else found
 
 
-def handed_over(context: Context) -> frozenset[str]:
-    """The tiles that groups hand to one another by the user's barriers: TMA fills them, or several groups use them."""
+def exchanged_tiles(context: Context) -> frozenset[str]:
+    """The tiles that groups exchange by the user's barriers: TMA fills them, or several groups use them."""
     if not context.facts.get(context.launch, EXPLICIT_SYNC):
         return frozenset()
     users: dict[str, set[int | None]] = {}

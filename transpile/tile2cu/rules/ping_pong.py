@@ -1,8 +1,8 @@
-"""Hopper: turns of a loop that two warpgroups take in alternation, so that one multiplies while the other does not."""
+"""Hopper: two warpgroups take iterations alternately (ping-pong), so that one multiplies while the other does not."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
+from itertools import product as combinations
 
 from tile2cu.analysis.accesses import (
     buffers_read,
@@ -34,14 +34,14 @@ from tile2cu.core.program import (
     Stmt,
     walk_stmts,
 )
-from tile2cu.core.schedule import Dealt, Pipeline, RowFactor, Step
+from tile2cu.core.schedule import PingPong, Pipeline, RowFactor, Step
+from tile2cu.rules.deferred_reductions import running_sums
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.factors import row_factor
 from tile2cu.rules.hopper import on_wgmma, warpgroups
-from tile2cu.rules.late_sums import running_sums
 from tile2cu.rules.overlap import registers_left
 from tile2cu.rules.pipeline import is_at_top, pipeline_of
-from tile2cu.rules.wgmma_products import split_of
+from tile2cu.rules.rescale_factors import row_factor
+from tile2cu.rules.wgmma_support import split_of
 
 _LATENT = """
 Q_shared = T.alloc_shared((64, 128), "float16")
@@ -58,7 +58,7 @@ for k in T.Pipelined(4, num_stages=2):
 """
 _GROUPS = 2
 _WARPGROUP = 128
-_OWN = (Let, Gemm, Parallel, Reduce, Copy, Fill, If)  # what a warpgroup can do by itself in its turns
+_OWN = (Let, Gemm, Parallel, Reduce, Copy, Fill, If)  # statements that one warpgroup can run in its iterations
 
 
 @rule(
@@ -68,24 +68,24 @@ _OWN = (Let, Gemm, Parallel, Reduce, Copy, Fill, If)  # what a warpgroup can do 
     reads=(WARP_SPECIALISED,),
     writes=(NO_PING_PONG, PING_PONG, THREAD_LOCAL_SUM),
     source="measured on an H200: benchmarks/RESULTS.md, MLA decode",
-    examples=(Example(_LATENT, 7, "dealt", "S by one warpgroup a turn, O by both", "cuda:sm_90a", 256),),
+    examples=(Example(_LATENT, 7, "ping_pong", "S by one warpgroup per iteration, O by both", "cuda:sm_90a", 256),),
 )
-def dealt_turns(op: Loop, context: Context) -> Iterator[Decision]:
-    """Two warpgroups that share the columns of a turn's last product take the rest of the turns in alternation.
+def ping_pong(op: Loop, context: Context) -> Iterator[Decision]:
+    """Two warpgroups that share the columns of an iteration's last GEMM take the rest of the iterations alternately.
 
-    Sharing the products before, too, would have each of them read the whole first operand for half of the columns, and
-    meet for every reduction. Here each computes all of them in its turns, while the other one multiplies, and hands the
-    last product's operand over through the shared tile that the user has for it.
+    If they shared the first GEMMs, too, each would read the whole A operand for half of the columns, and both would
+    synchronise for every reduction. Instead each computes these GEMMs in its own iterations, while the other one
+    multiplies, and passes the last GEMM's operand through the shared tile that the user allocated for it.
 
-    Gives: what each does, and when; of a sum that runs on, that each thread has its own part of it.
+    Gives: the parts of an iteration and their order; for a running sum, that each thread keeps a partial sum.
     """
     if warpgroups(context.launch) != _GROUPS or not on_wgmma(context) or not is_at_top(op, context):
         return
     pipeline = pipeline_of(op, context.launch, producer=True)
-    if pipeline is None or not _meets_in_shared(pipeline):
+    if pipeline is None or not _shares_columns_of_last(pipeline):
         return
-    found = _dealt(op, pipeline, context)
-    if isinstance(found, Dealt):
+    found = _ping_pong(op, pipeline, context)
+    if isinstance(found, PingPong):
         yield op, PING_PONG, found
         if found.running is not None:
             yield found.running.reduce, THREAD_LOCAL_SUM, True
@@ -94,22 +94,22 @@ def dealt_turns(op: Loop, context: Context) -> Iterator[Decision]:
 
 
 @dataclass(frozen=True)
-class _Refused:
+class _Unsupported:
     because: str
 
 
-def _meets_in_shared(pipeline: Pipeline) -> bool:
-    """Whether a turn ends with a product of a tile that it computes, whose columns two warpgroups share."""
+def _shares_columns_of_last(pipeline: Pipeline) -> bool:
+    """Whether an iteration ends with a GEMM of a tile that it computes, whose columns two warpgroups share."""
     second = pipeline.body[-1]
     if not isinstance(second, Gemm) or second.a.buffer.scope is not Scope.SHARED or second.a.buffer in pipeline.buffers:
         return False
     split = split_of(second, _GROUPS)
-    products = [op for op in pipeline.body if isinstance(op, Gemm)]
-    return len(products) > 1 and split is not None and split.n == _GROUPS
+    mmas = [op for op in pipeline.body if isinstance(op, Gemm)]
+    return len(mmas) > 1 and split is not None and split.n == _GROUPS
 
 
-def _dealt(loop: Loop, pipeline: Pipeline, context: Context) -> Dealt | _Refused:
-    """How the turns are dealt; or why they are not."""
+def _ping_pong(loop: Loop, pipeline: Pipeline, context: Context) -> PingPong | _Unsupported:
+    """The schedule of the alternating warpgroups, or why there is none."""
     *before, second = pipeline.body
     assert isinstance(second, Gemm)
     sum_, tile = second.c.buffer, second.a.buffer
@@ -117,56 +117,58 @@ def _dealt(loop: Loop, pipeline: Pipeline, context: Context) -> Dealt | _Refused
     own = tuple(op for op in before if op not in late)
     store = next((op for op in own if tile in buffers_written(op)), None)
     if not isinstance(store, Copy) or not overwrites(store, tile) or not store.src.whole:
-        return _Refused(f"`{tile.name}` is not a copy of a fragment")
+        return _Unsupported(f"`{tile.name}` is not a copy of a fragment")
     if any(store.src.buffer in buffers_written(op) for op in own[own.index(store) :]):
-        return _Refused(f"`{store.src.buffer.name}` changes after the copy to `{tile.name}`")
+        return _Unsupported(f"`{store.src.buffer.name}` changes after the copy to `{tile.name}`")
     if tile.dtype.bits != 16 or second.transpose_a or not _used_here_only(tile, (store, second), context):
-        return _Refused(f"`{tile.name}` is not the second product's alone, in 16 bits")
-    products = tuple(op for op in own if isinstance(op, Gemm))
+        return _Unsupported(f"`{tile.name}` is not a 16-bit tile that only the last GEMM reads")
+    mmas = tuple(op for op in own if isinstance(op, Gemm))
     lets = tuple(op for op in own if isinstance(op, Let))
-    between = tuple(op for op in own if op not in products and op is not store)
-    if refused := _not_alone(own, store, products, lets, pipeline):
-        return _Refused(refused)
+    between = tuple(op for op in own if op not in mmas and op is not store)
+    if refused := _why_not_alone(own, store, mmas, lets, pipeline):
+        return _Unsupported(refused)
     if any(not isinstance(op, Parallel) for op in late) or _use((*late, second), lets):
-        return _Refused(f"what is done to `{sum_.name}` cannot wait for the end of the turn")
+        return _Unsupported(f"updates of `{sum_.name}` cannot move to the end of the iteration")
     running = next(running_sums(between, loop, context), None)
     if running is not None:
         between = tuple(op for op in between if op not in (running.reduce, running.update))
         late = (running.update, *late)
-    handed = _handed((*products, *between), late, pipeline, context)
-    if isinstance(handed, _Refused):
-        return handed
-    again = _again(between, handed, lets)
-    factors = (row_factor(op, late) for op in again)
+    row_values = _exchanged((*mmas, *between), late, pipeline, context)
+    if isinstance(row_values, _Unsupported):
+        return row_values
+    recomputed = _recomputed(between, row_values, lets)
+    factors = (row_factor(op, late) for op in recomputed)
     factor = next((one for one in factors if one is not None and _can_wait(one, between)), None)
-    handed = tuple(tile for tile in handed if not any(tile in buffers_written(op) for op in again))
-    found = Dealt(
-        products=products,
+    row_values = tuple(tile for tile in row_values if not any(tile in buffers_written(op) for op in recomputed))
+    found = PingPong(
+        mmas=mmas,
         between=tuple(op for op in between if factor is None or op is not factor.op),
         store=store,
         late=late if factor is None else (factor.op, *late),
         second=second,
-        handed=handed,
+        row_values=row_values,
         running=running,
-        again=tuple(op for op in again if factor is None or op is not factor.op),
+        recomputed=tuple(op for op in recomputed if factor is None or op is not factor.op),
         factor=factor,
     )
     if because := _breaks(found, pipeline, loop):
-        return _Refused(because)
+        return _Unsupported(because)
     if registers_left(found, context.launch) < 0:
-        return _Refused(f"`{store.src.buffer.name}` of one warpgroup and `{sum_.name}` of two need too many registers")
+        return _Unsupported(
+            f"`{store.src.buffer.name}` in one warpgroup and `{sum_.name}` in two need too many registers"
+        )
     return found
 
 
-def _again(between: tuple[Stmt, ...], handed: tuple[Buffer, ...], lets: tuple[Let, ...]) -> tuple[Stmt, ...]:
-    """What both warpgroups compute, lest it be handed over: a value a row from handed ones.
+def _recomputed(between: tuple[Stmt, ...], row_values: tuple[Buffer, ...], lets: tuple[Let, ...]) -> tuple[Stmt, ...]:
+    """The statements that both warpgroups compute instead of exchanging results: values per row of exchanged ones.
 
-    Loops over rows of values that are handed, or that such a loop or a copy before it has of them.
+    They are loops over rows of values that are exchanged, or that such a loop or a copy before it computes from them.
     """
     by_rows = [op for op in between if _is_by_rows(op) and not _use((op,), lets)]
     changed = frozenset().union(*(buffers_written(op) for op in between))
     found: list[Stmt] = []
-    for tile in handed:
+    for tile in row_values:
         writers = [op for op in between if tile in buffers_written(op)]
         if len(writers) != 1 or writers[0] not in by_rows:
             continue
@@ -174,20 +176,20 @@ def _again(between: tuple[Stmt, ...], handed: tuple[Buffer, ...], lets: tuple[Le
         needed = _needed(writers[0], between, by_rows)
         made = frozenset().union(*(buffers_written(op) for op in needed))
         given = frozenset().union(*(buffers_read(op) for op in needed)) - made
-        if not carried and given & changed <= frozenset(handed):
+        if not carried and given & changed <= frozenset(row_values):
             found += [op for op in needed if op not in found]
     return tuple(op for op in between if op in found)
 
 
 def _can_wait(factor: RowFactor, between: tuple[Stmt, ...]) -> bool:
-    """Whether a factor may be computed at the end of a turn: nothing needs it before, or changes what it is made of."""
+    """Whether a factor may be computed at the end of an iteration: nothing reads it, or changes its inputs, earlier."""
     needed = any(factor.tile in buffers_used(op) for op in between if op is not factor.op)
     behind = between[between.index(factor.op) + 1 :]
     return not needed and not any({factor.before, factor.after} & buffers_written(op) for op in behind)
 
 
 def _needed(op: Stmt, between: tuple[Stmt, ...], by_rows: list[Stmt]) -> list[Stmt]:
-    """The statement, and those over rows that write what it reads, as the only ones, and overwrite it."""
+    """The statement, and the statements over rows that are the only writers of its inputs, and overwrite them."""
     needed = [op]
     for tile in buffers_read(op):
         writers = [each for each in between if tile in buffers_written(each)]
@@ -197,44 +199,44 @@ def _needed(op: Stmt, between: tuple[Stmt, ...], by_rows: list[Stmt]) -> list[St
 
 
 def _is_by_rows(op: Stmt) -> bool:
-    """Whether a statement meets nothing but fragments of one value a row."""
+    """Whether a statement accesses only fragments of one value per row."""
     tiles = buffers_used(op)
     return isinstance(op, Copy | Parallel) and all(tile.rank == 1 and tile.scope is Scope.FRAGMENT for tile in tiles)
 
 
-def _not_alone(
-    own: tuple[Stmt, ...], store: Copy, products: tuple[Gemm, ...], lets: tuple[Let, ...], pipeline: Pipeline
+def _why_not_alone(
+    own: tuple[Stmt, ...], store: Copy, mmas: tuple[Gemm, ...], lets: tuple[Let, ...], pipeline: Pipeline
 ) -> str:
-    """Why one warpgroup cannot do its part of a turn by itself; empty if it can."""
-    last = max((place for place, op in enumerate(own) if op in products), default=-1)
-    if any(not isinstance(op, Gemm | Let) for op in own[: last + 1]) or _use(products, lets):
-        return "something else stands between the products"
+    """Why one warpgroup cannot run its part of an iteration; empty if it can."""
+    last = max((place for place, op in enumerate(own) if op in mmas), default=-1)
+    if any(not isinstance(op, Gemm | Let) for op in own[: last + 1]) or _use(mmas, lets):
+        return "another statement is between the GEMMs"
     if not all(map(_is_own, own)):
-        return "a turn does more than compute fragments"
-    for op in products:
+        return "an iteration does more than compute fragments"
+    for op in mmas:
         split = split_of(op, 1)
-        if split is None or op.c.buffer is not products[0].c.buffer:
-            return "one warpgroup does not take a product by itself"
+        if split is None or op.c.buffer is not mmas[0].c.buffer:
+            return "one warpgroup cannot compute a GEMM alone"
         if op.b.buffer not in pipeline.buffers or not op.transpose_b:
-            return "a product's second operand is not loaded by the loop, with K along its rows"
-    if [id(tile) for tile in pipeline.buffers] != [id(op.b.buffer) for op in products]:
-        return "the first products do not read what is loaded, in its order"
+            return "the B operand of a GEMM is not loaded by the loop, with K along its rows"
+    if [id(tile) for tile in pipeline.buffers] != [id(op.b.buffer) for op in mmas]:
+        return "the first GEMMs do not read the loaded tiles in the order of the loads"
     touched = (buffers_used(op) for op in own[last + 1 :] if op is not store)
     if any(buffer.scope is not Scope.FRAGMENT for buffers in touched for buffer in buffers):
-        return "a turn reads more than fragments"
+        return "an iteration reads more than fragments"
     return ""
 
 
 def _is_own(op: Stmt) -> bool:
-    """Whether one warpgroup can do it by itself."""
+    """Whether one warpgroup can run the statement alone."""
     inside = (*op.then, *op.orelse) if isinstance(op, If) else ()
     return isinstance(op, _OWN) and all(isinstance(each, Parallel) for each in inside)
 
 
-def _handed(
+def _exchanged(
     own: tuple[Stmt, ...], late: tuple[Stmt, ...], pipeline: Pipeline, context: Context
-) -> tuple[Buffer, ...] | _Refused:
-    """What a turn leaves to the next one, to `late` or to what follows the loop: one value a row."""
+) -> tuple[Buffer, ...] | _Unsupported:
+    """The values that an iteration passes to the next one, to `late` or to statements after the loop: one per row."""
     written: set[Buffer] = set()
     read_before: set[Buffer] = set()
     for op in own:
@@ -245,31 +247,33 @@ def _handed(
     inside = {id(op) for op in walk_stmts(pipeline.body)}
     others = [op for op in context.statements if id(op) not in inside]
     wanted = read_before.union(*map(buffers_read, late), *map(read_by_itself, others))
-    handed = tuple(tile for tile in context.launch.tiles if tile in wanted & changed)
-    wide = next((tile for tile in handed if tile.rank != 1), None)
+    row_values = tuple(tile for tile in context.launch.tiles if tile in wanted & changed)
+    wide = next((tile for tile in row_values if tile.rank != 1), None)
     return (
-        handed if wide is None else _Refused(f"`{wide.name}` lives longer than a turn, and is more than a value a row")
+        row_values
+        if wide is None
+        else _Unsupported(f"`{wide.name}` is live after an iteration, and has more than one value per row")
     )
 
 
-def _breaks(found: Dealt, pipeline: Pipeline, loop: Loop) -> str:
-    """Which dependence the alternating iterations break; empty where they keep all.
+def _breaks(found: PingPong, pipeline: Pipeline, loop: Loop) -> str:
+    """The dependence that the alternating iterations break; empty where they keep all.
 
-    What both warpgroups do comes last in an iteration, and runs beside what the next one does by itself: they share
-    nothing but what is handed over, and what each thread keeps a copy of.
+    The statements that both warpgroups run come last in an iteration, concurrent with the own part of the next
+    iteration: the two share nothing but the exchanged values, and values of which each thread has a copy.
     """
     both = (*found.late, found.second)
     own = tuple(op for op in pipeline.body if not any(op is other for other in both))
     broken = broken_by(Step.each(*own, *both), pipeline.body, loop)
     if broken:
         return str(broken[0])
-    handed = {tile.memory for tile in (*found.handed, found.tile)}
+    row_values = {tile.memory for tile in (*found.row_values, found.tile)}
     copied = frozenset().union(*(buffers_written(op) for op in own)) & frozenset().union(*map(buffers_read, both))
-    for op, other in product(own, both):
+    for op, other in combinations(own, both):
         for kind, on in (*conflicts(effects(op), effects(other), loop), *conflicts(effects(other), effects(op), loop)):
-            if on is None or (on not in handed and on not in copied and not _is_own_value(on)):
+            if on is None or (on not in row_values and on not in copied and not _is_own_value(on)):
                 what = f" of `{on.name}`" if on is not None else ""
-                return f"line {op.span.line} and line {other.span.line} run side by side: {kind.value}{what}"
+                return f"line {op.span.line} and line {other.span.line} run concurrently: {kind.value}{what}"
     return ""
 
 
@@ -279,12 +283,12 @@ def _is_own_value(on: Buffer | Var) -> bool:
 
 
 def _use(ops: tuple[Stmt, ...], lets: tuple[Let, ...]) -> bool:
-    """Whether the statements mention values of the turn's own."""
+    """Whether the statements use values that are defined in the iteration."""
     names = {let.var for let in lets}
     return any(names & variables(*expressions(op)) for op in walk_stmts(ops))
 
 
 def _used_here_only(tile: Buffer, users: tuple[Stmt, ...], context: Context) -> bool:
-    """Whether nothing but these statements touches the tile."""
+    """Whether only these statements access the tile."""
     elsewhere = any(tile in used_by_itself(op) for op in context.statements if op not in users)
     return tile.of is None and not viewed(context.launch, tile) and not elsewhere

@@ -1,4 +1,4 @@
-"""Pipelines by hand: what the user's barriers, TMA copies and groups of threads ask of the chip and of tiles."""
+"""Explicit pipelines: the hardware and layouts that the user's barriers, TMA copies and groups of threads require."""
 
 from collections.abc import Iterator
 
@@ -21,15 +21,15 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import (
     PATTERN_ROWS,
     TMA_RANK,
-    box_refusal,
+    box_unsupported,
     is_specialised,
-    rows_refusal,
-    rows_when,
+    rows_aligned_if,
+    rows_unsupported,
 )
 from tile2cu.rules.layout.operands import swizzled
-from tile2cu.rules.wgmma_products import product_refusal
+from tile2cu.rules.wgmma_support import gemm_unsupported
 
-_BY_HAND = """\
+_EXPLICIT = """\
 S = T.alloc_shared((64, 64), "float16")
 L = T.alloc_fragment((64, 64), "float16")
 there = T.alloc_barrier(128)
@@ -60,39 +60,39 @@ _WARPGROUP = 128  # threads
     on=Launch,
     writes=(EXPLICIT_SYNC,),
     source="PTX ISA, 'mbarrier' with transactions and 'cp.async.bulk.tensor': sm_90; 'barrier': all",
-    examples=(Example(_BY_HAND, "launch", "by_hand", "True", target="cuda:sm_90a"),),
+    examples=(Example(_EXPLICIT, "launch", "explicit_sync", "True", target="cuda:sm_90a"),),
 )
-def by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Barriers with transactions and TMA are there from sm_90 on; groups of threads have barriers on NVIDIA's chips.
+def explicit_barriers(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Barriers with transaction counts and TMA need sm_90; groups of threads need NVIDIA's named barriers.
 
     Gives: that the user orders the accesses to shared memory, where there are barriers.
-    Errors: T2C-S006 where the chip lacks them, T2C-P003 for a reduction by all groups at once.
+    Errors: T2C-S006 where the target lacks them, T2C-P003 for a reduction by all groups together.
     """
     barriers = [tile for tile in launch.tiles if tile.scope is Scope.BARRIER]
     if barriers and not context.target.tma:
         raise Tile2CuError(
             "T2C-S006",
-            f"{context.target.arch} has no barriers that count bytes, and no TMA that arrives there",
+            f"{context.target.arch} has no mbarriers with transaction counts, and no TMA",
             barriers[0].span,
-            help="write T.copy in a T.Pipelined loop, which tile2cu pipelines on every chip, or take cuda:sm_90a",
+            help="write T.copy in a T.Pipelined loop, which tile2cu pipelines on every target, or take cuda:sm_90a",
         )
     stored = next((op for op in context.statements if isinstance(op, Copy) and op.begun), None)
     if stored is not None and not context.target.tma:
         raise Tile2CuError(
-            "T2C-S006", f"{context.target.arch} has no TMA, which T.tma_copy begins", stored.span, help="write T.copy"
+            "T2C-S006", f"{context.target.arch} has no TMA, which T.tma_copy uses", stored.span, help="write T.copy"
         )
     begun = next((op for op in context.statements if isinstance(op, Gemm) and op.begun), None)
     if begun is not None and not context.target.wgmma:
         raise Tile2CuError(
             "T2C-S006",
-            f"{context.target.arch} has no products that run by themselves while a warpgroup goes on",
+            f"{context.target.arch} has no asynchronous MMAs, which T.wgmma_gemm starts",
             begun.span,
             help="write T.gemm, and leave T.wait_wgmma out",
         )
     if launch.groups > 1 and context.target.mfma:
         raise Tile2CuError(
             "T2C-S006",
-            f"{context.target.arch} has one barrier a block: groups of its threads cannot work by themselves",
+            f"{context.target.arch} has one barrier per workgroup: groups of its threads cannot synchronise separately",
             launch.span,
             help="leave T.ws out, and let all threads do the work",
         )
@@ -101,7 +101,7 @@ def by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
     if exchange is not None:
         raise Tile2CuError(
             "T2C-P003",
-            "the groups of the block work by themselves, and would all exchange the parts of this in one place",
+            "the groups of the block run independently, and would all exchange partial results in the same workspace",
             exchange.span,
             help="put it under the `with T.ws(group):` of the group that needs it",
         )
@@ -116,48 +116,48 @@ def by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
     reads=(WARP_SPECIALISED,),
     writes=(EXPLICIT_WGMMA, NO_WGMMA),
     source="PTX ISA, 'wgmma.mma_async': every thread of a warpgroup, four warps from a multiple of four on",
-    examples=(Example(_PRODUCT, 5, "wgmma", "True", target="cuda:sm_90a"),),
+    examples=(Example(_PRODUCT, 5, "explicit_wgmma", "True", target="cuda:sm_90a"),),
 )
-def wgmma_by_hand(launch: Launch, context: Context) -> Iterator[Decision]:
-    """In a kernel whose pipeline the user wrote, products of whole warpgroups run on wgmma, too.
+def explicit_wgmma(launch: Launch, context: Context) -> Iterator[Decision]:
+    """In a kernel with an explicit pipeline, GEMMs by whole warpgroups run on wgmma, too.
 
-    Products that share a fragment need the same layout of it: all of them do, or none.
+    GEMMs that share a fragment need the same layout of it: all of them run on wgmma, or none.
 
-    Gives: which products do, and why others do not.
+    Gives: which GEMMs run on wgmma, and why others do not.
     """
     if not context.target.wgmma or is_specialised(context) or not _writes_its_pipeline(launch, context):
         return
-    products = [op for op in context.statements if isinstance(op, Gemm)]
-    refusals = {id(op): _wgmma_refusal(op, launch, context) for op in products}
-    for _ in products:
-        for op in products:
-            met = (refusals[id(other)] for other in products if not refusals[id(op)] and _share_a_fragment(op, other))
-            refusals[id(op)] = next(filter(None, met), refusals[id(op)])
-    for op in products:
-        if refusals[id(op)]:
-            yield rejected(op, NO_WGMMA, refusals[id(op)], "change that: docs/hopper.md has the rest")
+    mmas = [op for op in context.statements if isinstance(op, Gemm)]
+    causes = {id(op): _wgmma_unsupported(op, launch, context) for op in mmas}
+    for _ in mmas:
+        for op in mmas:
+            met = (causes[id(other)] for other in mmas if not causes[id(op)] and _share_a_fragment(op, other))
+            causes[id(op)] = next(filter(None, met), causes[id(op)])
+    for op in mmas:
+        if causes[id(op)]:
+            yield rejected(op, NO_WGMMA, causes[id(op)], "change that: docs/hopper.md has the rest")
         else:
             yield op, EXPLICIT_WGMMA, True
 
 
 def _writes_its_pipeline(launch: Launch, context: Context) -> bool:
-    """Whether the user says which threads do what, and when: by groups, barriers, or products that are waited for."""
+    """Whether the user assigns work to threads and orders it: by groups, barriers, or asynchronous GEMMs."""
     by_hand = launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles)
     return by_hand or any(isinstance(op, Gemm) and op.begun for op in context.statements)
 
 
-def _wgmma_refusal(op: Gemm, launch: Launch, context: Context) -> str:
+def _wgmma_unsupported(op: Gemm, launch: Launch, context: Context) -> str:
     threads = context.of(op).threads
     if threads % _WARPGROUP or any(sum(launch.sizes[:group]) % _WARPGROUP for group in range(launch.groups)):
-        return f"{threads} threads, or those before them, are no whole warpgroups"
-    return product_refusal(op, context.of(op))
+        return f"{threads} threads, or those of the groups before them, are not a whole number of warpgroups"
+    return gemm_unsupported(op, context.of(op))
 
 
 def _share_a_fragment(op: Gemm, other: Gemm) -> bool:
-    """Whether a fragment of one product is one of the other's."""
+    """Whether two GEMMs use a common fragment."""
     own, others = (
-        {region.buffer.memory.name for region in product.regions if region.buffer.scope is Scope.FRAGMENT}
-        for product in (op, other)
+        {region.buffer.memory.name for region in mma.regions if region.buffer.scope is Scope.FRAGMENT}
+        for mma in (op, other)
     )
     return bool(own & others)
 
@@ -169,16 +169,16 @@ def _share_a_fragment(op: Gemm, other: Gemm) -> bool:
     writes=(CALL, SHARED_LAYOUT, TMA_IF),
     source="PTX ISA, 'Tensor Size, Dimension and Stride', 'Swizzling Modes'",
     examples=(
-        Example(_BY_HAND, 4, "call", "tma_load", target="cuda:sm_90a"),
+        Example(_EXPLICIT, 4, "call", "tma_load", target="cuda:sm_90a"),
         Example(_STORED, 3, "call", "tma_copy", target="cuda:sm_90a"),
     ),
 )
-def tma_by_hand(op: Copy, context: Context) -> Iterator[Decision]:
+def explicit_tma(op: Copy, context: Context) -> Iterator[Decision]:
     """T.tma_copy is a load or store by TMA of a tile with the widest swizzle that divides its rows.
 
-    TMA swizzles addresses, in a pattern of eight rows: a tile of other numbers of rows has no swizzle, which one box
-    moves, or a single row several.
-    Gives: the call, the layout of the tile, and what must hold for its tensor's rows.
+    TMA's swizzles repeat every eight rows: a tile with another number of rows has no swizzle, and is one box, or
+    several for a single row.
+    Gives: the call, the layout of the tile, and the condition on its tensor's rows.
     Errors: T2C-S007 where TMA cannot do it.
     """
     if op.barrier is None and not op.begun:
@@ -186,24 +186,25 @@ def tma_by_hand(op: Copy, context: Context) -> Iterator[Decision]:
     outside, inside = (op.dst, op.src) if op.begun else (op.src, op.dst)
     tile, tensor, moves = inside.buffer, outside.buffer, "stores" if op.begun else "fills"
     is_row = _is_row(outside, inside)
-    reason = ("" if is_row else box_refusal(outside, inside)) or rows_refusal(tensor)
-    if tile.rank < 2 or not _is_of_panels(inside, context):
-        reason = f"{moves} a part of `{tile.name}` that is not all rows of some of its panels"
+    reason = ("" if is_row else box_unsupported(outside, inside)) or rows_unsupported(tensor)
+    if tile.rank < 2 or not _is_of_swizzle_atoms(inside, context):
+        reason = f"{moves} a part of `{tile.name}` that is not all rows of whole swizzle atoms"
     rows, columns = tile.static_shape[-2:] if tile.rank > 1 else (1, 1)
     if rows > 256 or tile.dtype.bytes_of(columns) % 16:
-        reason = f"{moves} `{tile.name}`, which has over 256 rows, or rows that are no multiple of 16 bytes"
+        reason = f"{moves} `{tile.name}`, which has over 256 rows, or rows that are not a multiple of 16 bytes"
     in_patterns = rows % PATTERN_ROWS == 0 and tile.dtype.bytes_of(columns) % 32 == 0
     if not in_patterns and not is_row and columns > 256:
-        reason = f"{moves} `{tile.name}` of {columns} columns, and boxes have 256; with rows in eights it takes several"
+        most = "a TMA box has at most 256; tiles with a multiple of 8 rows use several boxes"
+        reason = f"{moves} `{tile.name}` of {columns} columns, and {most}"
     if reason:
         raise Tile2CuError("T2C-S007", f"T.tma_copy {reason}", op.span, help="write T.copy")
     yield op, CALL, "tma_copy" if op.begun else "tma_load"
     yield tile, SHARED_LAYOUT, swizzled(tile) if in_patterns else _plain(tile)
-    yield tensor, TMA_IF, rows_when(tensor)
+    yield tensor, TMA_IF, rows_aligned_if(tensor)
 
 
-def _is_of_panels(part: Region, context: Context) -> bool:
-    """Whether it is all rows of some panels of a tile: as many columns as a swizzle's span has, from one of them on."""
+def _is_of_swizzle_atoms(part: Region, context: Context) -> bool:
+    """Whether it is all rows of whole swizzle atoms of a tile: as many columns as a swizzle spans, aligned to that."""
     tile = part.buffer
     rows, columns = part.ranges[-2:]
     if static_value(rows.extent) != static_value(tile.shape[-2]):
@@ -219,11 +220,11 @@ def _is_of_panels(part: Region, context: Context) -> bool:
 
 
 def _is_row(outside: Region, inside: Region) -> bool:
-    """Whether a tile of a single row, or a plane of one, lies along the last dimension of a tensor."""
+    """Whether a tile of a single row, or a plane of one, runs along the last dimension of a tensor."""
     tile, tensor = inside.buffer, outside.buffer
-    alike = tile.dtype == tensor.dtype and not tile.dtype.is_packed and 2 <= tensor.rank <= TMA_RANK
+    uniform = tile.dtype == tensor.dtype and not tile.dtype.is_packed and 2 <= tensor.rank <= TMA_RANK
     single = tile.rank > 1 and static_value(tile.shape[-2]) == 1
-    return alike and single and inside.kept == (tile.rank - 1,) and outside.kept == (tensor.rank - 1,)
+    return uniform and single and inside.kept == (tile.rank - 1,) and outside.kept == (tensor.rank - 1,)
 
 
 def _plain(tile: Buffer) -> SharedLayout:

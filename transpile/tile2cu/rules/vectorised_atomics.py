@@ -1,4 +1,4 @@
-"""Atomic updates of elements beside one another, which the user asks for together."""
+"""Vectorised atomics: updates of adjacent elements that the user requests together."""
 
 from collections.abc import Iterator
 
@@ -25,17 +25,17 @@ _ADDED_TOGETHER = ("float32", "float16", "bfloat16")
             "for i, j in T.Parallel(64, 16):\n"
             "    T.atomic_addx4(X[i, j * 4], S[i, j * 4])",
             4,
-            "packet",
+            "atomic_vector",
             "4",
         ),
     ),
 )
-def atomic_packet(op: Loop, context: Context) -> Iterator[Decision]:
-    """T.atomic_addx2 and x4 are one addition of a packet where both sides start at multiples of its size.
+def vectorised_atomics(op: Loop, context: Context) -> Iterator[Decision]:
+    """T.atomic_addx2 and x4 are one vectorised atomic where both sides are aligned to its size.
 
-    Chips without an instruction for it add the elements one by one, as is done where a start is not known.
+    Targets without an instruction for it add the elements one by one, as do starts of unknown alignment.
 
-    Gives: the elements of the packet, of each such statement that leaves no old values and orders nothing else.
+    Gives: the elements of the vector, for each such statement that returns no old values and has no memory order.
     """
     match op:
         case Loop(kind=LoopKind.UNROLL, body=(Atomic() as add,)) if op.count in (2, 4):
@@ -56,7 +56,7 @@ def atomic_packet(op: Loop, context: Context) -> Iterator[Decision]:
 
 
 def _first(indices: tuple[Expr, ...], lane: Var) -> tuple[Expr, ...] | None:
-    """The indices of the first element, if `lane` counts neighbours from it on."""
+    """The indices of the first element, if `lane` counts adjacent elements from it on."""
     first = tuple(substitute(index, {lane: int_const(0)}) for index in indices)
     last = (binary("+", first[-1], lane), binary("+", lane, first[-1]))
     moved = indices[-1] in last and not any(lane in walk(index) for index in (*indices[:-1], first[-1]))
@@ -64,7 +64,7 @@ def _first(indices: tuple[Expr, ...], lane: Var) -> tuple[Expr, ...] | None:
 
 
 def _starts_packet(buffer: Buffer, index: Expr, count: int, bounds: Bounds) -> bool:
-    """Whether elements from a place of a row on are moved at once: it is at a multiple of their size."""
+    """Whether elements from an index of a row on are one vector: its start is aligned to the vector's size."""
     size = buffer.dtype.bytes_of(count)
     if buffer.of is not None or buffer.dtype.is_packed or size > POINTER_BYTES or bounds.multiple_of(index) % count:
         return False

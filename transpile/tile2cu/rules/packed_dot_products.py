@@ -1,4 +1,4 @@
-"""Loops whose body is a sum of four products of bytes: one operation does them."""
+"""Loops whose body is a sum of four products of bytes: one instruction, dp4a, computes it."""
 
 from tile2cu.analysis.accesses import read_by_itself, viewed, with_values
 from tile2cu.core.expr import Binary, Expr, Load, Var, static_value, uncast
@@ -14,12 +14,12 @@ from tile2cu.core.program import (
     Store,
     walk_stmts,
 )
-from tile2cu.core.schedule import DotOfFour
+from tile2cu.core.schedule import PackedDot
 from tile2cu.rules.engine import Context
 
 
-def dot_of_four(op: Parallel, context: Context) -> DotOfFour | None:
-    """What a loop adds up if its body is that of an unrolled loop over the four numbers of 2 bits of a byte.
+def dot_of_four(op: Parallel, context: Context) -> PackedDot | None:
+    """The packed dot product of a loop whose body is an unrolled loop over the four 2-bit numbers of a byte.
 
     That is `sum[i, j] += ((packed[i, j] >> 2 * part & 3) - less) * x[4 * j + part]`, with bytes in registers and int8
     in a shared tile of one dimension.
@@ -35,18 +35,18 @@ def dot_of_four(op: Parallel, context: Context) -> DotOfFour | None:
     if store.buffer.scope is not Scope.FRAGMENT or store.buffer.dtype.name != "int32":
         return None
     value = with_values(store.value, lets)
-    if not (isinstance(value, Binary) and value.op == "*"):  # of loads that the pattern names, none of them the sum
+    if not (isinstance(value, Binary) and value.op == "*"):  # of loads of the pattern, none of them of the accumulator
         return None
     for weight, other in ((value.lhs, value.rhs), (value.rhs, value.lhs)):
         packed, tile = _quarter(uncast(weight), op, loop.var), _quad(uncast(other), op.vars[-1], loop.var, context)
         if packed is not None and tile is not None:
             in_total = only_total_is_read(store.buffer, op, context)
-            return DotOfFour(sum=store, packed=packed[0], less=packed[1], tile=tile, in_total=in_total)
+            return PackedDot(sum=store, packed=packed[0], less=packed[1], tile=tile, in_total=in_total)
     return None
 
 
 def only_total_is_read(sums: Buffer, op: Parallel, context: Context) -> bool:
-    """Whether nothing but a sum over the last dimension reads a fragment: then no order of theirs matters."""
+    """Whether only a sum over the last dimension reads a fragment, so that the order of its elements is irrelevant."""
     if sums.scope is not Scope.FRAGMENT:
         return False
     inside = {id(stmt) for stmt in walk_stmts(op.body)}
@@ -61,7 +61,7 @@ def only_total_is_read(sums: Buffer, op: Parallel, context: Context) -> bool:
 
 
 def _quarter(weight: Expr, op: Parallel, part: Var) -> tuple[Buffer, int] | None:
-    """(the bytes, what is subtracted) of (packed[i, j] >> 2 * part & 3) - less."""
+    """(the bytes, the number that is subtracted) of (packed[i, j] >> 2 * part & 3) - less."""
     less = 0
     if isinstance(weight, Binary) and weight.op == "-":
         less = int(static_value(weight.rhs) or 0)

@@ -1,4 +1,4 @@
-"""Loops that decode numbers of 4 bits into a tensor core's register operand: a thread's columns of 32 at a time."""
+"""Loops that decode 4-bit numbers into a tensor core's register operand: a thread's elements of 32 columns together."""
 
 from tile2cu.analysis.accesses import Access, element_accesses, expressions, moved_index
 from tile2cu.analysis.bounds import Bounds
@@ -6,7 +6,7 @@ from tile2cu.core.expr import Binary, Call, Expr, Var, children, nibbles_of, quo
 from tile2cu.core.layout import FragmentLayout, MmaAccumulator, MmaOperandA, WgmmaAccumulator
 from tile2cu.core.program import Buffer, Let, Parallel, Scope, Stmt, Store
 
-# What headers/tl/common/math.h does on tl::Vec as on a scalar.
+# Functions of headers/tl/common/math.h that take tl::Vec as well as scalars.
 ELEMENTWISE = frozenset(
     (
         "max",
@@ -27,16 +27,16 @@ ELEMENTWISE = frozenset(
 )
 ARITHMETIC = frozenset(("+", "-", "*", "/", "&", "|", "^", "<<", ">>", "%", "//"))
 _COMPARED = frozenset(("<", "<=", ">", ">=", "==", "!="))
-SPREAD = 8  # elements that a thread holds of 32 neighbouring columns: headers/tl/common/spread.h
+SPREAD = 8  # elements per thread of 32 adjacent columns: headers/tl/common/spread.h
 _COLUMNS = 4 * SPREAD
-_ROW_BYTES = 16  # whose bytes the 32 columns' packed numbers are
+_ROW_BYTES = 16  # bytes of 32 columns of packed numbers
 
 
-def spread_tiles(op: Parallel, layout: FragmentLayout, bounds: Bounds) -> tuple[Buffer, ...]:
-    """The tiles of packed numbers in a loop over tensor cores' registers that takes 8 of a thread's elements of a row.
+def decoded_tiles(op: Parallel, layout: FragmentLayout, bounds: Bounds) -> tuple[Buffer, ...]:
+    """The tiles of packed numbers in a loop that takes 8 of a thread's elements of a row together.
 
-    That pays where it reads numbers of 4 bits: their bytes come 16 at a time. All else that it reads is the same for 32
-    columns, or in registers; its values are plain functions and operators, comparisons and choices.
+    That pays where it reads 4-bit numbers: 16 bytes of them per load. Its other loads are uniform over 32 columns, or
+    in registers; its values are functions, operators, comparisons and choices.
     """
     if not isinstance(layout, MmaAccumulator | MmaOperandA | WgmmaAccumulator) or layout.along(1).registers % SPREAD:
         return ()
@@ -63,7 +63,7 @@ def _value(expr: Expr) -> bool:
 
 
 def _fits(access: Access, variables: tuple[Var, ...], bounds: Bounds) -> bool:
-    """Whether a packet knows its elements: registers, one for 32 columns, or the byte of two numbers."""
+    """Whether a vector can load it: from registers, uniform over 32 columns, or the byte of two numbers."""
     *_, last = variables
     if access.buffer.scope is Scope.FRAGMENT:
         return access.indices == variables or access.indices == variables[:1]

@@ -1,4 +1,4 @@
-"""Tiles that are loaded once, before a producer's loop: TMA brings them too."""
+"""Prologue loads: tiles that are loaded once, before a producer's loop, are loaded by TMA, too."""
 
 from collections.abc import Iterator
 
@@ -8,10 +8,10 @@ from tile2cu.analysis.prelude import around, before, needed_on, outermost, produ
 from tile2cu.core.decisions import CALL, PIPELINE, PROLOGUE_LOADS, SHARED_LAYOUT
 from tile2cu.core.expr import Address, static_value, walk
 from tile2cu.core.program import Copy, Launch, Scope, operations, walk_stmts
-from tile2cu.core.schedule import FirstTiles
+from tile2cu.core.schedule import PrologueLoads
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import load_refusal
-from tile2cu.rules.pipeline import turns_follow_alone
+from tile2cu.rules.hopper import load_unsupported
+from tile2cu.rules.pipeline import iterations_adjacent
 
 _PRODUCT_BEFORE = """
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -36,13 +36,13 @@ _MOST_ROWS = 256  # CUDA Driver API, 'cuTensorMapEncodeTiled': boxDim
     reads=(PIPELINE, SHARED_LAYOUT),
     writes=(CALL, PROLOGUE_LOADS),
     source="measured on an H200: benchmarks/RESULTS.md, Mamba-2",
-    examples=(Example(_PRODUCT_BEFORE, "launch", "first_tiles", "F_shared", target="cuda:sm_90a"),),
+    examples=(Example(_PRODUCT_BEFORE, "launch", "prologue_loads", "F_shared", target="cuda:sm_90a"),),
 )
-def first_tiles(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Whole tiles that are copied once, before the loop that a producer loads for, the producer loads first of all.
+def prologue_loads(launch: Launch, context: Context) -> Iterator[Decision]:
+    """Whole tiles that are copied once, before the producer's loop, are loaded by the producer before its iterations.
 
-    They are under way together with the first turns' tiles, and no thread of the others carries them through registers.
-    Their bytes arrive at a barrier of their own, where all threads wait before the first statement that reads one.
+    Their loads overlap with those of the first iterations, and no consumer thread moves them through registers. Their
+    bytes arrive at a barrier of their own, which all consumers wait for before the first statement that reads one.
 
     Gives: the copies, and the statement that waits for them.
     """
@@ -50,7 +50,7 @@ def first_tiles(launch: Launch, context: Context) -> Iterator[Decision]:
     if producer is None:
         return
     loop, pipeline = producer
-    if not turns_follow_alone(loop, pipeline, context):
+    if not iterations_adjacent(loop, pipeline, context):
         return
     path = around(launch.body, loop)
     above = before(launch.body, outermost(launch.body, loop))
@@ -62,22 +62,22 @@ def first_tiles(launch: Launch, context: Context) -> Iterator[Decision]:
     place, reader = next(((at, stmt) for at, stmt in enumerate(launch.body) if tiles & buffers_read(stmt)), (0, None))
     loads = tuple(op for op in found if any(op is stmt for stmt in launch.body[:place]))
     if reader is not None and loads:
-        yield launch, PROLOGUE_LOADS, FirstTiles(loads, reader)
+        yield launch, PROLOGUE_LOADS, PrologueLoads(loads, reader)
         for op in loads:
             yield op, CALL, "tma_load"
 
 
 def _fits(op: Copy, launch: Launch, context: Context) -> bool:
-    """Whether one thread may fill the tile by TMA before anything else happens: it is whole, and nothing else fills it.
+    """Whether one thread may fill the tile by TMA before all other statements: it is whole, and nothing else fills it.
 
-    A row's bytes must not depend on a size at run time: the launcher would refuse sizes that it takes without.
+    The bytes of a row must not depend on a run-time size: the launcher would reject sizes that it supports otherwise.
     """
     tensor, tile = op.src.buffer, op.dst.buffer
     if (tensor.scope, tile.scope) != (Scope.GLOBAL, Scope.SHARED) or op.barrier is not None or op.reason:
         return False
     if any(access.buffer.scope is not Scope.GLOBAL for access in element_accesses((op,))):
-        return False  # where it lies is known only to those who have that tile
-    if not op.dst.whole or tile.of is not None or viewed(launch, tile) or load_refusal(op):
+        return False  # only threads that have that tile know its coordinates
+    if not op.dst.whole or tile.of is not None or viewed(launch, tile) or load_unsupported(op):
         return False
     layout = context.facts[tile, SHARED_LAYOUT]
     writers = [stmt for stmt in operations(launch.body) if tile in buffers_written(stmt)]

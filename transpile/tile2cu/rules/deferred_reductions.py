@@ -1,4 +1,4 @@
-"""Sums of rows that run on from turn to turn: the lanes that share a row meet once, after the turns."""
+"""Row sums over all iterations whose warp reduction is deferred past the loop."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ from tile2cu.core.program import (
     operations,
     steps,
 )
-from tile2cu.core.schedule import RunningSum
+from tile2cu.core.schedule import DeferredReduction
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _ATTENTION = """
@@ -54,17 +54,19 @@ for k in T.Pipelined(4, num_stages=2):
     on=Loop,
     reads=(LAYOUT, MMA_OVERLAP, UNMASKED_ITERATIONS),
     writes=(DEFERRED_REDUCTION, THREAD_LOCAL_SUM),
-    source="measured on an H200: benchmarks/RESULTS.md, 1 % of attention where turns mask nothing, or few scale",
-    examples=(Example(_ATTENTION, 11, "late_sum", "total over lanes after the turns", target="cuda:sm_90a"),),
+    source="measured on an H200: benchmarks/RESULTS.md, 1 % of attention with unmasked iterations or a skipped rescale",
+    examples=(
+        Example(_ATTENTION, 11, "deferred_reduction", "warp reduction of total after the loop", target="cuda:sm_90a"),
+    ),
 )
-def lanes_last(op: Loop, context: Context) -> Iterator[Decision]:
-    """Where turns overlap, and mask nothing or scale little, a sum that runs on through them meets other lanes last.
+def deferred_reduction(op: Loop, context: Context) -> Iterator[Decision]:
+    """In a loop with software-pipelined MMAs, the warp reduction of a running row sum is deferred past the loop.
 
-    Turns that mask nothing have their own loop there; those that scale little vote on it (`pipeline.loop.overlap`).
-    Each thread adds up its own elements, `total = total * factor + part`, from zero on; as that is linear and the
-    factor the same for all threads of a row, their totals add up to the row's.
+    That needs iterations without a mask in a loop of their own, or a rescale that warps vote to skip
+    (`pipeline.loop.overlap`). Each thread adds up its own elements, `total = total * factor + part`, from zero on; as
+    that is linear and the factor is the same for all threads of a row, their partial sums add up to the row's sum.
 
-    Gives: the sum, and that its reduction leaves each thread its own part.
+    Gives: the sum, and that its reduction leaves a partial sum in each thread.
     """
     overlap = context.facts.get(op, MMA_OVERLAP)
     if overlap is None or (overlap.factor is None and context.facts.get(op, UNMASKED_ITERATIONS) is None):
@@ -76,11 +78,12 @@ def lanes_last(op: Loop, context: Context) -> Iterator[Decision]:
             return
 
 
-def running_sums(between: tuple[Stmt, ...], loop: Loop, context: Context) -> Iterator[RunningSum]:
-    """Sums of rows that the turns only scale and add to: no lane or warpgroup needs the others' parts before the end.
+def running_sums(between: tuple[Stmt, ...], loop: Loop, context: Context) -> Iterator[DeferredReduction]:
+    """Row sums that iterations only scale and add to: no lane or warpgroup needs the other partial sums before the end.
 
-    `between` are statements of each turn, a sum's reduction and its update among them. It starts from zero before the
-    loop, as all its parts do, and the loop uses it there alone; what is added is used nowhere else.
+    `between` are statements of each iteration, a sum's reduction and its update among them. The sum starts from zero
+    before the loop, as all partial sums do, and only these statements of the loop access it; nothing else reads the
+    addend.
     """
     body = context.launch.body
     above = before(body, outermost(body, loop))
@@ -95,7 +98,7 @@ def running_sums(between: tuple[Stmt, ...], loop: Loop, context: Context) -> Ite
         inside = [op for op in steps(loop.body) if total in used_by_itself(op)]
         starts = [op for op in operations(above) if total in buffers_written(op)]
         if inside == [update] and len(starts) == 1 and starts[0] in above and _is_zeroed(starts[0], total):
-            yield RunningSum(reduce, update, total)
+            yield DeferredReduction(reduce, update, total)
 
 
 def _sums_rows(op: Reduce) -> bool:
@@ -110,7 +113,7 @@ def _is_zeroed(op: Stmt, tile: Buffer) -> bool:
 def _adds_to(op: Stmt, part: Buffer) -> Buffer | None:
     """The fragment t for which a loop over rows is t = t * f + part, or t = t + part; None for other loops.
 
-    All threads that hold a row have the same f, whatever they have of its sum.
+    All threads that hold a row have the same f, whatever their partial sums.
     """
     if not isinstance(op, Parallel) or len(op.body) != 1 or not isinstance(op.body[0], Store):
         return None
@@ -134,7 +137,7 @@ def _adds_to(op: Stmt, part: Buffer) -> Buffer | None:
 
 
 def _is_of_row(factor: Expr, adds: Parallel, sums: tuple[Buffer, ...]) -> bool:
-    """Whether all threads that hold a row have the same factor, whatever they have of its sum."""
+    """Whether all threads that hold a row have the same factor, whatever their partial sums."""
     return not any(
         (isinstance(part, Load) and (part.indices != adds.vars or part.buffer in sums))
         or (isinstance(part, Call) and part.function in OF_THREAD)

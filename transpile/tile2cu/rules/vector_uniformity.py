@@ -1,4 +1,4 @@
-"""Conditions that all elements of a packet meet, or none of them does."""
+"""Conditions that are uniform over a vector: all of its elements meet them, or none."""
 
 from collections.abc import Mapping
 
@@ -6,10 +6,11 @@ from tile2cu.analysis.bounds import Bounds
 from tile2cu.core.expr import Binary, Call, Expr, Unary, Var, is_of_thread, walk
 
 
-def alike(condition: Expr, last: Var, vector: int, bounds: Bounds) -> bool:
-    """Whether a condition has one answer for each `vector` consecutive values of `last` that start at a multiple of it.
+def uniform_over_vector(condition: Expr, last: Var, vector: int, bounds: Bounds) -> bool:
+    """Whether a condition is uniform over all aligned runs of `vector` consecutive values of `last`.
 
-    `last` moves one side of a comparison, whose sides are apart by a multiple of the packet where a packet starts.
+    `last` occurs on one side of a comparison; the difference of the sides is a multiple of the vector where a vector
+    starts.
     """
     condition = bounds.expanded(condition)
     parts = tuple(walk(condition))
@@ -19,9 +20,9 @@ def alike(condition: Expr, last: Var, vector: int, bounds: Bounds) -> bool:
         return True
     match condition:
         case Binary(op="and" | "or"):
-            return all(alike(side, last, vector, bounds) for side in (condition.lhs, condition.rhs))
+            return all(uniform_over_vector(side, last, vector, bounds) for side in (condition.lhs, condition.rhs))
         case Unary(op="not"):
-            return alike(condition.operand, last, vector, bounds)
+            return uniform_over_vector(condition.operand, last, vector, bounds)
         case Binary(op="<" | ">="):
             return _in_steps(condition.lhs, condition.rhs, last, vector, bounds)
         case Binary(op=">" | "<="):
@@ -31,15 +32,15 @@ def alike(condition: Expr, last: Var, vector: int, bounds: Bounds) -> bool:
 
 
 def _in_steps(moved: Expr, end: Expr, last: Var, vector: int, bounds: Bounds) -> bool:
-    """Whether `last` moves the first of these, by one, and packets start at multiples of their size from the other."""
+    """Whether `moved` grows by one with `last`, and vectors start at multiples of their size from `end`."""
     distance = bounds.linear(moved).plus(bounds.linear(end), -1)
     terms = dict(distance.terms)
     if terms.pop(last, 0) != 1 or any(last in walk(atom) for atom in terms):
         return False
-    return starts_at(vector, distance.constant, terms, bounds)
+    return sum_is_multiple(vector, distance.constant, terms, bounds)
 
 
-def starts_at(vector: int, constant: int, terms: Mapping[Expr, int], bounds: Bounds) -> bool:
+def sum_is_multiple(vector: int, constant: int, terms: Mapping[Expr, int], bounds: Bounds) -> bool:
     """Whether a sum is always a multiple of `vector`."""
     parts = (constant, *(bounds.multiple_of(atom) * factor for atom, factor in terms.items()))
     return all(part % vector == 0 for part in parts)
