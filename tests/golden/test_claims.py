@@ -12,6 +12,7 @@ import pytest
 from tests.golden.cases import GOLDEN, Golden
 from tests.golden.schedule import Event, trace
 from tests.golden.source_text import SIZES, KernelText, Source, Values, View, value
+from tests.host.kernels import load_body
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (*ROOT.glob("emitted/**/*.cu"), *ROOT.glob("emitted/**/*.hip"), *ROOT.glob("tests/engine/kernels/*.cu"))
@@ -262,3 +263,42 @@ def starts_of(view: View, kernel: KernelText, values: Values) -> list[int]:
     starts = view.row_strides(values)
     starts += [int(value(column, values)) for column in kernel.tiles(view)]
     return [start * view.element for start in starts]
+
+
+@pytest.mark.parametrize("path", TL, ids=str)
+def test_calls_are_deterministic_where_no_atomic_adds_floats(path: Path) -> None:
+    """The emitted sources have no atomics on integers."""
+    text = path.read_text(encoding="utf-8")
+    adds = re.search(r"\btl::(?:atomic_add\w*|tma_add\w*)\b", text)
+    assert ("// Not deterministic: atomics add to " in text, "// Deterministic: " in text) == (bool(adds), not adds)
+
+
+def test_launchers_allocate_nothing_and_wait_for_nothing() -> None:
+    headers = [
+        path.read_text(encoding="utf-8") for path in (ROOT / "headers/tl").rglob("*.h") if "host" not in path.parts
+    ]
+    calls = {call for text in headers for call in re.findall(r"\b(?:cuda|hip)[A-Z]\w*(?= *\()", text)}
+    assert {"cudaLaunchKernel", "cudaMemsetAsync", "hipLaunchKernel"} <= calls
+    assert not [call for call in calls if re.search(r"Malloc|Free|Synchronize|Memcpy|Memset$|Query", call)]
+
+
+def test_tensors_whose_elements_are_indices_are_named(tmp_path: Path) -> None:
+    kernel = load_body(
+        tmp_path,
+        """
+        rows_shared = T.alloc_shared((4,), "int32")
+        X_local = T.alloc_fragment((64,), "float32")
+        T.copy(rows[0:4], rows_shared)
+        T.clear(X_local)
+        stop = counts[0]
+        for k in T.serial(stop):
+            row = rows_shared[k]
+            for i in T.Parallel(64):
+                X_local[i] += T.if_then_else(flags[i] > 0, X[row, i], 0)
+        T.copy(X_local, Y)
+        """,
+        'rows: T.Tensor((4,), "int32"), counts: T.Tensor((1,), "int32"), flags: T.Tensor((64,), "int32"), '
+        'X: T.Tensor((8, 64), "float32"), Y: T.Tensor((64,), "float32")',
+    )
+    named = "// Indices or trip counts are computed from the elements of rows and counts, which nothing validates."
+    assert named in kernel.source

@@ -33,6 +33,9 @@ extern "C" {
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): pT_cast (float16,
 // attention_backward.py:226), dsT_cast (float16, attention_backward.py:230), dK (float16, attention_backward.py:237),
 // dV (float16, attention_backward.py:238) and dQ (float16, attention_backward.py:245). tl::exp2 is ex2.approx.ftz.f32.
+// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace, in bytes:
+// workspace_bytes<float>(batch, heads, seq_len) + workspace_bytes<float>(batch, seq_len, heads, dim).
+// Not deterministic: atomics add to dQ_sum (float32) in an order that differs from run to run.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.

@@ -30,6 +30,8 @@ extern "C" {
 // off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention_block_sparse.py:101) and Output (float16, attention_block_sparse.py:111). tl::exp2 is ex2.approx.ftz.f32.
+// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.

@@ -26,6 +26,11 @@
 // zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // flash_decoding.py:94) and Output (float16, flash_decoding.py:128). tl::exp2 is ex2.approx.ftz.f32.
+// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace, in bytes:
+// workspace_bytes<float>(batch, kv_heads, num_split, group, dim) + workspace_bytes<float>(batch, kv_heads, num_split,
+// group).
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Indices or trip counts are computed from the elements of lengths, which nothing validates.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 

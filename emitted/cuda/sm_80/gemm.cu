@@ -16,6 +16,8 @@
 // M, K and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
 // along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm.py:64).
+// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 

@@ -13,6 +13,8 @@
 //
 // M, K and N may be any size from 0. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32.
+// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
+// Not deterministic: atomics add to C (float32) in an order that differs from run to run.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 

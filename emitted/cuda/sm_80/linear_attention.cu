@@ -19,6 +19,8 @@
 // predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): scores_cast (float16, linear_attention.py:57), state_shared
 // (float16, linear_attention.py:62) and O (float16, linear_attention.py:68).
+// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 

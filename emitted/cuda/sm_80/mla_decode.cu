@@ -24,6 +24,10 @@
 // stores are predicated off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): S_shared (float16,
 // mla_decode.py:95) and Output (float16, mla_decode.py:136). tl::exp2 is ex2.approx.ftz.f32.
+// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace, in bytes:
+// workspace_bytes<float>(batch, num_split, heads, dim) + workspace_bytes<float>(batch, num_split, heads).
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Indices or trip counts are computed from the elements of lengths, which nothing validates.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 

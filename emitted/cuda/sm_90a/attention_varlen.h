@@ -32,6 +32,10 @@ extern "C" {
 // name. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention_varlen.py:109) and Output (float16, attention_varlen.py:119 and 121). tl::exp2 is ex2.approx.ftz.f32.
+// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace, in bytes:
+// workspace_bytes<int>(non_empty_tile_counter_ints(ceildiv(max_seqlen, block_M), heads, batch)).
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Indices or trip counts are computed from the elements of cu_seqlens and cu_seqlens_k, which nothing validates.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.

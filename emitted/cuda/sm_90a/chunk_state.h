@@ -26,6 +26,8 @@ extern "C" {
 // MMAs accumulate in float32. Rounded to nearest even (RN): decayed_shared (float16, chunk_state.py:69) and States
 // (float16, chunk_state.py:83). Computed in 16 bits or fewer, not in float32: x_decayed (float16, chunk_state.py:81).
 // tl::exp2 is ex2.approx.ftz.f32.
+// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.

@@ -12,6 +12,8 @@
 // Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_persistent.py:43). tl::max of NaN and a
 // number is the number.
+// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>

@@ -14,6 +14,8 @@
 // z); else TL_INVALID_SIZE. K and N must be multiples of 8, since TMA needs 16-byte row pitches; else TL_NOT_SUPPORTED.
 // Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32.
+// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
+// Not deterministic: atomics add to C (float32) in an order that differs from run to run.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>

@@ -15,6 +15,8 @@
 // along y or z); else TL_INVALID_SIZE. K must be a multiple of 64, since TMA needs 16-byte row pitches; else
 // TL_NOT_SUPPORTED. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in int32.
+// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_int8.h>

@@ -18,6 +18,8 @@
 // batch, seq_len and heads may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
 // of a grid along y or z); else TL_INVALID_SIZE. No access is out of bounds; there are no guards.
 // Rounded to nearest even (RN): Q (float16, rope.py:35 and 36) and K (float16, rope.py:37 and 38).
+// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 

@@ -10,7 +10,7 @@ from tile2cu.core.expr import Call, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import AtomicTile, Copy, Derived, Gemm, Launch, Program, Reduce, Scan, Sync, walk_stmts
 from tile2cu.emitter.contract import contract, provenance
-from tile2cu.emitter.host import host, kernel_params
+from tile2cu.emitter.host import host, kernel_params, workspace_bytes
 from tile2cu.emitter.limits import Written, quotient_limits, size_limits
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.render import render, render_shims, render_test
@@ -182,7 +182,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         cuda_half=bool(first.program.user_code) and first.target.suffix == ".cu",
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.user_code),
         provenance=origin,
-        contract=contract(launches, printer, _stated_limits(written)),
+        contract=contract(launches, printer, _stated_limits(written), workspace_bytes(launches, printer)),
         sizes=NO_SECTION,
         shared_limit=first.facts[first.launch, SHARED_BUDGET].limit,
         arch=first.target.arch,

@@ -11,6 +11,7 @@ from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Locate, Program, walk_stmts
 from tile2cu.core.schedule import strictest
+from tile2cu.emitter.execution import execution
 from tile2cu.emitter.numerics import APPROXIMATIONS, numerics
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import tensors, touched
@@ -44,8 +45,13 @@ def _command(words: str) -> list[str]:
     return [line.replace("\0", " ") for line in filled.wrap(kept)]
 
 
-def contract(launches: tuple[Settled, ...], printer: Printer, limits: tuple[str, ...]) -> tuple[str, ...]:
-    """The formula, the arguments, the edges and the numerics, as comment lines; `limits` on sizes, in words."""
+def contract(
+    launches: tuple[Settled, ...], printer: Printer, limits: tuple[str, ...], workspace: str
+) -> tuple[str, ...]:
+    """The formula, the arguments, the edges and the numerics, as comment lines.
+
+    `limits` on sizes are in words, `workspace` is its size in bytes as the launcher's query computes it.
+    """
     program = launches[0].program
     return (
         *_doc(program),
@@ -55,6 +61,7 @@ def contract(launches: tuple[Settled, ...], printer: Printer, limits: tuple[str,
         *_paragraph(_parts(launches)),
         *_paragraph(_edges(launches, printer, limits)),
         *_paragraph(_numerics(launches)),
+        *(line for paragraph in execution(launches, workspace) for line in _paragraph(paragraph)),
         *_paragraph(_unwritten(launches, printer)),
         *_paragraph(
             "Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments "
