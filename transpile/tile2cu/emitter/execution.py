@@ -47,7 +47,7 @@ def _determinism(launches: tuple[Settled, ...]) -> str:
     if sums := listed(list(dict.fromkeys(_summed_in_any_order(stmts)))):
         return f"Not deterministic: atomics add to {sums} in an order that differs from run to run."
     unwritten = any(read_unwritten(each.launch) for each in launches)
-    if unwritten or launches[0].program.pasted or any(map(_depends_on_order, stmts)):
+    if unwritten or launches[0].program.user_code or any(map(_depends_on_order, stmts)):
         return ""
     return "Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model."
 
