@@ -14,10 +14,12 @@ from tile2cu.core.origin import STYLES, Look, Tool
 from tile2cu.core.program import Launch, Program
 from tile2cu.emitter import Emitted, Settled, emit_kernel
 from tile2cu.files import read_python
-from tile2cu.frontend import programs
+from tile2cu.frontend import kernel_names, programs
 from tile2cu.rules import RULES, Context, resolve
 from tile2cu.targets import Target, find
 from tile2cu.tool import this_tool
+
+_UNKNOWN_BINDING = "T2C-F005"
 
 
 def emit(
@@ -80,6 +82,25 @@ def dispatch(
         )
         files |= emit_kernel(kernels[-1], tool=tool, look=own).files
     return files | emit_dispatch(wanted, kernels, tool=tool, look=look or Look())
+
+
+def errors_of(path: Path, first: Tile2CuError, *, target: Target, bindings: Mapping[str, object]) -> list[Tile2CuError]:
+    """The errors of all kernels of a file whose `first` error is known, each once, in the order of the file.
+
+    A -D that another kernel of the file takes is none.
+    """
+    found = {first.render(): first}
+    try:
+        names = kernel_names(read_python(path), path)
+    except Tile2CuError:
+        return [first]
+    for name in names:
+        try:
+            settled_kernels(path, kernel=name, target=target, bindings=bindings)
+        except Tile2CuError as error:
+            if error.code != _UNKNOWN_BINDING:
+                found.setdefault(error.render(), error)
+    return list(found.values())
 
 
 def settled_kernels(

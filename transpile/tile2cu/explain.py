@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import dedent, indent, wrap
+from typing import Any
 
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import Fact, Facts, Rejected, Subject, name_of
@@ -133,7 +134,7 @@ def as_text(kernel: str, target: str, places: Sequence[Explained]) -> str:
     lines = [f"{kernel} for {target}", ""]
     for place in places:
         head = f"{place.about}: " if not place.about.startswith("line ") else ""
-        lines.append(f"line {place.line:<4} {head}{place.text}")
+        lines.append(f"line {place.line:<4} {head}{place.text}".rstrip())
         for one in place.chosen:
             from_line = f", line {one.line}" if one.line != place.line else ""
             said = f"{_WORDS.get(one.what, one.what)}: {one.value}".replace("tl::: ", "tl::")
@@ -162,6 +163,21 @@ def as_json(kernel: str, target: str, places: Sequence[Explained]) -> dict[str, 
         for place in places
     ]
     return {"kernel": kernel, "target": target, "places": found}
+
+
+def of_manifest(manifest: Mapping[str, Any]) -> tuple[Explained, ...]:
+    """The decisions that a kernel's manifest holds, place by place; what was rejected is not among them."""
+    facts = [fact for fact in manifest["facts"] if fact["value"] and fact["what"] not in _HIDDEN]
+    about = {fact["about"]: [one for one in facts if one["about"] == fact["about"]] for fact in facts}
+    return tuple(_recorded(name, found) for name, found in about.items())
+
+
+def _recorded(about: str, facts: Sequence[Mapping[str, Any]]) -> Explained:
+    """A place of the manifest: a statement's line is its name; a tile or the launch has that of its first decision."""
+    of_statement = about.removeprefix("line ")
+    line = int(of_statement) if of_statement.isdigit() else facts[0]["line"]
+    chosen = tuple(Chosen(**{key: fact[key] for key in ("what", "value", "rule", "line")}) for fact in facts)
+    return Explained(about=about, line=line, text="", chosen=chosen, refused=())
 
 
 def rule_page(rule: Rule) -> str:

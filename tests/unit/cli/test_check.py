@@ -139,3 +139,34 @@ def test_a_single_file_is_checked_with_its_options(project: Path, capsys: pytest
     assert checked(capsys, *call) == (0, "")
     status, out = checked(capsys, *call[:-1], "N=8192")
     assert status == 1 and "stale: it is asked for in another way" in out
+
+
+def test_what_is_not_emitted_is_said_in_the_format_that_is_asked_for(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (project / "scale.py").write_text(KERNEL.replace("* 2.0", "* T.coppy(2)"), encoding="utf-8")
+    assert checked(capsys) == (2, "")
+    status, out = checked(capsys, "--format", "json")
+    assert status == 2
+    found = json.loads(out)
+    assert (found["same"], found["differences"]) == (False, [])
+    assert found["errors"] == [
+        {
+            "code": "T2C-F010",
+            "message": "T.coppy does not exist",
+            "help": "did you mean `T.copy`?",
+            "path": "scale.py",
+            "line": 9,
+        }
+    ]
+    run = json.loads(checked(capsys, "--format", "sarif")[1])["runs"][0]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["T2C-F010"]
+    assert run["results"][0]["message"] == {"text": "T.coppy does not exist; did you mean `T.copy`?"}
+    assert run["results"][0]["locations"][0]["physicalLocation"]["region"] == {"startLine": 9}
+    status, out = checked(capsys, "--format", "github")
+    assert out == (
+        "::error file=scale.py,line=9,title=tile2cu%3A T2C-F010::T.coppy does not exist; did you mean `T.copy`?\n"
+    )
+    (project / "scale.py").unlink()
+    assert json.loads(checked(capsys, "--format", "json")[1])["errors"][0]["code"] == "T2C-C001"
+    assert checked(capsys, "--format", "github")[1].startswith("::error title=tile2cu%3A T2C-C001::cannot read")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tile2cu.cli import main
+from tile2cu.targets import TARGETS
 
 ROOT = Path(__file__).resolve().parents[3]
 GEMM = str(ROOT / "examples" / "gemm_relu.py")
@@ -322,3 +323,59 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     writer.stdout.close()
     assert b"Traceback" not in writer.stderr.read()
     writer.wait(timeout=60)
+
+
+def test_the_verb_emit_may_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["emit", GEMM, "-o", "-"]) == 0
+    said = capsys.readouterr().out
+    assert main([GEMM, "-o", "-"]) == 0
+    assert capsys.readouterr().out == said
+    assert "gemm_relu" in said
+
+
+def test_targets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list-targets"]) == 0
+    assert capsys.readouterr().out.splitlines() == [target.name for target in TARGETS]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--targt", "cuda:sm_80"], "unrecognized arguments: --targt cuda:sm_80; did you mean `--target`?"),
+        (["--frobnicate"], "unrecognized arguments: --frobnicate; `tile2cu --help` lists what there is"),
+        (["other.py"], "unrecognized arguments: other.py; one file is taken at a time"),
+    ],
+)
+def test_words_that_are_no_arguments(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([GEMM, *words])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.splitlines()[-1] == f"tile2cu: error: {said}"
+
+
+def test_all_errors_of_a_file_are_printed_once_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, folder = tmp_path / "two.py", tmp_path / "out"
+    path.write_text(TWO_KERNELS.replace("= 1.0", "= T.coppy(1)").replace("= 2.0", "= T.fil(2)"), encoding="utf-8")
+    assert main([str(path), "-o", str(folder)]) == 1
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
+    assert said == ["error[T2C-F010]: T.coppy does not exist", "error[T2C-F010]: T.fil does not exist"]
+    assert main([str(path), "-o", str(folder), "--kernel", "second"]) == 1
+    assert capsys.readouterr().err.count("error[") == 1
+    path.write_text(TWO_KERNELS.replace("= 2.0", "= T.fil(2)").replace("second(N, ", "second("), encoding="utf-8")
+    assert main([str(path), "-o", str(folder), "-D", "N=64"]) == 1
+    assert capsys.readouterr().err.count("error[") == 1  # and none of -D, which `first` takes
+    path.write_text(TWO_KERNELS + "def", encoding="utf-8")
+    assert main([str(path), "-o", str(folder)]) == 1
+    assert capsys.readouterr().err.count("error[") == 1
+    assert not folder.exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+@pytest.mark.parametrize("words", [["-o", "-"], ["--list-outputs"]], ids=["much", "little"])
+def test_an_output_that_cannot_be_written_is_an_error(words: list[str]) -> None:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tile2cu", GEMM, *words], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == ["error[T2C-C005]: cannot write to the standard output: No space left on device"]

@@ -179,3 +179,36 @@ def test_loops_and_barriers_that_no_rule_decides_about_are_as_written(
     said = small(capsys, tmp_path, "for i in T.serial(3):", "    T.copy(X[64 * bx, 0], H)", "T.sync_threads()")
     assert "for i in T.serial(3): as written: all threads run all iterations" in said
     assert "T.sync_threads() as written: block barrier" in said
+
+
+def test_a_line_of_the_python_file_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    said = explain(capsys, f"{GEMM}:22", "--target", "cuda:sm_90a")
+    assert said == (
+        "gemm_relu for cuda:sm_90a\n\n"
+        "line 22   T.copy(A[by * block_M, ko * block_K], A_shared)\n     tl::tma_load  [pipeline.loop.tma, line 21]\n"
+    )
+    assert main(["explain", f"{GEMM}:1"]) == 1
+    assert "nothing was decided about" in (said := capsys.readouterr().err)
+    assert "there are decisions about the lines 13, 15," in said
+
+
+def test_an_emitted_kernel_is_explained_by_its_manifest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main([str(GEMM), "--target", "cuda:sm_90a", "-o", str(tmp_path)]) == 0
+    capsys.readouterr()
+    monkeypatch.chdir(tmp_path)
+    text = Path("gemm_relu.cu").read_text(encoding="utf-8").splitlines()
+    whole = explain(capsys, "gemm_relu.cu")
+    assert whole == explain(capsys, "gemm_relu.json")
+    assert whole.startswith("gemm_relu for cuda:sm_90a\n\nline 15   launch:\n     warps: ")
+    assert "     instruction: wgmma.m64n128k16.f32.f16.f16  [select.gemm.wgmma]\n" in whole
+    line = next(at for at, each in enumerate(text, 1) if "tma_load(" in each and "A" in each)
+    said = explain(capsys, f"gemm_relu.cu:{line}", "--json")
+    places = json.loads(said)[0]["places"]
+    assert places and {place["line"] for place in places} <= {22, 23}
+    assert main(["explain", f"gemm_relu.cu:{len(text)}"]) == 1
+    assert f"gemm_relu.cu:{len(text)} comes from no line of `gemm_relu.py`" in capsys.readouterr().err
+    Path("gemm_relu.json").unlink()
+    assert main(["explain", "gemm_relu.cu"]) == 1
+    assert "no manifest of tile2cu lies beside `gemm_relu.cu`" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.version import VERSION
 
 VERBS = {
+    "emit": "writes one file's kernels; the word may be left out",
     "explain": "says what was decided about a kernel, why, and what would change it; or what a rule or an error means",
     "build": "writes what pyproject.toml lists; also when neither a verb nor a file is given",
     "run": "runs a kernel on made-up data: on a GPU, on the CPU engine with its checks, or on the AMD simulator",
@@ -24,32 +25,46 @@ VERBS = {
     "map": "translates a line of the text to the Python line it comes from, and back",
     "vendor": "makes a folder with all that another project needs to build the kernels",
 }
-_FILE = "emit"  # the module for `tile2cu kernel.py`
+_FILE = "emit"  # the verb of `tile2cu kernel.py`
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and returns its exit status: 0 done, 1 a diagnostic, 2 a wrong call (of check: it failed)."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    verb = given.pop(0) if given and given[0] in VERBS else _FILE
-    module = importlib.import_module(f"tile2cu.cli.{verb}")
-    parser = _parser(verb)
+    named = given.pop(0) if given and given[0] in VERBS else ""
+    module = importlib.import_module(f"tile2cu.cli.{named or _FILE}")
+    parser = _parser(named)
     module.add_arguments(parser)
     failed = int(getattr(module, "FAILED", 1))
     options, others = parser.parse_known_args(given)
     try:
         _expect_no_more(parser, options, others)
-        return int(module.run(options))
+        status = int(module.run(options))
+        sys.stdout.flush()
+        return status
     except Tile2CuError as error:
         print(error.render(), file=sys.stderr)
         return failed
     except BrokenPipeError:  # who reads the output has enough, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()
+        return failed
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        _write_no_more()
+        unwritten = Tile2CuError("T2C-C005", f"cannot write to the standard output: {error.strerror}")
+        print(unwritten.render(), file=sys.stderr)
         return failed
     except Exception:
         if failed == 1:  # Python's own status for an error
             raise
         traceback.print_exc()
         return failed
+
+
+def _write_no_more() -> None:
+    """What is still to be written goes nowhere, so that the end of the process does not fail by it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _expect_no_more(parser: argparse.ArgumentParser, options: argparse.Namespace, others: list[str]) -> None:
@@ -59,7 +74,17 @@ def _expect_no_more(parser: argparse.ArgumentParser, options: argparse.Namespace
     file = getattr(options, "file", None)
     if isinstance(file, Path) and not file.exists():
         raise no_such_file(file)
-    parser.error(f"{' '.join(others)}: not known here; one file is taken at a time")
+    parser.error(f"unrecognized arguments: {' '.join(others)}; {_way_out(parser, others[0])}")
+
+
+def _way_out(parser: argparse.ArgumentParser, word: str) -> str:
+    """The option that may have been meant; no word beside a file can."""
+    import difflib
+
+    if not word.startswith("-"):
+        return "one file is taken at a time"
+    near = difflib.get_close_matches(word.partition("=")[0], parser._option_string_actions, n=1)
+    return f"did you mean `{near[0]}`?" if near else f"`{parser.prog} --help` lists what there is"
 
 
 def no_such_file(path: Path) -> Tile2CuError:
@@ -74,7 +99,7 @@ def no_such_file(path: Path) -> Tile2CuError:
 
 
 def _parser(verb: str) -> argparse.ArgumentParser:
-    if verb != _FILE:
+    if verb:
         return argparse.ArgumentParser(prog=f"tile2cu {verb}", description=f"tile2cu {verb} {VERBS[verb]}.")
     verbs = "\n".join(f"  tile2cu {name:8} {help}" for name, help in VERBS.items())
     parser = argparse.ArgumentParser(

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tile2cu.cli.selection import add_selection_arguments, select
+from tile2cu.core.codes import CODES
+from tile2cu.core.errors import Tile2CuError
 from tile2cu.project.compare import Difference, State, differences
 from tile2cu.project.job import emit_all
 from tile2cu.version import VERSION
@@ -41,6 +43,8 @@ def run(options: argparse.Namespace) -> int:
     with progress(len(selection.jobs)) as step:
         outcomes = emit_all(selection.jobs, step)
     if report_errors(outcomes):
+        errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+        print(_ERRORS[options.format](errors), end="")
         return FAILED
     found = differences(selection, outcomes)
     if options.allow_edited:
@@ -89,19 +93,61 @@ def _sarif(found: Sequence[Difference], diff: bool) -> str:
         {"id": state.name, "shortDescription": {"text": f"generated file is {state.value}"}, "help": {"text": way}}
         for state, way in _WAYS_OUT.items()
     ]
+    return _sarif_log(rules, [_result(each, diff) for each in found])
+
+
+def _github_errors(errors: Sequence[Tile2CuError]) -> str:
+    lines = []
+    for error in errors:
+        place = {"file": _shown(Path(error.span.file)), "line": str(error.span.line)} if error.span else {}
+        properties = {**place, "title": f"tile2cu: {error.code}"}
+        shown = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in properties.items())
+        lines.append(f"::error {shown}::{_escaped(_message(error))}\n")
+    return "".join(lines)
+
+
+def _message(error: Tile2CuError) -> str:
+    return f"{error.message}; {error.help}" if error.help else error.message
+
+
+def _json_errors(errors: Sequence[Tile2CuError]) -> str:
+    entries = [
+        {"code": error.code, "message": error.message, "help": error.help}
+        | ({"path": _shown(Path(error.span.file)), "line": error.span.line} if error.span else {})
+        for error in errors
+    ]
+    found = {"format": 1, "tile2cu": VERSION, "same": False, "differences": [], "errors": entries}
+    return json.dumps(found, indent=1) + "\n"
+
+
+def _sarif_errors(errors: Sequence[Tile2CuError]) -> str:
+    rules = [{"id": code, "shortDescription": {"text": CODES[code].title}} for code in sorted({e.code for e in errors})]
+    results = [
+        {"ruleId": error.code, "level": "error", "message": {"text": _message(error)}}
+        | ({"locations": [_location(Path(error.span.file), error.span.line)]} if error.span else {})
+        for error in errors
+    ]
+    return _sarif_log(rules, results)
+
+
+def _sarif_log(rules: Sequence[object], results: Sequence[object]) -> str:
     driver = {"name": "tile2cu", "version": VERSION, "rules": rules}
-    run = {"tool": {"driver": driver}, "results": [_result(each, diff) for each in found]}
+    run = {"tool": {"driver": driver}, "results": results}
     return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _location(path: Path, line: int) -> dict[str, Any]:
+    place = {"artifactLocation": {"uri": _shown(path)}, "region": {"startLine": line}}
+    return {"physicalLocation": place}
 
 
 def _result(each: Difference, diff: bool) -> dict[str, Any]:
     text = f"{each.state.value}: {each.why}; {_WAYS_OUT[each.state]}" + (f"\n{each.diff()}" if diff else "")
-    place = {"artifactLocation": {"uri": _shown(each.path)}, "region": {"startLine": each.first_line}}
     return {
         "ruleId": each.state.name,
         "level": "error",
         "message": {"text": text},
-        "locations": [{"physicalLocation": place}],
+        "locations": [_location(each.path, each.first_line)],
     }
 
 
@@ -116,4 +162,11 @@ _FORMATS: dict[str, Callable[[Sequence[Difference], bool], str]] = {
     "github": _github,
     "json": _json,
     "sarif": _sarif,
+}
+# When not all is emitted; the diagnostics for people are on the standard error already.
+_ERRORS: dict[str, Callable[[Sequence[Tile2CuError]], str]] = {
+    "text": lambda errors: "",
+    "github": _github_errors,
+    "json": _json_errors,
+    "sarif": _sarif_errors,
 }

@@ -21,11 +21,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list-outputs", action="store_true", help="print the files' names and write nothing")
     parser.add_argument("-MD", dest="depfile", action="store_true", help="write NAME.d too: what the files depend on")
     parser.add_argument("-MF", dest="depfile_name", type=Path, metavar="FILE", help="where -MD writes; implies it")
+    parser.add_argument("--list-targets", action="store_true", help="print the names that --target takes and exit")
     parser.add_argument("--includes", action="store_true", help="print the -I flag for headers/ and exit")
     parser.add_argument("--cmakedir", action="store_true", help="print the folder of tile2cuConfig.cmake and exit")
 
 
 def run(options: argparse.Namespace) -> int:
+    if options.list_targets:
+        from tile2cu.targets import TARGETS
+
+        print("\n".join(target.name for target in TARGETS))
+        return 0
     if options.includes:
         print(_includes())
         return 0
@@ -47,19 +53,19 @@ def _includes() -> str:
 
 
 def _emit(options: argparse.Namespace) -> int:
-    from tile2cu.api import emit_text
+    from tile2cu.api import emit_text, errors_of
     from tile2cu.files import write_files
     from tile2cu.targets import find
 
     if not options.file.exists():
         raise no_such_file(options.file)
-    emitted = emit_text(
-        options.file,
-        kernel=options.kernel,
-        target=find(options.target),
-        bindings=bindings(options),
-        look=look(options),
-    )
+    target, given, wanted = find(options.target), bindings(options), look(options)
+    try:
+        emitted = emit_text(options.file, kernel=options.kernel, target=target, bindings=given, look=wanted)
+    except Tile2CuError as error:
+        found = [error] if options.kernel else errors_of(options.file, error, target=target, bindings=given)
+        print("\n\n".join(each.render() for each in found), file=sys.stderr)
+        return 1
     if options.output == "-":
         _print_one(emitted)
         return 0

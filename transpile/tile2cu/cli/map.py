@@ -40,9 +40,14 @@ def run(options: argparse.Namespace) -> int:
 
 def _python_line(lines: Sequence[Sequence[int]], number: int, source: str) -> Iterator[str]:
     """The place of the last entry at or above the line; 0 there stands for no Python line."""
+    if python := python_line(lines, number):
+        yield f"{source}:{python}"
+
+
+def python_line(lines: Sequence[Sequence[int]], number: int) -> int:
+    """The Python line that a line of the text comes from, by the manifest's list; 0 where there is none."""
     above = [python for text, python in lines if text <= number]
-    if above and above[-1]:
-        yield f"{source}:{above[-1]}"
+    return above[-1] if above else 0
 
 
 def _text_ranges(lines: Sequence[Sequence[int]], number: int, last: int, file: str) -> Iterator[str]:

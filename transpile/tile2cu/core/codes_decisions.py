@@ -22,12 +22,13 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
     ),
     "T2C-C005": Explanation(
         "the files cannot be written",
-        "Nothing was written: all files are written to temporary names first, and renamed only when each is complete.",
+        "Nothing was written: all files are written to temporary names first, and renamed only when each is complete. "
+        "The standard output may end early, where a disk is full.",
     ),
     "T2C-C006": Explanation(
         "nothing has this name",
-        "`tile2cu explain` takes a Python file, the id of a rule as the emitted source names it in brackets, or the "
-        "code of a diagnostic.",
+        "`tile2cu explain` takes a Python file, an emitted source with its manifest beside it, a line of either as "
+        "FILE:LINE, the id of a rule as the emitted source names it in brackets, or the code of a diagnostic.",
     ),
     "T2C-C010": Explanation(
         "there is no project",
