@@ -159,6 +159,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--programs-seed", type=int, default=0, help="which random programs")
     parser.addoption("--rule-orders", type=int, default=3, help="how many orders of the rules tests/golden shuffles")
     parser.addoption("--update-emitted", action="store_true", help="rewrite emitted/ with what tile2cu emits now")
+    parser.addoption("--update-words", action="store_true", help="lower the counts of private words in tests/golden")
 
 
 # No test measures time: a machine that is busy with something else is no failure.

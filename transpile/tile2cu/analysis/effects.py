@@ -1,8 +1,8 @@
 """What each statement does to memory, to scalars and to the order of threads: the only table of it.
 
 `effects` is total: a statement kind without a case is a type error. A loop or a branch has the union of what is below
-it, conditions and bounds included, with regions widened over its variables, so that nothing hides in a body. Whatever
-is said is an upper bound: an access may not happen, but what happens is among the accesses.
+it, conditions and bounds included, with regions widened over its variables, so that nothing hides in a body. Effects
+are upper bounds: an access may not happen, but every access that happens is listed.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -69,7 +69,7 @@ class By(Enum):
 class Access:
     """Elements of a buffer that may be read or written: a box, in the shape of the buffer that it is named by.
 
-    `combines` is the kind of a read-modify-write that no other thread can interrupt; `single` says that it is one
+    `combines` is the kind of a read-modify-write that no other thread can interrupt; `single` is whether it is one
     indivisible step, as an atomic load or store is, too.
     """
 
@@ -203,7 +203,7 @@ _STARTS = {
 
 
 def effects(stmt: Stmt) -> Effects:
-    """Everything that a statement, with all below it, may do; kept beside its fields, as a statement never changes."""
+    """All effects of a statement and those below it; cached in the statement, which is immutable."""
     kept = vars(stmt)
     if "effects" not in kept:
         kept["effects"] = _effects(cast(AnyStmt, stmt))
@@ -212,7 +212,7 @@ def effects(stmt: Stmt) -> Effects:
 
 
 def own_effects(stmt: Stmt) -> Effects:
-    """What a statement does by itself; of a loop or a branch, what its bounds or its condition do."""
+    """The effects of a statement itself; for a loop or a branch, those of its bounds or its condition."""
     match stmt:
         case If() | While():
             return evaluated(stmt.condition)
@@ -302,7 +302,7 @@ def _element(buffer: Buffer, indices: tuple[Expr, ...]) -> Access:
 
 
 def _addressed(part: Address, buffer: Buffer) -> Effects:
-    """What a function may do that is given an address: it reads or writes from there on, as the address says."""
+    """The accesses of a function through an address argument: reads or writes from there on."""
     box: Box = (None,) * len(part.indices)
     if part.extent == 1:
         box = _element(buffer, part.indices).box
@@ -317,7 +317,7 @@ def _name(call: Call) -> str:
 
 
 def _is_known(call: Call) -> bool:
-    """Whether the table says what a call does that stands as a statement."""
+    """Whether the table has the effects of a call statement."""
     name = _name(call)
     return name in _ORDERS or name in _AWAITS or name in _STARTS or name.startswith(("random.", "::"))
 

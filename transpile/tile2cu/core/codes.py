@@ -1,4 +1,4 @@
-"""The diagnostics of the product: one table, by code. docs/errors.md is written from it.
+"""The diagnostics: one table, by code. docs/errors.md is written from it.
 
 Letters: F front end, L layout, P pipeline, S select, E emit, R runtime, C command line.
 """

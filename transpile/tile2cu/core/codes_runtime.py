@@ -111,7 +111,7 @@ _CALLING: Mapping[str, Explanation] = {
     "T2C-R113": Explanation("the stream is not one", "A torch stream, an object with its address, or the address."),
     "T2C-R200": Explanation(
         "the launch failed",
-        "The launcher answered with a status other than TL_OK; the message says which.",
+        "The launcher answered with a status other than TL_OK; the message names it.",
     ),
     "T2C-R210": Explanation(
         "a simulated launch ended early",

@@ -345,7 +345,7 @@ def joined(op: str, parts: Iterable[Expr]) -> Expr | None:
 
 
 def result_dtype(lhs: Expr, rhs: Expr) -> DType:
-    """The promoted type: a weak literal takes the other side's, unless it is a float beside an int."""
+    """The promoted type: a weak literal takes the other side's, unless it is a float with an int."""
     if is_weak(lhs) and not is_weak(rhs) and not (lhs.dtype.is_float and not rhs.dtype.is_float):
         return rhs.dtype
     if is_weak(rhs) and not is_weak(lhs) and not (rhs.dtype.is_float and not lhs.dtype.is_float):

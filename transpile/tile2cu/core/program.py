@@ -499,7 +499,7 @@ AnyStmt = (
 class Constant:
     """A static number with a name in the user's file, printed as a named constant.
 
-    `formula` is the Python text it came from, empty for an argument; `origin` says where an
+    `formula` is the Python text it came from, empty for an argument; `origin` is where an
     argument's value came from: "-D", "default", "call at FILE:LINE" or "" for a computed one.
     """
 
@@ -562,7 +562,7 @@ class Pasted:
 class Source:
     """The user's file. `name` has no folder, so that no path reaches the output.
 
-    `imports` are the files beside it that were read for the kernel: (path relative to it, sha256), in order of names.
+    `imports` are the files next to it that were read for the kernel: (path relative to it, sha256), in order of names.
     """
 
     name: str

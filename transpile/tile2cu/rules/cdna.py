@@ -122,7 +122,7 @@ def mfma_accumulator(op: Gemm, context: Context) -> Iterator[Decision]:
     on=Gemm,
     reads=(EXPLICIT_WGMMA, WARPS, WARP_SPECIALISED),
     writes=(SHARED_LAYOUT,),
-    source="triton-lang/triton, pull request 11365: the lanes that ds_read_b128 serves at once on MI300 and MI350",
+    source="triton-lang/triton, pull request 11365: the lanes that ds_read_b128 serves together on MI300 and MI350",
     examples=_example("B_shared", "layout", "no swizzle", _WIDE),
 )
 def mfma_rows(op: Gemm, context: Context) -> Iterator[Decision]:
@@ -269,7 +269,7 @@ def priority(op: Gemm, context: Context) -> Iterator[Decision]:
     examples=_example("launch", "waves_per_simd", "2"),
 )
 def two_waves_per_simd(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Where a wave's fragments leave registers for a second wave on the SIMD, the compiler is told to keep two waves.
+    """Where a wave's fragments leave registers for a second wave on the SIMD, the compiler is asked to keep two waves.
 
     A wave that has a SIMD to itself gets AccVGPRs, too, and the compiler lets MFMAs write to them: each value of an
     accumulator that vector instructions read or write then costs a v_accvgpr move. With half of the registers, all of

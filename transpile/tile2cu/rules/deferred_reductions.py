@@ -113,7 +113,7 @@ def _is_zeroed(op: Stmt, tile: Buffer) -> bool:
 def _adds_to(op: Stmt, part: Buffer) -> Buffer | None:
     """The fragment t for which a loop over rows is t = t * f + part, or t = t + part; None for other loops.
 
-    All threads that hold a row have the same f, whatever their partial sums.
+    All threads that hold a row have the same f, which does not depend on their partial sums.
     """
     if not isinstance(op, Parallel) or len(op.body) != 1 or not isinstance(op.body[0], Store):
         return None
@@ -137,7 +137,7 @@ def _adds_to(op: Stmt, part: Buffer) -> Buffer | None:
 
 
 def _is_of_row(factor: Expr, adds: Parallel, sums: tuple[Buffer, ...]) -> bool:
-    """Whether all threads that hold a row have the same factor, whatever their partial sums."""
+    """Whether all threads that hold a row have the same factor, which does not depend on their partial sums."""
     return not any(
         (isinstance(part, Load) and (part.indices != adds.vars or part.buffer in sums))
         or (isinstance(part, Call) and part.function in OF_THREAD)

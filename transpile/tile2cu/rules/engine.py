@@ -182,8 +182,8 @@ def resolve(
 
     Where an operation needs a fragment with another layout, the fragment is staged through shared memory, and all
     decisions are made again; so they are where an operand is to stay in registers, or an MMA in flight needs a copy of
-    it. Blocks that wait for one another have no producer that runs ahead of its block: no TMA, and no wgmma. `watch` is
-    called with every rewrite, with the launch before it and after it.
+    it. Blocks that wait for one another have no producer that prefetches for its block: no TMA, and no wgmma. `watch`
+    is called with every rewrite, with the launch before it and after it.
     Errors: T2C-L001 when two rules disagree, and the errors of the rules.
     """
     if syncs_grid(launch.body):
@@ -321,7 +321,7 @@ def _decide(context: Context, rules: tuple[Rule, ...]) -> Context:
 
 
 def _ranks(rules: tuple[Rule, ...]) -> dict[str, int]:
-    """The order in which facts are listed: that of their rules in the table, whatever order the rules ran in.
+    """The order in which facts are listed: that of their rules in the table, in any order of execution.
 
     Layouts are propagated one at a time, and are listed in that order.
     """

@@ -49,7 +49,7 @@ def grid_raster_groups(launch: Launch, context: Context) -> Iterator[Decision]:
     phase=Phase.SELECT,
     on=Launch,
     writes=(RASTER_GROUP,),
-    source="AMD CDNA 3 white paper: an L2 in each XCD; workgroups go to the XCDs in turn (Modular, chiplet_transform)",
+    source="AMD CDNA 3 white paper: an L2 in each XCD; workgroups go round-robin to XCDs (Modular, chiplet_transform)",
     examples=(Example(_GEMM.replace("bx + 1", "4"), "launch", "raster_group", "None", target="hip:gfx942"),),
 )
 def grid_xcds(launch: Launch, context: Context) -> Iterator[Decision]:

@@ -1,4 +1,4 @@
-"""Loops whose body is a sum of four products of bytes: one instruction, dp4a, computes it."""
+"""Loops whose body is a packed dot product of four bytes: one instruction, dp4a, computes it."""
 
 from tile2cu.analysis.accesses import read_by_itself, viewed, with_values
 from tile2cu.core.expr import Binary, Expr, Load, Var, static_value, uncast

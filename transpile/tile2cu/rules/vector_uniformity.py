@@ -1,4 +1,4 @@
-"""Conditions that are uniform over a vector: all of its elements meet them, or none."""
+"""Conditions that are uniform over a vector: they hold for all of its elements, or for none."""
 
 from collections.abc import Mapping
 

@@ -259,8 +259,8 @@ def store_last(op: Parallel, context: Context) -> Iterator[Decision]:
 def in_registers(op: Parallel, context: Context) -> Iterator[Decision]:
     """Idle lanes run a loop over registers alone, too: nothing reads the elements that they compute.
 
-    A branch around the loop would separate it from the sum after it: the compiler could not contract products and sums,
-    and would keep both in registers.
+    A branch around the loop would separate it from the sum after it: the compiler could not contract them to FMAs, and
+    would keep products and sums in registers.
 
     Gives: True for arithmetic without integer quotients that stores each element at its own index.
     """

@@ -77,7 +77,7 @@ def _starts_at_swizzle_atom(region: Region, context: Context, *, k_along_rows: b
 def registers_unsupported(op: Gemm, launch: Launch) -> str:
     """Why one instruction of a GEMM takes more registers than a thread starts with; empty if it does not.
 
-    ptxas allocates registers by the block's threads, whatever setmaxnreg grants later.
+    ptxas allocates registers by the block's threads, independently of setmaxnreg.
     """
     groups = launch.threads // WARPGROUP
     split = split_of(op, groups)

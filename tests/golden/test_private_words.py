@@ -1,0 +1,134 @@
+"""Prose of sources and documentation uses the field's words: counts of private words per folder may only shrink.
+
+Prose is comments, docstrings and other strings with spaces, and the text of Markdown files outside of code. A new
+private word is one to replace; docs/glossary.md defines the few that are ours. After words have been replaced,
+`pytest tests/golden/test_private_words.py --update-words` lowers the counts.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import re
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ALLOWED = Path(__file__).with_name("private_words.json")
+PACKAGE = "transpile/tile2cu"
+FOLDERS = (
+    *(f"{PACKAGE}/{name}" for name in ("analysis", "core", "emitter", "frontend", "passes", "plan", "rules", "styles")),
+    "headers/tl",
+    "docs",
+    "README.md",
+)
+SUFFIXES = (".py", ".h", ".cuh", ".cu", ".md")
+UNITS = "row|column|iteration|thread|block|byte|warp|lane|token|page"
+# A private word as the counts name it, its forms, and the field's word.
+PRIVATE = {
+    "turn": ("turns?", "iteration"),
+    "slot": ("slots?", "stage"),
+    "product": ("(?<!dot )(?<!vector )products?", "GEMM, MMA"),
+    "multiprocessor": ("multiprocessors?", "SM; CU on AMD"),
+    "chip": ("chips?", "GPU, target"),
+    "dies": ("dies", "XCDs"),
+    "packet": ("packets?", "vector"),
+    "ragged": ("ragged", "predicated"),
+    "deal, draw": ("dealt|deals|drawn|draws", "schedule, fetch"),
+    "lie": ("lies|lay", "is stored, resides"),
+    "meet": ("meets?", "synchronise, share, conflict"),
+    "tell": ("tells|told", "publishes, states"),
+    "say": ("says|said", "states, reports"),
+    "by hand": ("by hand", "explicit"),
+    "by itself": ("by itself|by themselves", "alone, independently"),
+    "come to": ("comes? to", "reaches"),
+    "stand": ("stands?", "is"),
+    "beside": ("beside", "concurrent with, next to"),
+    "ahead": ("ahead", "prefetched, earlier"),
+    "alike": ("alike", "uniform"),
+    "at once": ("at once", "immediately, together"),
+    "whatever": ("whatever|lest", "for any"),
+    "a row, a thread ...": (
+        rf"(?<!of )(?<!in )(?<!as )(?<!is )(?:a|an) (?:{UNITS})(?=[,;.]|$)",
+        "per row, per thread ...",
+    ),
+    "on its way": ("on (?:its|their) way", "between, in flight"),
+    "settle": ("settled?", "resolved"),
+    "refuse": ("refus(?:es?|ed|als?)", "unsupported, rejected"),
+}
+
+
+def prose(path: Path) -> str:
+    """The text of a file that people read, without code between back quotes."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        text = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    elif path.suffix == ".py":
+        strings = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
+        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+        comments = (token.string for token in tokens if token.type == tokenize.COMMENT)
+        # Kernels are Python code in strings.
+        text = "\n".join((*(each for each in strings if isinstance(each, str) and _is_prose(each)), *comments))
+    else:
+        text = "\n".join(re.findall(r"//.*", text))
+    return re.sub(r"`[^`\n]*`", "", text)
+
+
+def _is_prose(text: str) -> bool:
+    return " " in text and not re.search(r"= T\.|\bT\.\w+\(.*\n", text)
+
+
+def counted(text: str) -> Counter[str]:
+    """How often the text has each private word."""
+    flags = re.IGNORECASE | re.MULTILINE
+    found = {word: len(re.findall(rf"\b(?:{forms})(?!\w)", text, flags)) for word, (forms, _) in PRIVATE.items()}
+    return Counter({word: count for word, count in found.items() if count})
+
+
+def words_in(folder: str) -> dict[str, int]:
+    root = ROOT / folder
+    paths = [root] if root.is_file() else [path for path in root.rglob("*") if path.suffix in SUFFIXES]
+    return dict(sum((counted(prose(path)) for path in paths), Counter[str]()))
+
+
+def allowed() -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = json.loads(ALLOWED.read_text(encoding="utf-8"))
+    return found
+
+
+def fewer(known: dict[str, int], found: dict[str, int]) -> dict[str, int]:
+    """The counts that remain allowed: of the words that are still there, the smaller one."""
+    return {word: min(count, found[word]) for word, count in known.items() if word in found}
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_private_words_only_shrink(folder: str, request: pytest.FixtureRequest) -> None:
+    found, known = words_in(folder), allowed().get(folder, {})
+    if request.config.getoption("--update-words", default=False):
+        counts = {**allowed(), folder: fewer(known, found)}
+        content = {name: dict(sorted(counts.get(name, {}).items())) for name in FOLDERS}
+        ALLOWED.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    more = {word: (count, PRIVATE[word][1]) for word, count in found.items() if count > known.get(word, 0)}
+    assert more == {}, f"{folder} has new private words, here with the field's"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("two bytes a row, and a slot", 2),
+        ("the GEMM of an iteration writes a stage", 0),
+        ("`turns` of a loop", 0),
+        ("a dot product", 0),
+        ("the product of A and B", 1),
+    ],
+)
+def test_words_are_counted(text: str, words: int) -> None:
+    assert sum(counted(re.sub(r"`[^`\n]*`", "", text)).values()) == words
+
+
+def test_counts_never_grow() -> None:
+    assert fewer({"slot": 2, "turn": 3, "dies": 1}, {"slot": 5, "turn": 1}) == {"slot": 2, "turn": 1}
