@@ -6,7 +6,7 @@ from itertools import product
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tile2cu.analysis.regions import apart_in_other_iterations, disjoint, over
+from tile2cu.analysis.regions import disjoint, disjoint_in_other_iterations, over
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value
 
@@ -73,7 +73,7 @@ def test_extents_that_are_apart_share_nothing(first: Expr, length: int, other: E
 @given(indices, lengths, indices, lengths, st.sampled_from([-2, -1, 1, 2]))
 def test_iterations_that_are_apart_share_nothing(first: Expr, length: int, other: Expr, others: int, step: int) -> None:
     a, b = (first, int_const(length)), (other, int_const(others))
-    if not apart_in_other_iterations(a, b, K, step):
+    if not disjoint_in_other_iterations(a, b, K, step):
         return
     for j, one, two in product(range(-1, 2), range(5), range(5)):
         if one != two:
@@ -83,6 +83,6 @@ def test_iterations_that_are_apart_share_nothing(first: Expr, length: int, other
 def test_rows_of_an_iteration_are_apart_from_those_of_others() -> None:
     rows = (binary("*", K, int_const(8)), int_const(8))
     more = (binary("*", K, int_const(8)), int_const(9))
-    assert apart_in_other_iterations(rows, rows, K, 1) and not apart_in_other_iterations(rows, more, K, 1)
+    assert disjoint_in_other_iterations(rows, rows, K, 1) and not disjoint_in_other_iterations(rows, more, K, 1)
     assert disjoint((K, int_const(2)), (binary("+", K, int_const(2)), int_const(1)))
     assert not disjoint((K, int_const(2)), (binary("+", K, int_const(1)), int_const(1)))

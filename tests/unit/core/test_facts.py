@@ -19,7 +19,7 @@ def _launch() -> Launch:
 def test_keys_of_one_name_are_apart() -> None:
     launch, facts = _launch(), Facts()
     assert BLOCK_WARPS.name == WARPS.name
-    assert facts.settle(Fact(launch, BLOCK_WARPS, 4, "rule", launch.span))
+    assert facts.add(Fact(launch, BLOCK_WARPS, 4, "rule", launch.span))
     assert facts.get(launch, BLOCK_WARPS) == 4 and facts.get(launch, WARPS) is None
 
 
@@ -27,7 +27,7 @@ def test_keys_of_one_name_are_apart() -> None:
 def test_a_subject_or_a_value_of_another_type_is_an_error_of_the_rule(key: Key[object], value: object) -> None:
     launch = _launch()
     with pytest.raises(TypeError, match=f"`rule` states a {type(value).__name__} about Launch under the key"):
-        Facts().settle(Fact(launch, key, value, "rule", launch.span))
+        Facts().add(Fact(launch, key, value, "rule", launch.span))
 
 
 def test_each_key_says_in_a_line_what_it_means() -> None:

@@ -11,7 +11,7 @@ from enum import Enum
 from itertools import product as combinations
 
 from tile2cu.analysis.effects import Access, Effects, effects, effects_of
-from tile2cu.analysis.regions import apart_in_other_iterations, disjoint
+from tile2cu.analysis.regions import disjoint, disjoint_in_other_iterations
 from tile2cu.core.expr import Role, Var, static_value
 from tile2cu.core.program import Buffer, Loop, Scope, Stmt
 from tile2cu.core.schedule import Action, Step
@@ -66,7 +66,7 @@ def may_overlap(a: Access, b: Access) -> bool:
     return not any(map(disjoint, a.box, b.box))
 
 
-def _may_meet_later(a: Access, b: Access, loop: Loop) -> bool:
+def _may_conflict_later(a: Access, b: Access, loop: Loop) -> bool:
     """Whether an access of one iteration may access the same element as another one of a later iteration."""
     if not same_storage(a.buffer, b.buffer):
         return False
@@ -75,7 +75,7 @@ def _may_meet_later(a: Access, b: Access, loop: Loop) -> bool:
     step = static_value(loop.step)
     if not isinstance(step, int):
         return True
-    return not any(apart_in_other_iterations(x, y, loop.var, step) for x, y in zip(a.box, b.box, strict=True))
+    return not any(disjoint_in_other_iterations(x, y, loop.var, step) for x, y in zip(a.box, b.box, strict=True))
 
 
 def commute(a: Access, b: Access) -> bool:
@@ -103,7 +103,7 @@ def _in_memory(first: Effects, second: Effects, loop: Loop | None) -> Iterator[C
     )
     for kind, befores, afters in pairs:
         for a, b in combinations(befores, afters):
-            meet = may_overlap(a, b) if loop is None else _may_meet_later(a, b, loop)
+            meet = may_overlap(a, b) if loop is None else _may_conflict_later(a, b, loop)
             if meet and not commute(a, b):
                 yield kind, b.root
 
@@ -173,8 +173,8 @@ def is_parallel(loop: Loop) -> bool:
 
 def dependences(body: Sequence[Stmt], loop: Loop | None = None) -> Iterator[Dependence]:
     """All dependences among the statements of a body; with those from one iteration of a loop to later ones."""
-    for place, second in enumerate(body):
-        for first in body[:place]:
+    for position, second in enumerate(body):
+        for first in body[:position]:
             for kind, on in conflicts(effects(first), effects(second)):
                 yield Dependence(first, second, kind, on)
     for first, second in combinations(body, body) if loop is not None else ():
@@ -198,7 +198,7 @@ def broken_by(
     A `continue` or `break` ends the trip of the loop that it is in: no part of its iteration, or of another one that
     the trip has, may be in a different trip.
     """
-    begin, end = _places(steps)
+    begin, end = _positions(steps)
     copies = versions or {}
     broken = [each for each in dependences(body, loop) if not _is_kept(each, begin, end, copies)]
     return broken + list(_of_other_trips(steps))
@@ -211,7 +211,7 @@ def _of_other_trips(steps: Sequence[Step]) -> Iterator[Dependence]:
                 yield Dependence(leaving.stmt, step.stmt, Kind.CONTROL)
 
 
-def _places(steps: Sequence[Step]) -> tuple[dict[int, tuple[int, int]], dict[int, tuple[int, int]]]:
+def _positions(steps: Sequence[Step]) -> tuple[dict[int, tuple[int, int]], dict[int, tuple[int, int]]]:
     """Where each statement begins and ends: (iterations later, place)."""
     begin = {id(step.stmt): (step.shift, at) for at, step in enumerate(steps) if step.action is not Action.WAIT}
     end = {id(step.stmt): (step.shift, at) for at, step in enumerate(steps) if step.action is not Action.START}

@@ -28,7 +28,7 @@ class Lifetimes:
 
     def __init__(self, launch: Launch, ahead: Mapping[int, tuple[Buffer, ...]]) -> None:
         self.launch, self.ahead = launch, ahead
-        self._places: dict[int, tuple[int, int]] = {}
+        self._positions: dict[int, tuple[int, int]] = {}
         self._used: dict[int, frozenset[Buffer]] = {}
         self._number(launch.body, 0)
 
@@ -38,11 +38,11 @@ class Lifetimes:
         if found is None:
             return None
         first, last = found
-        return Lifetime(self._places[id(first)][0], self.end(last), first.span.line, last.span.line)
+        return Lifetime(self._positions[id(first)][0], self.end(last), first.span.line, last.span.line)
 
     def end(self, stmt: Stmt) -> int:
         """The position of the last statement in it."""
-        return self._places[id(stmt)][1]
+        return self._positions[id(stmt)][1]
 
     def _in_body(self, tile: Buffer, body: Body, *, in_loop: bool) -> tuple[Stmt, Stmt] | None:
         """The first and the last statement that use the tile; None where it is live between iterations, or unused.
@@ -79,7 +79,7 @@ class Lifetimes:
             end = start
             for part in bodies(stmt):
                 end = self._number(part, end + 1) - 1
-            self._places[id(stmt)] = (start, end)
+            self._positions[id(stmt)] = (start, end)
             self._used[id(stmt)] = frozenset(buffers_in(stmt))
             start = end + 1
         return start

@@ -33,7 +33,7 @@ from tile2cu.core.program import (
 )
 
 
-def stays(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
+def unprefetchable(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
     """(why, edit) of a copy from a tensor that cannot be prefetched; empty where it can."""
     tile = stmt.dst.buffer
     if stmt.barrier is not None:
@@ -49,12 +49,12 @@ def stays(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
         )
     if not stmt.dst.whole:
         return f"it fills a part of `{tile.name}`", "give the part a tile of its own"
-    place = next(number for number, other in enumerate(loop.body) if other is stmt)
+    position = next(number for number, other in enumerate(loop.body) if other is stmt)
     if tile.of is not None:
         return f"`{tile.name}` is a view of `{tile.of.name}` in another shape", f"copy into `{tile.of.name}`"
     if any(touches(buffers_written(other), tile) for other in loop.body if other is not stmt):
         return f"the loop writes `{tile.name}` elsewhere, too", "use a tile of its own for each"
-    if any(touches(buffers_read(other), tile) for other in loop.body[:place]):
+    if any(touches(buffers_read(other), tile) for other in loop.body[:position]):
         return f"`{tile.name}` is read before it in the same iteration", "copy before the tile is read"
     if _is_read_later(loop, tile, launch):
         return (
@@ -79,16 +79,16 @@ def _is_read_later(loop: Loop, tile: Buffer, launch: Launch) -> bool:
     inner: Stmt = loop
     for outer in reversed(around(launch.body, loop)):
         (body,) = (body for body in bodies(outer) if any(stmt is inner for stmt in body))
-        place = next(at for at, stmt in enumerate(body) if stmt is inner)
-        behind = _first_use(body[place + 1 :], tile)
+        position = next(at for at, stmt in enumerate(body) if stmt is inner)
+        behind = _first_use(body[position + 1 :], tile)
         if behind is not None:
             return behind is _Use.READ
-        recomputed = touches(read_by_itself(outer), tile) or _first_use(body[:place], tile) is _Use.READ
+        recomputed = touches(read_by_itself(outer), tile) or _first_use(body[:position], tile) is _Use.READ
         if isinstance(outer, Loop | While) and recomputed:
             return True
         inner = outer
-    place = next(at for at, stmt in enumerate(launch.body) if stmt is inner)
-    return _first_use(launch.body[place + 1 :], tile) is _Use.READ
+    position = next(at for at, stmt in enumerate(launch.body) if stmt is inner)
+    return _first_use(launch.body[position + 1 :], tile) is _Use.READ
 
 
 class _Use(Enum):
@@ -98,7 +98,7 @@ class _Use(Enum):
 
 def _first_use(body: tuple[Stmt, ...], tile: Buffer) -> _Use | None:
     """The first access of a body to the old value of a tile: a read, or else, on all paths, an overwrite."""
-    stays = True  # no break or continue leaves the body before
+    falls_through = True  # no break or continue leaves the body before
     for stmt in body:
         uses = [_first_use(below, tile) for below in bodies(stmt)]
         reads = touches(read_by_itself(stmt), tile) or _Use.READ in uses
@@ -106,8 +106,8 @@ def _first_use(body: tuple[Stmt, ...], tile: Buffer) -> _Use | None:
         overwritten = everywhere or overwrites(stmt, tile)
         if reads:
             return _Use.READ
-        stays &= not any(isinstance(step, Break | Continue) for step in steps((stmt,)))
-        if overwritten and stays:
+        falls_through &= not any(isinstance(step, Break | Continue) for step in steps((stmt,)))
+        if overwritten and falls_through:
             return _Use.OVERWRITTEN
     return None
 

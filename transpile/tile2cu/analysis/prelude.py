@@ -66,7 +66,7 @@ def outermost(body: tuple[Stmt, ...], stmt: Stmt) -> Stmt:
 
 def before(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
     """The statements of a block above one of its own."""
-    return body[: next(place for place, other in enumerate(body) if other is stmt)]
+    return body[: next(position for position, other in enumerate(body) if other is stmt)]
 
 
 def above(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
@@ -145,10 +145,10 @@ def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | No
     computing = (*named, *(stmt for stmt in concurrent if id(stmt) not in passed))
     if not all(isinstance(stmt, Let) for stmt in named):
         return None
-    stays = {id(stmt) for stmt in concurrent}  # the others move to a later position
-    near = [stmt for stmt in (*alone, *computing) if id(stmt) in stays and stmt is not loop]
-    late = [stmt for stmt in (*alone, *named) if id(stmt) not in stays]
-    changed_here = _changed([stmt for stmt in way if id(stmt) in stays])
+    near_ids = {id(stmt) for stmt in concurrent}  # the others move to a later position
+    near = [stmt for stmt in (*alone, *computing) if id(stmt) in near_ids and stmt is not loop]
+    late = [stmt for stmt in (*alone, *named) if id(stmt) not in near_ids]
+    changed_here = _changed([stmt for stmt in way if id(stmt) in near_ids])
     if any(depends_on(stmt) & changed_here for stmt in near) or any(depends_on(stmt) & _changed(way) for stmt in late):
         return None
     needed = set().union(*map(depends_on, (*alone, *computing, *pipeline.loads, *pipeline.body)))

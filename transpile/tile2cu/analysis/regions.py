@@ -68,7 +68,7 @@ def _ends_before(a: tuple[Expr, Expr], b: tuple[Expr, Expr]) -> bool:
     return not gap.terms and gap.constant >= 0
 
 
-def apart_in_other_iterations(a: Extent, b: Extent, var: Var, step: int) -> bool:
+def disjoint_in_other_iterations(a: Extent, b: Extent, var: Var, step: int) -> bool:
     """Whether extents provably share no element where `var`, which moves by `step`, has one value in `a` and another
     in `b`."""
     if a is None or b is None or not all(is_fixed(end) for extent in (a, b) for end in extent):

@@ -17,7 +17,7 @@ def of_vector(expr: Expr, last: Var, vector: int, bounds: Bounds) -> Expr:
         if not (isinstance(part, Binary) and part.op in ("//", "%") and last in walk(part.lhs)):
             return None
         divisor = static_value(part.rhs)
-        if not divisor or divisor < 0 or divisor % vector or not starts_packet(part.lhs, last, vector, bounds):
+        if not divisor or divisor < 0 or divisor % vector or not starts_vector(part.lhs, last, vector, bounds):
             return None
         shared = names.setdefault(part, Var(INT32, f"run {len(names)}", Role.LET))
         return shared if part.op == "//" else binary("+", last, binary("*", shared, int_const(vector)))
@@ -25,7 +25,7 @@ def of_vector(expr: Expr, last: Var, vector: int, bounds: Bounds) -> Expr:
     return rebuilt(bounds.expanded(expr), change)
 
 
-def starts_packet(index: Expr, last: Var, vector: int, bounds: Bounds) -> bool:
+def starts_vector(index: Expr, last: Var, vector: int, bounds: Bounds) -> bool:
     """Whether an index grows by one with `last`, is at least 0, and its vectors start at multiples of `vector`."""
     offset = bounds.linear(index)
     terms = dict(offset.terms)

@@ -47,7 +47,7 @@ class Uniformity:
         ordered: tuple[Scope, ...] = (),
         uniform_branches: Callable[[If], bool] = lambda branch: False,
     ) -> None:
-        self._ordered, self._taken_alike = ordered, uniform_branches
+        self._ordered, self._uniform_branches = ordered, uniform_branches
         lets = [*launch.prelude, *(stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Let))]
         self._values = {let.var: let.value for let in lets}
         self._written = {buffer.memory for stmt in launch.body for buffer in buffers_written(stmt)}
@@ -112,7 +112,7 @@ class Uniformity:
 
     def _is_uniform_branch(self, branch: If) -> bool:
         """Whether all threads take the same arm of a branch."""
-        return self.holds(branch.condition) or self._taken_alike(branch)
+        return self.holds(branch.condition) or self._uniform_branches(branch)
 
     def _is_left_by_some(self, body: tuple[Stmt, ...]) -> bool:
         """Whether some threads may leave the loop around a body, or its iteration, before others do."""

@@ -89,7 +89,7 @@ class Facts:
         seen._decided, seen._reader, seen._readable = self._decided, reader, keys
         return seen
 
-    def settle(self, fact: Fact) -> bool:
+    def add(self, fact: Fact) -> bool:
         """Adds a fact; True if it is new.
 
         Errors: T2C-L001 when it contradicts an earlier one; TypeError where its subject or its value is not of the

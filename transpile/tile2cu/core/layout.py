@@ -371,7 +371,7 @@ class SharedLayout:
         return self.extents[-1] * self.element_bits // 8
 
     @property
-    def panels(self) -> int:
+    def slabs(self) -> int:
         """The number of slabs, each as wide as the swizzle's span."""
         return max(1, self.row_bytes // self.swizzle) if self.swizzle else 1
 

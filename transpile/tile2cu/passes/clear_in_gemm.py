@@ -41,7 +41,7 @@ def overwriting_gemms(launch: Launch) -> Launch:
                 about = _ABOUT.format(mma.c.buffer.name, OVERWRITES)
                 overwriting = replace(mma, clear=True, comments=(*mma.comments, about))
                 by = {id(stmt): () for stmt in cleared} | {id(mma): (overwriting,)}
-                body = in_body(launch.body, lambda body, place, by=by: by.get(id(body[place])))  # type: ignore[misc]
+                body = in_body(launch.body, lambda body, position, by=by: by.get(id(body[position])))  # type: ignore[misc]
                 return overwriting_gemms(replace(launch, body=body))
     return launch
 

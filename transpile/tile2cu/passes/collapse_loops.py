@@ -17,7 +17,7 @@ def joined_loops(launch: Launch) -> Launch:
     Row by row, only the threads that hold a row would be active, or the row would have to be broadcast. The serial loop
     must carry no dependence: then the order of its iterations is irrelevant.
     """
-    return replace(launch, body=in_body(launch.body, lambda body, place: _joined(body[place])))
+    return replace(launch, body=in_body(launch.body, lambda body, position: _joined(body[position])))
 
 
 def _joined(stmt: Stmt) -> Body | None:

@@ -63,8 +63,8 @@ def _without(launch: Launch, dropped: tuple[type, ...]) -> Launch:
 def _dropped(launch: Launch, goes: Callable[[Stmt], bool]) -> Launch:
     """The launch without some statements, and without branches that hold nothing else."""
 
-    def change(body: Body, place: int) -> Body | None:
-        stmt = body[place]
+    def change(body: Body, position: int) -> Body | None:
+        stmt = body[position]
         if goes(stmt):
             return ()
         empty = isinstance(stmt, If) and stmt.then and all(map(goes, (*stmt.then, *stmt.orelse)))

@@ -22,10 +22,10 @@ def indices_read(op: Parallel, tile: Buffer) -> frozenset[Place]:
     return frozenset(part.indices for part in parts if isinstance(part, Load) and part.buffer is tile)
 
 
-def held_index(places: frozenset[Place], op: Parallel) -> Place | None:
+def held_index(positions: frozenset[Place], op: Parallel) -> Place | None:
     """The index, if it is one, of loop variables alone, in order: one thread holds it throughout the loop."""
-    place = next(iter(places)) if len(places) == 1 else ()
-    return place if place and place == tuple(var for var in op.vars if var in place) else None
+    position = next(iter(positions)) if len(positions) == 1 else ()
+    return position if position and position == tuple(var for var in op.vars if var in position) else None
 
 
 def indices_written(op: Parallel, tile: Buffer) -> frozenset[Place]:
@@ -81,7 +81,7 @@ class _Reader:
             if not isinstance(expr, Load) or expr.buffer is not self.tile or expr.indices == self.own:
                 return None
             before = replace(expr, buffer=self.before)
-            if not stored or all(_disjoint(expr.indices, place) for place in self.written):
+            if not stored or all(_disjoint(expr.indices, position) for position in self.written):
                 return before
             if self.own is None:
                 raise self.unknown(stmt)

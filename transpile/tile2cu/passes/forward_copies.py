@@ -58,14 +58,14 @@ def _without(tile: Buffer, launch: Launch) -> Launch | None:
     instead: dict[int, Body] = {}
     joined: list[Stmt] = []
 
-    def change(body: Body, place: int) -> Body | None:
-        here = body[place : place + 2]
-        both = _straight(*here, tile) if len(here) == 2 else None
+    def change(body: Body, position: int) -> Body | None:
+        here = body[position : position + 2]
+        both = _forwarded(*here, tile) if len(here) == 2 else None
         if both is not None:
             joined.extend(here)
             if not (staged and here[0].src.buffer.scope is Scope.GLOBAL):  # type: ignore[attr-defined]
                 instead[id(here[0])], instead[id(here[1])] = (both,), ()
-        return instead.get(id(body[place]))
+        return instead.get(id(body[position]))
 
     body = in_body(launch.body, change)
     in_loops = any(tile in buffers_used(loop) for loop in pipelined_loops(launch) if loop.num_stages > 0)
@@ -83,7 +83,7 @@ def _is_kept(tile: Buffer, launch: Launch) -> bool:
     return any(reads.count(each) > 1 for each in like)
 
 
-def _straight(first: Stmt, second: Stmt, tile: Buffer) -> Stmt | None:
+def _forwarded(first: Stmt, second: Stmt, tile: Buffer) -> Stmt | None:
     """The replacement of a statement that writes the tile and one that reads it; None where there is none."""
     if not isinstance(first, Copy) or not _is_plain(first) or first.dst.buffer is not tile or not first.dst.whole:
         return None
@@ -124,9 +124,9 @@ def _reading(loop: Parallel, copy: Copy, tile: Buffer, comments: tuple[str, ...]
         return None
     starts = tuple(part.start for part in region.ranges)
     within = (binary("+", start, var) for start, var in zip(starts[before:], loop.vars, strict=True))
-    place = (*starts[:before], *within)
+    position = (*starts[:before], *within)
 
     def element(expr: Expr) -> Expr | None:
-        return Load(tensor.dtype, tensor, place) if isinstance(expr, Load) and expr.buffer is tile else None
+        return Load(tensor.dtype, tensor, position) if isinstance(expr, Load) and expr.buffer is tile else None
 
     return replace(with_expressions(loop, element), comments=comments)

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tile2cu.analysis.accesses import with_values
-from tile2cu.analysis.prefetch import stays
+from tile2cu.analysis.prefetch import unprefetchable
 from tile2cu.analysis.uses import pipelined_loops
 from tile2cu.core.expr import Address, Call, Expr, Load, Var, int_const, joined, static_value, walk
 from tile2cu.core.program import (
@@ -42,15 +42,15 @@ def loops_that_gather(launch: Launch) -> Launch:
     for op in [op for loop in loops if loop.num_stages > 1 for op in loop.body if isinstance(op, Parallel)]:
         copy = _copy(op)
         if copy is not None:
-            launch = _if_ahead(op, copy, launch)
+            launch = _if_prefetched(op, copy, launch)
     return launch
 
 
-def _if_ahead(op: Parallel, copy: Copy, launch: Launch) -> Launch:
+def _if_prefetched(op: Parallel, copy: Copy, launch: Launch) -> Launch:
     """The launch with the copy instead of the loop, if it can be prefetched there."""
     changed = replace(launch, body=in_body(launch.body, lambda body, at: (copy,) if body[at] is op else None))
     loop = next(loop for loop in pipelined_loops(changed) if any(stmt is copy for stmt in loop.body))
-    because, _ = stays(copy, loop, changed)
+    because, _ = unprefetchable(copy, loop, changed)
     return launch if because else changed
 
 
@@ -70,14 +70,14 @@ def _copy(op: Parallel) -> Copy | None:
     element, conditions = found
     tensor, (row, col) = found[0].buffer, op.vars
     start = start_of(element.indices[-1], col)
-    places = (*element.indices[:-1], *conditions)
-    if start is None or row in walk(start) or not any(row in walk(place) for place in places):
+    positions = (*element.indices[:-1], *conditions)
+    if start is None or row in walk(start) or not any(row in walk(position) for position in positions):
         return None
     if tensor.scope is not Scope.GLOBAL or tensor.dtype.is_packed:
         return None
-    if not all(_is_of_row(part, col) for place in (start, *places) for part in walk(place)):
+    if not all(_is_of_row(part, col) for position in (start, *positions) for part in walk(position)):
         return None
-    ones = [Range(start=place, extent=int_const(1)) for place in element.indices[:-1]]
+    ones = [Range(start=position, extent=int_const(1)) for position in element.indices[:-1]]
     ranges = (*ones, Range(start=start, extent=op.extents[1]))
     src = Region(buffer=tensor, ranges=ranges, kept=(tensor.rank - 1,), whole=False, span=store.span)
     about = (*op.comments, *store.comments, f"Gathered rows are copied, which can be pipelined  [{GATHERED}]")

@@ -8,7 +8,7 @@ from tile2cu.core.expr import Call, Expr
 from tile2cu.core.program import Copy, If, Launch, Region, Scope
 from tile2cu.passes.rebuild import Body, in_body
 
-CHOSEN = "rewrite.copy.if-conversion"
+IF_CONVERSION = "rewrite.copy.if-conversion"
 
 
 def if_converted(launch: Launch) -> Launch | None:
@@ -29,7 +29,7 @@ def if_converted(launch: Launch) -> Launch | None:
     chosen = {id(op): _chosen(op) for op in branches if _same_copies(op)}
     if not chosen:
         return None
-    return replace(launch, body=in_body(launch.body, lambda body, place: chosen.get(id(body[place]))))
+    return replace(launch, body=in_body(launch.body, lambda body, position: chosen.get(id(body[position]))))
 
 
 def _same_copies(branch: If) -> bool:
@@ -62,7 +62,7 @@ def _chosen(branch: If) -> Body:
     for one, other in zip(branch.then, branch.orelse, strict=True):
         assert isinstance(one, Copy) and isinstance(other, Copy), "both arms copy"
         found.append(replace(one, src=_region(branch.condition, one.src, other.src)))
-    about = f"If-conversion: the source that the branch selects  [{CHOSEN}]"
+    about = f"If-conversion: the source that the branch selects  [{IF_CONVERSION}]"
     return (replace(found[0], comments=(*branch.comments, *found[0].comments, about)), *found[1:])
 
 

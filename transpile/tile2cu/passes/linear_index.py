@@ -20,7 +20,7 @@ def flat_loops(launch: Launch) -> Launch:
     The loop then gets the fragment's layout. A name of such an index, `k = i * 8 + j`, is the variable's.
     """
     bounds = Bounds(launch)
-    body = in_body(launch.body, lambda body, place: _flattened(body[place], bounds))
+    body = in_body(launch.body, lambda body, position: _flattened(body[position], bounds))
     return launch if body is launch.body else without_unused(replace(launch, body=body))
 
 

@@ -40,7 +40,7 @@ def loops_that_copy(launch: Launch) -> Launch:
     copies = {id(op): (copy,) for op in loops if (copy := _copy(op, bounds)) is not None}
     if not copies:
         return launch
-    return replace(launch, body=in_body(launch.body, lambda body, place: copies.get(id(body[place]))))
+    return replace(launch, body=in_body(launch.body, lambda body, position: copies.get(id(body[position]))))
 
 
 def _copy(op: Parallel, bounds: Bounds) -> Copy | None:

@@ -37,7 +37,7 @@ _LETTERS = ("i", "j", "k", "l", "m", "n")
 def normal_form(launch: Launch) -> Launch:
     """The launch with only such tile operations as there are calls for; the others are loops over elements."""
     writer = _Writer(launch)
-    body = in_body(launch.body, lambda body, place: writer.instead_of(body[place]))
+    body = in_body(launch.body, lambda body, position: writer.instead_of(body[position]))
     return replace(launch, body=body, tiles=(*launch.tiles, *writer.tiles))
 
 
@@ -174,8 +174,8 @@ class _Writer:
         shape = tuple(src.shape[dim] for dim in order)
         turned = self.tile(replace(src, name=f"{src.name}_turned", shape=shape), Scope.FRAGMENT, "")
         variables = self.variables(src.rank, Role.PARALLEL)
-        place = dict(zip(order, variables, strict=True))
-        value = Load(src.dtype, src, tuple(place[dim] for dim in range(src.rank)))
+        position = dict(zip(order, variables, strict=True))
+        value = Load(src.dtype, src, tuple(position[dim] for dim in range(src.rank)))
         store = Store(buffer=turned, indices=variables, value=value, span=op.span)
         return turned, Parallel(vars=variables, extents=shape, body=(store,), span=op.span)
 
@@ -215,8 +215,8 @@ class _Writer:
                 return replace(expr, indices=variables)
             return None
 
-        def store(body: Body, place: int) -> Body | None:
-            stmt = body[place]
+        def store(body: Body, position: int) -> Body | None:
+            stmt = body[position]
             if isinstance(stmt, Store | Atomic) and stmt.indices == indices and _is_fragment(stmt.buffer):
                 return (replace(stmt, indices=variables),)
             return None

@@ -40,15 +40,15 @@ def masks_after_gemms(launch: Launch) -> Launch:
     """
     bounds = Bounds(launch)
 
-    def change(body: Body, place: int) -> Body | None:
-        mask = _mask(*body[place : place + 2])
+    def change(body: Body, position: int) -> Body | None:
+        mask = _mask(*body[position : position + 2])
         if mask is not None:
-            return mask.after_products(_further(mask, body[place + 2 :]), bounds)
-        first = place
+            return mask.after_gemms(_further(mask, body[position + 2 :]), bounds)
+        first = position
         while first > 0 and isinstance(body[first], Gemm):
             first -= 1
-        mask = _mask(*body[first : first + 2]) if first < place else None
-        moved = mask is not None and place <= first + 1 + len(_further(mask, body[first + 2 :]))
+        mask = _mask(*body[first : first + 2]) if first < position else None
+        moved = mask is not None and position <= first + 1 + len(_further(mask, body[first + 2 :]))
         return () if moved else None
 
     return replace(launch, body=in_body(launch.body, change))
@@ -63,7 +63,7 @@ class _Mask:
     visible: Expr  # with values instead of the loop's own names
     masked: tuple[Stmt, ...]
 
-    def after_products(self, further: Body, bounds: Bounds) -> Body:
+    def after_gemms(self, further: Body, bounds: Bounds) -> Body:
         """The GEMM, which overwrites its accumulator, `further` ones that add to it, and the mask."""
         return replace(self.mma, clear=True), *further, self._where_needed(bounds)
 

@@ -47,18 +47,18 @@ def prefetched_rows(launch: Launch) -> Launch | None:
     if found is None:
         return None
     loop, rows = found
-    ahead = _Ahead.of(launch, loop, rows)
+    ahead = _Prefetched.of(launch, loop, rows)
     following = ahead.next()
     iteration: Body = ()
     for stmt in loop.body:
         iteration += (ahead.used(), *following) if stmt is rows else (stmt,)
     whole = (*ahead.first(), replace(loop, body=iteration))
-    body = in_body(launch.body, lambda body, place: whole if body[place] is loop else None)
+    body = in_body(launch.body, lambda body, position: whole if body[position] is loop else None)
     return without_unused(replace(launch, tiles=(*launch.tiles, *ahead.tiles.values()), body=body))
 
 
 @dataclass(frozen=True)
-class _Ahead:
+class _Prefetched:
     """The next iteration's elements: a fragment where each row has its own, else a variable."""
 
     loop: Loop
@@ -68,7 +68,7 @@ class _Ahead:
     scalars: dict[Load, Var]
 
     @classmethod
-    def of(cls, launch: Launch, loop: Loop, rows: Parallel) -> "_Ahead":
+    def of(cls, launch: Launch, loop: Loop, rows: Parallel) -> "_Prefetched":
         values = _inlined(rows, loop)
         loads = dict.fromkeys(part for value in values for part in walk(value) if isinstance(part, Load))
         tiles: dict[Load, Buffer] = {}
@@ -129,9 +129,9 @@ def _found(launch: Launch) -> Iterator[tuple[Loop, Parallel]]:
     for loop in pipelined_loops(launch):
         if any(isinstance(op, Continue) for op in walk_stmts(loop.body)):
             continue  # an iteration that may end before it has loaded
-        for place, rows in enumerate(loop.body):
+        for position, rows in enumerate(loop.body):
             if isinstance(rows, Parallel) and len(rows.vars) == 1 and _is_loaded(rows, loop, changed):
-                behind = loop.body[place + 1 :]
+                behind = loop.body[position + 1 :]
                 mmas = {op.c.buffer for op in behind if isinstance(op, Gemm)}
                 readers = [op for op in behind if buffers_read(op) & buffers_written(rows)]
                 if readers and all(reads_by_row(op, tile, mmas) for op in readers for tile in buffers_written(rows)):

@@ -48,8 +48,8 @@ def _changed(part: Part, change: Callable[[Expr], Expr | None], of_buffer: Calla
 def in_body(body: Body, change: Callable[[Body, int], Body | None]) -> Body:
     """The statements, each replaced by those that `change(body, place)` returns for it, if any."""
     rebuilt: list[Stmt] = []
-    for place, stmt in enumerate(body):
-        found = change(body, place)
+    for position, stmt in enumerate(body):
+        found = change(body, position)
         rebuilt += _inside(stmt, change) if found is None else found
     same = len(rebuilt) == len(body) and all(a is b for a, b in zip(rebuilt, body, strict=True))
     return body if same else tuple(rebuilt)

@@ -67,7 +67,7 @@ def _is_update(stmt: Stmt) -> TypeGuard[Store | Atomic]:
 def _with(body: Body, update: Stmt, by: Stmt) -> Body:
     """The body with `by` in the place of an update."""
     instead = under_comments(update, (by,))
-    return in_body(body, lambda stmts, place: instead if stmts[place] is update else None)
+    return in_body(body, lambda stmts, position: instead if stmts[position] is update else None)
 
 
 def _combined(kind: Reduction, a: Expr, b: Expr) -> Expr:

@@ -20,7 +20,7 @@ def in_registers(launch: Launch, mma: Gemm, tile: Buffer) -> Launch:
     copied = Copy(src=whole(tile, load), dst=whole(held, load), span=load.span, comments=(about,))
     multiplied = replace(mma, a=replace(mma.a, buffer=held))
     at = len(before(launch.body, outermost(launch.body, mma)))
-    body = in_body(launch.body, lambda body, place: (multiplied,) if body[place] is mma else None)
+    body = in_body(launch.body, lambda body, position: (multiplied,) if body[position] is mma else None)
     return replace(launch, body=(*body[:at], copied, *body[at:]), tiles=(*launch.tiles, held))
 
 
@@ -30,5 +30,5 @@ def in_flight(launch: Launch, mma: Gemm) -> Launch:
     copy = replace(tile, name=fresh(launch, f"{tile.name}_in_flight"), comment="")
     copied = Copy(src=whole(tile, mma), dst=whole(copy, mma), span=mma.span)
     multiplied = replace(mma, a=replace(mma.a, buffer=copy))
-    body = in_body(launch.body, lambda body, place: (copied, multiplied) if body[place] is mma else None)
+    body = in_body(launch.body, lambda body, position: (copied, multiplied) if body[position] is mma else None)
     return replace(launch, body=body, tiles=(*launch.tiles, copy))

@@ -19,8 +19,8 @@ def divisions_by_shared_numbers(launch: Launch) -> Launch:
     cap), 31 %, as `/` branches for each element. [benchmarks/RESULTS.md]
     """
 
-    def change(body: Body, place: int) -> Body | None:
-        loop = body[place]
+    def change(body: Body, position: int) -> Body | None:
+        loop = body[position]
         return (_divided(loop),) if isinstance(loop, Parallel) else None
 
     return replace(launch, body=in_body(launch.body, change))

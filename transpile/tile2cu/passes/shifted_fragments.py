@@ -42,12 +42,12 @@ def shifted(op: Parallel) -> Body | None:
             conditions.append(binary(">=", var, offset))
         if static_value(offset) != 0 or static_value(extent) != static_value(full):
             conditions.append(binary("<", var, binary("+", offset, extent)))
-    places = {var: binary("-", var, offset) for var, offset in zip(op.vars, offsets, strict=True)}
+    positions = {var: binary("-", var, offset) for var, offset in zip(op.vars, offsets, strict=True)}
 
     def moved(expr: Expr) -> Expr | None:
         if isinstance(expr, Load) and expr.buffer is accesses[0].buffer:
             return replace(expr, indices=op.vars)
-        return places.get(expr) if isinstance(expr, Var) else None
+        return positions.get(expr) if isinstance(expr, Var) else None
 
     body = tuple(_rewritten(stmt, moved) for stmt in op.body)
     condition = joined("and", conditions)

@@ -56,7 +56,7 @@ def skipped_iterations(launch: Launch) -> Launch | None:
         comments=(*loop.comments, about),
         body=(*(with_expressions(let, from_tensor) for let in lets), replace(decided, then=(iteration,))),
     )
-    body = in_body(launch.body, lambda body, place: (outer,) if body[place] is loop else None)
+    body = in_body(launch.body, lambda body, position: (outer,) if body[position] is loop else None)
     return _without_unread(replace(launch, body=body), copies)
 
 
@@ -78,11 +78,11 @@ def _copies_of_tensors(body: Body, launch: Launch) -> dict[str, Copy]:
     written = [root for stmt in operations(launch.body) for root in {access.root for access in effects(stmt).writes}]
     return {
         copy.dst.buffer.name: copy
-        for place, copy in enumerate(body)
+        for position, copy in enumerate(body)
         if isinstance(copy, Copy)
         and _copies_as_it_is(copy)
         and written.count(copy.dst.buffer.memory) == 1
-        and keeps(body[place + 1 :], of=effects(copy))
+        and keeps(body[position + 1 :], of=effects(copy))
     }
 
 
@@ -106,5 +106,5 @@ def _without_unread(launch: Launch, copies: dict[str, Copy]) -> Launch:
     read = {buffer.name for stmt in launch.body for buffer in buffers_read(stmt)}
     unread = [copy for name, copy in copies.items() if name not in read]
     kept = tuple(tile for tile in launch.tiles if all(copy.dst.buffer is not tile for copy in unread))
-    body = in_body(launch.body, lambda body, place: () if any(body[place] is copy for copy in unread) else None)
+    body = in_body(launch.body, lambda body, position: () if any(body[position] is copy for copy in unread) else None)
     return replace(launch, body=body, tiles=kept)

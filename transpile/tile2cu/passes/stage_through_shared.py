@@ -138,7 +138,7 @@ def _moved(op: Stmt, src: Buffer, dst: Buffer, reason: str) -> Copy:
 def _replaced(launch: Launch, op: Stmt, by: Body, tiles: tuple[Buffer, ...]) -> Launch:
     """The launch with `by` in the place of `op`, and more tiles. The user's comments stay above the first statement."""
     by = under_comments(op, by)
-    body = in_body(launch.body, lambda body, place: by if body[place] is op else None)
+    body = in_body(launch.body, lambda body, position: by if body[position] is op else None)
     new = tuple(tile for tile in tiles if all(tile is not other for other in launch.tiles))
     return replace(launch, body=body, tiles=(*launch.tiles, *new))
 
@@ -174,7 +174,7 @@ def _without_unread(launch: Launch, tile: Buffer) -> Launch:
     read = any(buffer is tile for stmt in stmts for buffer in buffers_read(stmt))
     if read or not all(isinstance(stmt, Copy | Fill) for stmt in writers):
         return launch
-    body = in_body(launch.body, lambda body, place: () if body[place] in writers else None)
+    body = in_body(launch.body, lambda body, position: () if body[position] in writers else None)
     return replace(launch, body=body, tiles=tuple(other for other in launch.tiles if other is not tile))
 
 

@@ -44,8 +44,8 @@ def sums_after_loops(launch: Launch) -> Launch:
         return launch
     parts: list[Buffer] = []
 
-    def change(body: Body, place: int) -> Body | None:
-        loop = body[place]
+    def change(body: Body, position: int) -> Body | None:
+        loop = body[position]
         sums = _sums(loop, launch) if isinstance(loop, Loop) else []
         if not sums:
             return None
@@ -62,7 +62,7 @@ def sums_after_loops(launch: Launch) -> Launch:
             before.append(Fill(dst=whole(tile, op), value=zero, is_clear=True, span=op.span, comments=(about,)))
             disjoint[id(op)] = _added(op, tile, launch)
             after.append(replace(op, src=tile, comments=()))
-        inside = in_body(loop.body, lambda body, place: _instead(body[place], disjoint))
+        inside = in_body(loop.body, lambda body, position: _instead(body[position], disjoint))
         return (*before, replace(loop, body=in_body(inside, change)), *after)
 
     body = in_body(launch.body, change)

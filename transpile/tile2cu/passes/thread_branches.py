@@ -168,7 +168,7 @@ class _Reader:
         if not by_branches or not working or (by_all and not asked):
             return self.even(shares or ())
         both = _disjoint([*asked, *(taken for _, taken in working)])
-        fits = both is not None and len(self.even(both)) <= _GROUPS and not self.handed_on(working)
+        fits = both is not None and len(self.even(both)) <= _GROUPS and not self.passed_on(working)
         return self.even(both if fits and both is not None else shares or ())
 
     def is_split(self, arm: tuple[Body, range | None], arms: list[tuple[Body, range | None]]) -> bool:
@@ -189,7 +189,7 @@ class _Reader:
         ends = sorted({0, total, *(share.start for share in shares), *(share.stop for share in shares)})
         return tuple(range(first, stop) for first, stop in pairwise(ends))
 
-    def handed_on(self, working: list[tuple[Body, range | None]]) -> bool:
+    def passed_on(self, working: list[tuple[Body, range | None]]) -> bool:
         """Whether a fragment that an arm writes is read outside of the arms: a group has fragments of its own."""
         inside = [stmt for body, _ in working for stmt in walk_stmts(body)]
         known = {id(stmt) for stmt in inside}
@@ -245,7 +245,7 @@ class _Writer:
         stmt = branch.stmt
         work = next(filter(is_tile_work, walk_stmts((stmt,))), None)
         if work is not None:
-            raise _refusal(branch, work)
+            raise _unsupported(branch, work)
         given, self.given = self.given, ()
         whole = self.with_arms(stmt)
         self.given = given
@@ -281,7 +281,7 @@ class _Writer:
             return
         work = next(filter(is_tile_work, self.reader.work(body, taken)), None)
         if work is not None:
-            raise _refusal(branch, work)
+            raise _unsupported(branch, work)
         for stmt in body:
             if any(id(part) in self.known for part in walk_stmts((stmt,))):
                 outside, self.given = self.given, (*self.given, condition)
@@ -362,7 +362,7 @@ def _as_range(threads: list[int]) -> range | None:
     return found if len(found) == len(threads) else None
 
 
-def _refusal(branch: _Branch, work: Stmt) -> Tile2CuError:
+def _unsupported(branch: _Branch, work: Stmt) -> Tile2CuError:
     return Tile2CuError(
         "T2C-P004",
         "only some threads of the block execute this operation on a whole tile",

@@ -57,7 +57,9 @@ def _in_registers(launch: Launch, loop: Loop, writer: Parallel, line: Buffer) ->
     tiles = tuple(rows if tile is line else tile for tile in launch.tiles)
     own = replace(with_buffer(writer, line, rows), comments=(*writer.comments, _ABOUT))
     iteration = tuple(own if stmt is writer else with_buffer(stmt, line, rows) for stmt in loop.body)
-    body = in_body(launch.body, lambda body, place: (replace(loop, body=iteration),) if body[place] is loop else None)
+    body = in_body(
+        launch.body, lambda body, position: (replace(loop, body=iteration),) if body[position] is loop else None
+    )
     return replace(launch, tiles=tiles, body=body)
 
 
@@ -73,10 +75,10 @@ def _line(writer: Stmt, loop: Loop, launch: Launch) -> Buffer | None:
         return None
     if any(read.scope is not Scope.GLOBAL or read.memory in changed for read in buffers_read(writer)):
         return None
-    place = loop.body.index(writer)
-    if any(line in used_by_itself(op) for op in others) or any(line in buffers_used(op) for op in loop.body[:place]):
+    position = loop.body.index(writer)
+    if any(line in used_by_itself(op) for op in others) or any(line in buffers_used(op) for op in loop.body[:position]):
         return None
-    readers = [op for op in loop.body[place + 1 :] if line in buffers_used(op)]
+    readers = [op for op in loop.body[position + 1 :] if line in buffers_used(op)]
     mmas = {op.c.buffer for op in loop.body if isinstance(op, Gemm)}
     return line if readers and all(reads_by_row(op, line, mmas) for op in readers) else None
 

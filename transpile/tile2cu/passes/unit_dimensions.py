@@ -62,7 +62,7 @@ class _Narrow:
             case Reduce() | Scan() if stmt.src.name in self.left:
                 found["dim"] = self.left[stmt.src.name].index(stmt.dim)
             case Parallel():
-                return self._without_turns(replace(stmt, **found))  # type: ignore[arg-type]
+                return self._without_iterations(replace(stmt, **found))  # type: ignore[arg-type]
             case _:
                 pass
         return replace(stmt, **found)  # type: ignore[arg-type]
@@ -95,14 +95,14 @@ class _Narrow:
         if region.buffer.name not in self.left:
             return replace(region, ranges=ranges)
         left = self.left[region.buffer.name]
-        kept = tuple(place for place, dim in enumerate(left) if dim in region.kept) or (len(left) - 1,)
+        kept = tuple(position for position, dim in enumerate(left) if dim in region.kept) or (len(left) - 1,)
         ranges = tuple(ranges[dim] for dim in left)
         return replace(region, buffer=self.buffer(region.buffer), ranges=ranges, kept=kept)
 
     def _left_of(self, tile: Buffer, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return tuple(indices[dim] for dim in self.left[tile.name]) if tile.name in self.left else indices
 
-    def _without_turns(self, loop: Parallel) -> Parallel:
+    def _without_iterations(self, loop: Parallel) -> Parallel:
         """The loop without the variables that are 0 in its only iteration along them."""
         iterations = zip(loop.vars, loop.extents, strict=True)
         left = [(var, extent) for var, extent in iterations if static_value(extent) != 1] or [

@@ -398,7 +398,7 @@ def second_part(found: schedule.PingPong, pipeline: schedule.Pipeline, settled: 
 
     Panels of other tiles are read by the first MMAs alone, which are done when either warpgroup releases an iteration.
     """
-    panels: dict[int, int] = {id(tile): settled.facts[tile, SHARED_LAYOUT].panels for tile in pipeline.buffers}
+    panels: dict[int, int] = {id(tile): settled.facts[tile, SHARED_LAYOUT].slabs for tile in pipeline.buffers}
     shared = found.second.b.buffer
     before = takewhile(lambda tile: tile is not shared, pipeline.buffers)
     return sum(panels[id(tile)] for tile in before) + panels[id(shared)] // 2

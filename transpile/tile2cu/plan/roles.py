@@ -145,7 +145,7 @@ def _panels(settled: Settled, pipeline: schedule.Pipeline) -> Panels | None:
     found = ping_pong_of(settled)
     if found is None:
         return None
-    counts = tuple((tile, settled.facts[tile, SHARED_LAYOUT].panels) for tile in pipeline.buffers)
+    counts = tuple((tile, settled.facts[tile, SHARED_LAYOUT].slabs) for tile in pipeline.buffers)
     return Panels(counts=counts, first_part=second_part(found, pipeline, settled), tile=found.second.b.buffer)
 
 

@@ -214,7 +214,7 @@ def _of_producer(settled: Settled, costs: dict[str, int]) -> Iterator[Member]:
     of_first = BARRIER_BYTES * (0 if not first else 1 if persistent is None else 2)
     panels = 0
     if ping_pong_of(settled) is not None:
-        panels = sum(facts[tile, SHARED_LAYOUT].panels for tile in pipeline.buffers)
+        panels = sum(facts[tile, SHARED_LAYOUT].slabs for tile in pipeline.buffers)
     rings = rings_of(settled)
     yield PipelineBarriers(stages=pipeline.stages, rings=rings, panels=panels, bytes=costs[BARRIERS] - of_first)
     if persistent is not None:

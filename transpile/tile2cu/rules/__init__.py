@@ -8,7 +8,7 @@ list it here.
 from tile2cu.passes.clear_in_gemm import OVERWRITES, overwriting_gemms
 from tile2cu.passes.forward_copies import COPY_FORWARDING, forwarded_copies
 from tile2cu.passes.gather_rows import GATHERED, loops_that_gather
-from tile2cu.passes.if_conversion import CHOSEN, if_converted
+from tile2cu.passes.if_conversion import IF_CONVERSION, if_converted
 from tile2cu.passes.loop_to_copy import COPIED, loops_that_copy
 from tile2cu.passes.mask_after_gemm import MASK, masks_after_gemms
 from tile2cu.passes.prefetch_rows import PREFETCHED_ROWS, prefetched_rows
@@ -26,7 +26,7 @@ from tile2cu.rules.cdna import (
     registers,
     two_waves_per_simd,
 )
-from tile2cu.rules.clusters import arrives_as_reader, cluster, multicast, stays
+from tile2cu.rules.clusters import arrives_as_reader, cluster, exit_barrier, multicast
 from tile2cu.rules.concurrent_mmas import concurrent_mmas
 from tile2cu.rules.deferred_reductions import deferred_reduction
 from tile2cu.rules.early_exit import early_exit
@@ -91,7 +91,7 @@ REWRITES = {
     PREFETCHED_ROWS: prefetched_rows,
     MASK: masks_after_gemms,
     SKIPPED: skipped_iterations,
-    CHOSEN: if_converted,
+    IF_CONVERSION: if_converted,
     OVERWRITES: overwriting_gemms,
     THREAD_LOCAL_ROWS: rows_in_registers,
     COPIED: loops_that_copy,
@@ -177,7 +177,7 @@ RULES: tuple[Rule, ...] = (
     shared_aliasing,
     shared_hazard,
     multicast,
-    stays,
+    exit_barrier,
     arrives_as_reader,
     proxy_fence,
     copy_through_shared,

@@ -114,13 +114,13 @@ def shared_aliasing(launch: Launch, context: Context) -> Iterator[Decision]:
         candidates = sorted({life.first for _, life in lifetimes if life.first >= earliest})
         while best > plain.limit and len(cuts) < _MOST_PARTS:
             tried = [tuple(sorted((*cuts, cut))) for cut in candidates if cut not in cuts]
-            totals = {more: _total(_overlay(lifetimes, more), launch, context) for more in tried}
+            totals = {more: _total(_aliasing(lifetimes, more), launch, context) for more in tried}
             if not totals or min(totals.values()) >= best:
                 break
             cuts = min(totals, key=lambda more: (totals[more], more))
             best = totals[cuts]
         if best <= plain.limit:
-            yield launch, ALIASING, _overlay(lifetimes, cuts)
+            yield launch, ALIASING, _aliasing(lifetimes, cuts)
             return
 
 
@@ -161,7 +161,7 @@ def _lifetimes(launch: Launch, context: Context) -> Iterator[tuple[_Lives, int]]
         yield [(tile, life) for tile, life in found if tile not in filled], 0
 
 
-def _overlay(lifetimes: list[tuple[Buffer, Lifetime]], cuts: tuple[int, ...]) -> Aliasing:
+def _aliasing(lifetimes: list[tuple[Buffer, Lifetime]], cuts: tuple[int, ...]) -> Aliasing:
     """The tiles between neighbouring cuts share memory; those across a cut do not."""
     ends = zip((0, *cuts), (*cuts, max(life.last for _, life in lifetimes) + 1), strict=True)
     parts = []

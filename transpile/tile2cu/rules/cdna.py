@@ -186,9 +186,9 @@ def direct(op: Loop, context: Context) -> Iterator[Decision]:
     """
     pipeline = pipeline_of(op, context.launch, producer=False) if _DIRECT_BYTES in context.target.load_lds else None
     if pipeline is not None and all(_goes_direct(copy, context) for copy in pipeline.copies):
-        bytes_at_once = _DIRECT_BYTES * context.launch.threads
+        bytes_per_load = _DIRECT_BYTES * context.launch.threads
         # Where the threads do not divide a tile, the first waves issue one load more.
-        loads = sum(_shared_bytes(tile) // bytes_at_once for tile in pipeline.buffers)
+        loads = sum(_shared_bytes(tile) // bytes_per_load for tile in pipeline.buffers)
         yield op, PIPELINE, replace(pipeline, direct=loads)
         for buffer in pipeline.buffers:
             yield buffer, STAGES, stages_of(buffer, context.launch, prefetch_pipeline)
@@ -283,12 +283,12 @@ def two_waves_per_simd(launch: Launch, context: Context) -> Iterator[Decision]:
     if mmas and launch.threads <= context.target.simds * context.target.warp_size:
         operands = max(_operand_registers(op, context) for op in mmas)
         tiles = _tile_registers(launch, context) + _staged_registers(launch, context)
-        needed = tiles + operands + max(_OTHER_REGISTERS, _REGISTERS_OF_PRODUCT * len(mmas))
+        needed = tiles + operands + max(_OTHER_REGISTERS, _REGISTERS_PER_GEMM * len(mmas))
         yield launch, WAVES_PER_SIMD, 2 if needed <= context.target.max_registers // 2 else None
 
 
 _OTHER_REGISTERS = 40  # addresses, counters and temporaries, besides the fragments
-_REGISTERS_OF_PRODUCT = 24  # the same per GEMM where there are several: operands of one are loaded early
+_REGISTERS_PER_GEMM = 24  # the same per GEMM where there are several: operands of one are loaded early
 
 
 def _tile_registers(launch: Launch, context: Context) -> int:

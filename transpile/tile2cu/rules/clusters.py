@@ -52,16 +52,16 @@ def cluster(launch: Launch, context: Context) -> Iterator[Decision]:
     Gives: that the kernel has cluster barriers, or accesses distributed shared memory.
     Errors: T2C-S006 where the target lacks them.
     """
-    place = next((op.span for op in context.statements if _of_cluster(op)), None)
-    if (place is not None or launch.cluster) and (context.target.mfma or context.target.capability < (9, 0)):
+    position = next((op.span for op in context.statements if _of_cluster(op)), None)
+    if (position is not None or launch.cluster) and (context.target.mfma or context.target.capability < (9, 0)):
         raise Tile2CuError(
             "T2C-S006",
             f"{context.target.arch} has no clusters of blocks",
-            place or launch.span,
+            position or launch.span,
             help="write `with T.Kernel(...)` without `cluster_dims`, and let each block load what it needs, or take "
             "cuda:sm_90a",
         )
-    if place is not None:
+    if position is not None:
         yield launch, CLUSTER_SYNC, "cluster"
 
 
@@ -122,7 +122,7 @@ def _is_same(block: Var, context: Context, *exprs: Expr) -> bool:
     source="CUDA C++ Programming Guide, 'Distributed Shared Memory': a block must exist while others use its memory",
     examples=(Example(_OTHERS, "launch", "exit_barrier", "True", target="cuda:sm_90a"),),
 )
-def stays(launch: Launch, context: Context) -> Iterator[Decision]:
+def exit_barrier(launch: Launch, context: Context) -> Iterator[Decision]:
     """Where the user accesses distributed shared memory, no block exits before all blocks have finished.
 
     A multicast pipeline needs no such barrier, which would wait until the whole GPU sees the results: its producer

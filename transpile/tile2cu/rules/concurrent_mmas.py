@@ -136,8 +136,8 @@ def _most_alive(body: tuple[Stmt, ...], retirements: tuple[_Place, ...], context
         found, layout = lifetimes.of(tile), context.facts.get(tile, LAYOUT)
         if tile.scope is Scope.FRAGMENT and found is not None and layout is not None:
             spans.append((found.first, max(found.last, ends.get(tile, 0)), layout.words(tile.dtype.bytes)))
-    places = [lifetimes.end(stmt) for stmt in body if not isinstance(stmt, Gemm)]
-    return max((sum(words for start, end, words in spans if start < at <= end) for at in places), default=0)
+    positions = [lifetimes.end(stmt) for stmt in body if not isinstance(stmt, Gemm)]
+    return max((sum(words for start, end, words in spans if start < at <= end) for at in positions), default=0)
 
 
 def _needs(stmt: Stmt, mma: Gemm) -> bool:
@@ -146,8 +146,8 @@ def _needs(stmt: Stmt, mma: Gemm) -> bool:
     Accesses to tensors bring branches for their bounds, and addresses: with MMAs in flight ptxas 13.0 ran out of
     registers for them, and then awaits every MMA immediately (C7512).
     """
-    reaches_tensors = any(access.root.scope is Scope.GLOBAL for access in effects(stmt).accesses)
-    return reaches_tensors or depends(mma, stmt)
+    accesses_tensors = any(access.root.scope is Scope.GLOBAL for access in effects(stmt).accesses)
+    return accesses_tensors or depends(mma, stmt)
 
 
 def _operands(mma: Gemm, scope: Scope) -> frozenset[Buffer]:

@@ -87,11 +87,11 @@ def running_sums(between: tuple[Stmt, ...], loop: Loop, context: Context) -> Ite
     """
     body = context.launch.body
     above = before(body, outermost(body, loop))
-    for place, reduce in enumerate(between):
+    for position, reduce in enumerate(between):
         if not isinstance(reduce, Reduce) or not _sums_rows(reduce):
             continue
         users = [op for op in steps(body) if reduce.dst in used_by_itself(op) and op is not reduce]
-        update = next((op for op in between[place:] if isinstance(op, Parallel) and users == [op]), None)
+        update = next((op for op in between[position:] if isinstance(op, Parallel) and users == [op]), None)
         total = _adds_to(update, reduce.dst) if update is not None else None
         if update is None or total is None or any(viewed(context.launch, tile) for tile in (total, reduce.dst)):
             continue

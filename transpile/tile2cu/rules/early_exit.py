@@ -5,8 +5,8 @@ from math import prod
 
 from tile2cu.analysis.accesses import buffers_written, expressions, loaded, variables
 from tile2cu.analysis.bounds import Bounds
-from tile2cu.analysis.load_refusals import why_no_prelude
 from tile2cu.analysis.prelude import prelude
+from tile2cu.analysis.producer_loads import why_no_prelude
 from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.decisions import EARLY_EXIT, PERSISTENT
 from tile2cu.core.expr import Expr, Load, Role, Var, negated, walk
@@ -89,9 +89,9 @@ def early_exit_where(launch: Launch, known: frozenset[Var], bounds: Bounds) -> E
     """
     written = [list(found) for found in _never(launch.body, (), {}, bounds)]
     for idle in (condition for each in written for condition in each):
-        stays = not any(isinstance(part, Load) for part in walk(idle))
-        stays = stays and all(var in known and var.role is not Role.MUTABLE for var in variables(idle))
-        if stays and all(any(bounds.implies(idle, never) for never in each) for each in written):
+        invariant = not any(isinstance(part, Load) for part in walk(idle))
+        invariant = invariant and all(var in known and var.role is not Role.MUTABLE for var in variables(idle))
+        if invariant and all(any(bounds.implies(idle, never) for never in each) for each in written):
             return idle
     return None
 

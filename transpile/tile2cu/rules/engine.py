@@ -361,7 +361,7 @@ class _Decider:
             if key not in rule.writes:
                 raise UndeclaredError(f"`{rule.id}` does not declare that it writes `{key.name}`")
             try:
-                new |= self.context.facts.settle(Fact(about, key, value, rule.id, subject.span))
+                new |= self.context.facts.add(Fact(about, key, value, rule.id, subject.span))
             except Tile2CuError as error:
                 if isinstance(about, Buffer) and about.scope is Scope.FRAGMENT and isinstance(subject, Stmt):
                     raise Elsewhere.of(error, subject, about) from None

@@ -44,7 +44,7 @@ T.clear(S)
 T.tma_copy(S, Y[bx * 64, 0])
 T.tma_store_wait()"""
 
-_PRODUCT = """\
+_GEMM = """\
 A_shared = T.alloc_shared((64, 64), "float16")
 C_local = T.alloc_fragment((64, 64), "float32")
 T.copy(Z[0, 0], A_shared)
@@ -116,7 +116,7 @@ def explicit_barriers(launch: Launch, context: Context) -> Iterator[Decision]:
     reads=(WARP_SPECIALISED,),
     writes=(EXPLICIT_WGMMA, NO_WGMMA),
     source="PTX ISA, 'wgmma.mma_async': every thread of a warpgroup, four warps from a multiple of four on",
-    examples=(Example(_PRODUCT, 5, "explicit_wgmma", "True", target="cuda:sm_90a"),),
+    examples=(Example(_GEMM, 5, "explicit_wgmma", "True", target="cuda:sm_90a"),),
 )
 def explicit_wgmma(launch: Launch, context: Context) -> Iterator[Decision]:
     """In a kernel with an explicit pipeline, GEMMs by whole warpgroups run on wgmma, too.
@@ -214,9 +214,9 @@ def _is_of_swizzle_atoms(part: Region, context: Context) -> bool:
     if tile.static_shape[-2] % PATTERN_ROWS:
         return False
     span, count = swizzled(tile).swizzle, static_value(columns.extent)
-    panel = span // tile.dtype.bytes
-    whole = isinstance(count, int) and panel > 0 and count % panel == 0
-    return whole and context.bounds.multiple_of(columns.start) % panel == 0
+    slab = span // tile.dtype.bytes
+    whole = isinstance(count, int) and slab > 0 and count % slab == 0
+    return whole and context.bounds.multiple_of(columns.start) % slab == 0
 
 
 def _is_row(outside: Region, inside: Region) -> bool:

@@ -38,7 +38,7 @@ def explicit_setmaxnreg(launch: Launch, context: Context) -> Iterator[Decision]:
     if not found:
         return
     started_with = min(_OF_A_MULTIPROCESSOR // launch.block_threads // _STEP * _STEP, _MOST)
-    reason = _refusal(launch, found, started_with)
+    reason = _unsupported(launch, found, started_with)
     for stmt, _, _ in found:
         if reason:
             yield rejected(stmt, NO_SETMAXNREG, reason, "give the groups shares that add up")
@@ -68,7 +68,7 @@ def _statements(body: tuple[Stmt, ...], group: int | None, *, inside: bool) -> I
                 pass
 
 
-def _refusal(launch: Launch, found: list[_Found], started_with: int) -> str:
+def _unsupported(launch: Launch, found: list[_Found], started_with: int) -> str:
     """Why the block's registers cannot be shared as the user states; empty if they can."""
     shares = {group: stmt.count for stmt, group, _ in found}
     if launch.groups == 1:

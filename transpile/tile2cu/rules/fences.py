@@ -55,8 +55,8 @@ def proxy_fence(launch: Launch, context: Context) -> Iterator[Decision]:
     operands = {key for op in context.statements for key in _read_past_threads(op, context)}
     writers = _Writers(context, operands)
     writers.body(launch.body)
-    readers = _Readers(context, writers.unshown)
-    readers.body(launch.body, shown=False)
+    readers = _Readers(context, writers.unfenced)
+    readers.body(launch.body, fenced=False)
     for key, (stmt, tiles) in (writers.fences | readers.fences).items():
         _, others = writers.fences.get(key, (stmt, {}))
         yield stmt, PROXY_FENCE, ", ".join(sorted({tile.name for tile in (tiles | others).values()}))
@@ -69,13 +69,13 @@ class _Writers:
     context: Context
     operands: set[int]
     fences: dict[int, tuple[Stmt, dict[int, Buffer]]] = field(default_factory=dict)
-    unshown: dict[int, Buffer] = field(default_factory=dict)  # tiles that the threads that store them do not fence
+    unfenced: dict[int, Buffer] = field(default_factory=dict)  # tiles that the threads that store them do not fence
     group: int | None = None  # of threads that run a statement; None for all of the block
 
     def body(self, body: tuple[Stmt, ...], then: tuple[Stmt, ...] = (), later: tuple[Stmt, ...] = ()) -> None:
         """Statements; `then` follows them where control continues; `later` is all else that may follow."""
-        for place, stmt in enumerate(body):
-            after = (*body[place + 1 :], *then)
+        for position, stmt in enumerate(body):
+            after = (*body[position + 1 :], *then)
             match stmt:
                 case If():
                     outside, own = self.group, group_of(stmt)
@@ -84,17 +84,17 @@ class _Writers:
                     self.body(stmt.orelse, after, later)
                     self.group = outside
                 case Loop() | While():
-                    self.body(self.without_ahead(stmt), (), (*stmt.body, *after, *later))
+                    self.body(self.without_prefetches(stmt), (), (*stmt.body, *after, *later))
                 case _:
                     self.stores(stmt, after, later)
 
-    def without_ahead(self, stmt: Loop | While) -> tuple[Stmt, ...]:
+    def without_prefetches(self, stmt: Loop | While) -> tuple[Stmt, ...]:
         """The body of a loop without the copies that a pipeline issues before their iterations."""
         pipeline = self.context.facts.get(stmt, PIPELINE)
         if pipeline is None:
             return stmt.body
         ahead = {id(tile.memory): tile.memory for tile in pipeline.buffers}
-        self.unshown |= {key: tile for key, tile in ahead.items() if key in self.operands}
+        self.unfenced |= {key: tile for key, tile in ahead.items() if key in self.operands}
         return pipeline.body
 
     def stores(self, stmt: Stmt, after: tuple[Stmt, ...], later: tuple[Stmt, ...]) -> None:
@@ -104,11 +104,11 @@ class _Writers:
         if by_tma or not tiles:
             return
         asynchronous = isinstance(stmt, Effect) and stmt.call.function.startswith("cp_async<")
-        place = None if asynchronous else next((each for each in after if self.tells(each)), None)
-        if place is None:
-            self.unshown |= tiles
-        elif not _is_fence(place):
-            self.fences.setdefault(id(place), (place, {}))[1].update(tiles)
+        position = None if asynchronous else next((each for each in after if self.publishes(each)), None)
+        if position is None:
+            self.unfenced |= tiles
+        elif not _is_fence(position):
+            self.fences.setdefault(id(position), (position, {}))[1].update(tiles)
 
     def is_read(self, tile: Buffer, after: tuple[Stmt, ...]) -> bool:
         """Whether an MMA may read the stored data: one that follows, or one of threads that learn of the store."""
@@ -127,7 +127,7 @@ class _Writers:
                 arms = (*stmt.then, *stmt.orelse) if isinstance(stmt, If) else getattr(stmt, "body", ())
                 yield from self.reached(arms)
 
-    def tells(self, stmt: Stmt) -> bool:
+    def publishes(self, stmt: Stmt) -> bool:
         """Whether it is a fence, or lets other threads proceed."""
         met = isinstance(stmt, If | Loop | While | Sync) or _calls(stmt, _DIVERGENT)
         reads = bool(_read_past_threads(stmt, self.context))
@@ -139,37 +139,37 @@ class _Readers:
     """Searches MMAs that read data that no thread has fenced for the async proxy."""
 
     context: Context
-    unshown: dict[int, Buffer]
+    unfenced: dict[int, Buffer]
     fences: dict[int, tuple[Stmt, dict[int, Buffer]]] = field(default_factory=dict)
 
-    def body(self, body: tuple[Stmt, ...], *, shown: bool) -> bool:
+    def body(self, body: tuple[Stmt, ...], *, fenced: bool) -> bool:
         """Whether all data that this thread knows of is fenced after the statements, if it is before them."""
         for stmt in body:
-            shown = self.statement(stmt, shown=shown)
-        return shown
+            fenced = self.statement(stmt, fenced=fenced)
+        return fenced
 
-    def statement(self, stmt: Stmt, *, shown: bool) -> bool:
+    def statement(self, stmt: Stmt, *, fenced: bool) -> bool:
         if self.context.facts.get(stmt, BARRIER) is not None:
-            shown = False
+            fenced = False
         match stmt:
             case If():
-                arms = [self.body(arm, shown=shown) for arm in (stmt.then, stmt.orelse)]
+                arms = [self.body(arm, fenced=fenced) for arm in (stmt.then, stmt.orelse)]
                 return all(arms)
             case Loop() | While():
-                self.body(stmt.body, shown=False)
+                self.body(stmt.body, fenced=False)
                 return False
             case _ if operands := _read_past_threads(stmt, self.context):
-                return self.reader(stmt, operands, shown=shown)
+                return self.reader(stmt, operands, fenced=fenced)
             case _:
-                stored = any(id(tile) in self.unshown for tile in shared(buffers_written(stmt)))
-                meets = isinstance(stmt, Sync) or _calls(stmt, _ARRIVALS)
-                return _is_fence(stmt) or (shown and not stored and not meets)
+                stored = any(id(tile) in self.unfenced for tile in shared(buffers_written(stmt)))
+                synchronises = isinstance(stmt, Sync) or _calls(stmt, _ARRIVALS)
+                return _is_fence(stmt) or (fenced and not stored and not synchronises)
 
-    def reader(self, stmt: Stmt, operands: Mapping[int, Buffer], *, shown: bool) -> bool:
+    def reader(self, stmt: Stmt, operands: Mapping[int, Buffer], *, fenced: bool) -> bool:
         """An MMA, or a copy by TMA."""
-        tiles = {key: tile for key, tile in operands.items() if key in self.unshown}
-        if shown or not tiles:
-            return shown
+        tiles = {key: tile for key, tile in operands.items() if key in self.unfenced}
+        if fenced or not tiles:
+            return fenced
         self.fences[id(stmt)] = (stmt, tiles)
         return True
 

@@ -21,7 +21,7 @@ for k in T.Pipelined(bx + 1, num_stages=2):
 T.copy(C_local, Z[0, 0])
 """
 _LESSONS = "measured on an H200: benchmarks/RESULTS.md"
-_PANEL = 12
+_RASTER_GROUP = 12
 _LEAST = 4
 
 
@@ -41,7 +41,7 @@ def grid_raster_groups(launch: Launch, context: Context) -> Iterator[Decision]:
     Gives: the rows of a group, in blocks; None where the grid has another shape or the user gave an order.
     """
     if is_specialised(context):
-        yield launch, RASTER_GROUP, _PANEL if _is_plain(launch, context) else None
+        yield launch, RASTER_GROUP, _RASTER_GROUP if _is_plain(launch, context) else None
 
 
 @rule(

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from tile2cu.analysis.accesses import buffers_used, expressions, touches
-from tile2cu.analysis.load_refusals import why_no_producer
 from tile2cu.analysis.prelude import around, before, outermost
+from tile2cu.analysis.producer_loads import why_no_producer
 from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.decisions import (
     CALL,
@@ -302,10 +302,10 @@ def _why_not(launch: Launch, context: Context) -> str:
     mmas = [op for op in context.statements if isinstance(op, Gemm)]
     if not any(isinstance(op, Gemm) for op in walk_stmts(pipeline.body)):
         return "the pipelined loop has no GEMM"
-    refuses = gemm_unsupported if context.target.wgmma else _mma_unsupported
+    unsupported = gemm_unsupported if context.target.wgmma else _mma_unsupported
     causes = [why_no_producer(loops[0], pipeline.loads, launch)]
     causes.append(_used_before_loop(pipeline.buffers, before(launch.body, outermost(launch.body, loops[0]))))
-    causes += [refuses(op, context) for op in mmas]
+    causes += [unsupported(op, context) for op in mmas]
     causes += [registers_unsupported(op, launch) for op in mmas if context.target.wgmma]
     causes += [_scan_unsupported(op) for op in context.statements if isinstance(op, Scan)]
     causes += [load_unsupported(load) for load in pipeline.loads if isinstance(load, Copy)]

@@ -50,7 +50,7 @@ _LANGUAGE = "TileLang documentation, T.copy: loads out of bounds give zero, stor
 class _Box:
     """One access to a tensor: (start, extent) along each dimension; `wide` if it moves vectors.
 
-    Its first element of a row is `place` divided by `divisor`. It runs under the conditions `given`.
+    Its first element of a row is `position` divided by `divisor`. It runs under the conditions `given`.
     """
 
     parts: tuple[tuple[Expr, Expr], ...]
@@ -60,7 +60,7 @@ class _Box:
     divided: Expr | None = None
 
     @property
-    def place(self) -> Expr:
+    def position(self) -> Expr:
         return self.parts[-1][0] if self.divided is None else self.divided
 
 
@@ -272,12 +272,12 @@ def _accesses_of(
             vector = context.facts.get(op, VECTOR) or 1
             for stmt, below in _under_conditions((op,), lasts, given):
                 for access in own_accesses(stmt):
-                    place = context.bounds.expanded(access.indices[-1])
-                    divided, divisor = quotient_of(place, op.vars[-1]) or (
-                        of_vector(place, op.vars[-1], vector, context.bounds),
+                    position = context.bounds.expanded(access.indices[-1])
+                    divided, divisor = quotient_of(position, op.vars[-1]) or (
+                        of_vector(position, op.vars[-1], vector, context.bounds),
                         1,
                     )
-                    wide = vector > 1 and divisor < vector and op.vars[-1] in walk(place)
+                    wide = vector > 1 and divisor < vector and op.vars[-1] in walk(position)
                     yield access.buffer, _Box(_points(access.indices), wide, below, divisor, divided)
         case Copy() | AtomicTile():
             for region in (op.src, op.dst):
@@ -334,7 +334,7 @@ def given_multiples(context: Context) -> dict[Expr, int]:
 
 def _offset_alignment(tensor: Buffer, box: _Box, bounds: Bounds) -> int:
     """Alignment in bytes of the access's offset within its row, apart from vectors of T.Parallel."""
-    offset = bounds.linear(box.place)
+    offset = bounds.linear(box.position)
     factors = [(atom, factor) for atom, factor in offset.terms.items() if not _is_parallel(atom)]
     multiples = [bounds.multiple_of(atom) * (factor & -factor) for atom, factor in factors]
     starts = [bounds.multiple_of(int_const(offset.constant)), *multiples]

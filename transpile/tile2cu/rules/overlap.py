@@ -74,7 +74,7 @@ _RESERVED_BYTES = 1024
 _PRODUCER_REGISTERS = 24
 _MOST_REGISTERS = 240  # the most that setmaxnreg grants
 _NAMED_REGISTERS = 255  # by an instruction
-_PACKET_REGISTERS = 64  # of a loop whose iterations the compiler interleaves, as one that decodes weights
+_VECTOR_REGISTERS = 64  # of a loop whose iterations the compiler interleaves, as one that decodes weights
 OTHER_REGISTERS = 40  # addresses, counters and temporaries, besides the fragments
 _FEWEST_OTHERS = 24  # with which nvcc 13.0 compiles MMAs in flight without a spill
 
@@ -302,7 +302,7 @@ def _registers_of(launch: Launch, context: Context) -> int:
         if isinstance(op, Parallel) and context.facts[op, VECTOR] > 1
     ]
     tiles_words = sum(layout.words(tile.dtype.bytes) for tile, layout in layouts if layout is not None)
-    return tiles_words + min(max(vectors, default=0), _PACKET_REGISTERS)
+    return tiles_words + min(max(vectors, default=0), _VECTOR_REGISTERS)
 
 
 def _overlap(pipeline: Pipeline, loop: Loop) -> MmaOverlap | None:
@@ -315,10 +315,10 @@ def _overlap(pipeline: Pipeline, loop: Loop) -> MmaOverlap | None:
     if not all(is_fixed(let.value) for let in lets):
         return None
     body = tuple(op for op in pipeline.body if not isinstance(op, Let))
-    at_mmas = [place for place, op in enumerate(body) if isinstance(op, Gemm)]
+    at_mmas = [position for position, op in enumerate(body) if isinstance(op, Gemm)]
     if len(at_mmas) != 2:
         return None
-    (at, until), (first, second) = at_mmas, (body[place] for place in at_mmas)
+    (at, until), (first, second) = at_mmas, (body[position] for position in at_mmas)
     assert isinstance(first, Gemm) and isinstance(second, Gemm)
     late: list[Stmt] = []
     middle = (*body[at + 1 : until], *body[until + 1 :])
@@ -342,14 +342,14 @@ def _scaling_first(found: MmaOverlap, body: tuple[Stmt, ...], loop: Loop) -> Mma
     The statements between the MMAs then end with that factor, and the others, as the exponentials, wait as well: the
     other warpgroup's MMAs run meanwhile.
     """
-    for place, op in enumerate(found.between):
+    for position, op in enumerate(found.between):
         factor = row_factor(op, found.late)
-        if factor is None or not any(keeps(stmt, factor) for stmt in found.between[:place]):
+        if factor is None or not any(keeps(stmt, factor) for stmt in found.between[:position]):
             continue
         if found.second.c.buffer not in buffers_written(factor.scaled[0]):
             continue
-        others = (*found.between[place + 1 :], *(late for late in found.late if late not in factor.scaled))
-        scaling = replace(found, between=found.between[: place + 1], late=(*factor.scaled, *others), factor=factor)
+        others = (*found.between[position + 1 :], *(late for late in found.late if late not in factor.scaled))
+        scaling = replace(found, between=found.between[: position + 1], late=(*factor.scaled, *others), factor=factor)
         if _is_legal(scaling, body, loop):
             return scaling
     return found

@@ -88,5 +88,5 @@ def _quad(other: Expr, last: Var, part: Var, context: Context) -> Buffer | None:
     tile = other.buffer
     if tile.scope is not Scope.SHARED or tile.rank != 1 or tile.dtype.name != "int8":
         return None
-    place = context.bounds.linear(other.indices[0])
-    return tile if dict(place.terms) == {last: 4, part: 1} and place.constant == 0 else None
+    position = context.bounds.linear(other.indices[0])
+    return tile if dict(position.terms) == {last: 4, part: 1} and position.constant == 0 else None

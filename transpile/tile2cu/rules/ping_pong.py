@@ -125,8 +125,8 @@ def _ping_pong(loop: Loop, pipeline: Pipeline, context: Context) -> PingPong | _
     mmas = tuple(op for op in own if isinstance(op, Gemm))
     lets = tuple(op for op in own if isinstance(op, Let))
     between = tuple(op for op in own if op not in mmas and op is not store)
-    if refused := _why_not_alone(own, store, mmas, lets, pipeline):
-        return _Unsupported(refused)
+    if reason := _why_not_alone(own, store, mmas, lets, pipeline):
+        return _Unsupported(reason)
     if any(not isinstance(op, Parallel) for op in late) or _use((*late, second), lets):
         return _Unsupported(f"updates of `{sum_.name}` cannot move to the end of the iteration")
     running = next(running_sums(between, loop, context), None)
@@ -208,7 +208,7 @@ def _why_not_alone(
     own: tuple[Stmt, ...], store: Copy, mmas: tuple[Gemm, ...], lets: tuple[Let, ...], pipeline: Pipeline
 ) -> str:
     """Why one warpgroup cannot run its part of an iteration; empty if it can."""
-    last = max((place for place, op in enumerate(own) if op in mmas), default=-1)
+    last = max((position for position, op in enumerate(own) if op in mmas), default=-1)
     if any(not isinstance(op, Gemm | Let) for op in own[: last + 1]) or _use(mmas, lets):
         return "another statement is between the GEMMs"
     if not all(map(_is_own, own)):

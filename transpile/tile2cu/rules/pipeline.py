@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from tile2cu.analysis.accesses import lets_for, loaded, without_unused_lets
-from tile2cu.analysis.prefetch import names_of, stays
+from tile2cu.analysis.prefetch import names_of, unprefetchable
 from tile2cu.analysis.prelude import walk_to_active
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.core.decisions import (
@@ -147,7 +147,7 @@ def _why_not_prefetched(loop: Loop, launch: Launch) -> Iterator[Decision]:
         yield rejected(loop, FEWER_STAGES, because, "smaller tiles", named=stages)
     if loop.kind is LoopKind.PIPELINED and loop.num_stages > 0:
         for copy in copies:
-            because, edit = stays(copy, loop, launch)
+            because, edit = unprefetchable(copy, loop, launch)
             if because:
                 yield rejected(copy, NOT_PREFETCHED, because, edit)
         for op in loop.body:
@@ -160,9 +160,9 @@ def _fills_by_elements(op: Parallel) -> str:
     for store in op.body:
         if isinstance(store, Store) and store.buffer.scope is Scope.SHARED:
             read = [part for part in loaded(store.value) if part.scope is Scope.GLOBAL]
-            places = [part for load in walk(store.value) if isinstance(load, Load) for part in loaded(*load.indices)]
-            if read and places:
-                return f"it gathers rows that `{places[0].name}` selects"
+            positions = [part for load in walk(store.value) if isinstance(load, Load) for part in loaded(*load.indices)]
+            if read and positions:
+                return f"it gathers rows that `{positions[0].name}` selects"
             if read:
                 return f"it computes `{store.buffer.name}` element by element from `{read[0].name}`"
     return ""
@@ -172,4 +172,4 @@ def _is_prefetched(stmt: Stmt, loop: Loop, launch: Launch) -> bool:
     """Whether the statement is a copy from global to a whole shared tile that depends on the loop's variable alone."""
     if not isinstance(stmt, Copy) or stmt.src.buffer.scope is not Scope.GLOBAL:
         return False
-    return not stays(stmt, loop, launch)[0]
+    return not unprefetchable(stmt, loop, launch)[0]

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, element_accesses, expressions, touches, viewed
-from tile2cu.analysis.load_refusals import why_no_prelude
 from tile2cu.analysis.prelude import around, before, needed_on, outermost, producer_loop
+from tile2cu.analysis.producer_loads import why_no_prelude
 from tile2cu.core.decisions import CALL, PIPELINE, PROLOGUE_LOADS, SHARED_LAYOUT
 from tile2cu.core.expr import Address, static_value, walk
 from tile2cu.core.program import Copy, Launch, Scope, operations, walk_stmts
@@ -13,7 +13,7 @@ from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import load_unsupported
 from tile2cu.rules.pipeline import iterations_adjacent
 
-_PRODUCT_BEFORE = """
+_GEMM_BEFORE = """
 A_shared = T.alloc_shared((64, 64), "float16")
 B_shared = T.alloc_shared((64, 64), "float16")
 C_local = T.alloc_fragment((64, 64), "float32")
@@ -36,7 +36,7 @@ _MOST_ROWS = 256  # CUDA Driver API, 'cuTensorMapEncodeTiled': boxDim
     reads=(PIPELINE, SHARED_LAYOUT),
     writes=(CALL, PROLOGUE_LOADS),
     source="measured on an H200: benchmarks/RESULTS.md, Mamba-2",
-    examples=(Example(_PRODUCT_BEFORE, "launch", "prologue_loads", "F_shared", target="cuda:sm_90a"),),
+    examples=(Example(_GEMM_BEFORE, "launch", "prologue_loads", "F_shared", target="cuda:sm_90a"),),
 )
 def prologue_loads(launch: Launch, context: Context) -> Iterator[Decision]:
     """Whole tiles that are copied once, before the producer's loop, are loaded by the producer before its iterations.
@@ -59,8 +59,10 @@ def prologue_loads(launch: Launch, context: Context) -> Iterator[Decision]:
     if not found or why_no_prelude((*needed_on(loop, pipeline.loads, path), *needed), above):
         return
     tiles = {op.dst.buffer for op in found}
-    place, reader = next(((at, stmt) for at, stmt in enumerate(launch.body) if tiles & buffers_read(stmt)), (0, None))
-    loads = tuple(op for op in found if any(op is stmt for stmt in launch.body[:place]))
+    position, reader = next(
+        ((at, stmt) for at, stmt in enumerate(launch.body) if tiles & buffers_read(stmt)), (0, None)
+    )
+    loads = tuple(op for op in found if any(op is stmt for stmt in launch.body[:position]))
     if reader is not None and loads:
         yield launch, PROLOGUE_LOADS, PrologueLoads(loads, reader)
         for op in loads:

@@ -339,8 +339,8 @@ def _barriers(context: Context) -> int:
 
     With alternating warpgroups each swizzle atom has a full barrier, and each stage two empty ones.
     """
-    stays = context.facts.get(context.launch, PERSISTENT) is not None
-    first = (1 + stays) if context.facts.get(context.launch, PROLOGUE_LOADS) is not None else 0
+    persistent = context.facts.get(context.launch, PERSISTENT) is not None
+    first = (1 + persistent) if context.facts.get(context.launch, PROLOGUE_LOADS) is not None else 0
     found = producer_loop(context.launch, context.facts)
     if found is None:
         return 0
@@ -348,7 +348,7 @@ def _barriers(context: Context) -> int:
     alternating = context.facts.get(op, PING_PONG)
     if alternating is not None:
         layouts: list[SharedLayout] = [context.facts[tile, SHARED_LAYOUT] for tile in pipeline.buffers]
-        return pipeline.stages * (2 + sum(layout.panels for layout in layouts)) + first
+        return pipeline.stages * (2 + sum(layout.slabs for layout in layouts)) + first
     return 2 * pipeline.stages * (2 if context.facts.get(op, MMA_OVERLAP) else 1) + first
 
 

@@ -190,9 +190,9 @@ class _Walker:
         return Pending() if self.group is None else pending.known_to(self.group)
 
     def body(self, body: tuple[Stmt, ...], pending: Pending, divergent: If | While | Loop | None) -> Pending:
-        for place, stmt in enumerate(body):
-            if self.group is None and _is_of_groups(stmt) and not (place and _is_of_groups(body[place - 1])):
-                run = takewhile(_is_of_groups, body[place:])
+        for position, stmt in enumerate(body):
+            if self.group is None and _is_of_groups(stmt) and not (position and _is_of_groups(body[position - 1])):
+                run = takewhile(_is_of_groups, body[position:])
                 pending = self.before_groups(stmt, [part for part in run if isinstance(part, If)], pending, divergent)
             pending = self.statement(stmt, pending, divergent)
         return pending

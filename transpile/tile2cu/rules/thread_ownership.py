@@ -48,16 +48,16 @@ from tile2cu.rules.engine import Context
 # Of a loop or branch only the expressions in its head count.
 _MOST_ELEMENTS = 1 << 15  # of an access that are listed: by all threads, in all iterations
 _OF_ONE_THREAD = (Store, Let, Assign, Declare, If, While, Loop)
-_Places = tuple[int, ...] | None
+_Positions = tuple[int, ...] | None
 Conditions = tuple[tuple[Expr, bool], ...]
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The iterations of a loop access one element each: `places` is the index of each loop variable, None for fixed."""
+    """The iterations of a loop access one element each: `positions` has the index of each loop variable, or None."""
 
     layout: FragmentLayout
-    places: tuple[int | None, ...]
+    positions: tuple[int | None, ...]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Side:
     constant: int
     extent: int
 
-    def is_beside(self, other: "Side") -> bool:
+    def is_disjoint(self, other: "Side") -> bool:
         """Whether the two are provably disjoint: their starts differ by a constant."""
         (first, second) = (self, other) if self.constant <= other.constant else (other, self)
         return first.terms == second.terms and first.constant + first.extent <= second.constant
@@ -78,26 +78,26 @@ class Side:
 class Tiled:
     """A tensor is accessed in tiles of a layout's shape that start at multiples of it: each element has its thread.
 
-    `places` is the dimension of the layout that each index of the tensor runs along, None for a fixed one. Or, without
-    a layout, any threads access a `box` of it; a dimension without a side is unknown.
+    `positions` has the dimension of the layout that each index of the tensor runs along, None for a fixed one. Or,
+    without a layout, any threads access a `box` of it; a dimension without a side is unknown.
     """
 
     layout: FragmentLayout | None
-    places: tuple[int | None, ...]
+    positions: tuple[int | None, ...]
     box: tuple[Side | None, ...] = ()
 
-    def is_apart(self, other: "Tiled") -> bool:
+    def is_disjoint(self, other: "Tiled") -> bool:
         """Whether each thread accesses its own elements again, or the boxes are disjoint."""
-        uniform = self.layout is not None and (self.layout, self.places) == (other.layout, other.places)
+        uniform = self.layout is not None and (self.layout, self.positions) == (other.layout, other.positions)
         sides = zip(self.box, other.box, strict=False)
-        return uniform or any(one is not None and two is not None and one.is_beside(two) for one, two in sides)
+        return uniform or any(one is not None and two is not None and one.is_disjoint(two) for one, two in sides)
 
 
 @dataclass(frozen=True)
 class Listed:
     """The elements that each thread accesses, at most one each."""
 
-    elements: tuple[_Places, ...]
+    elements: tuple[_Positions, ...]
 
     @property
     def pairs(self) -> frozenset[tuple[int, tuple[int, ...]]]:
@@ -117,7 +117,7 @@ Touch = Spread | Tiled | Alone | frozenset[Listed] | None  # None: nothing is kn
 def disjoint(one: Touch, other: Touch) -> bool:
     """Whether no element that a thread accesses in the one way is accessed by another thread in the other way."""
     if isinstance(one, Tiled) and isinstance(other, Tiled):
-        return one.is_apart(other)
+        return one.is_disjoint(other)
     if isinstance(one, Alone) and isinstance(other, frozenset):
         return disjoint(other, one)
     if isinstance(one, frozenset) and isinstance(other, Alone):
@@ -173,17 +173,17 @@ class Owners:
         box = tuple(map(self._side, region.ranges))
         if not isinstance(layout, Blocked) or not fragment.whole or op.transposed:
             return Tiled(None, (), box)
-        places = tuple(region.kept.index(dim) if dim in region.kept else None for dim in range(tile.rank))
+        positions = tuple(region.kept.index(dim) if dim in region.kept else None for dim in range(tile.rank))
         starts = tuple(self.context.bounds.linear(part.start) for part in region.ranges)
         same = tuple(map(static_value, region.extents)) == layout.shape
-        fits = same and self._in_tiles(layout, places, starts)
-        return Tiled(layout, places, box) if fits else Tiled(None, (), box)
+        fits = same and self._in_tiles(layout, positions, starts)
+        return Tiled(layout, positions, box) if fits else Tiled(None, (), box)
 
     def _side(self, part: Range) -> Side | None:
         """The extent of a box along a dimension, in all iterations of the enclosing loops."""
         start, extent = self.context.bounds.linear(part.start), static_value(part.extent)
-        stays = all(isinstance(atom, Var) and atom.role in (Role.BLOCK, Role.SIZE) for atom in start.terms)
-        known = stays and isinstance(extent, int)
+        invariant = all(isinstance(atom, Var) and atom.role in (Role.BLOCK, Role.SIZE) for atom in start.terms)
+        known = invariant and isinstance(extent, int)
         return Side(frozenset(start.terms.items()), start.constant, int(extent or 0)) if known else None
 
     def _tiled(self, op: Parallel, tensor: Buffer, accesses: tuple[Access, ...]) -> Tiled | None:
@@ -191,8 +191,8 @@ class Owners:
         if layout is None or any(access.buffer is not tensor for access in accesses):
             return None
         patterns = {self._shifted(op, layout, access.indices) for access in accesses}
-        (places,) = patterns if len(patterns) == 1 else (None,)
-        return Tiled(layout, places) if places is not None else None
+        (positions,) = patterns if len(patterns) == 1 else (None,)
+        return Tiled(layout, positions) if positions is not None else None
 
     def _shifted(
         self, op: Parallel, layout: FragmentLayout, indices: tuple[Expr, ...]
@@ -200,30 +200,30 @@ class Owners:
         """The variable of each index, apart from the start of its tile; None unless they select one element per
         iteration.
         """
-        places: list[int | None] = []
+        positions: list[int | None] = []
         starts: list[Linear] = []
         for index in map(self.context.bounds.linear, indices):
-            found = [place for place, var in enumerate(op.vars) if index.terms.get(var) == 1]
+            found = [position for position, var in enumerate(op.vars) if index.terms.get(var) == 1]
             own = op.vars[found[0]] if len(found) == 1 else None
-            places.append(found[0] if own is not None else None)
+            positions.append(found[0] if own is not None else None)
             starts.append(Linear({atom: count for atom, count in index.terms.items() if atom != own}, index.constant))
-        named = sorted(place for place in places if place is not None)
-        fits = named == list(range(len(op.vars))) and self._in_tiles(layout, tuple(places), tuple(starts))
-        return tuple(places) if fits else None
+        named = sorted(position for position in positions if position is not None)
+        fits = named == list(range(len(op.vars))) and self._in_tiles(layout, tuple(positions), tuple(starts))
+        return tuple(positions) if fits else None
 
-    def _in_tiles(self, layout: FragmentLayout, places: tuple[int | None, ...], starts: tuple[Linear, ...]) -> bool:
+    def _in_tiles(self, layout: FragmentLayout, positions: tuple[int | None, ...], starts: tuple[Linear, ...]) -> bool:
         """Whether all threads access the same tile, which starts at multiples of the layout's shape."""
         if layout.replicas != 1 or not all(self.uniformity.holds(atom) for start in starts for atom in start.terms):
             return False
-        along = [(start, layout.shape[dim]) for start, dim in zip(starts, places, strict=True) if dim is not None]
+        along = [(start, layout.shape[dim]) for start, dim in zip(starts, positions, strict=True) if dim is not None]
         return all(count % extent == 0 for start, extent in along for count in (start.constant, *start.terms.values()))
 
     def _spread(self, op: Parallel, tile: Buffer, accesses: tuple[Access, ...]) -> Spread | None:
         layout = self._whole_layout(op)
-        patterns = {self._places(op, access.indices) for access in accesses if access.buffer is tile}
-        (places,) = patterns if len(patterns) == 1 else (None,)
+        patterns = {self._positions(op, access.indices) for access in accesses if access.buffer is tile}
+        (positions,) = patterns if len(patterns) == 1 else (None,)
         alone = layout is not None and all(access.buffer is tile for access in accesses)
-        return Spread(layout, places) if layout is not None and alone and places is not None else None
+        return Spread(layout, positions) if layout is not None and alone and positions is not None else None
 
     def _whole_layout(self, op: Parallel) -> FragmentLayout | None:
         """The layout of a loop, if it has the loop's extents, and one thread per iteration accesses its elements."""
@@ -234,12 +234,12 @@ class Owners:
             return None  # lanes exchange vectors
         return layout if layout.shape == tuple(map(static_value, op.extents)) else None
 
-    def _places(self, op: Parallel, indices: tuple[Expr, ...]) -> tuple[int | None, ...] | None:
+    def _positions(self, op: Parallel, indices: tuple[Expr, ...]) -> tuple[int | None, ...] | None:
         """The variable of each index; None where they do not select one element per iteration."""
         expanded = [self.context.bounds.expanded(index) for index in indices]
         found = [op.vars.index(index) if isinstance(index, Var) and index in op.vars else None for index in expanded]
-        fixed = [index for index, place in zip(expanded, found, strict=True) if place is None]
-        named = sorted(place for place in found if place is not None)
+        fixed = [index for index, position in zip(expanded, found, strict=True) if position is None]
+        named = sorted(position for position in found if position is not None)
         if named != list(range(len(op.vars))) or not all(map(self.uniformity.holds, fixed)):
             return None
         return tuple(found)

@@ -84,7 +84,7 @@ for k in T.Pipelined(4, num_stages=2):
 """
 _BOX_ROWS = 256  # of a TMA box
 _BOX_OF_WARPGROUP = 64  # rows that it stages at a time, 16 per warp
-_PANEL_FLOATS = 32  # columns that a swizzle spans
+_SLAB_FLOATS = 32  # columns that a swizzle spans
 
 
 @rule(
@@ -237,7 +237,7 @@ def _added_in_iterations(context: Context) -> Iterator[AtomicTile]:
         read = any(touches(used_by_itself(stmt), dst) for stmt in others)
         rows = op.src.whole and len(op.dst.kept) == 2 and op.dst.kept[-1] == dst.rank - 1 and dst.rank <= TMA_RANK
         given = dst.strides is None and not rows_unsupported(dst) and _is_given(rows_aligned_if(dst), context)
-        if rows and given and not read and src.static_shape[1] // layout.along_n % _PANEL_FLOATS == 0:
+        if rows and given and not read and src.static_shape[1] // layout.along_n % _SLAB_FLOATS == 0:
             yield op
 
 
@@ -252,10 +252,10 @@ def _is_stored_by_tma(op: Copy, context: Context) -> bool:
     if _read_again(op, context) or _written_again(op, context):
         return False
     cols = src.static_shape[1]
-    panels = cols // layout.along_n % 64 == 0
+    slabs = cols // layout.along_n % 64 == 0
     if op.transposed:  # rows are a multiple of 64
-        panels = layout.along_n == 1 and cols % 16 == 0 and cols <= _BOX_ROWS
-    return op.dst.kept[-1] == dst.rank - 1 and not rows_unsupported(dst) and panels
+        slabs = layout.along_n == 1 and cols % 16 == 0 and cols <= _BOX_ROWS
+    return op.dst.kept[-1] == dst.rank - 1 and not rows_unsupported(dst) and slabs
 
 
 def _read_again(op: Copy, context: Context) -> bool:
@@ -301,10 +301,10 @@ def _narrower(staging: Staging, context: Context) -> Iterator[Staging]:
     layout = context.facts[staging.like, LAYOUT]
     assert isinstance(layout, WgmmaAccumulator)
     rows, cols = staging.layout.extents
-    panel = staging.layout.swizzle // staging.dtype.bytes
-    least = panel if rows > _BOX_OF_WARPGROUP * layout.along_m else 2 * panel
+    slab = staging.layout.swizzle // staging.dtype.bytes
+    least = slab if rows > _BOX_OF_WARPGROUP * layout.along_m else 2 * slab
     if layout.along_n == 1 and not staging.transposed:
-        for fewer in range(cols - panel, least - 1, -panel):
+        for fewer in range(cols - slab, least - 1, -slab):
             yield replace(staging, layout=replace(staging.layout, extents=(rows, fewer)))
 
 

@@ -13,7 +13,7 @@ from tile2cu.analysis.accesses import (
     variables,
     viewed,
 )
-from tile2cu.analysis.runs import is_run, of_vector, starts_packet
+from tile2cu.analysis.runs import is_run, of_vector, starts_vector
 from tile2cu.core.decisions import DOT_OF_FOUR, IN_REGISTERS, LAYOUT, NOT_VECTORISED, STORE_LAST, TRANSPOSED, VECTOR
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import (
@@ -269,8 +269,8 @@ def in_registers(op: Parallel, context: Context) -> Iterator[Decision]:
         return
     plain = all(_simple(stmt, _never) and not _divides_integers(stmt) for stmt in op.body)
     registers = all(access.buffer.scope is Scope.FRAGMENT for access in element_accesses(op.body))
-    own_places = all(stmt.indices == op.vars for stmt in op.body if isinstance(stmt, Store))
-    if plain and registers and own_places:
+    own_positions = all(stmt.indices == op.vars for stmt in op.body if isinstance(stmt, Store))
+    if plain and registers and own_positions:
         yield op, IN_REGISTERS, True
 
 
@@ -421,23 +421,23 @@ def _simple(stmt: Stmt, of_vectors: _UniformOverVector) -> bool:
     """Whether a statement's values are arithmetic on vectors, and its condition is uniform over vectors."""
     match stmt:
         case Store():
-            return stmt.op in ("", "+", "-", "*", "/") and _packet_value(stmt.value, of_vectors)
+            return stmt.op in ("", "+", "-", "*", "/") and _vector_value(stmt.value, of_vectors)
         case If():
             return not stmt.once and of_vectors(stmt.condition)
         case Let() if _is_condition(stmt):
             return of_vectors(stmt.value)
         case Let():
-            return _packet_value(stmt.value, of_vectors)
+            return _vector_value(stmt.value, of_vectors)
         case _:
             return False
 
 
-def _packet_value(expr: Expr, of_vectors: _UniformOverVector) -> bool:
+def _vector_value(expr: Expr, of_vectors: _UniformOverVector) -> bool:
     match expr:
         case Load():
             return True
         case Call() if _is_choice(expr):
-            return of_vectors(expr.args[0]) and all(_packet_value(each, of_vectors) for each in expr.args[1:])
+            return of_vectors(expr.args[0]) and all(_vector_value(each, of_vectors) for each in expr.args[1:])
         case Call() if is_of_thread(expr):
             return False
         case Call() if expr.function not in ELEMENTWISE and children(expr):
@@ -447,7 +447,7 @@ def _packet_value(expr: Expr, of_vectors: _UniformOverVector) -> bool:
         case Binary() if expr.op not in ARITHMETIC or (expr.op in ("//", "%") and not _plain_quotient(expr)):
             return False
         case _:
-            return all(_packet_value(child, of_vectors) for child in children(expr))
+            return all(_vector_value(child, of_vectors) for child in children(expr))
 
 
 def _plain_quotient(expr: Binary) -> bool:
@@ -478,7 +478,7 @@ def _consecutive(access: Access, variables: tuple[Var, ...], vector: int, contex
 
 def _in_step(buffer: Buffer, divided: Expr, divisor: int, last: Var, vector: int, context: Context) -> bool:
     """Whether vectors start at multiples of their size in the dividend, and its quotients come in equal runs."""
-    if not starts_packet(divided, last, vector, context.bounds):
+    if not starts_vector(divided, last, vector, context.bounds):
         return False
     if divisor % vector == 0:
         return True

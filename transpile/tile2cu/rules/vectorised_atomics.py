@@ -49,7 +49,7 @@ def vectorised_atomics(op: Loop, context: Context) -> Iterator[Decision]:
     if to is None or source is None or add.buffer.dtype.name not in _ADDED_TOGETHER:
         return
     if add.buffer.scope is Scope.GLOBAL and all(
-        _starts_packet(buffer, first[-1], op.count, context.bounds)
+        _starts_vector(buffer, first[-1], op.count, context.bounds)
         for buffer, first in ((add.buffer, to), (add.value.buffer, source))
     ):
         yield op, ATOMIC_VECTOR, op.count
@@ -63,7 +63,7 @@ def _first(indices: tuple[Expr, ...], lane: Var) -> tuple[Expr, ...] | None:
     return first if moved else None
 
 
-def _starts_packet(buffer: Buffer, index: Expr, count: int, bounds: Bounds) -> bool:
+def _starts_vector(buffer: Buffer, index: Expr, count: int, bounds: Bounds) -> bool:
     """Whether elements from an index of a row on are one vector: its start is aligned to the vector's size."""
     size = buffer.dtype.bytes_of(count)
     if buffer.of is not None or buffer.dtype.is_packed or size > POINTER_BYTES or bounds.multiple_of(index) % count:

@@ -99,10 +99,10 @@ def warpgroup_trips(op: Loop, context: Context) -> Iterator[Decision]:
     pipeline = context.facts.get(op, PIPELINE)
     if overlap is None or pipeline is None or static_value(op.start) != 0 or equal_trip_counts(op, context):
         return
-    place = next((at for at, stmt in enumerate(context.launch.body) if stmt is op), None)
-    if place is None:
+    position = next((at for at, stmt in enumerate(context.launch.body) if stmt is op), None)
+    if position is None:
         return
-    after = context.launch.body[place + 1 :]
+    after = context.launch.body[position + 1 :]
     rows = _stored_rows(after)
     if rows is None or not _one_warpgroup_a_row(overlap, context):
         return
@@ -136,14 +136,14 @@ def _some_end_sooner(overlap: MmaOverlap, own: WarpgroupTripCount, context: Cont
 
 def _stored_rows(after: tuple[Stmt, ...]) -> tuple[Expr, Expr] | None:
     """The start of the rows that all results are stored to, and their end; None where results differ in it."""
-    places: set[tuple[Expr, Expr]] = set()
+    positions: set[tuple[Expr, Expr]] = set()
     for stmt in after:
         if isinstance(stmt, Copy) and stmt.dst.buffer.scope is Scope.GLOBAL:
             if not stmt.src.whole or not stmt.dst.kept:
                 return None
             dim = stmt.dst.kept[0]
-            places.add((stmt.dst.ranges[dim].start, stmt.dst.buffer.shape[dim]))
-    return places.pop() if len(places) == 1 else None
+            positions.add((stmt.dst.ranges[dim].start, stmt.dst.buffer.shape[dim]))
+    return positions.pop() if len(positions) == 1 else None
 
 
 def _staircase(overlap: MmaOverlap, loop: Loop, start: Expr, end: Expr, context: Context) -> WarpgroupTripCount | None:
@@ -159,8 +159,8 @@ def _staircase(overlap: MmaOverlap, loop: Loop, start: Expr, end: Expr, context:
         return None
     row, column = (visible.lhs, visible.rhs) if visible.op == ">=" else (visible.rhs, visible.lhs)
     none = int_const(0)
-    iteration, next_turn = (substitute(column, {loop.var: int_const(at), j: none}) for at in (0, 1))
-    columns = next_turn if static_value(iteration) == 0 else binary("-", next_turn, iteration)
+    iteration, next_iteration = (substitute(column, {loop.var: int_const(at), j: none}) for at in (0, 1))
+    columns = next_iteration if static_value(iteration) == 0 else binary("-", next_iteration, iteration)
     last = binary("-", substitute(row, {i: none}), iteration)
     width, steps = static_value(columns), _difference(row, column, context).plus(context.bounds.linear(last), -1)
     if not width or width < 0 or not _equal(steps, Linear({i: 1, j: -1, loop.var: -int(width)}, 0)):

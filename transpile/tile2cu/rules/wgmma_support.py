@@ -11,7 +11,7 @@ from tile2cu.targets import Wgmma
 WARPGROUP = 128
 MOST_COLUMNS = 256  # of one wgmma
 _REGISTERS = 64 * 1024  # of an SM
-_BESIDE_RESULTS = 26  # per thread, besides the accumulator of one wgmma: ptxas 13.0, error C7602
+_OTHER_REGISTERS = 26  # per thread, besides the accumulator of one wgmma: ptxas 13.0, error C7602
 
 
 def gemm_unsupported(op: Gemm, context: Context) -> str:
@@ -68,10 +68,10 @@ def _starts_at_swizzle_atom(region: Region, context: Context, *, k_along_rows: b
     tile = region.buffer
     rows, columns = region.ranges[-2:]
     extent, bytes_ = int(static_value(columns.extent) or 0), tile.dtype.bytes
-    panel = widest_swizzle_of(tile.static_shape[-1] * bytes_) // bytes_
-    at_once = extent if k_along_rows and panel % extent == 0 else panel
+    slab = widest_swizzle_of(tile.static_shape[-1] * bytes_) // bytes_
+    atom_step = extent if k_along_rows and slab % extent == 0 else slab
     starts = context.bounds.multiple_of
-    return starts(rows.start) % 8 == 0 and starts(columns.start) % at_once == 0
+    return starts(rows.start) % 8 == 0 and starts(columns.start) % atom_step == 0
 
 
 def registers_unsupported(op: Gemm, launch: Launch) -> str:
@@ -84,7 +84,7 @@ def registers_unsupported(op: Gemm, launch: Launch) -> str:
     if split is None:
         return ""
     sums = 64 * min(op.mnk[1] // split.n, MOST_COLUMNS)
-    needed = op.c.buffer.dtype.bytes_of(sums) // (4 * WARPGROUP) + _BESIDE_RESULTS
+    needed = op.c.buffer.dtype.bytes_of(sums) // (4 * WARPGROUP) + _OTHER_REGISTERS
     start = _REGISTERS // (WARPGROUP * (groups + 1)) // 8 * 8
     return (
         ""

@@ -26,7 +26,7 @@ from tile2cu.core.schedule import Retirement
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import is_specialised, runs_on_wgmma
 
-_BEGUN = """\
+_STARTED = """\
 A_shared = T.alloc_shared((64, 64), "float16")
 C_local = T.alloc_fragment((64, 64), "float32")
 D_local = T.alloc_fragment((64, 64), "float32")
@@ -44,7 +44,7 @@ _ITERATIONS = 16  # iterations of a loop that are followed one by one; the count
     reads=(EXPLICIT_WGMMA, WARP_SPECIALISED),
     writes=(AWAITED_AT, NOT_IN_FLIGHT, RETIRED),
     source="PTX ISA, 'wgmma.wait_group': until it, neither accumulators nor operands may be touched",
-    examples=(Example(_BEGUN, 7, "retired", "C_local", target="cuda:sm_90a"),),
+    examples=(Example(_STARTED, 7, "retired", "C_local", target="cuda:sm_90a"),),
 )
 def wgmma_wait(launch: Launch, context: Context) -> Iterator[Decision]:
     """An MMA of T.wgmma_gemm is in flight until the T.wait_wgmma that retires it.
@@ -61,7 +61,7 @@ def wgmma_wait(launch: Launch, context: Context) -> Iterator[Decision]:
     if not begun:
         return
     tracker = _Tracker(context)
-    tracker.settle()
+    tracker.add()
     for op in begun:
         if id(op) in tracker.awaited_immediately:
             yield rejected(op, NOT_IN_FLIGHT, tracker.awaited_immediately[id(op)], "move T.wait_wgmma before that")
@@ -91,7 +91,7 @@ class _Tracker:
     awaited_immediately: dict[int, str] = field(default_factory=dict)  # MMAs that are awaited immediately, and why
     retirements: dict[int, tuple[Stmt, Retirement]] = field(default_factory=dict)
 
-    def settle(self) -> None:
+    def add(self) -> None:
         """Awaits further MMAs immediately until those in flight conflict with no statement."""
         while True:
             before = len(self.awaited_immediately)
@@ -174,7 +174,7 @@ class _Tracker:
                 self.await_immediately(flight, f"line {op.span.line} reads its result `{first.c.buffer.name}`")
         later = {key: replace(flight, after=flight.after + (flight.group == group)) for key, flight in flights.items()}
         if op.begun and id(op) not in self.awaited_immediately:
-            return _begun_again(op, later) | {(id(op), 0): _Flying(op, group)}
+            return _started_again(op, later) | {(id(op), 0): _Flying(op, group)}
         return self.wait(op, 0, later, group)
 
     def plain(self, stmt: Stmt, flights: _InFlight, group: int | None, *, nested: bool = True) -> _InFlight:
@@ -204,7 +204,7 @@ def _counts(flights: _InFlight) -> dict[tuple[int, int], int]:
     return {key: flight.after for key, flight in flights.items()}
 
 
-def _begun_again(op: Gemm, flights: _InFlight) -> _InFlight:
+def _started_again(op: Gemm, flights: _InFlight) -> _InFlight:
     """The MMAs in flight where a statement starts its MMA again: the one of the earlier iteration is kept apart."""
     found: _InFlight = {}
     for (mma, times), flight in sorted(flights.items(), key=lambda item: item[0][1]):

@@ -75,8 +75,8 @@ def fma(op: Gemm, context: Context) -> Iterator[Decision]:
     """
     if not on_fma(op, context):
         return
-    _refuse_sparse(op, context)
-    _refuse_fma_in_registers(op, context)
+    _reject_sparse(op, context)
+    _reject_fma_in_registers(op, context)
     yield op, INSTRUCTION, fma_of(op.a.buffer.dtype, op.b.buffer.dtype, op.c.buffer.dtype)
     m, n, k = op.mnk
     if too_small_for_tensor_cores(op, context):
@@ -132,7 +132,7 @@ def mma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
     Gives: the fragments' layouts.
     Errors: T2C-S003 when such an operand is the GEMM's own result.
     """
-    _refuse_register_operands(op, context)
+    _reject_register_operands(op, context)
     if not _on_mma_sync(op, context):
         return
     m, n, k = op.mnk
@@ -159,7 +159,7 @@ def check_k(op: Gemm, found: Mma | Mfma) -> None:
         )
 
 
-def _refuse_register_operands(op: Gemm, context: Context) -> None:
+def _reject_register_operands(op: Gemm, context: Context) -> None:
     a, b = op.a.buffer, op.b.buffer
     why = {}
     if b.scope is Scope.FRAGMENT and context.target.mfma:
@@ -179,7 +179,7 @@ def _refuse_register_operands(op: Gemm, context: Context) -> None:
         raise Elsewhere.of(error, op, tile, why[tile])
 
 
-def _refuse_sparse(op: Gemm, context: Context) -> None:
+def _reject_sparse(op: Gemm, context: Context) -> None:
     if op.metadata is None:
         return
     a, b, c = (region.buffer.dtype for region in (op.a, op.b, op.c))
@@ -197,7 +197,7 @@ def _refuse_sparse(op: Gemm, context: Context) -> None:
     )
 
 
-def _refuse_fma_in_registers(op: Gemm, context: Context) -> None:
+def _reject_fma_in_registers(op: Gemm, context: Context) -> None:
     tile = next((region.buffer for region in (op.a, op.b) if region.buffer.scope is not Scope.SHARED), None)
     if tile is not None:
         raise Elsewhere.of(_no_instruction(op, context, tile.name), op, tile)

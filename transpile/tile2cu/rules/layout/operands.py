@@ -187,7 +187,7 @@ def _padded(buffer: Buffer, context: Context) -> SharedLayout:
     """The layout with the smallest padding of those with the fewest conflicts."""
     row, dtype = buffer.dtype.bytes_of(buffer.static_shape[-1]), buffer.dtype
     reads = [
-        _places(op, region is op.a, context)
+        _positions(op, region is op.a, context)
         for op in _products(context)
         for region in (op.a, op.b)
         if region.buffer is buffer
@@ -195,14 +195,15 @@ def _padded(buffer: Buffer, context: Context) -> SharedLayout:
 
     def ways(padding: int) -> int:
         return max(
-            bank_ways([r * (row + padding) + dtype.bytes_of(c) for r, c in places], dtype.bytes) for places in reads
+            bank_ways([r * (row + padding) + dtype.bytes_of(c) for r, c in positions], dtype.bytes)
+            for positions in reads
         )
 
     padding = min(range(0, 128, _CHUNK_BYTES), key=lambda padding: (ways(padding), padding))
     return SharedLayout(buffer.static_shape, dtype.bits, padding=padding)
 
 
-def _places(op: Gemm, is_a: bool, context: Context) -> list[tuple[int, int]]:
+def _positions(op: Gemm, is_a: bool, context: Context) -> list[tuple[int, int]]:
     """(row, column) of the tile that each lane reads in one access."""
     if on_fma(op, context):  # the rows (of A) or columns (of B) of the lane's elements, at one k
         lines = [(lane // FMA_ROW if is_a else lane % FMA_ROW, 0) for lane in _LANES]

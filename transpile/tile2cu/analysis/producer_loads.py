@@ -51,7 +51,7 @@ def why_no_producer(loop: Loop, loads: tuple[Stmt, ...], launch: Launch) -> str:
     written = _memories(buffer for stmt in parts for buffer in buffers_written(stmt))
     above = before(launch.body, path[0])
     return (
-        _why_not_ahead(loop, loads, parts, written)
+        _why_not_prefetched(loop, loads, parts, written)
         or _why_not_twice(loop, loads, path, written)
         or why_no_prelude(needed_on(loop, loads, path), above)
     )
@@ -88,7 +88,7 @@ def _why_not_first(loop: Loop, loads: tuple[Stmt, ...], above: tuple[Stmt, ...])
     return ""
 
 
-def _why_not_ahead(loop: Loop, loads: tuple[Stmt, ...], parts: tuple[Stmt, ...], written: frozenset[str]) -> str:
+def _why_not_prefetched(loop: Loop, loads: tuple[Stmt, ...], parts: tuple[Stmt, ...], written: frozenset[str]) -> str:
     """Why loads cannot precede the iterations of the enclosing loops; empty if they can."""
     inside = {id(stmt) for stmt in walk_stmts((loop,))}
     others = tuple(stmt for stmt in parts if id(stmt) not in inside)
