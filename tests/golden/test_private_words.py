@@ -21,12 +21,14 @@ ROOT = Path(__file__).resolve().parents[2]
 ALLOWED = Path(__file__).with_name("private_words.json")
 PACKAGE = "transpile/tile2cu"
 FOLDERS = (
-    *(f"{PACKAGE}/{name}" for name in ("analysis", "core", "emitter", "frontend", "passes", "plan", "rules", "styles")),
+    *(f"{PACKAGE}/{name}" for name in ("analysis", "cli", "core", "emitter", "frontend", "passes", "plan", "project")),
+    *(f"{PACKAGE}/{name}" for name in ("rules", "styles", "targets")),
     "headers/tl",
     "docs",
     "README.md",
 )
 SUFFIXES = (".py", ".h", ".cuh", ".cu", ".md")
+COUNTED = r"\d+|one|two|four|[KM]B|bytes|elements|halves|registers|times|values"
 UNITS = "row|column|iteration|thread|block|byte|warp|lane|token|page"
 # A private word as the counts name it, its forms, and the field's word.
 PRIVATE = {
@@ -52,10 +54,7 @@ PRIVATE = {
     "alike": ("alike", "uniform"),
     "at once": ("at once", "immediately, together"),
     "whatever": ("whatever|lest", "for any"),
-    "a row, a thread ...": (
-        rf"(?<!of )(?<!in )(?<!as )(?<!is )(?:a|an) (?:{UNITS})(?=[,;.]|$)",
-        "per row, per thread ...",
-    ),
+    "a row, a thread ...": (rf"(?:{COUNTED}) an? (?:{UNITS})(?=[,;.:)]|$)", "per row, per thread ..."),
     "on its way": ("on (?:its|their) way", "between, in flight"),
     "settle": ("settled?", "resolved"),
     "refuse": ("refus(?:es?|ed|als?)", "unsupported, rejected"),

@@ -135,7 +135,7 @@ def settled_kernels(
 
 
 def emit_program(program: Program, target: Target, *, look: Look | None = None, tool: Tool | None = None) -> Emitted:
-    """The files of one kernel. Errors: Tile2CuError where a rule or the emitter refuses it."""
+    """The files of one kernel. Errors: Tile2CuError where a rule or the emitter rejects it."""
     launches = tuple(_launch(program, target, each) for each in settle(program, target))
     return emit_kernel(launches, tool=tool or this_tool(), look=look or Look())
 

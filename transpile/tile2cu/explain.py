@@ -13,7 +13,7 @@ from tile2cu.core.facts import Fact, Facts, Rejected, Subject, name_of
 from tile2cu.core.program import Buffer, Launch, Loop, Sync, While, walk_stmts
 from tile2cu.core.schedule import Multiple
 from tile2cu.emitter import Settled
-from tile2cu.emitter.words import value_of
+from tile2cu.emitter.fact_values import value_of
 from tile2cu.rules import REWRITES, RULES, Rule
 
 _WIDTH = 120

@@ -47,7 +47,7 @@ def python_text(content: bytes) -> str:
 
 
 def write_files(files: Mapping[str, str | bytes], folder: Path) -> list[Path]:
-    """Writes all files or none: each beside its place first, then moved there. Names are paths below the folder.
+    """Writes all files or none: each to a temporary name first, then renamed. Names are paths below the folder.
 
     Raises T2C-C005 when the folder cannot be written to.
     """

@@ -1,4 +1,4 @@
-"""What would fit of a kernel whose tiles need more shared memory than the chip has: fewer stages, smaller settings.
+"""What would fit of a kernel whose tiles need more shared memory than the target has: fewer stages, smaller settings.
 
 Fewer stages change no result, and are taken. Smaller tiles are offered: settings are tried in the order of an estimate,
 and one is offered only after the kernel was settled with it, by the rules.
@@ -98,7 +98,7 @@ def _stages(launches: tuple[Launch, ...]) -> int:
 
 
 def _loaded_ahead(body: tuple[Stmt, ...]) -> set[Buffer]:
-    """The shared tiles that pipelined loops load, which have a slot for each stage."""
+    """The shared tiles that pipelined loops load, which are multi-buffered."""
     loops = (loop for loop in walk_stmts(body) if isinstance(loop, Loop) and loop.num_stages > 0)
     copies = (stmt for loop in loops for stmt in walk_stmts(loop.body) if isinstance(stmt, Copy))
     return {copy.dst.buffer for copy in copies if copy.dst.buffer.scope is Scope.SHARED}

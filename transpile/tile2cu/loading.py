@@ -29,11 +29,11 @@ def load(
 ) -> Kernel:
     """Transpiles a file, builds the text and returns its kernel as a callable.
 
-    `kernel` picks one of several; `bindings` are values for the arguments of its factory. `target` is a chip or "auto";
-    `style` what it is written in, "tl" or "cute". `device` is "cpu" (the engine), "cuda", "hip", "sim" (AMD's code
-    object, simulated), "ptx" (nvcc's PTX, simulated), or None for what this machine has. `check` runs on the engine or
-    the simulator with every check on. `options` go to tile2cu_runtime.load_kernel: schedules, statistics and the like.
-    The emitted files are kept in the build cache: `.folder` says where.
+    `kernel` picks one of several; `bindings` are values for the arguments of its factory. `target` is a target's name
+    or "auto"; `style` what it is written in, "tl" or "cute". `device` is "cpu" (the engine), "cuda", "hip", "sim"
+    (AMD's code object, simulated), "ptx" (nvcc's PTX, simulated), or None for what this machine has. `check` runs on
+    the engine or the simulator with every check on. `options` go to tile2cu_runtime.load_kernel: schedules, statistics
+    and the like. The emitted files are kept in `.folder`, in the build cache.
     Raises Tile2CuError, and the errors of load_kernel.
     """
     chip = find(auto_target() if target == "auto" else target)
@@ -56,7 +56,7 @@ def _emitted_folder(path: Path, kernel: str | None, target: Target, look: Look, 
             )
         write_files(emitted[0].files, temporary)
 
-    # Which files the source imports, its manifest says: an entry that others were imported for is not it.
+    # The manifest lists the source's imports: an entry with other imports is another kernel.
     imports: dict[str, str | None] = {}
     while True:
         key = cache.content_key(text, wanted, this_tool().sha256, repr(sorted(imports.items())))

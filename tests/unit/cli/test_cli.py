@@ -99,9 +99,9 @@ def test_what_is_no_file_may_be_meant_for_a_verb_or_another_file(
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--target", "cuda:sm_81"], "T2C-C003", "text for `cuda:sm_80` can be built for sm_81, too"),
+        (["--target", "cuda:sm_81"], "T2C-C003", "source for `cuda:sm_80` can be built for sm_81, too"),
         (["--target", "sm_90"], "T2C-C003", "did you mean `cuda:sm_90a`?"),
-        (["--target", "cuda:sm_75"], "T2C-C003", "chips before sm_80 are not supported"),
+        (["--target", "cuda:sm_75"], "T2C-C003", "architectures before sm_80 are not supported"),
         (["--target", "hip:gfx941"], "T2C-C003", "did you mean `hip:gfx9"),
         (["--kernel", "gemm_rel"], "T2C-F", "gemm_relu"),
         (["-D", "M"], "T2C-C002", "NAME=VALUE"),

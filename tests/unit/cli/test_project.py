@@ -127,7 +127,7 @@ def test_an_edited_file_is_not_written_over(project: Path, capsys: pytest.Captur
     assert main(["build"]) == 1
     said = capsys.readouterr()
     assert (
-        "error[T2C-C014]: a file was edited by hand, and something else is emitted now" in said.err
+        "error[T2C-C014]: a file was edited, and its emitted content has changed" in said.err
         and "sm_80/scale.cu" in said.err
     )
     assert edited.read_text(encoding="utf-8").endswith("// mine\n")

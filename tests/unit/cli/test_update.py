@@ -74,7 +74,7 @@ def test_a_conflict_leaves_everything_as_it_was(project: Path, capsys: pytest.Ca
     assert main(["update"]) == 1
     assert "error[T2C-C016]" in capsys.readouterr().err
     marked = side(project).read_text(encoding="utf-8")
-    assert all(word in marked for word in ("<<<<<<< edited by hand", "2.5f", "||||||| as it was emitted", "3.0f"))
+    assert all(word in marked for word in ("<<<<<<< edited", "2.5f", "||||||| as it was emitted", "3.0f"))
     after = snapshot(project / "gen")
     del after[str(side(project))]
     assert after == before and (project / TEXT).read_text(encoding="utf-8") == mine

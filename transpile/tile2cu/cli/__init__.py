@@ -17,11 +17,11 @@ from tile2cu.version import VERSION
 
 VERBS = {
     "emit": "writes one file's kernels; the word may be left out",
-    "explain": "says what was decided about a kernel, why, and what would change it; or what a rule or an error means",
+    "explain": "explains decisions about a kernel, their reasons, and what would change them; or a rule or an error",
     "build": "writes what pyproject.toml lists; also when neither a verb nor a file is given",
     "run": "runs a kernel on made-up data: on a GPU, on the CPU engine with its checks, or on the AMD simulator",
-    "check": "tells whether the files are what would be emitted now: exit status 0 yes, 1 no, 2 it failed",
-    "update": "builds, and merges edits by hand with what is emitted now",
+    "check": "checks whether the files are what would be emitted now: exit status 0 yes, 1 no, 2 failure",
+    "update": "builds, and merges manual edits with the regenerated sources",
     "map": "translates a line of the text to the Python line it comes from, and back",
     "vendor": "makes a folder with all that another project needs to build the kernels",
 }
@@ -107,7 +107,7 @@ def _parser(verb: str) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Transpiles tile-language Python to CUDA C++ or HIP that a reviewer can read. "
         "The file is never executed.",
-        epilog=f"verbs (tile2cu VERB --help says more):\n{verbs}",
+        epilog=f"verbs (tile2cu VERB --help has details):\n{verbs}",
     )
     parser.add_argument("--version", action="version", version=f"tile2cu {VERSION}")
     return parser

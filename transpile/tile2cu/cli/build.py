@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--project", default=Path("."), type=Path, metavar="DIR", help="where pyproject.toml is, or below"
     )
-    parser.add_argument("--force", action="store_true", help="write over files that were edited by hand")
+    parser.add_argument("--force", action="store_true", help="overwrite files with manual edits")
     parser.add_argument("--list-outputs", action="store_true", help="print the files' names and write nothing")
 
 
@@ -74,9 +74,9 @@ def progress(total: int) -> Iterator[Callable[[str], None]]:
 
 
 def _write(outcome: Outcome, memory: Memory, force: bool) -> None:
-    """Writes those of a job's files that differ from what lies there.
+    """Writes those of a job's files that differ from the files on disk.
 
-    A file that was edited by hand stays as it is; T2C-C014 is raised when something else than it had is emitted now.
+    A file with manual edits is kept; T2C-C014 is raised when its emitted content has changed.
     """
     job = outcome.job
     files = {name: text for one in outcome.emitted for name, text in one.files.items()}
@@ -86,7 +86,7 @@ def _write(outcome: Outcome, memory: Memory, force: bool) -> None:
     if stale:
         raise Tile2CuError(
             "T2C-C014",
-            f"{_counted(len(stale))} edited by hand, and something else is emitted now",
+            f"{_counted(len(stale))} edited, and its emitted content has changed",
             notes=(Note("\n".join(stale)),),
             help="`tile2cu update` merges the two; --force writes over the edits",
         )

@@ -1,6 +1,6 @@
 """`tile2cu check`: whether the files are what would be emitted now. Writes nothing.
 
-Exit status: 0 they are, 1 some differ, 2 that could not be told.
+Exit status: 0 they are, 1 some differ, 2 unknown.
 """
 
 import argparse
@@ -31,9 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection_arguments(parser)
     parser.add_argument("--diff", action="store_true", help="show how the files differ")
     parser.add_argument("--format", choices=sorted(_FORMATS), default="text", help="how differences are printed")
-    parser.add_argument(
-        "--allow-edited", action="store_true", help="let pass what was edited by hand, as long as it is not stale"
-    )
+    parser.add_argument("--allow-edited", action="store_true", help="accept manual edits of files that are not stale")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -152,7 +150,7 @@ def _result(each: Difference, diff: bool) -> dict[str, Any]:
 
 
 def _shown(path: Path) -> str:
-    """The path from the folder that the command runs in, where it lies below it."""
+    """The path relative to the current folder, where it is below it."""
     here = Path.cwd()
     return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
 

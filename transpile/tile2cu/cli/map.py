@@ -39,13 +39,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _python_line(lines: Sequence[Sequence[int]], number: int, source: str) -> Iterator[str]:
-    """The place of the last entry at or above the line; 0 there stands for no Python line."""
+    """The Python line of the last entry at or above the line, if there is one."""
     if python := python_line(lines, number):
         yield f"{source}:{python}"
 
 
 def python_line(lines: Sequence[Sequence[int]], number: int) -> int:
-    """The Python line that a line of the text comes from, by the manifest's list; 0 where there is none."""
+    """The Python line that a line of the source comes from, by the manifest's list; 0 where there is none."""
     above = [python for text, python in lines if text <= number]
     return above[-1] if above else 0
 

@@ -11,8 +11,8 @@ DEFAULT_TARGET = "cuda:sm_80"
 
 def add_request_arguments(parser: argparse.ArgumentParser) -> None:
     """--target, --kernel, -D and the options of the text."""
-    chips = "the chip, as cuda:sm_80 (default), cuda:sm_90a or hip:gfx942; tile2cu --list-targets prints all"
-    parser.add_argument("--target", default=DEFAULT_TARGET, help=chips)
+    targets = "the target, as cuda:sm_80 (default), cuda:sm_90a or hip:gfx942; tile2cu --list-targets prints all"
+    parser.add_argument("--target", default=DEFAULT_TARGET, help=targets)
     parser.add_argument("--kernel", help="the kernel to transpile, by its outermost function; all if not given")
     parser.add_argument(
         "-D",

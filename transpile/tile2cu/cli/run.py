@@ -20,7 +20,7 @@ _EMITTED = (".json", ".cu", ".hip")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="the Python file, or a kernel that was emitted: its .json, .cu or .hip")
-    parser.add_argument("--target", help=f"the chip; by default {DEFAULT_TARGET}, and {_AMD_TARGET} for sim and hip")
+    parser.add_argument("--target", help=f"the target; by default {DEFAULT_TARGET}, and {_AMD_TARGET} for sim and hip")
     parser.add_argument("--style", choices=STYLES, default=Look().style, help="what the kernel is written in")
     parser.add_argument("--kernel", help="the kernel, by its outermost function, if the file has several")
     parser.add_argument(
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a size, or a scalar argument, of the call; a tensor of --input tells its own",
+        help="a size, or a scalar argument, of the call; the sizes of --input's tensors are inferred",
     )
     parser.add_argument("--seed", type=int, default=0, help="what the inputs are made from (0)")
     parser.add_argument("--input", type=Path, metavar="NPZ", help="tensors by name, in place of made-up ones")
@@ -129,7 +129,7 @@ def _read_tensors(path: Path) -> dict[str, Any]:
 
 
 def _save(path: Path, tensors: dict[str, Any]) -> None:
-    """An .npz file of all tensors. Types that NumPy has not by itself are stored as float32."""
+    """An .npz file of all tensors. Types that NumPy lacks are stored as float32."""
     import io
 
     import numpy as np

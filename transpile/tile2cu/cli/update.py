@@ -1,4 +1,4 @@
-"""`tile2cu update`: like build, but edits by hand are merged with what is emitted now, and nothing is lost."""
+"""`tile2cu update`: like build, but merges manual edits with the regenerated sources, and loses nothing."""
 
 import argparse
 import sys

@@ -40,7 +40,7 @@ _FRONT_END = {
         "A parameter without a value stays a size that is known at run time, as long as only extents, indices and loop "
         "bounds depend on it. Shapes of tiles, conditions of static branches, element types, thread counts and stages "
         "need a number. It comes from -D, from the parameter's default, or from a call of the factory in the file. A "
-        "run-time size must also be an extent of a tensor by itself, since callers do not pass it.",
+        "run-time size must also be the whole extent of a tensor, since callers do not pass it.",
     ),
     "T2C-F007": Explanation(
         "a value known only at run time is needed at transpile time",

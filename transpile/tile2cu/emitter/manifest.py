@@ -12,10 +12,10 @@ from tile2cu.core.facts import Rejected, name_of
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.emitter.contract import access_of
+from tile2cu.emitter.fact_values import value_of
 from tile2cu.emitter.host import draws, noted_grids
 from tile2cu.emitter.numerics import numerics
 from tile2cu.emitter.tma import persistent_in, producer_threads
-from tile2cu.emitter.words import value_of
 from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.expressions import Printer

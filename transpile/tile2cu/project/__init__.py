@@ -1,1 +1,1 @@
-"""Projects: what is listed to be emitted, and what lies in the folders that it was emitted into."""
+"""Projects: the listed kernels, and the state of their output folders."""

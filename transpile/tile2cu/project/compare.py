@@ -1,4 +1,4 @@
-"""What lies in the output folders against what would be emitted now."""
+"""The output folders against the files that would be emitted now."""
 
 import difflib
 import json
@@ -101,7 +101,7 @@ def _unlisted(selection: Selection, outcomes: Sequence[Outcome]) -> Iterator[Dif
 def _why(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> str:
     """What has changed since the manifest was written."""
     if old is None:
-        return "no manifest says what it was made from"
+        return "no manifest has its origin"
     source, wanted = old.get("source", {}), new["source"]
     reasons = []
     if source.get("sha256") != wanted["sha256"]:

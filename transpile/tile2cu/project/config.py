@@ -1,4 +1,4 @@
-"""`[tool.tile2cu]` of pyproject.toml: the kernels of a project, for which chips and with which values."""
+"""`[tool.tile2cu]` of pyproject.toml: the kernels of a project, with their targets and bindings."""
 
 import difflib
 import sys

@@ -1,4 +1,4 @@
-"""-MD: a make rule that says which files the output was made from."""
+"""-MD: a make rule with the prerequisites of the output."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def depfile(source: Path, folder: Path, emitted: Sequence["Emitted"], name: Path | None) -> tuple[Path, str]:
-    """Where the rule goes (`name`, or beside the files under the source's name) and its text."""
+    """The path of the rule (`name`, or next to the files under the source's name) and its text."""
     targets = [folder / file for one in emitted for file in one.files]
     needed = {source: None}
     for one in emitted:

@@ -11,7 +11,7 @@ _COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _INCLUDE = re.compile(r'^#include ["<]([^">]+)[">]', re.MULTILINE)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _SIDES = ("cuda", "hip", "host")
-_MACHINES = ("sm90", "cdna")  # parts for one family of chips: folders and files of that name
+_MACHINES = ("sm90", "cdna")  # parts for one family of GPUs: folders and files of that name
 _NOT_FUNCTIONS = {"alignas", "decltype", "noexcept", "static_assert", "void"}
 _KEYWORDS = {"class", "enum", "operator", "volatile"}
 _MACRO_CALL = r"^[A-Z][A-Z_0-9]*\(([A-Z]\w*(?=, ))?(?:, )?([a-z]\w*)?"
@@ -78,7 +78,7 @@ class Headers:
         return left
 
     def _in_include_order(self, kept: Collection[str]) -> tuple[str, ...]:
-        """As a compiler meets their ends: what a header includes comes before it."""
+        """In the order in which a compiler finishes them: a header after its includes."""
         order: dict[str, None] = {}
 
         def visit(name: str, above: tuple[str, ...]) -> None:
@@ -108,7 +108,7 @@ def vendored(headers: Headers, kept: Collection[str], version: str, notice: str)
 
 
 def amalgamated(headers: Headers, kept: Collection[str], version: str, notice: str) -> str:
-    """All kept headers as one: tl.h, in which each stands where it is included first."""
+    """All kept headers as one: tl.h, with each at its first include."""
     seen: set[str] = set()
 
     def expanded(name: str) -> Iterator[str]:
@@ -126,7 +126,7 @@ def amalgamated(headers: Headers, kept: Collection[str], version: str, notice: s
 
 
 def beside(kept: Collection[str]) -> list[str]:
-    """The kept headers that texts include beside tl.h; each includes it."""
+    """The kept headers that sources include besides tl.h; each includes it."""
     return sorted(name for name in kept if name == "grid.h" or name.startswith("sm90/"))
 
 
@@ -164,7 +164,7 @@ def _belongs(name: str, sides: Collection[str], machines: Collection[str]) -> bo
 
 
 def _comment(notice: str, *, plain_c: bool = False) -> str:
-    """The notice as a comment, and a word to clang-format: the headers keep their own style in whatever project."""
+    """The notice as a comment, and a word to clang-format: the headers keep their own style in any project."""
     return f"/* {notice} */\n/* clang-format off */\n" if plain_c else f"// {notice}\n// clang-format off\n"
 
 
@@ -181,7 +181,7 @@ def _tl_includes(text: str) -> list[str]:
     return [name.removeprefix("tl/") for name in _includes(text) if name.startswith("tl/")]
 
 
-@functools.cache  # every header is asked about in every turn of HeaderSet.needed
+@functools.cache  # HeaderSet.needed asks about every header in every iteration
 def _identifiers(text: str) -> set[str]:
     return set(_IDENTIFIER.findall(_COMMENT.sub(" ", text)))
 
@@ -199,7 +199,7 @@ def defines(text: str) -> set[str]:
 
 
 def _declarations(code: str) -> Iterator[str]:
-    """What stands at namespace scope, without bodies: namespaces and extern "C" are looked into."""
+    """The text at namespace scope, without bodies, and that in namespaces and extern "C"."""
     depth, start, text = 0, 0, []
     opened: list[bool] = []
     for place, char in enumerate(code):

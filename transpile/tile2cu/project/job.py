@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What to emit. `file` is read, the files go into `folder`; `kernel` None stands for all of the file.
+    """What to emit. `file` is read, the files go into `folder`; `kernel` None is all of the file.
 
     With a `dispatch` its entries say what is read, below the folder of `file`; `target` is then for messages.
     """

@@ -41,7 +41,7 @@ class Memory:
         )
 
     def note(self, outcome: Outcome) -> None:
-        """Remembers what lies in a job's place now that it is done, and from what it was made."""
+        """Remembers the files of a finished job, and their origin."""
         job, files = outcome.job, {name: text for one in outcome.emitted for name, text in one.files.items()}
         sources: dict[str, str] = {}
         for one in outcome.emitted:
@@ -63,7 +63,7 @@ class Memory:
         return [job.folder / name for name in self._built.get(job.key, {}).get("outputs", {})]
 
     def base(self, path: Path, digest: str) -> bytes | None:
-        """The text with that hash that lay at `path`: remembered here, or else found in the history of git."""
+        """The text with that hash that was at `path`: remembered here, or else found in the history of git."""
         packed = content_of(self.folder / "base" / digest)
         with contextlib.suppress(zlib.error):
             if packed is not None and sha256(text := zlib.decompress(packed)) == digest:

@@ -68,7 +68,7 @@ def _three_way(path: Path, edited: bytes, base: bytes | None, now: str) -> Merge
         files = {"edited": edited, "base": base or b"", "now": now.encode()}
         for name, content in files.items():
             Path(folder, name).write_bytes(content)
-        labels = ["-L", "edited by hand", "-L", "as it was emitted", "-L", "emitted now"]
+        labels = ["-L", "edited", "-L", "as it was emitted", "-L", "emitted now"]
         try:
             done = subprocess.run(
                 ["git", "merge-file", "-p", "--diff3", *labels, *files], cwd=folder, capture_output=True

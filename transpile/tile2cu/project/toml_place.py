@@ -1,4 +1,4 @@
-"""Where a key stands in a TOML file: the parser that Python has does not say."""
+"""The line of a key in a TOML file, which Python's parser does not report."""
 
 import re
 from collections.abc import Sequence

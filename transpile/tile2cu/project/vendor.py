@@ -86,7 +86,7 @@ def _engine(folder: Path) -> dict[str, str]:
 
 
 def _self_contained(text: str, headers: Headers) -> str:
-    """A launcher's header that needs no other: what it includes stands in it, guarded against a second time."""
+    """A launcher's header that needs no other: its includes are inlined, with include guards."""
 
     def stands_in_it(include: re.Match[str]) -> str:
         return f"/* clang-format off */\n{headers.texts[f'{include[1]}.h']}/* clang-format on */\n"
@@ -144,16 +144,16 @@ Build with CMake; the first lines of CMakeLists.txt name all libraries:
     add_subdirectory(path/to/this/folder)
     target_link_libraries(your_program PRIVATE {library})
 
-Or compile each `.cu` by itself:
+Or compile each `.cu` separately:
 
 {commands}
 
-Call: `#include "{header}"`. The `.h` of a kernel is plain C and says what it takes. A launcher starts the kernel on the
-stream that it is given and returns a `tl_status`; it never throws, exits, allocates or synchronises.
+Call: `#include "{header}"`. The `.h` of a kernel is plain C and declares the arguments. A launcher starts the kernel on
+the stream that it is given and returns a `tl_status`; it never throws, exits, allocates or synchronises.
 
 Copies of several versions of these headers may be in one binary: all of `tl` is in the inline namespace
 `{namespace}`, which is named for its content.
 
-Do not edit: change the Python file and run `tile2cu vendor` again. `tile2cu vendor --check` tells whether these files
+Do not edit: change the Python file and run `tile2cu vendor` again. `tile2cu vendor --check` checks whether these files
 are current. The headers are under the MIT licence (LICENSE); the kernels are under that of the Python files.
 """

@@ -61,7 +61,7 @@ endif()
 
 @dataclass(frozen=True, kw_only=True)
 class _Library:
-    """What one folder has for one chip. `language` and `architecture` are CMake's."""
+    """The sources of one folder for one target. `language` and `architecture` are CMake's."""
 
     name: str
     language: str
@@ -110,7 +110,7 @@ def _names_beside(table: str, libraries: Sequence[_Library]) -> str:
 
 
 def _libraries(kernels: Mapping[str, str]) -> list[_Library]:
-    """A library for each folder; where that has texts for several chips, for each of them."""
+    """A library for each folder; where that has sources for several targets, for each of them."""
     found: dict[tuple[str, str], list[str]] = {}
     for name in kernels:
         if name.endswith((".cu", ".hip")):
@@ -127,7 +127,7 @@ def _library(folder: str, target: str, texts: Sequence[str], shared_folder: bool
     return _Library(
         name=re.sub(r"\W", "_", "_".join(["tile2cu_kernels", *parts])),
         language=language.upper(),
-        # Code for sm_90a and its like runs on that chip alone, so no PTX goes along.
+        # Code for sm_90a and its like runs on that architecture alone, so no PTX is included.
         architecture=number if number.isdigit() or language == "hip" else f"{number}-real",
         texts=tuple(texts),
     )

@@ -1,4 +1,4 @@
-"""The chips that tile2cu knows, by the name on the command line."""
+"""The targets of tile2cu, by the name on the command line."""
 
 import difflib
 import re
@@ -33,7 +33,7 @@ TARGETS = (SM80, SM89, SM90A, SM100A, GFX90A, GFX942, GFX950)
 
 
 def _near(name: str) -> str:
-    """For an NVIDIA chip that has no table: the one whose table has its features, or else whose text runs there."""
+    """For an NVIDIA GPU without a table: the target with its features, or else one whose code runs there."""
     found = re.fullmatch(r"(?:cuda:)?sm_?(\d+)(\d)[af]?", name)
     if found is None:
         return ""
@@ -43,8 +43,8 @@ def _near(name: str) -> str:
         return f"did you mean `{same.name}`? "
     older = [target for target in nvidia if target.capability < chip and not target.arch.endswith("a")]
     if not older:
-        return f"chips before {nvidia[0].arch} are not supported; "
-    return f"the text for `{older[-1].name}` can be built for sm_{chip[0]}{chip[1]}, too; "
+        return f"architectures before {nvidia[0].arch} are not supported; "
+    return f"the source for `{older[-1].name}` can be built for sm_{chip[0]}{chip[1]}, too; "
 
 
 def find(name: str) -> Target:

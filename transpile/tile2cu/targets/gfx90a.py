@@ -8,7 +8,7 @@ from itertools import product
 from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, FLOATS_OF_8_BITS, INT8, INT32, TFLOAT32
 from tile2cu.targets.table import Mfma, Target
 
-# 16x16 stands before 32x32: the same operations a cycle, fewer registers in flight, less power.
+# 16x16 comes before 32x32: the same operations per cycle, fewer registers in flight, less power.
 # [ROCm documentation, "Optimizing Triton kernels": matrix_instr_nonkdim]
 FLOAT = (
     Mfma("v_mfma_f32_16x16x4f32", TFLOAT32, FLOAT32, size=16, k=4, through=FLOAT32),
@@ -24,7 +24,7 @@ MFMA = (
     Mfma("v_mfma_i32_16x16x16i8", INT8, INT32, size=16, k=16),
     Mfma("v_mfma_i32_32x32x8i8", INT8, INT32, size=32, k=8),
 )
-# No instruction for 8-bit floating point, whose values halves hold exactly: products of every two formats.
+# No instruction for 8-bit floating point, whose values halves hold exactly: MMAs of every two formats.
 FP8 = tuple(
     Mfma("v_mfma_f32_16x16x16f16", a, FLOAT32, size=16, k=16, through=FLOAT16, operand_b=b)
     for a, b in product(FLOATS_OF_8_BITS, FLOATS_OF_8_BITS)

@@ -21,7 +21,7 @@ from tile2cu.core.dtype import (
 from tile2cu.targets.gfx90a import GFX90A
 from tile2cu.targets.table import Mfma
 
-# xf32 reads the 10 digits that a tfloat32 has. Products of float do without it: they stay exact to their last digit.
+# xf32 reads the 10 digits that a tfloat32 has. GEMMs of float do not use it: they keep all digits.
 XF32 = (
     Mfma("v_mfma_f32_16x16x8_xf32", TFLOAT32, FLOAT32, size=16, k=8),
     Mfma("v_mfma_f32_32x32x4_xf32", TFLOAT32, FLOAT32, size=32, k=4),
@@ -44,7 +44,7 @@ INTEGER = (
 
 
 def fp8(e4m3: DType, e5m2: DType) -> tuple[Mfma, ...]:
-    """Products of every two of a chip's own 8-bit formats. The name's first is that of B: it goes first (Mfma)."""
+    """MFMAs of every two of a target's own 8-bit formats. The name's first is that of B: it goes first (Mfma)."""
     kinds = {e4m3: "fp8", e5m2: "bf8"}
     return tuple(
         Mfma(f"v_mfma_f32_{shape}_{kinds[b]}_{kinds[a]}", a, FLOAT32, size=size, k=k, operand_b=b)
@@ -54,7 +54,7 @@ def fp8(e4m3: DType, e5m2: DType) -> tuple[Mfma, ...]:
 
 
 def through_half(own: tuple[DType, ...], *depths: int) -> tuple[Mfma, ...]:
-    """Products of two 8-bit floats of which one is not the chip's own: as halves, which hold their values exactly."""
+    """MFMAs of two 8-bit floats of which one is not the target's own: as halves, which hold their values exactly."""
     return tuple(
         Mfma(f"v_mfma_f32_16x16x{k}_f16", a, FLOAT32, size=16, k=k, through=FLOAT16, operand_b=b)
         for a, b in product(FLOATS_OF_8_BITS, FLOATS_OF_8_BITS)
@@ -63,7 +63,7 @@ def through_half(own: tuple[DType, ...], *depths: int) -> tuple[Mfma, ...]:
     )
 
 
-# AMD CDNA 3 white paper, "XCD": 8 dies in an MI300X, each with 4 MB of L2; workgroups go to them in turn.
+# AMD CDNA 3 white paper, "XCD": 8 XCDs in an MI300X, each with 4 MB of L2; workgroups go to them round-robin.
 GFX942 = replace(
     GFX90A,
     name="hip:gfx942",

@@ -10,7 +10,7 @@ from tile2cu.core.dtype import BFLOAT16, FLOAT16, FLOAT32, INT8, INT32, OCP_FLOA
 from tile2cu.targets.gfx942 import FLOAT, GFX942, HALF, INTEGER, fp8, through_half
 from tile2cu.targets.table import Mfma
 
-# The wider shapes read 16 bytes a lane; those of gfx942 are for a K that is too short for them.
+# The wider shapes read 16 bytes per lane; those of gfx942 are for a K that is too short for them.
 WIDE = (
     Mfma("v_mfma_f32_16x16x32_f16", FLOAT16, FLOAT32, size=16, k=32),
     Mfma("v_mfma_f32_32x32x16_f16", FLOAT16, FLOAT32, size=32, k=16),
@@ -26,7 +26,7 @@ WIDE_FP8 = tuple(
     Mfma("v_mfma_f32_16x16x128_f8f6f4", a, FLOAT32, size=16, k=128, operand_b=b)
     for a, b in product(OCP_FLOATS, OCP_FLOATS)
 )
-# xf32 of gfx942 is gone, and its 8-bit format, FNUZ, no longer one of the chip's.
+# xf32 of gfx942 is gone, and its 8-bit format, FNUZ, no longer supported.
 TF32 = (Mfma("v_mfma_f32_16x16x4_f32", TFLOAT32, FLOAT32, size=16, k=4, through=FLOAT32),)
 
 # "Local Data Share": 160 KB, 64 banks.

@@ -21,7 +21,7 @@ SPARSE += (Mma(INT8, INT32, m=16, n=8, k=64, sparse=True),)
 # Halves hold the values of 8-bit floating point exactly.
 FP8_THROUGH_HALF = tuple(Mma(operand, FLOAT32, m=16, n=8, k=32, through=FLOAT16) for operand in FLOATS_OF_8_BITS)
 
-# CUDA C++ Programming Guide, "Compute Capabilities", table "Technical Specifications": 163 KB a block.
+# CUDA C++ Programming Guide, "Compute Capabilities", table "Technical Specifications": 163 KB per block.
 SM80 = Target(
     name="cuda:sm_80",
     arch="sm_80",

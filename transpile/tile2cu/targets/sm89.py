@@ -1,4 +1,4 @@
-"""NVIDIA L4, L40 and RTX 40: sm_80's instructions and products of 8-bit floating point."""
+"""NVIDIA L4, L40 and RTX 40: sm_80's instructions and MMAs of 8-bit floating point."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ FP8 = tuple(Mma(operand, FLOAT32, m=16, n=8, k=32) for operand in OCP_FLOATS)
 SPARSE_FP8 = SPARSE + tuple(Mma(operand, FLOAT32, m=16, n=8, k=64, sparse=True) for operand in OCP_FLOATS)
 FP8 += tuple(row for row in FP8_THROUGH_HALF if row.operand not in OCP_FLOATS)
 
-# CUDA C++ Programming Guide, "Compute Capabilities": 99 KB of shared memory a block.
+# CUDA C++ Programming Guide, "Compute Capabilities": 99 KB of shared memory per block.
 SM89 = replace(
     SM80,
     name="cuda:sm_89",

@@ -22,8 +22,8 @@ WGMMA = (
     Wgmma(UINT8, INT32, k=32),
 )
 
-# Of 8-bit floating point only wgmma has products: ptxas makes mma.sync of 16-bit ones (headers/tl/cuda/float8.h).
-# CUDA C++ Programming Guide, "Compute Capabilities": 227 KB of shared memory a block.
+# Of 8-bit floating point only wgmma has MMAs: ptxas makes mma.sync of 16-bit ones (headers/tl/cuda/float8.h).
+# CUDA C++ Programming Guide, "Compute Capabilities": 227 KB of shared memory per block.
 SM90A = replace(
     SM80,
     name="cuda:sm_90a",

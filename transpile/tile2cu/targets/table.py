@@ -1,4 +1,4 @@
-"""What a chip is: the shape of every target's table."""
+"""The fields of every target's table."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,7 +10,7 @@ from tile2cu.core.dtype import FLOATS_OF_8_BITS, FNUZ_FLOATS, OCP_FLOATS, DType
 class Mma:
     """One shape of mma.sync: `m`, `n`, `k` in elements of `operand`.
 
-    `through` is the type that operands are converted to first, exactly, where the chip has no
+    `through` is the type that operands are converted to first, exactly, where the target has no
     instruction of its own for them. `sparse` is mma.sp: of each four neighbours along K, A has two.
     """
 
@@ -46,7 +46,7 @@ class Mfma:
 
     A lane holds `lane_elements` k of one row of A (or column of B), 16 bytes side by side, and `run` consecutive
     rows of one column of D at a time, again and again until it has size * size / 64 of them. `through` as in Mma.
-    `operand_b` is the type of the product's B where it is another one. The instruction takes B first (it computes the
+    `operand_b` is the type of the GEMM's B where it is another one. The instruction takes B first (it computes the
     transpose), so that its name begins with that.
     """
 
@@ -98,11 +98,11 @@ class Mfma:
 
 @dataclass(frozen=True)
 class Target:
-    """A chip. `shared_limit` is the bytes a block may use; `name` is spelled as on the command line.
+    """A target. `shared_limit` is the bytes a block may use; `name` is spelled as on the command line.
 
     `mma` and `wgmma` are NVIDIA's matrix instructions, `mfma` AMD's, those first that are preferred.
-    `load_lds` are the bytes a lane that global_load_lds copies at once; elements of `transposing_reads` bytes
-    can be read from shared memory across rows. `fp8` says whose 8-bit floating point the chip's
+    `load_lds` are the bytes per lane of one global_load_lds; elements of `transposing_reads` bytes
+    can be read from shared memory across rows. `fp8` is whose 8-bit floating point the target's
     instructions mean: OCP's, or FNUZ, without infinities and negative zero. `max_registers`, of 4 bytes, are a
     thread's. On AMD a CU has `simds`, whose registers its waves share, and allocates LDS in steps of `lds_step` bytes.
     [CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; AMD Instinct MI200 ISA, "VGPRs",
@@ -119,7 +119,7 @@ class Target:
     source: str
     capability: tuple[int, int] = (8, 0)
     max_registers: int = 255
-    multiprocessors: int = 108  # what a driver that asks for their number is told
+    multiprocessors: int = 108  # the number that drivers report
     wgmma: tuple[Wgmma, ...] = ()
     tma: bool = False
     mfma: tuple[Mfma, ...] = ()
@@ -129,7 +129,7 @@ class Target:
     banks: int = 32
     simds: int = 4
     lds_step: int = 512
-    dies: int = 1  # to which the hardware deals blocks in turn, each with an L2 of its own
+    dies: int = 1  # to which the hardware assigns blocks round-robin, each with an L2 of its own
 
     def __post_init__(self) -> None:
         if self.mfma and (self.warp_size != 64 or self.mma or self.wgmma):
@@ -137,7 +137,7 @@ class Target:
         own = {"ocp": OCP_FLOATS, "fnuz": FNUZ_FLOATS, "": ()}[self.fp8]
         direct = {operand for row in self.mfma if not row.through for operand in row.operands}
         if direct & set(FLOATS_OF_8_BITS) - set(own):
-            raise ValueError("an MFMA of 8-bit floating point multiplies the chip's own format")
+            raise ValueError("an MFMA of 8-bit floating point multiplies the target's own format")
 
     @property
     def is_amd(self) -> bool:
@@ -145,7 +145,7 @@ class Target:
 
     @property
     def shared_memory(self) -> int:
-        """Bytes of a multiprocessor, of which each block of NVIDIA's takes 1024 for itself. [CUDA C++ Programming
+        """Bytes of an SM, of which each block of NVIDIA's takes 1024 for itself. [CUDA C++ Programming
         Guide, "Technical Specifications per Compute Capability"; AMD CDNA ISA, "LDS"]"""
         return self.shared_limit + (0 if self.is_amd else 1024)
 
@@ -169,7 +169,7 @@ class Target:
         return self.name.partition(":")[0]
 
     def code_runs_on(self, other: "Target") -> bool:
-        """Whether code for this chip runs on the other. [PTX ISA, ".target": sm_90a code on 9.0 alone; LLVM, "User
+        """Whether code for this target runs on the other. [PTX ISA, ".target": sm_90a code on 9.0 alone; LLVM, "User
         Guide for AMDGPU Backend", "Processors": a code object is for one]"""
         if self._language == "hip" or self.arch.endswith("a"):
             return self.arch == other.arch
