@@ -69,6 +69,7 @@ class _COptions(ctypes.Structure):
         ("seed", ctypes.c_uint64),
         ("workers", ctypes.c_int32),
         ("banks", ctypes.c_int32),
+        ("aliased", ctypes.c_int32 * 2),
     )
 
 
@@ -94,8 +95,11 @@ class Engine:
         self._free.argtypes, self._free.restype = [ctypes.c_void_p], None
 
     @contextmanager
-    def turn(self, options: EngineOptions) -> Iterator[None]:
-        """The engine with these options, for this thread alone. What it reported before is dropped."""
+    def turn(self, options: EngineOptions, aliased: tuple[int, int] = (0, 0)) -> Iterator[None]:
+        """The engine with these options, for this thread alone. What it reported before is dropped.
+
+        Its reports have the flows of the shared memory between the offsets `aliased`.
+        """
         c_options = _COptions(
             check=options.check,
             statistics=options.statistics,
@@ -105,6 +109,7 @@ class Engine:
             seed=options.seed,
             workers=options.workers,
             banks=options.banks,
+            aliased=aliased,
         )
         with self._turn:
             self._set_options(ctypes.byref(c_options))

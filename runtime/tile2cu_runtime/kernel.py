@@ -166,7 +166,10 @@ class Kernel:
         reports, statuses, contents = [], [], []
         for schedule in self._run.schedules:
             options = replace(self._run.options, schedule=schedule)
-            with self._engine.turn(options), _device_copies(self._engine, self.manifest, call) as addresses:
+            with (
+                self._engine.turn(options, self.manifest.launch.aliased),
+                _device_copies(self._engine, self.manifest, call) as addresses,
+            ):
                 statuses.append(self._status(call, addresses, 0))
                 reports.append((schedule, self._engine.report()))
                 contents.append(_written(self.manifest, call, addresses))

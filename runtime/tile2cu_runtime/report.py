@@ -208,7 +208,9 @@ def _merged(reports: Sequence[tuple[str, Mapping[str, Any]]], key: str, source_m
     """The findings, or warnings, of all schedules; the same fault under several of them is one."""
     found: dict[tuple[object, ...], Finding] = {}
     for schedule, data in reports:
-        for finding in _findings(data.get(key, ()), source_map):
+        kind = {"findings": "uninitialised shared read", "warnings": "uninitialised MMA operand"}[key]
+        stale = (flow for flow in _stale(data, source_map) if flow.kind == kind)
+        for finding in (*_findings(data.get(key, ()), source_map), *stale):
             same = (finding.kind, finding.places)
             old = found.get(same)
             found[same] = Finding(
@@ -219,6 +221,15 @@ def _merged(reports: Sequence[tuple[str, Mapping[str, Any]]], key: str, source_m
                 schedules=(*(old.schedules if old else ()), schedule),
             )
     return tuple(found.values())
+
+
+def _stale(data: Mapping[str, Any], source_map: SourceMap) -> Iterator[Finding]:
+    """The reads of what was written in another lifetime of shared memory that tiles have one after the other."""
+    launch = source_map.manifest.launch
+    for flow in _findings(data.get("flows", ()), source_map):
+        lifetimes = {launch.lifetime(place.python_line) for place in flow.places}
+        if len(lifetimes) == 2 and None not in lifetimes:
+            yield flow
 
 
 def _findings(rows: Iterable[Mapping[str, Any]], source_map: SourceMap) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -84,12 +85,28 @@ Argument = TensorArgument | ScalarArgument | SizeArgument
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """How the kernel is launched. `grid` is for people; `shared_bytes` of `shared_limit` are used."""
+    """How the kernel is launched. `grid` is for people; `shared_bytes` of `shared_limit` are used.
+
+    `lifetimes`: the first and last Python line of each group of tiles that the shared memory between the offsets
+    `aliased` holds, one group after the other.
+    """
 
     grid: tuple[str, ...] = ()
     threads: int = 0
     shared_bytes: int = 0
     shared_limit: int = 0
+    aliased: tuple[int, int] = (0, 0)
+    lifetimes: tuple[tuple[int, int], ...] = ()
+
+    def lifetime(self, python_line: int) -> int | None:
+        """The lifetime that a Python line of a statement belongs to which accesses this memory, if it is one alone.
+
+        A lifetime ends with the first line of its last statement.
+        """
+        if any(last >= first for (_, last), (first, _) in pairwise(self.lifetimes)):
+            return None
+        found = bisect_right(self.lifetimes, python_line, key=lambda lines: lines[0])
+        return found - 1 if found else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,11 +317,15 @@ def _tensor(fields: _Fields, name: str, dtype: str) -> TensorArgument:
 
 def _launch(data: object, where: str) -> Launch:
     fields = _Fields(data, where)
+    aliased = _Fields(fields.take("aliased", dict, {}), f"{where}: aliased")
+    begin, end = aliased.take("bytes", list, [0, 0])
     return Launch(
         grid=tuple(str(extent) for extent in fields.take("grid", list, [])),
         threads=fields.take("threads", int, 0),
         shared_bytes=fields.take("shared_bytes", int, 0),
         shared_limit=fields.take("shared_limit", int, 0),
+        aliased=(begin, end),
+        lifetimes=tuple((first, last) for first, last in aliased.take("lines", list, [])),
     )
 
 

@@ -30,6 +30,7 @@ typedef struct tl_engine_options {
   uint64_t seed;      /* seed of TL_ENGINE_SHUFFLE, TL_ENGINE_RANDOM and preemption */
   int32_t workers;    /* OS threads that execute blocks; pinned to cores if more than one */
   int32_t banks;      /* shared-memory banks, for statistics: 32 or 64; 0 means 32 */
+  int32_t aliased[2]; /* offsets of shared memory of which the report has "flows": the reads of each write, by lines */
 } tl_engine_options;
 
 /* Process-wide, for later launches. A null pointer restores the defaults (all zero, one worker). */

@@ -130,6 +130,10 @@ void GranuleShadow::read_granule(Worker& worker, Granule& granule, std::uint32_t
                   name(offset).c_str(), writer().c_str());
     });
   }
+  if (TILE2CU_UNLIKELY(worker.options.aliased[1] && is_shared_ && granule.write_site)) {
+    const auto& [begin, end] = worker.options.aliased;
+    if (int(offset) >= begin && int(offset) < end) worker.note_flow(granule, offset, access);
+  }
   if (!access.is_atomic) record_read(granule, access);
 }
 

@@ -120,9 +120,11 @@ std::string json_requests(const RequestTable& requests, bool is_shared) {
 
 }  // namespace
 
-void Report::add(std::vector<Finding> findings, std::vector<Finding> warnings) {
-  findings_.insert(findings_.end(), std::make_move_iterator(findings.begin()), std::make_move_iterator(findings.end()));
-  warnings_.insert(warnings_.end(), std::make_move_iterator(warnings.begin()), std::make_move_iterator(warnings.end()));
+void Report::add(std::vector<Finding> findings, std::vector<Finding> warnings, std::vector<Finding> flows) {
+  const auto append = [](std::vector<Finding>& to, std::vector<Finding>& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
+  append(findings_, findings), append(warnings_, warnings), append(flows_, flows);
 }
 
 void Report::add(const RequestTable& requests) {
@@ -144,6 +146,7 @@ void Report::add_switches(std::uint64_t switches, std::uint64_t collectives) {
 std::string Report::json() const {
   std::vector<Site> sites;
   for (const Finding& finding : findings_) sites.insert(sites.end(), finding.sites.begin(), finding.sites.end());
+  for (const Finding& finding : flows_) sites.insert(sites.end(), finding.sites.begin(), finding.sites.end());
   for (const Finding& finding : warnings_) sites.insert(sites.end(), finding.sites.begin(), finding.sites.end());
   for (const auto& entry : requests_) sites.push_back(entry.first.site);
   symbolize(sites);
@@ -154,6 +157,7 @@ std::string Report::json() const {
   findings.resize(findings.size() - omitted);
   std::string out = "{\"findings\": " + json_list(findings, json_finding);
   out += ", \"warnings\": " + json_list(warnings, json_finding);
+  if (!flows_.empty()) out += ", \"flows\": " + json_list(merged(flows_), json_finding);
   out += text(", \"findings_omitted\": %zu, \"statistics\": {\"switches\": %llu, \"collectives\": %llu", omitted,
               static_cast<unsigned long long>(switches_), static_cast<unsigned long long>(collectives_));
   out += ", \"shared\": " + json_requests(requests_, true);

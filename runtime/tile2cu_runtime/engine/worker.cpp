@@ -316,6 +316,16 @@ MemoryAccess Worker::access_of_current(Site site) {
   return access;
 }
 
+void Worker::note_flow(const Granule& granule, std::uint32_t offset, const MemoryAccess& access) {
+  if (granule.write_site == flow_from_ && access.site == flow_to_) return;
+  flow_from_ = granule.write_site, flow_to_ = access.site;
+  const char* kind = access.is_operand ? "uninitialised MMA operand" : "uninitialised shared read";
+  launch.flows.add(kind, {access.site, granule.write_site, offset}, [&] {
+    return text("shared offset %u is read by %s at {0}; last written at {1}, of another tile that had this memory",
+                offset, describe(access.thread).c_str());
+  });
+}
+
 void Worker::fence_memory() {
   for (std::size_t word : current->words) launch.block_order.learn(word, told);
   current->words.clear();

@@ -68,7 +68,7 @@ struct Block {
 struct LaunchState {
   tl_engine_launch_request request;
   tl_engine_options options;
-  Findings findings, warnings;
+  Findings findings, warnings, flows;
   std::uint32_t cluster[3] = {1, 1, 1};
   int blocks_per_cluster() const { return int(cluster[0] * cluster[1] * cluster[2]); }
   std::atomic<std::uint32_t> next_cluster{0};
@@ -125,6 +125,8 @@ struct Worker {
   template <class Message> void warn(const char* kind, const Whereabouts& where, Message&& message) {
     launch.warnings.add(kind, where, message);
   }
+  // A read of what `access` finds written in memory that tiles of several lifetimes share.
+  void note_flow(const Granule& granule, std::uint32_t offset, const MemoryAccess& access);
   // `blind`: an atomic that does not ask what was there.
   void access(const void* address, std::uint32_t bytes, bool is_write, Site site, bool is_atomic = false,
               bool blind = false);
@@ -199,6 +201,7 @@ struct Worker {
     Site site = nullptr;
   };
   GlobalStore global_store_;
+  Site flow_from_ = nullptr, flow_to_ = nullptr;  // the last one noted
   ReadyQueue ready_;
   FiberStacks& stacks_;
   Fiber scheduler_fiber_;

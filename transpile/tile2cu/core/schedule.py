@@ -514,8 +514,12 @@ BARRIERS = "barriers"  # the budget's row for the barriers of a producer's pipel
 
 @dataclass(frozen=True)
 class SharedBudget:
-    """The shared-memory budget of a block, in bytes: each tile with all its stages, and the total."""
+    """The shared-memory budget of a block, in bytes: each tile with all its stages, and the total.
+
+    `aliased`: first and last offset of the memory that tiles of several lifetimes share; empty without aliasing.
+    """
 
     tiles: tuple[tuple[str, int], ...]
     total: int
     limit: int
+    aliased: tuple[int, ...] = field(default=(), repr=False)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tile2cu.core.decisions import LAYOUT, SHARED_BUDGET, STAGES
+from tile2cu.core.decisions import ALIASING, LAYOUT, SHARED_BUDGET, STAGES
 from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Expr, Var, static_value
 from tile2cu.core.facts import Rejected, name_of
@@ -83,8 +83,18 @@ def _launch(settled: Settled, printer: Printer) -> dict[str, Any]:
         "threads": settled.launch.threads + producer_threads(settled),
         "shared_bytes": ledger.total,
         "shared_limit": ledger.limit,
+        **_aliased(settled),
         "tile_registers": tile_registers(settled),
     }
+
+
+def _aliased(settled: Settled) -> dict[str, Any]:
+    """Aliased shared memory: its first and last offset, and the Python lines of each lifetime."""
+    aliasing = settled.facts.get(settled.launch, ALIASING)
+    if aliasing is None or not aliasing.parts:
+        return {}
+    lines = [[part.first_line, part.last_line] for part in aliasing.parts]
+    return {"aliased": {"bytes": list(settled.facts[settled.launch, SHARED_BUDGET].aliased), "lines": lines}}
 
 
 def _key(settled: Settled, name: str) -> str:

@@ -280,6 +280,7 @@ def shared_budget_of(
         inside = (own for own, part in zip(parts, aliasing.parts, strict=True) if tile.name in part.tiles)
         next(inside, struct).add(rows[tile.name], alignment)
     struct.add_union(parts)
+    aliased = (struct.end - _Struct.union_of(parts)[0], struct.end) if parts else ()
     for staging in staged:
         if staging.where is None:
             rows[staging.name] = staging.layout.bytes
@@ -296,7 +297,7 @@ def shared_budget_of(
     for name, size in _of_producer(context):
         rows[name] = size
         struct.add(size, BARRIER_BYTES)
-    return SharedBudget(tuple(rows.items()), struct.size, context.target.shared_limit)
+    return SharedBudget(tuple(rows.items()), struct.size, context.target.shared_limit, aliased)
 
 
 def _of_producer(context: Context) -> Iterator[tuple[str, int]]:
@@ -324,10 +325,15 @@ class _Struct:
 
     def add_union(self, members: list["_Struct"]) -> None:
         """One more member, which is a union; of no members, none."""
-        alignment = max((member.alignment for member in members), default=1)
-        size = max((member.size for member in members), default=0)
+        size, alignment = self.union_of(members)
         if size:
-            self.add(round_up(size, alignment), alignment)
+            self.add(size, alignment)
+
+    @staticmethod
+    def union_of(members: list["_Struct"]) -> tuple[int, int]:
+        """The size and alignment of a union."""
+        alignment = max((member.alignment for member in members), default=1)
+        return round_up(max((member.size for member in members), default=0), alignment), alignment
 
     @property
     def size(self) -> int:
