@@ -211,4 +211,4 @@ def test_an_emitted_kernel_is_explained_by_its_manifest(
     assert f"gemm_relu.cu:{len(text)} comes from no line of `gemm_relu.py`" in capsys.readouterr().err
     Path("gemm_relu.json").unlink()
     assert main(["explain", "gemm_relu.cu"]) == 1
-    assert "no manifest of tile2cu lies beside `gemm_relu.cu`" in capsys.readouterr().err
+    assert "no manifest of tile2cu is next to `gemm_relu.cu`" in capsys.readouterr().err

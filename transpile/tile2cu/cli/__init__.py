@@ -78,7 +78,7 @@ def _expect_no_more(parser: argparse.ArgumentParser, options: argparse.Namespace
 
 
 def _way_out(parser: argparse.ArgumentParser, word: str) -> str:
-    """The option that may have been meant; no word beside a file can."""
+    """The option that may have been meant; with a file, no word can be one."""
     import difflib
 
     if not word.startswith("-"):

@@ -61,14 +61,14 @@ def _of_python(path: Path, line: int | None, options: argparse.Namespace) -> "li
 
 
 def _of_emitted(path: Path, line: int | None) -> "list[_Part]":
-    """What the manifest beside an emitted file holds; a line of the text stands for the Python line that it is from."""
+    """The explanation in the manifest of an emitted file; a line of the source is its Python line."""
     from tile2cu.cli.map import python_line
     from tile2cu.explain import of_manifest
     from tile2cu.project.on_disk import read_manifest
 
     manifest = read_manifest(path.with_suffix(".json"))
     if manifest is None:
-        raise Tile2CuError("T2C-C006", f"no manifest of tile2cu lies beside `{path}`", help="explain the Python file")
+        raise Tile2CuError("T2C-C006", f"no manifest of tile2cu is next to `{path}`", help="explain the Python file")
     parts = [(manifest["kernel"], manifest["target"], list(of_manifest(manifest)))]
     if line is None:
         return parts

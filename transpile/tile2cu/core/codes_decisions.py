@@ -27,7 +27,7 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
     ),
     "T2C-C006": Explanation(
         "nothing has this name",
-        "`tile2cu explain` takes a Python file, an emitted source with its manifest beside it, a line of either as "
+        "`tile2cu explain` takes a Python file, an emitted source with its manifest next to it, a line of either as "
         "FILE:LINE, the id of a rule as the emitted source names it in brackets, or the code of a diagnostic.",
     ),
     "T2C-C010": Explanation(

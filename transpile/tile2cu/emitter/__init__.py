@@ -55,7 +55,7 @@ class Emitted:
 
 
 def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emitted:
-    """The text, header and manifest of a kernel's settled launches. The same input gives the same bytes."""
+    """The source, header and manifest of a kernel's launches. The same input gives the same bytes."""
     style = STYLES[look.style]
     style.check(launches)
     name, suffix = launches[0].program.name, launches[0].target.suffix
@@ -105,7 +105,7 @@ def _written(settled: Settled, used: list[str], also: frozenset[str]) -> Written
 
 
 def _first_slots(settled: Settled) -> dict[str, str]:
-    """Outside of the loops that load a tile into slots, it is the first."""
+    """Outside of the loops that load a tile into stages, it is the first."""
     slotted = (tile for tile in settled.launch.tiles if settled.facts.get(tile.memory, STAGES))
     return {tile.name: "0" for tile in slotted}
 
@@ -252,7 +252,7 @@ def _bounds(settled: Settled, *, leading: bool) -> str:
 
 
 def _all_names(settled: Settled) -> list[str]:
-    """Every name of a launch and of its program, so that ours never meet them."""
+    """Every name of a launch and of its program, so that ours never collide with them."""
     program: Program = settled.program
     names = [param.name for param in (*program.params, *program.workspaces)] + [size.name for size in program.sizes]
     names += [tile.name for tile in settled.launch.tiles] + [constant.name for constant in program.constants]

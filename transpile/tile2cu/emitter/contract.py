@@ -107,7 +107,7 @@ def _hashes(program: Program, tool: Tool) -> str:
 
 
 def _doc(program: Program) -> tuple[str, ...]:
-    """What the user says of the kernel, and of all in its file, unless that is long enough to be a manual."""
+    """The user's documentation of the kernel, and of its file, unless that is long enough to be a manual."""
     about = program.about if len(program.about.splitlines()) <= _LINES_ABOUT else ""
     first, *paragraphs = [*filter(None, ascii_only(program.doc).strip().split("\n\n"))] or [""]
     paragraphs = [f"{program.name}{': ' * bool(first)}{first}", *paragraphs, *ascii_only(about).split("\n\n")]
@@ -223,7 +223,7 @@ def _extents(program: Program) -> frozenset[Expr]:
 
 
 def _numerics(launches: tuple[Settled, ...]) -> str:
-    """Where products and sums accumulate, where values are rounded, and what NaN does."""
+    """Where GEMMs and sums accumulate, where values are rounded, and what NaN does."""
     found, file = numerics(launches), launches[0].program.source.name
     parts: list[str] = []
     if found.products:

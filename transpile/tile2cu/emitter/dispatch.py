@@ -1,4 +1,4 @@
-"""Several settled kernels under one C entry: which arguments it takes, what guards each kernel, and the fallbacks."""
+"""Several kernels under one C entry: which arguments it takes, what guards each kernel, and the fallbacks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -141,7 +141,7 @@ def _access(param: Buffer, special: _Special) -> str:
 
 
 def _size_names(dispatch: Dispatch, kernels: Sequence[tuple[Settled, ...]]) -> list[tuple[str, ...]]:
-    """For each tensor the name of each extent by which kernels are told apart or called; empty where all agree.
+    """For each tensor the name of each extent that selects a kernel or is an argument; empty where all agree.
 
     Raises T2C-E022 when the kernels do not take the same arguments.
     """
@@ -200,7 +200,7 @@ def _fixed(entry: Entry, program: Program, names: list[tuple[str, ...]]) -> dict
 def _check_fallbacks(dispatch: Dispatch, specials: list[_Special], sizes: tuple[str, ...]) -> None:
     """Each combination of element types and of sizes that are never open ends with a kernel that takes every call.
 
-    Raises T2C-E023 that says what is missing.
+    Raises T2C-E023 that names what is missing.
     """
     never_open = [name for name in sizes if all(name in special.fixed for special in specials)]
     groups: dict[tuple[object, ...], list[_Special]] = {}

@@ -114,7 +114,7 @@ def noted_grids(launches: tuple[Settled, ...]) -> tuple[tuple[Expr, ...], ...]:
 
 
 def _queue_ints(launches: tuple[Settled, ...], printer: Printer) -> str:
-    """How many ints a queue takes; launches, of which one runs at a time, have it in turns."""
+    """The ints of a queue, which launches share, as one of them runs at a time."""
     noted = [
         f"tl::non_empty_tile_counter_ints({', '.join(map(printer.index, grid))})" for grid in noted_grids(launches)
     ]
@@ -187,12 +187,12 @@ def _const(tensor: Buffer, launches: tuple[Settled, ...]) -> str:
 
 
 def _sizes(names: tuple[str, ...]) -> tuple[Declaration, ...]:
-    """The refusal of sizes below zero."""
+    """The check against sizes below zero."""
     return (_refuse([f"{name} < 0" for name in names], "TL_INVALID_SIZE"),) if names else ()
 
 
 def _whole_bytes(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
-    """The refusal of run-time sizes whose rows end within a byte."""
+    """The check against run-time sizes whose rows end within a byte."""
     printer = launches[0].printer
     tensors = [tensor for each in launches for tensor in (*memories(each.settled), *viewed_tensors(each.settled))]
     texts = [
@@ -205,7 +205,7 @@ def _whole_bytes(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
 
 
 def _clusters(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declaration, ...]:
-    """The refusal of run-time sizes that make a grid of other than whole clusters."""
+    """The check against run-time sizes whose grid is no whole number of clusters."""
     grids = ((each.settled.launch.grid, each.settled.launch.cluster) for each in launches)
     extents = [pair for grid, cluster in grids for pair in zip(grid, cluster, strict=False)]
     printer, program = launches[0].printer, launches[0].settled.program
@@ -219,7 +219,7 @@ def _clusters(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declarat
 
 
 def _pointers(program: Program, launches: tuple[Settled, ...], printer: Printer) -> tuple[Declaration, ...]:
-    """The refusal of a tensor, or a workspace, that starts at an odd address."""
+    """The check against a misaligned tensor or workspace."""
     names = [printer.names(param.name) for param in program.params if isinstance(param, Buffer)]
     names += ["workspace"] if program.workspaces or draws(launches) else []
     return (_refuse([f"!tl::aligned<16>({', '.join(names)})"], "TL_MISALIGNED"),) if names else ()
@@ -238,7 +238,7 @@ def _refuse(conditions: list[str], status: str, *comments: str) -> Declaration:
 
 
 def _rows(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
-    """The refusal of run-time sizes whose rows TMA cannot reach."""
+    """The check against run-time sizes whose rows TMA cannot address."""
     conditions = row_multiples(launches)
     texts = [f"{launches[0].printer.text(each.value)} % {each.of} != 0" for each in conditions]
     comment = "TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit"
@@ -266,7 +266,7 @@ def _launch(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> s
     arguments += [printer.names(size.name) for size in used_sizes(settled)]
     shared = "<Shared>" if settled.facts[settled.launch, SHARED_BUDGET].tiles else ""
     threads = block_threads(settled)
-    if threads == settled.program.name:  # the launcher's own name: the constant says whose it is
+    if threads == settled.program.name:  # the launcher's own name, whose constant identifies it
         threads = "::".join((settled.file_namespace, *filter(None, (settled.namespace,)), threads))
     kernel = "chosen" if aligned_when(settled) else settled.function
     body, cluster = settled.launch.body, []

@@ -1,4 +1,4 @@
-"""NAME.json: the contract between the transpiler and whatever builds, loads or vendors the text."""
+"""NAME.json: the contract between the transpiler and all that build, load or vendor the source."""
 
 import hashlib
 import json
@@ -21,7 +21,7 @@ from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.expressions import Printer
 
 FORMAT = 1
-# The libraries whose headers a style includes beside tl's.
+# The libraries whose headers a style includes besides tl's.
 NEEDS = {"tl": (), "cute": ("cutlass",)}
 _TILES_A_WORD = 31  # tl::tiles_per_word of headers/tl/common/sm90/tile_scheduler.h
 
@@ -107,7 +107,7 @@ def _by_name(launches: tuple[Settled, ...], of: Callable[[Settled], dict[str, in
 
 
 def _shared(settled: Settled) -> dict[str, int]:
-    """Bytes of each shared tile, with all its slots."""
+    """Bytes of each shared tile, with all its stages."""
     return dict(settled.facts[settled.launch, SHARED_BUDGET].tiles)
 
 
@@ -140,7 +140,7 @@ def _counters(launches: tuple[Settled, ...]) -> list[dict[str, Any]]:
 
 
 def _callers(dtype: DType) -> str:
-    """The type that a caller's array has: a tfloat32 is a float32 whose last digits products pass over."""
+    """The type that a caller's array has: a tfloat32 is a float32 whose last digits GEMMs ignore."""
     return FLOAT32.name if dtype == TFLOAT32 else dtype.name
 
 
@@ -172,7 +172,7 @@ def _fragments(settled: Settled) -> dict[str, int]:
 
 
 def _stages(settled: Settled) -> dict[str, int]:
-    """The slots of each pipelined shared tile."""
+    """The stages of each pipelined shared tile."""
     tiles = ((tile.name, settled.facts.get(tile, STAGES)) for tile in settled.launch.tiles)
     return {name: slots for name, slots in tiles if slots}
 

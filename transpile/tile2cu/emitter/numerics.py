@@ -1,4 +1,4 @@
-"""Where products and sums accumulate, where values are rounded, what is approximated, and in which order sums go."""
+"""Where GEMMs and sums accumulate, where values are rounded, what is approximated, and the order of sums."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -81,7 +81,7 @@ class Numerics:
 
 
 def numerics(launches: tuple[Settled, ...]) -> Numerics:
-    """The numerics of a kernel's settled launches."""
+    """The numerics of a kernel's launches."""
     stmts = [stmt for settled in launches for stmt in walk_stmts(settled.launch.body)]
     calls = list(_float_calls(stmts))
     return Numerics(
@@ -139,7 +139,7 @@ def _result(stmt: Stmt) -> tuple[str, DType, Expr | None]:
 
 
 def _order(settled: Settled) -> Iterator[str]:
-    """What headers/tl does, a sentence for each kind of sum; whatever the sizes, each run does the same."""
+    """What headers/tl does, a sentence for each kind of sum; for all sizes, each run does the same."""
     for op in walk_stmts(settled.launch.body):
         if isinstance(op, Gemm) and op.c.buffer.dtype.is_float:
             instruction = settled.facts[op, INSTRUCTION]

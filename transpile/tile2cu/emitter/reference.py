@@ -1,4 +1,4 @@
-"""A program as plain scalar C++, for the test beside a kernel: blocks and elements one after the other.
+"""A program as plain scalar C++, for the test of a kernel: blocks and elements in sequence.
 
 No threads, no layouts. Floats are computed in double and rounded where they are stored, so that it is a reference for
 the kernel.
@@ -337,7 +337,7 @@ class Reference:
         if expr.op == "/" and not expr.lhs.dtype.is_float:
             lhs = f"double({lhs})"
         text = f"{lhs} {SPELLING.get(expr.op, expr.op)} {rhs}"
-        if expr.dtype.kind == "uint":  # wraps, whatever the operands were promoted to
+        if expr.dtype.kind == "uint":  # wraps, to any type that the operands were promoted to
             return f"{_native(expr.dtype)}({text})", 12
         return text, own
 

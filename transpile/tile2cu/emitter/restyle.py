@@ -96,7 +96,7 @@ def _goes_on(line: str, following: str) -> bool:
 
 
 def _fit(lines: list[str], width: int) -> list[str]:
-    """One paragraph; a table's row has to stay whole, so clang-format is told to leave it alone."""
+    """One paragraph; a table's row has to stay whole, so clang-format is off for it."""
     comment = _COMMENT.fullmatch(lines[0])
     if comment is None or all(len(line) <= width for line in lines):
         return lines

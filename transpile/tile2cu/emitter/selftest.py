@@ -1,4 +1,4 @@
-"""NAME_test.cpp: what the test beside a kernel tries, and how close the results have to be."""
+"""NAME_test.cpp: the cases of a kernel's test, and how close the results have to be."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -18,7 +18,7 @@ from tile2cu.styles.base.names import Names
 from tile2cu.targets.table import Target
 
 # Half a unit in the last place, relative to the value: IEEE 754 binary16 and binary32, bfloat16, 8-bit floats.
-# float32 is summed and approximated on the way, and as an operand of a product it has tfloat32's 10 bits.
+# float32 is summed and approximated on the way, and as an operand of a GEMM it has tfloat32's 10 bits.
 _ROUNDING = {
     "float64": 2.0**-40, "float32": 2.0**-20, "tfloat32": 2.0**-10, "float16": 2.0**-11, "bfloat16": 2.0**-8,
     "float8_e4m3fn": 2.0**-4, "float8_e5m2": 2.0**-3, "float8_e4m3fnuz": 2.0**-4, "float8_e5m2fnuz": 2.0**-3,
@@ -94,7 +94,7 @@ def tolerance(program: Program) -> float:
 
 
 def _coarsest(program: Program) -> str:
-    """The coarsest type that a value is rounded to on its way."""
+    """The coarsest intermediate type that a value is rounded to."""
     found = {"float32"}
     for launch in program.launches:
         for stmt in walk_stmts(launch.body):
@@ -135,7 +135,7 @@ def cases(launches: tuple[Settled, ...]) -> list[tuple[int, ...]]:
 
 
 def _tiles(program: Program) -> dict[str, int]:
-    """How much of a run-time size a block, or a turn of a loop, takes: what the size is divided by."""
+    """The divisor of a run-time size: the part of a block, or of an iteration of a loop."""
     found: dict[str, int] = {}
     for launch in program.launches:
         exprs: list[Expr] = [*launch.grid, *(let.value for let in launch.prelude)]
@@ -161,7 +161,7 @@ def _multiples(launches: tuple[Settled, ...]) -> dict[str, int]:
 
 
 def _compiler(target: Target) -> str:
-    """For a chip such as sm_90a never -arch=sm_90a: nvcc 13 then assembles for sm_90, too."""
+    """For a target such as sm_90a never -arch=sm_90a: nvcc 13 then assembles for sm_90, too."""
     if target.suffix == ".hip":
         return f"hipcc -std=c++17 --offload-arch={target.arch}"
     return f"nvcc -std=c++17 -gencode arch={target.arch.replace('sm', 'compute')},code={target.arch}"

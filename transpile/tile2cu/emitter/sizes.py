@@ -111,7 +111,7 @@ def _occupancy(settled: Settled, waves: int) -> str:
 
 
 def _least_blocks(settled: Settled) -> Iterator[Declaration]:
-    """How many blocks the user wants to fit a multiprocessor."""
+    """The blocks per SM that the user asks for."""
     if blocks := asked_blocks(settled):
         about = "minimum blocks per SM: limits the registers per thread"
         yield Declaration(f"constexpr int least_blocks = {blocks};", (about,))
@@ -155,7 +155,7 @@ def _stages(settled: Settled) -> Iterator[Declaration]:
 
 
 def _loads(settled: Settled) -> Iterator[Declaration]:
-    """What a thread starts for each turn, where loads go past the registers and are counted."""
+    """The loads per thread and iteration, where loads bypass the registers and are counted."""
     found = {stmt: settled.facts.get(stmt, PIPELINE) for stmt in walk_stmts(settled.launch.body)}
     counts = {each.direct: stmt for stmt, each in found.items() if each is not None and each.direct is not None}
     for count, stmt in counts.items():
@@ -165,7 +165,7 @@ def _loads(settled: Settled) -> Iterator[Declaration]:
 
 
 def _written_stages(settled: Settled) -> Iterator[Declaration]:
-    """The slots of tiles that a turn writes while the product of the turn before reads others."""
+    """The stages of tiles that an iteration writes while the MMA of the previous one reads others."""
     for loop in walk_stmts(settled.launch.body):
         found = settled.facts.get(loop, MMA_IN_FLIGHT) if isinstance(loop, Loop) else None
         if found is not None and found.written:
@@ -176,7 +176,7 @@ def _written_stages(settled: Settled) -> Iterator[Declaration]:
 
 
 def _depth_about(loop: Loop, pipeline: Pipeline) -> str:
-    """How far ahead a pipeline loads, and why not as far as asked for."""
+    """A pipeline's prefetch distance, and why it is shorter than asked for."""
     fewer = f"{loop.stages_asked} are asked for and do not fit: " if loop.stages_asked else ""
     return fewer + _ahead_about(pipeline)
 
@@ -194,7 +194,7 @@ def _ahead_about(pipeline: Pipeline) -> str:
 
 
 def _threads_about(settled: Settled) -> tuple[str, ...]:
-    """How many warps, and how they share the first product."""
+    """The number of warps, and how they partition the first GEMM."""
     count, rest = divmod(settled.launch.threads, settled.target.warp_size)
     if rest:
         return ("independent of each other: not a multiple of the warp size",)

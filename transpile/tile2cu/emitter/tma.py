@@ -59,7 +59,7 @@ class _Use:
 def _use(op: Copy | AtomicTile, settled: Settled, printer: Printer) -> _Use:
     region, shared, tile = _sides(op, settled, printer)
     tensor = region.buffer
-    dims = region.kept if len(region.kept) == 2 else (tensor.rank - 2, tensor.rank - 1)  # of a row it says nothing
+    dims = region.kept if len(region.kept) == 2 else (tensor.rank - 2, tensor.rank - 1)  # it constrains no row
     when = settled.facts.get(op, TMA_IF)
     if isinstance(shared, Staging):
         shape: tuple[object, ...] = (shared.dtype, shared.layout, shared.transposed)
@@ -109,9 +109,9 @@ def producer_threads(settled: Settled) -> int:
 
 
 def asked_blocks(settled: Settled) -> int:
-    """The least number of blocks on a multiprocessor that the text asks for; 0 where it asks for none.
+    """The least number of blocks per SM that the source asks for; 0 where it asks for none.
 
-    Where threads hand registers over, one block has them all; AMD's compiler is told the waves of a SIMD instead.
+    With setmaxnreg one block has all registers; AMD's compiler gets the waves per SIMD instead.
     """
     shares: tuple[Key[Any], ...] = (REGISTER_SHARES, SETMAXNREG)
     taken = any(settled.facts.get(settled.launch, key) is not None for key in shares)

@@ -69,7 +69,7 @@ class KernelView:
     """A whole .cu or .hip file and its header.
 
     `sizes` are those that several launches share, none where there is one; `pasted` is C++ of the user's own.
-    `group` are the threads of a group that works by itself, 0 where the block works as a whole; `headers` are tl's.
+    `group` are the threads of an independent group, 0 where the block has none; `headers` are tl's.
     `cuda_half`: half is CUDA's own type, as C++ of the user's own may want it.
     """
 
@@ -91,7 +91,7 @@ class KernelView:
 
 @dataclass(frozen=True)
 class LaunchView:
-    """One kernel of the text, what it stands on, and what a block does.
+    """One kernel of the source, what it depends on, and what a block does.
 
     `function` is its name; `namespace` and `title` are empty where the text has one kernel.
     """
@@ -155,7 +155,7 @@ class TestView:
     name: str
     provenance: tuple[str, ...]
     text: str  # the kernel's file
-    on_cpu: str  # what g++ is told of the GPU
+    on_cpu: str  # the GPU's properties for g++
     compiler: str  # for the GPU, with its options
     sizes: tuple[str, ...]
     constants: tuple[str, ...]
@@ -208,7 +208,7 @@ class ShimScalarView:
 
 @dataclass(frozen=True, kw_only=True)
 class ShimSizeView:
-    """A run-time size, and where it stands in a tensor's shape; `tensor` is empty where it stands in none."""
+    """A run-time size, and its position in a tensor's shape; `tensor` is empty where it is in none."""
 
     name: str
     tensor: str
