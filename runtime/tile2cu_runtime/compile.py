@@ -105,6 +105,18 @@ def ptx_build(text_file: str, *, architecture: str, needs: tuple[str, ...] = ())
     )
 
 
+def cubin_command(text_file: str, *, architecture: str, needs: tuple[str, ...], output: str) -> tuple[str, ...]:
+    """nvcc's command for the kernels of an emitted source alone, as SASS; ptxas states their resources. `needs` as in
+    cuda_build."""
+    number = architecture.removeprefix("sm_")
+    code = ("-gencode", f"arch=compute_{number},code=sm_{number}")
+    libraries, _ = _libraries(needs)
+    include = ("-I", str(paths.headers_dir()))
+    return (find_nvcc().path, *code, "-O3", "-std=c++17", "-lineinfo", *libraries, *include) + (
+        "-Xptxas", "-v", "-cubin", text_file, "-o", output,
+    )  # fmt: skip
+
+
 def _libraries(needs: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     """nvcc's flags for the headers of these libraries, and their versions. Errors: T2C-R010 for one that is missing."""
     if "cutlass" not in needs:

@@ -49,6 +49,22 @@ def find_nvcc() -> Compiler:
     return _identified(path, os.stat(path).st_mtime_ns)
 
 
+def find_nvdisasm() -> str:
+    """The path of nvdisasm: of PATH, or beside an nvcc. Errors: T2C-R010 when there is none."""
+    beside = [str(Path(path).with_name("nvdisasm")) for path in _nvcc_candidates()]
+    if found := shutil.which("nvdisasm"):
+        return str(found)
+    for path in beside:
+        if os.access(path, os.X_OK):
+            return path
+    raise CompileError(
+        "T2C-R010",
+        "there is no nvdisasm",
+        command="nvdisasm --version",
+        help="pip install 'nvidia-cuda-nvdisasm==13.*', or put a CUDA toolkit's nvdisasm on PATH",
+    )
+
+
 def cutlass_include() -> Path:
     """The folder of CUTLASS's headers: in TILE2CU_CUTLASS or CUTLASS_PATH, else in the package nvidia-cutlass.
 

@@ -45,16 +45,22 @@ def simulator_build(text_file: str, *, architecture: str) -> Build:
     """Compiles an emitted text for the simulator: device code into CODE_OBJECT, the launcher into the binding."""
     clang = find_clang(architecture)
     common = _common(clang, architecture)
-    device = (*common, "--cuda-device-only", "-O3", "-gline-tables-only", text_file)
     # The code object is taken into the host object, as the driver does it; without cuid the names carry no random part.
     embed = ("-fuse-cuid=none", "-Xclang", "-fcuda-include-gpubinary", "-Xclang", CODE_OBJECT)
     host = (*common, "--cuda-host-only", "-O1", "-fPIC", "-fvisibility=hidden", *embed)
     return Build(
-        before=tuple(_device_commands(clang, device, architecture)),
+        before=code_object_commands(text_file, architecture=architecture),
         compile=(*host, "-MMD", "-MF", DEPENDENCIES, "-c", text_file, "-o", OBJECT),
         link=(),
         identity=clang.version,
     )
+
+
+def code_object_commands(text_file: str, *, architecture: str) -> tuple[tuple[str, ...], ...]:
+    """The commands that compile an emitted text's kernels to CODE_OBJECT."""
+    clang = find_clang(architecture)
+    device = (*_common(clang, architecture), "--cuda-device-only", "-O3", "-gline-tables-only", text_file)
+    return tuple(_device_commands(clang, device, architecture))
 
 
 def rocm_build(text_file: str, *, architecture: str) -> Build:

@@ -21,6 +21,7 @@ from tile2cu_runtime.spec import Manifest, TensorArgument
 
 if TYPE_CHECKING:
     from tile2cu_runtime.amdgcn import CostReport
+    from tile2cu_runtime.resources import Resources
 
 Device = Literal["cpu", "cuda", "hip", "sim", "ptx"]
 # Where the tensors of a device are, as their libraries spell it: torch calls AMD GPUs "cuda", too.
@@ -87,6 +88,16 @@ class Kernel:
     def library(self) -> Path:
         """The built library. Its folder holds the text that it was compiled from."""
         return self._library.path
+
+    def resources(self, **sizes: int) -> Resources:
+        """Registers, spills, shared memory, occupancy and instruction counts; with the sizes of a call, its waves.
+
+        The source is compiled for its target, whatever device this kernel runs on; no GPU is needed.
+        Errors: CompileError (T2C-R010 without the target's compiler), ArgumentError for the sizes.
+        """
+        from tile2cu_runtime.resources import inspect
+
+        return inspect(self.manifest, self.folder, sizes)
 
     def __repr__(self) -> str:
         names = ", ".join(argument.name for argument in self.manifest.called)

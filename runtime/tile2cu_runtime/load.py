@@ -43,11 +43,7 @@ def load_kernel(
     lies neither beside the manifest nor in the current folder: reports then show its lines.
     Errors: ManifestError, OptionError, DeviceError, CompileError.
     """
-    manifest_path = _manifest_path(Path(path))
-    manifest, folder = read_manifest(manifest_path), manifest_path.parent
-    for name, _ in manifest.files:
-        if not (folder / name).is_file():
-            raise ManifestError("T2C-R001", f"{manifest_path.name} names {name}, which is not in {folder}")
+    manifest, folder = manifest_of(path), _manifest_path(Path(path)).parent
     if on_finding not in ("raise", "report") or not schedules:
         raise OptionError("T2C-R030", '`on_finding` is "raise" or "report", and `schedules` names one at least')
     options = [
@@ -72,6 +68,16 @@ def load_kernel(
     library = binding.build_library(manifest, folder, _build(manifest, run), device=run.device)
     kind = gpu_kernel() if run.device in ("cuda", "hip") else Kernel
     return kind(manifest, folder, library, run, SourceMap.of(manifest, folder, Path(source) if source else None))
+
+
+def manifest_of(path: str | Path) -> Manifest:
+    """The manifest of an emitted kernel, given as to load_kernel. Errors: ManifestError, also for a missing file."""
+    manifest_path = _manifest_path(Path(path))
+    manifest, folder = read_manifest(manifest_path), manifest_path.parent
+    for name, _ in manifest.files:
+        if not (folder / name).is_file():
+            raise ManifestError("T2C-R001", f"{manifest_path.name} names {name}, which is not in {folder}")
+    return manifest
 
 
 def _manifest_path(path: Path) -> Path:

@@ -85,12 +85,15 @@ Argument = TensorArgument | ScalarArgument | SizeArgument
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """How the kernel is launched. `grid` is for people; `shared_bytes` of `shared_limit` are used.
+    """How the kernel is launched. `grid` is in C++; `shared_bytes` of `shared_limit` are used.
 
+    `kernel` is the namespace of the kernel where a source has several. A persistent kernel loops over `tiles`.
     `lifetimes`: the first and last Python line of each group of tiles that the shared memory between the offsets
     `aliased` holds, one group after the other.
     """
 
+    kernel: str = ""
+    tiles: tuple[str, ...] = ()
     grid: tuple[str, ...] = ()
     threads: int = 0
     shared_bytes: int = 0
@@ -144,9 +147,14 @@ class Manifest:
     outputs: tuple[int, ...] = ()
     workspace: tuple[str, ...] = ()
     bindings: tuple[tuple[str, object], ...] = ()
-    launch: Launch = Launch()
+    launches: tuple[Launch, ...] = (Launch(),)
     facts: tuple[Fact, ...] = ()
     lines: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def launch(self) -> Launch:
+        """The launch of a source with one kernel; an empty one where there are several."""
+        return self.launches[0] if len(self.launches) == 1 else Launch()
 
     @property
     def banks(self) -> int:
@@ -237,7 +245,7 @@ def parse_manifest(data: object, *, where: str = "manifest") -> Manifest:
             for i, item in enumerate(fields.take("workspace", list, []))
         ),
         bindings=tuple(fields.take("bindings", dict, {}).items()),
-        launch=_launch(fields.take("launch", dict, {}), f"{where}: launch"),
+        launches=_launches(fields, where),
         facts=tuple(_fact(item, f"{where}: facts[{i}]") for i, item in enumerate(fields.take("facts", list, []))),
         lines=_lines(fields.take("lines", list, []), where),
     )
@@ -315,11 +323,20 @@ def _tensor(fields: _Fields, name: str, dtype: str) -> TensorArgument:
     )
 
 
+def _launches(fields: _Fields, where: str) -> tuple[Launch, ...]:
+    several = fields.take("launches", list, [])
+    if several:
+        return tuple(_launch(item, f"{where}: launches[{i}]") for i, item in enumerate(several))
+    return (_launch(fields.take("launch", dict, {}), f"{where}: launch"),)
+
+
 def _launch(data: object, where: str) -> Launch:
     fields = _Fields(data, where)
     aliased = _Fields(fields.take("aliased", dict, {}), f"{where}: aliased")
     begin, end = aliased.take("bytes", list, [0, 0])
     return Launch(
+        kernel=fields.take("kernel", str, ""),
+        tiles=tuple(str(extent) for extent in fields.take("tiles", list, [])),
         grid=tuple(str(extent) for extent in fields.take("grid", list, [])),
         threads=fields.take("threads", int, 0),
         shared_bytes=fields.take("shared_bytes", int, 0),

@@ -15,6 +15,8 @@ from tile2cu_runtime import cache
 from tile2cu_runtime.device import auto_target
 from tile2cu_runtime.load import Kernel, load_kernel
 
+EMITTED = (".json", ".cu", ".hip")  # the suffixes of files by which an emitted kernel can be named
+
 
 def load(
     path: str | Path,
@@ -36,10 +38,18 @@ def load(
     and the like. The emitted files are kept in `.folder`, in the build cache.
     Raises Tile2CuError, and the errors of load_kernel.
     """
-    chip = find(auto_target() if target == "auto" else target)
-    folder = _emitted_folder(Path(path), kernel, chip, Look(style=checked_style(style)), bindings)
-    (text,) = folder.glob(f"*{chip.suffix}")
+    text = emitted_source(Path(path), kernel, target=target, style=style, bindings=bindings)
     return load_kernel(text, device=device, check=check, source=path, **(options or {}))  # type: ignore[arg-type]
+
+
+def emitted_source(path: Path, kernel: str | None, *, target: str, style: str, bindings: Mapping[str, object]) -> Path:
+    """The kernel's source in the folder of its emitted files. A path to an emitted file is that file itself."""
+    if path.suffix in EMITTED:
+        return path
+    chip = find(auto_target() if target == "auto" else target)
+    folder = _emitted_folder(path, kernel, chip, Look(style=checked_style(style)), bindings)
+    (text,) = folder.glob(f"*{chip.suffix}")
+    return text
 
 
 def _emitted_folder(path: Path, kernel: str | None, target: Target, look: Look, bindings: Mapping[str, Any]) -> Path:

@@ -120,6 +120,12 @@ class CodeObject:
             preload_offset=(preload >> 7) * 4,
         )
 
+    def instructions(self, name: str) -> list[str]:
+        """The instructions of a kernel as text: from its symbol to the next kernel's."""
+        start = self.elf.symbols[name]
+        later = [at for each in self.kernel_names if (at := self.elf.symbols[each]) > start]
+        return self.listing.texts_between(start, min(later, default=1 << 64))
+
     def _read(self, address: int, size: int) -> bytes:
         for segment in self.elf.segments:
             at = address - segment.address

@@ -135,7 +135,16 @@ def readable(symbol: str) -> str:
 
 
 def kind_of(instruction: Instruction) -> str:
-    return next((kind for prefix, kind in _KINDS if instruction.name.startswith(prefix)), "other")
+    return kind_of_name(instruction.name)
+
+
+def kind_of_name(name: str) -> str:
+    return next((kind for prefix, kind in _KINDS if name.startswith(prefix)), "other")
+
+
+def count_kinds(texts: Iterable[str]) -> tuple[tuple[str, int], ...]:
+    """Instructions by kind, the most frequent first: as they are in the code, not as executed."""
+    return tuple(Counter(kind_of_name(text.partition(" ")[0]) for text in texts).most_common())
 
 
 _FIRST_NARROW = 2  # cbsz and blgp: 0 and 1 are of 8 bits

@@ -69,6 +69,10 @@ class Listing:
         """All instructions, in the order of their places."""
         return [self._lines[address].text for address in sorted(self._lines)]
 
+    def texts_between(self, start: int, end: int) -> list[str]:
+        """The instructions whose addresses are in [start, end)."""
+        return [self._lines[address].text for address in sorted(self._lines) if start <= address < end]
+
     def names(self) -> frozenset[str]:
         """All mnemonics."""
         return frozenset(text.partition(" ")[0] for text in self.texts())

@@ -20,6 +20,7 @@ VERBS = {
     "explain": "explains decisions about a kernel, their reasons, and what would change them; or a rule or an error",
     "build": "writes what pyproject.toml lists; also when neither a verb nor a file is given",
     "run": "runs a kernel on made-up data: on a GPU, on the CPU engine with its checks, or on the AMD simulator",
+    "resources": "reports registers, spills, shared memory, occupancy, waves and instruction counts of a kernel",
     "check": "checks whether the files are what would be emitted now: exit status 0 yes, 1 no, 2 failure",
     "update": "builds, and merges manual edits with the regenerated sources",
     "map": "translates a line of the text to the Python line it comes from, and back",
@@ -101,7 +102,7 @@ def no_such_file(path: Path) -> Tile2CuError:
 def _parser(verb: str) -> argparse.ArgumentParser:
     if verb:
         return argparse.ArgumentParser(prog=f"tile2cu {verb}", description=f"tile2cu {verb} {VERBS[verb]}.")
-    verbs = "\n".join(f"  tile2cu {name:8} {help}" for name, help in VERBS.items())
+    verbs = "\n".join(f"  tile2cu {name:9} {help}" for name, help in VERBS.items())
     parser = argparse.ArgumentParser(
         prog="tile2cu",
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -48,6 +48,41 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """A Python file or an emitted kernel, with --target, --style, --kernel and -D for the former."""
+    parser.add_argument("file", type=Path, help="the Python file, or a kernel that was emitted: its .json, .cu or .hip")
+    parser.add_argument("--target", default=DEFAULT_TARGET, help=f"the target; by default {DEFAULT_TARGET}")
+    parser.add_argument("--style", choices=STYLES, default=Look().style, help="what the kernel is written in")
+    parser.add_argument("--kernel", help="the kernel, by its outermost function, if the file has several")
+    parser.add_argument(
+        "-D",
+        dest="bindings",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a value for an argument of the kernel's factory",
+    )
+
+
+def add_sizes(parser: argparse.ArgumentParser, help: str) -> None:
+    """--size NAME=VALUE, which may be given several times."""
+    parser.add_argument("--size", dest="sizes", action="append", default=[], metavar="NAME=VALUE", help=help)
+
+
+def sizes(options: argparse.Namespace) -> dict[str, int | float]:
+    """The numbers given with --size, by name. Raises T2C-C002 when one is not NAME=NUMBER."""
+    found: dict[str, int | float] = {}
+    for text in options.sizes:
+        name, _, value = text.partition("=")
+        number = number_or_text(value)
+        if not name.isidentifier() or not isinstance(number, int | float):
+            raise Tile2CuError(
+                "T2C-C002", f"`--size {text}` is not of the form NAME=NUMBER", help="write for instance --size M=1024"
+            )
+        found[name] = number
+    return found
+
+
 def look(options: argparse.Namespace) -> Look:
     """How the text shall look. Raises T2C-C001 when the .clang-format file cannot be read."""
     from tile2cu.files import read

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tile2cu.cli.request import DEFAULT_TARGET, bindings, number_or_text
+from tile2cu.cli.request import DEFAULT_TARGET, add_sizes, bindings, sizes
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import STYLES, Look
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from tile2cu_runtime.trial import TensorSummary
 
 _AMD_TARGET = "hip:gfx942"
-_EMITTED = (".json", ".cu", ".hip")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,14 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a value for an argument of the kernel's factory",
     )
-    parser.add_argument(
-        "--size",
-        dest="sizes",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="a size, or a scalar argument, of the call; the sizes of --input's tensors are inferred",
-    )
+    add_sizes(parser, "a size, or a scalar argument, of the call; the sizes of --input's tensors are inferred")
     parser.add_argument("--seed", type=int, default=0, help="what the inputs are made from (0)")
     parser.add_argument("--input", type=Path, metavar="NPZ", help="tensors by name, in place of made-up ones")
     parser.add_argument("--save", type=Path, metavar="NPZ", help="where to write all tensors after the call")
@@ -69,7 +61,7 @@ def _run(options: argparse.Namespace) -> int:
 
     kernel = _load(options)
     given = _read_tensors(options.input) if options.input else {}
-    numbers = call_numbers(kernel.manifest, _sizes(options.sizes), given)
+    numbers = call_numbers(kernel.manifest, sizes(options), given)
     tensors = made_up_tensors(kernel.manifest, numbers, options.seed) | given
     after = try_kernel(kernel, tensors, numbers)
     if options.save:
@@ -85,7 +77,9 @@ def _load(options: argparse.Namespace) -> "Kernel":
     on_gpu = options.device in ("cuda", "hip")
     how: dict[str, Any] = {"statistics": options.stats and not on_gpu, "on_finding": "report"}
     check = not options.no_check and not on_gpu
-    if options.file.suffix in _EMITTED:
+    from tile2cu.loading import EMITTED
+
+    if options.file.suffix in EMITTED:
         from tile2cu_runtime import load_kernel
 
         return load_kernel(options.file, device=options.device, check=check, **how)
@@ -101,20 +95,6 @@ def _load(options: argparse.Namespace) -> "Kernel":
         options=how,
         **bindings(options),
     )
-
-
-def _sizes(texts: list[str]) -> dict[str, int | float]:
-    """The numbers given with --size, by name. Raises T2C-C002 when one is not NAME=NUMBER."""
-    found: dict[str, int | float] = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        number = number_or_text(value)
-        if not name.isidentifier() or not isinstance(number, int | float):
-            raise Tile2CuError(
-                "T2C-C002", f"`--size {text}` is not of the form NAME=NUMBER", help="write for instance --size M=1024"
-            )
-        found[name] = number
-    return found
 
 
 def _read_tensors(path: Path) -> dict[str, Any]:
