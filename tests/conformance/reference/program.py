@@ -25,12 +25,11 @@ from tile2cu.core.program import (
     Assert,
     Assign,
     Atomic,
-    Await,
     Break,
     Buffer,
+    CallStmt,
     Continue,
     Declare,
-    Effect,
     If,
     Launch,
     Let,
@@ -44,6 +43,7 @@ from tile2cu.core.program import (
     Store,
     Swizzle,
     Sync,
+    WgmmaWait,
     While,
     asked_warpgroups,
     operations,
@@ -132,7 +132,7 @@ def _with_meetings(launch: Launch) -> Launch:
     def changed(stmt: Stmt) -> Stmt:
         match stmt:
             case Sync():
-                return Effect(call=meeting, span=stmt.span)
+                return CallStmt(call=meeting, span=stmt.span)
             case If():
                 return replace(stmt, then=of(stmt.then), orelse=of(stmt.orelse))
             case Loop() | While():
@@ -156,7 +156,7 @@ def _groups_assign(launch: Launch) -> bool:
 
 def _of_threads(launch: Launch) -> frozenset[Buffer]:
     """The fragments that only statements of single threads use: each thread has one of its own."""
-    alone = (Store, Let, Assign, Declare, Assert, Effect, Break, Continue)
+    alone = (Store, Let, Assign, Declare, Assert, CallStmt, Break, Continue)
     used = (buffers_used(stmt) for stmt in operations(launch.body) if not isinstance(stmt, alone))
     views = {tile for tile in launch.tiles if tile.of is not None}
     shared = {tile.memory for tiles in (*used, views) for tile in tiles}
@@ -211,7 +211,7 @@ def _is_settled(stmt: Stmt) -> bool:
 
 
 def _waits(stmt: Stmt) -> bool:
-    return isinstance(stmt, Effect) and stmt.call.function in _WAITS
+    return isinstance(stmt, CallStmt) and stmt.call.function in _WAITS
 
 
 class Block:
@@ -351,9 +351,9 @@ class Block:
                 self.left |= mask
             case Parallel():
                 self._parallel(stmt, mask)
-            case Sync() | Swizzle() | Print() | Await() | SetRegisters():
+            case Sync() | Swizzle() | Print() | WgmmaWait() | SetRegisters():
                 pass
-            case Effect():
+            case CallStmt():
                 return self._effect(stmt.call, mask)
             case _:
                 return False

@@ -11,7 +11,7 @@ from tile2cu.analysis.effects import _ORDERS, OUTPUT, USER_STATE, Effects, Order
 from tile2cu.core import program as core
 from tile2cu.core.dtype import FLOAT32, INT32
 from tile2cu.core.expr import Call, Role, Var, int_const
-from tile2cu.core.program import AnyStmt, Assign, Buffer, Effect, Loop, LoopKind, Parallel, Scope, Stmt, Store
+from tile2cu.core.program import AnyStmt, Assign, Buffer, CallStmt, Loop, LoopKind, Parallel, Scope, Stmt, Store
 from tile2cu.core.span import Span
 from tile2cu.frontend import programs
 from tile2cu.styles.base.expressions import _OWN_TYPES
@@ -127,13 +127,13 @@ def test_statements_that_are_seen_outside_keep_their_order() -> None:
 
 
 def test_calls_that_the_table_does_not_know_touch_everything_of_the_user() -> None:
-    found = effects(Effect(call=Call(INT32, "no_such_call", ()), span=AT))
+    found = effects(CallStmt(call=Call(INT32, "no_such_call", ()), span=AT))
     assert USER_STATE in found.scalars_written
 
 
 @pytest.mark.parametrize("name", sorted(_ORDERS))
 def test_calls_that_synchronise_order(name: str) -> None:
-    assert effects(Effect(call=Call(INT32, name, ()), span=AT)).orders & set(Order)
+    assert effects(CallStmt(call=Call(INT32, name, ()), span=AT)).orders & set(Order)
 
 
 VALUES = frozenset(("dp4a", "block_rank", "first_set", "nth_set", "popcount"))  # calls that only give one
@@ -143,7 +143,7 @@ def test_every_call_with_an_effect_that_is_printed_is_in_the_table() -> None:
     names = {name.partition("<")[0] for name in _OWN_TYPES} - VALUES
     assert {"mbarrier_arrive", "cp_async", "cp_async_commit", "fence_async_proxy", "block_tma_store_wait"} <= names
     for name in names:
-        found = effects(Effect(call=Call(INT32, name, ()), span=AT))
+        found = effects(CallStmt(call=Call(INT32, name, ()), span=AT))
         assert USER_STATE not in found.scalars_written, f"{name} is not in the table of effects"
 
 

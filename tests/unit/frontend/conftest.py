@@ -16,10 +16,10 @@ from tile2cu.core.program import (
     AtomicTile,
     Break,
     Buffer,
+    CallStmt,
     Continue,
     Copy,
     Declare,
-    Effect,
     Fill,
     Gemm,
     If,
@@ -247,6 +247,6 @@ def effect(stmt: Stmt) -> str:
             return f"assert {text(stmt.condition)}, {stmt.message!r}"
         case Print():
             return f"print({text(stmt.what) if isinstance(stmt.what, Expr) else stmt.what.name}, {stmt.message!r})"
-        case Effect():
+        case CallStmt():
             return text(stmt.call)
     raise AssertionError(f"not a statement: {stmt!r}")

@@ -78,19 +78,19 @@ READ = {
     "s = T.PersistentTileScheduler(4, 6, 8)\ns.init(bx)\nwhile s.valid():\n    S[s.m_idx, s.n_idx] = 0.0\n"
     "    s.next_tile()": [
         "var sched_tile: int32 = bx",
-        "var sched_turn: int32 = 0",
+        "var sched_iter: int32 = 0",
         "while (sched_tile < 24)",
         "  S[(sched_tile % 4), (sched_tile // 4)] = 0.0",
         "  sched_tile += 8",
-        "  sched_turn += 1",
+        "  sched_iter += 1",
     ],
     "s = T.PersistentTileScheduler(7, 6, swizzle_size=2, column_major=False, cluster_size=2, name='p')\n"
     "if bx < 2:\n    s.init(bx)\nS[s.m_idx, s.n_idx] = 0.0": [
         "var p_tile: int32 = 0",
-        "var p_turn: int32 = 0",
+        "var p_iter: int32 = 0",
         "if (bx < 2)",
         "  p_tile = bx",
-        "  p_turn = 0",
+        "  p_iter = 0",
         "let p_panel: int32 = (p_tile // 12)",
         "let p_within: int32 = (p_tile % 12)",
         "let p_width: int32 = max(min(2, (4 - (p_panel * 2))), 1)",

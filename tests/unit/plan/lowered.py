@@ -11,7 +11,6 @@ from tile2cu.core.program import (
     Assign,
     Atomic,
     AtomicTile,
-    Await,
     Copy,
     Declare,
     Fill,
@@ -20,6 +19,7 @@ from tile2cu.core.program import (
     Stmt,
     Store,
     Sync,
+    WgmmaWait,
     walk_stmts,
 )
 from tile2cu.frontend import programs
@@ -62,6 +62,8 @@ def _lowered(context: Context) -> Lowered:
 def _ops(stmt: Stmt, settled: Settled) -> Iterator[ops.Op]:
     yield from before(stmt, settled, None)
     yield from mma.clear_before(stmt, settled)
-    if isinstance(stmt, Assign | Atomic | Declare | Store | AtomicTile | Copy | Fill | Gemm | Reduce | Sync | Await):
+    if isinstance(
+        stmt, Assign | Atomic | Declare | Store | AtomicTile | Copy | Fill | Gemm | Reduce | Sync | WgmmaWait
+    ):
         yield lower(stmt, settled, None)
     yield from mma.wait_after(stmt, settled)

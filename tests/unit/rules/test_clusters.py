@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.rules.kernels import settled
 from tile2cu.core.decisions import CLUSTER_CALL, MULTICAST_MASK
-from tile2cu.core.program import Copy, Effect
+from tile2cu.core.program import CallStmt, Copy
 from tile2cu.rules import Context
 
 PRODUCT = """
@@ -69,7 +69,7 @@ T.copy(A_shared, Y[0, bx * 64])
 def functions(handed: str) -> list[str]:
     """What arrives at the other block's barrier, and what waits for it."""
     context = settled(HANDED.format(handed=handed), target="cuda:sm_90a", cluster=2)
-    calls = [op for op in context.statements if isinstance(op, Effect) and op.call.function.startswith("mbarrier_")]
+    calls = [op for op in context.statements if isinstance(op, CallStmt) and op.call.function.startswith("mbarrier_")]
     return [context.facts.get(op, CLUSTER_CALL) or op.call.function for op in calls]
 
 

@@ -13,7 +13,7 @@ from tile2cu.core.decisions import (
     RETIRED,
     SETMAXNREG,
 )
-from tile2cu.core.program import Await, Gemm, SetRegisters
+from tile2cu.core.program import Gemm, SetRegisters, WgmmaWait
 from tile2cu.rules import Context
 
 TILES = """
@@ -62,14 +62,14 @@ def test_a_wait_leaves_the_last_products_in_flight() -> None:
     second = "T.wgmma_gemm(P_local, B_shared, D_local)\n"
     context, found = flights(BEGIN + second + "T.wait_wgmma(1)\nT.fill(A_shared, 1)\nT.wait_wgmma(0)")
     assert all(each.startswith("until") for each in found)
-    landings = [str(context.facts[op, RETIRED]) for op in context.statements if isinstance(op, Await)]
+    landings = [str(context.facts[op, RETIRED]) for op in context.statements if isinstance(op, WgmmaWait)]
     assert landings == ["C_local", "D_local"]
 
 
 def test_products_in_one_accumulator_follow_one_another() -> None:
     context, found = flights(BEGIN + "T.wgmma_gemm(P_local, B_shared, C_local)\nT.wait_wgmma(1)\nT.wait_wgmma(0)")
     assert all(each.startswith("until") for each in found)
-    landings = [str(context.facts[op, RETIRED]) for op in context.statements if isinstance(op, Await)]
+    landings = [str(context.facts[op, RETIRED]) for op in context.statements if isinstance(op, WgmmaWait)]
     assert landings == ["", "C_local"], "the second product still writes it"
 
 
@@ -170,5 +170,5 @@ def test_a_wait_in_a_loop_ends_what_earlier_turns_began(pending: int, turns: str
     )
     context, (found,) = flights(loop)
     assert found.startswith("until")
-    landings = [context.facts.get(op, RETIRED) for op in context.statements if isinstance(op, Await)]
+    landings = [context.facts.get(op, RETIRED) for op in context.statements if isinstance(op, WgmmaWait)]
     assert [str(each) for each in landings] == ["", "C_local"], "later turns' products still write it"

@@ -13,16 +13,16 @@ from tile2cu.core.program import (
     Assign,
     Atomic,
     AtomicTile,
+    BindTensor,
     Buffer,
+    CallStmt,
     Copy,
     Declare,
-    Effect,
     Fill,
     Gemm,
     If,
     Launch,
     Let,
-    Locate,
     Loop,
     Parallel,
     Print,
@@ -114,9 +114,9 @@ def _values(stmt: Stmt) -> tuple[Expr, ...]:
     match stmt:
         case Let() | Assign():
             return (stmt.value,)
-        case Locate(tensor=tensor) if tensor.address is not None:
+        case BindTensor(tensor=tensor) if tensor.address is not None:
             return (tensor.address, *tensor.shape, *(tensor.strides or ()))
-        case Effect():
+        case CallStmt():
             return (stmt.call,)
         case Assert():
             return (stmt.condition,)

@@ -29,18 +29,17 @@ from tile2cu.core.program import (
     Assign,
     Atomic,
     AtomicTile,
-    Await,
+    BindTensor,
     Break,
     Buffer,
+    CallStmt,
     Continue,
     Copy,
     Declare,
-    Effect,
     Fill,
     Gemm,
     If,
     Let,
-    Locate,
     Loop,
     Parallel,
     Print,
@@ -53,6 +52,7 @@ from tile2cu.core.program import (
     Store,
     Swizzle,
     Sync,
+    WgmmaWait,
     While,
 )
 
@@ -230,7 +230,7 @@ def effects_of(body: Iterable[Stmt]) -> Effects:
 
 def _effects(stmt: AnyStmt) -> Effects:
     match stmt:
-        case Let() | Declare() | Assign() | Store() | Atomic() | Locate():
+        case Let() | Declare() | Assign() | Store() | Atomic() | BindTensor():
             return _scalar(stmt)
         case Copy() | Gemm() | Reduce() | Fill() | AtomicTile() | Scan():
             return _operation(stmt)
@@ -238,7 +238,7 @@ def _effects(stmt: AnyStmt) -> Effects:
             return _compound(stmt)
         case Break() | Continue():
             return Effects(may_leave=True)
-        case Assert() | Print() | Effect():
+        case Assert() | Print() | CallStmt():
             return _observable(stmt)
         case Swizzle():
             return NOTHING
@@ -246,11 +246,11 @@ def _effects(stmt: AnyStmt) -> Effects:
             return _ordering(stmt)
 
 
-def _ordering(stmt: Sync | Await | SetRegisters) -> Effects:
+def _ordering(stmt: Sync | WgmmaWait | SetRegisters) -> Effects:
     match stmt:
         case Sync():
             return Effects(orders=frozenset((Order.BLOCK,)))
-        case Await():
+        case WgmmaWait():
             return Effects(awaits=frozenset((Token(Mechanism.WGMMA),)), orders=frozenset((Order.GROUP,)))
         case SetRegisters():
             state = frozenset((REGISTERS,))
@@ -259,14 +259,14 @@ def _ordering(stmt: Sync | Await | SetRegisters) -> Effects:
             raise no_case(stmt)
 
 
-def _observable(stmt: Assert | Print | Effect) -> Effects:
+def _observable(stmt: Assert | Print | CallStmt) -> Effects:
     match stmt:
         case Assert():
             return evaluated(stmt.condition) | _touching(OUTPUT)
         case Print():
             shown = _whole(stmt.what) if isinstance(stmt.what, Buffer) else evaluated(stmt.what)
             return shown | _touching(OUTPUT)
-        case Effect():
+        case CallStmt():
             return evaluated(stmt.call) | (NOTHING if _is_known(stmt.call) else _touching(USER_STATE))
         case _:
             raise no_case(stmt)
@@ -351,7 +351,7 @@ def _touching(state: Var) -> Effects:
 # ---- scalars and elements ------------------------------------------------------------------------------------
 
 
-def _scalar(stmt: Let | Declare | Assign | Store | Atomic | Locate) -> Effects:
+def _scalar(stmt: Let | Declare | Assign | Store | Atomic | BindTensor) -> Effects:
     match stmt:
         case Let():
             return evaluated(stmt.value) | Effects(scalars_written=frozenset((stmt.var,)))
@@ -366,7 +366,7 @@ def _scalar(stmt: Let | Declare | Assign | Store | Atomic | Locate) -> Effects:
             return evaluated(*stmt.indices, stmt.value) | kept | Effects(writes=access)
         case Atomic():
             return _atomic(stmt)
-        case Locate():
+        case BindTensor():
             tensor = stmt.tensor
             return evaluated(tensor.address, *tensor.shape, *(tensor.strides or ()))
         case _:

@@ -1,6 +1,6 @@
 """Calls that order other threads: barriers of a grid or cluster, kernels of a stream, stores by TMA."""
 
-from tile2cu.core.program import Effect, Stmt, walk_stmts
+from tile2cu.core.program import CallStmt, Stmt, walk_stmts
 
 SYNC_GRID = "sync_grid"
 WAIT_FOR_KERNELS = "griddepcontrol_wait"  # T.pdl_sync
@@ -17,12 +17,12 @@ TMA_STORE_COMMIT, TMA_STORE_WAIT_READ, TMA_STORE_WAIT = (
 
 def is_grid_barrier(stmt: Stmt) -> bool:
     """Whether it is T.sync_grid(): all blocks of the grid arrive before any continues."""
-    return isinstance(stmt, Effect) and stmt.call.function == SYNC_GRID
+    return isinstance(stmt, CallStmt) and stmt.call.function == SYNC_GRID
 
 
 def is_cluster_barrier(stmt: Stmt) -> bool:
     """Whether it is T.cluster_sync(): all threads of the cluster arrive before any continues."""
-    return isinstance(stmt, Effect) and stmt.call.function == SYNC_CLUSTER
+    return isinstance(stmt, CallStmt) and stmt.call.function == SYNC_CLUSTER
 
 
 def syncs_grid(body: tuple[Stmt, ...]) -> bool:
@@ -32,7 +32,7 @@ def syncs_grid(body: tuple[Stmt, ...]) -> bool:
 
 def waits_for_kernels(stmt: Stmt) -> bool:
     """Whether it is T.pdl_sync(): the earlier kernels of the stream have finished."""
-    return isinstance(stmt, Effect) and stmt.call.function == WAIT_FOR_KERNELS
+    return isinstance(stmt, CallStmt) and stmt.call.function == WAIT_FOR_KERNELS
 
 
 def starts_early(body: tuple[Stmt, ...]) -> bool:
@@ -42,4 +42,4 @@ def starts_early(body: tuple[Stmt, ...]) -> bool:
 
 def awaits_stores(stmt: Stmt) -> bool:
     """Whether it is T.tma_store_wait."""
-    return isinstance(stmt, Effect) and stmt.call.function.startswith((TMA_STORE_WAIT_READ, TMA_STORE_WAIT))
+    return isinstance(stmt, CallStmt) and stmt.call.function.startswith((TMA_STORE_WAIT_READ, TMA_STORE_WAIT))

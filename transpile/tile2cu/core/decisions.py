@@ -8,10 +8,9 @@ from tile2cu.core.instruction import MmaInstruction
 from tile2cu.core.layout import FragmentLayout, SharedLayout, Warps
 from tile2cu.core.program import (
     AtomicTile,
-    Await,
     Buffer,
+    CallStmt,
     Copy,
-    Effect,
     Fill,
     Gemm,
     Launch,
@@ -21,6 +20,7 @@ from tile2cu.core.program import (
     SetRegisters,
     Stmt,
     Sync,
+    WgmmaWait,
 )
 from tile2cu.core.schedule import (
     Aliasing,
@@ -149,7 +149,7 @@ MMA_IN_FLIGHT: Key[MmaInFlight] = Key(
     "mma_in_flight", "the MMA that ends an iteration is outstanding during the next one", Loop, MmaInFlight
 )
 AWAITED_AT: Key[str] = Key("awaited_at", "where the result of an asynchronous MMA is awaited", Gemm, str)
-RETIRED: Key[Retirement] = Key("retired", "MMAs that have retired after the statement", (Gemm, Await), Retirement)
+RETIRED: Key[Retirement] = Key("retired", "MMAs that have retired after the statement", (Gemm, WgmmaWait), Retirement)
 RETIRED_BEFORE: Key[Retirement] = Key("retired_before", "MMAs that are awaited before the statement", Stmt, Retirement)
 REGISTER_OPERAND: Key[str] = Key(
     "register_operand", "the A operand that is loaded to registers before the loop; decided again", Gemm, str
@@ -194,7 +194,7 @@ MULTICAST_BLOCKS: Key[int] = Key("multicast_blocks", "blocks of the cluster that
 EXIT_BARRIER: Key[bool] = Key(
     "exit_barrier", "a cluster barrier ends the kernel, as other blocks access its shared memory", Launch, bool
 )
-CLUSTER_CALL: Key[str] = Key("cluster_call", "the mbarrier function of a call in a cluster", Effect, str)
+CLUSTER_CALL: Key[str] = Key("cluster_call", "the mbarrier function of a call in a cluster", CallStmt, str)
 PTX_VERSION: Key[tuple[int, ...]] = Key("ptx_since", "the least PTX ISA version of the inline PTX", Launch, tuple)
 STORE_STAGING: Key[tuple[Staging, ...]] = Key(
     "staging", "shared tiles through which fragments are stored by TMA", Launch, tuple

@@ -278,7 +278,7 @@ class Let(Stmt):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Locate(Stmt):
+class BindTensor(Stmt):
     """`tensor = T.make_tensor(address, shape, dtype)`: from here on, the tensor at an address."""
 
     tensor: Buffer
@@ -420,7 +420,7 @@ class Sync(Stmt):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Await(Stmt):
+class WgmmaWait(Stmt):
     """`T.wait_wgmma(n)`: waits until at most `pending` of the MMAs that T.wgmma_gemm started are in flight."""
 
     pending: int
@@ -451,7 +451,7 @@ class Print(Stmt):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Effect(Stmt):
+class CallStmt(Stmt):
     """A call for its side effects, by every thread that executes it; its address arguments are its accesses."""
 
     call: Call
@@ -471,17 +471,17 @@ AnyStmt = (
     | Assign
     | Atomic
     | AtomicTile
-    | Await
+    | WgmmaWait
     | Break
     | Continue
     | Copy
     | Declare
-    | Effect
+    | CallStmt
     | Fill
     | Gemm
     | If
     | Let
-    | Locate
+    | BindTensor
     | Loop
     | Parallel
     | Print
@@ -550,7 +550,7 @@ class Launch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pasted:
+class UserCode:
     """Inline user code in C++ (T.import_source, `prelude` of T.Kernel), kept unchanged."""
 
     text: str
@@ -607,7 +607,7 @@ class Program:
     comments: tuple[str, ...] = ()
     bindings: tuple[tuple[str, Number | str | None], ...] = ()
     workspaces: tuple[Buffer, ...] = ()
-    user_code: tuple[Pasted, ...] = ()
+    user_code: tuple[UserCode, ...] = ()
     own_barriers: bool = False
     alias_of: str = ""
     derived: tuple[Derived, ...] = ()

@@ -9,7 +9,7 @@ from tile2cu.analysis.uninitialised import read_unwritten
 from tile2cu.core.decisions import BOUNDS_CHECKED, TMA_IF
 from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import Look, Tool
-from tile2cu.core.program import Buffer, Locate, Program, walk_stmts
+from tile2cu.core.program import BindTensor, Buffer, Program, walk_stmts
 from tile2cu.core.schedule import strictest
 from tile2cu.emitter.execution import execution
 from tile2cu.emitter.numerics import APPROXIMATIONS, numerics
@@ -198,7 +198,7 @@ def _unwritten(launches: tuple[Settled, ...], printer: Printer) -> str:
 def _addresses(launches: tuple[Settled, ...]) -> str:
     """What the caller sees to where addresses say where tensors lie."""
     stmts = (stmt for each in launches for stmt in walk_stmts(each.launch.body))
-    names = dict.fromkeys(stmt.tensor.name for stmt in stmts if isinstance(stmt, Locate))
+    names = dict.fromkeys(stmt.tensor.name for stmt in stmts if isinstance(stmt, BindTensor))
     if not names:
         return ""
     return (

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tile2cu.analysis.accesses import expressions, used_by_itself
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import ROUNDINGS, Call, is_of_thread, walk
-from tile2cu.core.program import Atomic, Effect, Gemm, Locate, Program, Reduce, Stmt, asked_warpgroups, walk_stmts
+from tile2cu.core.program import Atomic, BindTensor, CallStmt, Gemm, Program, Reduce, Stmt, asked_warpgroups, walk_stmts
 
 _OF_BITS = ("first_set", "nth_set", "popcount", "truncdiv", "truncmod")
 _ROUNDINGS = tuple(f"_{each}" for each in ROUNDINGS)
@@ -27,7 +27,7 @@ def _reasons(stmt: Stmt, program: str) -> Iterator[tuple[str, str]]:
         yield f"`{shown.name}` shows `{shown.memory.name}` in another shape: `{program}` has no reference", _WAY_OUT
     if isinstance(stmt, Gemm) and stmt.metadata is not None:
         yield f"the product in line {line} is sparse, which the reference does not follow", _WAY_OUT
-    if isinstance(stmt, Locate):
+    if isinstance(stmt, BindTensor):
         yield f"`{stmt.tensor.name}` lies where an address says, so that `{program}` has no reference", _WAY_OUT
     if isinstance(stmt, Reduce) and stmt.keeps_nan:
         yield f"a NaN wins the reduction in line {line}, which the reference does not follow", _WAY_OUT
@@ -37,7 +37,7 @@ def _reasons(stmt: Stmt, program: str) -> Iterator[tuple[str, str]]:
     calls = [part for expr in expressions(stmt) for part in walk(expr) if isinstance(part, Call)]
     if any(part.function[-3:] in _ROUNDINGS or part.function in _OF_BITS for part in calls):
         yield f"line {line} is about single bits, which the reference does not follow", _WAY_OUT
-    of_threads = isinstance(stmt, Effect) or asked_warpgroups(stmt) is not None
+    of_threads = isinstance(stmt, CallStmt) or asked_warpgroups(stmt) is not None
     if any(of_threads or is_of_thread(expr) for expr in expressions(stmt)):
         so = f"`{program}` speaks of single threads, so it has no reference"
         yield so, f"{_WAY_OUT}, or write the loop with T.Parallel"

@@ -26,7 +26,6 @@ from tile2cu.core.program import (
     Assign,
     Atomic,
     AtomicTile,
-    Await,
     Break,
     Buffer,
     Continue,
@@ -50,6 +49,7 @@ from tile2cu.core.program import (
     Store,
     Swizzle,
     Sync,
+    WgmmaWait,
     While,
 )
 from tile2cu.styles.base.expressions import PRECEDENCE, SPELLING
@@ -117,7 +117,7 @@ class Reference:
                 return [self._scalar(stmt)]
             case Parallel() | Loop() | While() | If() | Break() | Continue():
                 return self._control(stmt)
-            case Sync() | Swizzle() | Assert() | Print() | Await() | SetRegisters():
+            case Sync() | Swizzle() | Assert() | Print() | WgmmaWait() | SetRegisters():
                 return []
             case _:
                 return self._tile(stmt)

@@ -9,7 +9,7 @@ from typing import TypedDict
 
 from tile2cu.core.dtype import INT32, DType
 from tile2cu.core.expr import Expr, Role, Var
-from tile2cu.core.program import Buffer, Launch, Locate, Pasted, Reduction, Scope, Stmt, walk_stmts
+from tile2cu.core.program import BindTensor, Buffer, Launch, Reduction, Scope, Stmt, UserCode, walk_stmts
 from tile2cu.core.span import Span
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.leaving import without_leaves
@@ -80,14 +80,14 @@ class Recorder:
     launches: list[Launch] = field(default_factory=list)
     workspaces: list[Buffer] = field(default_factory=list)
     views: list[Buffer] = field(default_factory=list)  # of tensors, in other shapes
-    located: list[Locate] = field(default_factory=list)  # tensors at addresses that arguments give
+    located: list[BindTensor] = field(default_factory=list)  # tensors at addresses that arguments give
     ranges: dict[Expr, Expr] = field(default_factory=dict)  # of block and T.Parallel indices: from 0 to this
     placements: dict[str, Placement] = field(default_factory=dict)  # of tensors, by name, in the open launch
     otherwise: dict[str, Expr] = field(default_factory=dict)  # of tensors, by name: what lies outside, if not 0
     row_values: set[str] = field(default_factory=set)  # tiles with one value a row of another
     pipelined: int = 0  # stages of a `with T.pipeline()` whose loop is still to come
     reducer: Reducer | None = None  # of the T.attr around the current statement
-    pasted: list[Pasted] = field(default_factory=list)  # C++ of the user's own
+    pasted: list[UserCode] = field(default_factory=list)  # C++ of the user's own
     random: bool = False  # whether T.rng_init has been called
     signature: tuple[str, ...] = ()
     params: dict[str, Buffer | Var] = field(default_factory=dict)
@@ -322,7 +322,7 @@ class Recorder:
             strides=value.strides,
             address=value.address,
         )
-        stmt = Locate(tensor=tensor, **at.fields)
+        stmt = BindTensor(tensor=tensor, **at.fields)
         if self.in_kernel:
             self.emit(stmt)
         else:

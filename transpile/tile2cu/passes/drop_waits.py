@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from tile2cu.analysis.sync_calls import START_KERNELS, TMA_STORE_COMMIT, WAIT_FOR_KERNELS, awaits_stores
 from tile2cu.core.program import (
-    Await,
+    CallStmt,
     Copy,
-    Effect,
     Gemm,
     If,
     Launch,
@@ -16,6 +15,7 @@ from tile2cu.core.program import (
     Scope,
     SetRegisters,
     Stmt,
+    WgmmaWait,
     walk_stmts,
 )
 from tile2cu.passes.rebuild import Body, in_body
@@ -23,7 +23,7 @@ from tile2cu.passes.rebuild import Body, in_body
 
 def without_waits(launch: Launch) -> Launch:
     """The launch without T.wait_wgmma and T.set_max_nreg, which a target without wgmma lacks."""
-    return _without(launch, (Await, SetRegisters))
+    return _without(launch, (WgmmaWait, SetRegisters))
 
 
 def without_idle_waits(launch: Launch) -> Launch:
@@ -32,8 +32,8 @@ def without_idle_waits(launch: Launch) -> Launch:
     begun = any(isinstance(op, Gemm) and op.begun for op in stmts)
     pipelined = any(isinstance(op, Loop) and op.kind is LoopKind.PIPELINED and op.num_stages > 0 for op in stmts)
     by_hand = launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles)
-    launch = launch if begun and (by_hand or not pipelined) else _without(launch, (Await,))
-    copies = any(isinstance(op, Effect) and op.call.function.startswith("cp_async<") for op in stmts)
+    launch = launch if begun and (by_hand or not pipelined) else _without(launch, (WgmmaWait,))
+    copies = any(isinstance(op, CallStmt) and op.call.function.startswith("cp_async<") for op in stmts)
     launch = launch if copies else _dropped(launch, _closes_or_awaits_copies)
     stores = any(isinstance(op, Copy) and op.begun for op in stmts)
     return launch if stores else _dropped(launch, _closes_or_awaits_stores)
@@ -42,17 +42,17 @@ def without_idle_waits(launch: Launch) -> Launch:
 def without_early_starts(launch: Launch) -> Launch:
     """The launch without T.pdl_sync and T.pdl_trigger, for a target without programmatic dependent launch."""
     names = (START_KERNELS, WAIT_FOR_KERNELS)
-    return _dropped(launch, lambda stmt: isinstance(stmt, Effect) and stmt.call.function in names)
+    return _dropped(launch, lambda stmt: isinstance(stmt, CallStmt) and stmt.call.function in names)
 
 
 def _closes_or_awaits_copies(stmt: Stmt) -> bool:
     """Whether it concerns groups of cp.async: of the user's asynchronous copies, not of T.Pipelined's."""
-    return isinstance(stmt, Effect) and stmt.call.function.startswith(("cp_async_commit", "cp_async_wait"))
+    return isinstance(stmt, CallStmt) and stmt.call.function.startswith(("cp_async_commit", "cp_async_wait"))
 
 
 def _closes_or_awaits_stores(stmt: Stmt) -> bool:
     """Whether it concerns groups of stores by TMA; T.copy to a tensor waits for itself."""
-    return awaits_stores(stmt) or (isinstance(stmt, Effect) and stmt.call.function == TMA_STORE_COMMIT)
+    return awaits_stores(stmt) or (isinstance(stmt, CallStmt) and stmt.call.function == TMA_STORE_COMMIT)
 
 
 def _without(launch: Launch, dropped: tuple[type, ...]) -> Launch:

@@ -27,17 +27,16 @@ from tile2cu.core.program import (
     Assign,
     Atomic,
     AtomicTile,
-    Await,
+    BindTensor,
     Break,
+    CallStmt,
     Continue,
     Copy,
     Declare,
-    Effect,
     Fill,
     Gemm,
     If,
     Let,
-    Locate,
     Loop,
     LoopKind,
     Parallel,
@@ -50,6 +49,7 @@ from tile2cu.core.program import (
     Store,
     Swizzle,
     Sync,
+    WgmmaWait,
     While,
     group_of,
 )
@@ -175,9 +175,9 @@ class Lowering:
                 return self._copy(stmt, where)
             case Let():
                 return let(stmt, self.settled)
-            case Locate():
+            case BindTensor():
                 return locate(stmt, self.settled)
-            case Effect():
+            case CallStmt():
                 return invoke(stmt, self.settled)
             case (
                 AtomicTile()
@@ -189,7 +189,7 @@ class Lowering:
                 | Gemm()
                 | Reduce()
                 | Scan()
-                | Await()
+                | WgmmaWait()
                 | Sync()
                 | SetRegisters()
                 | Break()
@@ -211,9 +211,9 @@ class Lowering:
 
     def _is_unused(self, stmt: Stmt) -> bool:
         """Whether a statement waits for nothing, or locates a tensor that the kernel does not touch."""
-        if isinstance(stmt, Await):
+        if isinstance(stmt, WgmmaWait):
             return self.facts.get(stmt, RETIRED) is None
-        return isinstance(stmt, Locate) and not any(stmt.tensor in buffers for buffers in touched(self.settled))
+        return isinstance(stmt, BindTensor) and not any(stmt.tensor in buffers for buffers in touched(self.settled))
 
     def _await_prologue(self, stmt: Stmt) -> Iterator[ops.Op]:
         if stmt is self._first_reader:

@@ -16,7 +16,6 @@ from tile2cu.core.program import (
     Assign,
     Atomic,
     AtomicTile,
-    Await,
     Break,
     Continue,
     Copy,
@@ -31,6 +30,7 @@ from tile2cu.core.program import (
     Stmt,
     Store,
     Sync,
+    WgmmaWait,
 )
 from tile2cu.plan import copies, mma, ops, order
 from tile2cu.plan.claims import Exchanged, LeftOut
@@ -39,7 +39,7 @@ from tile2cu.plan.scalars import Scalar, scalar
 from tile2cu.plan.settled import Settled
 
 OnTiles = Copy | AtomicTile | Fill | Reduce | Scan | Gemm
-Lowered = OnTiles | Scalar | Await | Sync | SetRegisters | Break | Continue | Assert | Print
+Lowered = OnTiles | Scalar | WgmmaWait | Sync | SetRegisters | Break | Continue | Assert | Print
 
 
 def lower(stmt: Lowered, settled: Settled, group: int | None) -> ops.Op:
@@ -49,7 +49,7 @@ def lower(stmt: Lowered, settled: Settled, group: int | None) -> ops.Op:
             return _on_tiles(stmt, settled, group)
         case Assign() | Atomic() | Declare() | Store():
             return scalar(stmt)
-        case Await():
+        case WgmmaWait():
             return mma.wait_asked(stmt, settled)
         case Sync():
             return order.barrier_asked(stmt, settled, group)

@@ -14,7 +14,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.facts import Facts
 from tile2cu.core.instruction import WARPGROUP_WARPS, MmaUnit, executed
-from tile2cu.core.program import Await, Gemm, Region, Scope, Stmt
+from tile2cu.core.program import Gemm, Region, Scope, Stmt, WgmmaWait
 from tile2cu.plan.claims import AwaitedAtOnce, Claim, Executes, NoTensorCore, Prioritised, Widened
 from tile2cu.plan.operands import Tile
 from tile2cu.plan.ops import ClearIf, Mma, MmaWait, WaitPoint
@@ -68,7 +68,7 @@ def wait_before(stmt: Stmt, settled: Settled) -> Iterator[MmaWait]:
         )
 
 
-def wait_asked(stmt: Await, settled: Settled) -> MmaWait:
+def wait_asked(stmt: WgmmaWait, settled: Settled) -> MmaWait:
     """T.wait_wgmma."""
     results = settled.facts[stmt, RETIRED].results
     return MmaWait(source=stmt, pending=stmt.pending, results=results, in_flight=(), point=WaitPoint.ASKED)

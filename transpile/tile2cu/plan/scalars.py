@@ -5,7 +5,7 @@ from dataclasses import replace
 from tile2cu.analysis.sync_calls import START_KERNELS, WAIT_FOR_KERNELS, is_grid_barrier
 from tile2cu.core.decisions import ATOMIC_VECTOR, BOUNDS_CHECKED, CLUSTER_CALL
 from tile2cu.core.expr import Address, Const, Expr, Load, int_const, substitute, walk
-from tile2cu.core.program import Assign, Atomic, Buffer, Declare, Effect, Let, Locate, Loop, Scope, Store
+from tile2cu.core.program import Assign, Atomic, BindTensor, Buffer, CallStmt, Declare, Let, Loop, Scope, Store
 from tile2cu.plan import scalar_ops, structure
 from tile2cu.plan.claims import ArrivesAsReader
 from tile2cu.plan.ops import Op
@@ -70,14 +70,14 @@ def let(stmt: Let, settled: Settled) -> structure.Let:
     return structure.Let(source=stmt, var=stmt.var, value=stmt.value, constant=constant)
 
 
-def locate(stmt: Locate, settled: Settled) -> structure.Locate:
+def locate(stmt: BindTensor, settled: Settled) -> structure.BindTensor:
     """A tensor at an address."""
-    return structure.Locate(
+    return structure.BindTensor(
         source=stmt, view=tensor_view(stmt.tensor, settled), written=stmt.tensor in touched(settled)[1]
     )
 
 
-def invoke(stmt: Effect, settled: Settled) -> structure.Invoke:
+def invoke(stmt: CallStmt, settled: Settled) -> structure.Invoke:
     """A call for its effect: where addresses among its arguments may lie outside of tensors, only where they do not."""
     places = tuple(part for part in walk(stmt.call) if isinstance(part, Address) and _may_lie_outside(part, settled))
     function = settled.facts.get(stmt, CLUSTER_CALL) or stmt.call.function
@@ -94,7 +94,7 @@ def invoke(stmt: Effect, settled: Settled) -> structure.Invoke:
     )
 
 
-def _purpose(stmt: Effect, settled: Settled) -> structure.Purpose:
+def _purpose(stmt: CallStmt, settled: Settled) -> structure.Purpose:
     if is_grid_barrier(stmt):
         return structure.Purpose.GRID_BARRIER
     if stmt.call.function in _KERNELS:

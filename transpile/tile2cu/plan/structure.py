@@ -90,7 +90,7 @@ class Let(Op):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Locate(Op):
+class BindTensor(Op):
     """The tensor at an address; `written` where the kernel writes it."""
 
     view: TensorView

@@ -24,10 +24,10 @@ from tile2cu.core.program import (
     AtomicTile,
     Break,
     Buffer,
+    CallStmt,
     Continue,
     Copy,
     Declare,
-    Effect,
     Fill,
     Gemm,
     If,
@@ -131,7 +131,7 @@ def _is_ordered(stmt: Stmt) -> bool:
     """
     parts = [part for expr in expressions(stmt) for part in walk(expr)]
     addressed = (part.buffer for part in parts if isinstance(part, Address))
-    of_user = isinstance(stmt, Effect) and stmt.call.function.startswith("::")
+    of_user = isinstance(stmt, CallStmt) and stmt.call.function.startswith("::")
     known = isinstance(stmt, _ORDERED) or of_user
     return known and not any(isinstance(buffer, Buffer) and buffer.scope is Scope.SHARED for buffer in addressed)
 

@@ -17,7 +17,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Call, Expr, Role, Var, walk
-from tile2cu.core.program import Atomic, AtomicTile, Break, Copy, Effect, Launch, Loop, Scope, Stmt, walk_stmts
+from tile2cu.core.program import Atomic, AtomicTile, Break, CallStmt, Copy, Launch, Loop, Scope, Stmt, walk_stmts
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.pipeline import ping_pong_of
 
@@ -138,7 +138,7 @@ def exit_barrier(launch: Launch, context: Context) -> Iterator[Decision]:
 @rule(
     "sync.cluster.arrives-as-reader",
     phase=Phase.SYNC,
-    on=Effect,
+    on=CallStmt,
     writes=(CLUSTER_CALL,),
     source="PTX ISA, 'mbarrier.arrive': .release.cta; CUTLASS' ClusterBarrier::arrive has this scope, too",
     examples=(
@@ -146,8 +146,8 @@ def exit_barrier(launch: Launch, context: Context) -> Iterator[Decision]:
         Example(_OTHERS, 3, "cluster_call", "mbarrier_wait", target="cuda:sm_90a"),
     ),
 )
-def arrives_as_reader(op: Effect, context: Context) -> Iterator[Decision]:
-    """Where threads write no data of other blocks in the cluster, remote arrivals only report completed reads.
+def arrives_as_reader(op: CallStmt, context: Context) -> Iterator[Decision]:
+    """Where threads write no data that other blocks read, remote arrivals only report completed reads.
 
     An arrival that releases writes to other blocks waits until the whole GPU sees earlier writes, some 1000 cycles on
     an H200. TMA completes the transactions of its own loads.
@@ -187,7 +187,7 @@ def _uses_others(op: Stmt) -> bool:
     match op:
         case Copy():
             return op.blocks > 0 or op.block is not None
-        case Effect():
+        case CallStmt():
             return op.call.function == "mbarrier_arrive" and len(op.call.args) == 2
         case _:
             return False

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tile2cu.analysis.accesses import buffers_written, shared
 from tile2cu.core.decisions import BARRIER, EXPLICIT_WGMMA, PIPELINE, PROXY_FENCE, WARP_SPECIALISED
 from tile2cu.core.expr import Call
-from tile2cu.core.program import Buffer, Copy, Effect, Gemm, If, Launch, Loop, Region, Stmt, Sync, While, group_of
+from tile2cu.core.program import Buffer, CallStmt, Copy, Gemm, If, Launch, Loop, Region, Stmt, Sync, While, group_of
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import is_specialised, runs_on_wgmma
 
@@ -103,7 +103,7 @@ class _Writers:
         tiles = {key: tile for key, tile in tiles.items() if self.is_read(tile, (*after, *later))}
         if by_tma or not tiles:
             return
-        asynchronous = isinstance(stmt, Effect) and stmt.call.function.startswith("cp_async<")
+        asynchronous = isinstance(stmt, CallStmt) and stmt.call.function.startswith("cp_async<")
         position = None if asynchronous else next((each for each in after if self.publishes(each)), None)
         if position is None:
             self.unfenced |= tiles
@@ -188,7 +188,7 @@ def _read_past_threads(stmt: Stmt, context: Context) -> Mapping[int, Buffer]:
 
 def _calls(stmt: Stmt, names: tuple[str, ...]) -> bool:
     """Whether a statement calls a function whose name starts with one of these."""
-    return isinstance(stmt, Effect) and isinstance(stmt.call, Call) and stmt.call.function.startswith(names)
+    return isinstance(stmt, CallStmt) and isinstance(stmt.call, Call) and stmt.call.function.startswith(names)
 
 
 def _is_fence(stmt: Stmt) -> bool:

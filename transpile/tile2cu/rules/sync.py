@@ -34,10 +34,9 @@ from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Expr, Load
 from tile2cu.core.program import (
     AtomicTile,
-    Await,
     Buffer,
+    CallStmt,
     Copy,
-    Effect,
     If,
     Launch,
     Loop,
@@ -45,6 +44,7 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     Sync,
+    WgmmaWait,
     While,
     group_of,
     walk_stmts,
@@ -140,7 +140,7 @@ class _Walker:
                 return {}  # accesses to another block's tile are not ordered here
             case Copy() if stmt in self.first:
                 return {}
-            case Effect(call=Call(function=name)) if name.startswith("cp_async<"):
+            case CallStmt(call=Call(function=name)) if name.startswith("cp_async<"):
                 found = self.tracked(buffers_written(stmt))
                 return {name: buffer for name, buffer in found.items() if name not in self.exchanged_tiles}
             case _:
@@ -221,13 +221,15 @@ class _Walker:
             case While():
                 return self.while_loop(stmt, pending, divergent)
             case (
-                Copy(awaited=True) | Sync() | Effect(call=Call(function="barrier_sync" | "sync_grid" | "sync_cluster"))
+                Copy(awaited=True)
+                | Sync()
+                | CallStmt(call=Call(function="barrier_sync" | "sync_grid" | "sync_cluster"))
             ):
                 disjoint = divergent is not None or self.group is not None
                 if isinstance(stmt, Sync) and disjoint and self.context.program.own_barriers:
                     self.divergent_syncs[id(stmt)] = stmt
                 return self.after_barrier(pending)
-            case Await():
+            case WgmmaWait():
                 return pending.merge(self.done({}, self.read_until(stmt)))
             case _:
                 return self.simple(stmt, pending, divergent)

@@ -8,7 +8,6 @@ from tile2cu.core.decisions import AWAITED_AT, EXPLICIT_WGMMA, NOT_IN_FLIGHT, RE
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
-    Await,
     Break,
     Buffer,
     Continue,
@@ -18,6 +17,7 @@ from tile2cu.core.program import (
     Loop,
     Scope,
     Stmt,
+    WgmmaWait,
     While,
     group_of,
     walk_stmts,
@@ -123,7 +123,7 @@ class _Tracker:
                 return _joined(self.body(stmt.then, flights, inside), self.body(stmt.orelse, flights, inside))
             case Loop() | While():
                 return self.loop(stmt, self.plain(stmt, flights, group, nested=False), group)
-            case Await():
+            case WgmmaWait():
                 return self.wait(stmt, stmt.pending, flights, group)
             case Gemm() if runs_on_wgmma(stmt, self.context):
                 return self.mma(stmt, flights, group)

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Address, Binary, Call, Expr, Load, Var, binary, int_const, static_value, walk
-from tile2cu.core.program import Buffer, Effect, If, Loop, Scope, Stmt, Store
+from tile2cu.core.program import Buffer, CallStmt, If, Loop, Scope, Stmt, Store
 from tile2cu.frontend.fault import Fault
 
 _SIZES = (4, 8, 16)  # bytes that one instruction copies
@@ -42,7 +42,7 @@ def _begun(stmt: Stmt) -> tuple[Stmt, ...]:
             return (stmt,)
 
 
-def _copy(stmt: Stmt, loop: Loop | None) -> Effect | None:
+def _copy(stmt: Stmt, loop: Loop | None) -> CallStmt | None:
     """The copy that a store makes in all turns of a loop; None where it is none that cp.async can do."""
     if not isinstance(stmt, Store) or stmt.op or not isinstance(stmt.value, Load):
         return None
@@ -61,7 +61,7 @@ def _copy(stmt: Stmt, loop: Loop | None) -> Effect | None:
             return None
         ends.append(Address(buffer.dtype, buffer, first, access, count))
     call = Call(INT32, f"cp_async<{size}>", (*ends, int_const(size)))
-    return Effect(call=call, span=stmt.span, comments=stmt.comments, trailing=stmt.trailing)
+    return CallStmt(call=call, span=stmt.span, comments=stmt.comments, trailing=stmt.trailing)
 
 
 def _first(indices: tuple[Expr, ...], var: Var) -> tuple[Expr, ...] | None:

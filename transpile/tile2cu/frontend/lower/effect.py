@@ -1,7 +1,7 @@
 """Calls for what they do."""
 
 from tile2cu.core.expr import Call
-from tile2cu.core.program import Effect
+from tile2cu.core.program import CallStmt
 from tile2cu.frontend.context import Context
 
 _BARRIERS = ("count_of_block", "any_of_block", "all_of_block")
@@ -11,7 +11,7 @@ def perform(cx: Context, call: Call) -> None:
     """Record a call whose value nobody takes."""
     cx.expression(call)
     at = cx.recorder.take()
-    cx.recorder.emit(Effect(call=call, **at.fields))
+    cx.recorder.emit(CallStmt(call=call, **at.fields))
 
 
 def is_effect(value: object) -> bool:

@@ -6,7 +6,7 @@ from math import prod
 
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Address, Call, Expr, Load, binary, int_const, static_value
-from tile2cu.core.program import Buffer, Pasted, Scope, Store
+from tile2cu.core.program import Buffer, Scope, Store, UserCode
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
@@ -36,7 +36,7 @@ def paste(cx: Context, source: object, what: str) -> None:
         raise Fault("T2C-F023", f"{what} takes C++ as a string, not {describe(source)}")
     at = cx.recorder.peek()
     if source.strip() and all(found.text != source for found in cx.recorder.pasted):
-        cx.recorder.pasted.append(Pasted(text=source, what=what, span=at.span))
+        cx.recorder.pasted.append(UserCode(text=source, what=what, span=at.span))
 
 
 def call_extern(cx: Context, *arguments: object, dtype: object = None) -> object:

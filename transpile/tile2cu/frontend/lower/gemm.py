@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from tile2cu.core.dtype import FLOAT32, INT32
 from tile2cu.core.expr import Expr, Number, Role, Var, static_value
-from tile2cu.core.program import Await, Buffer, Gemm, Policy, Region, Scope, Stmt
+from tile2cu.core.program import Buffer, Gemm, Policy, Region, Scope, Stmt, WgmmaWait
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import tiles
@@ -240,7 +240,7 @@ def wait_wgmma(cx: Context, id: object = 0) -> object:
     if cx.recorder.parallel:
         raise Fault("T2C-F026", "T.wait_wgmma cannot stand inside T.Parallel")
     pending = as_count(id, "the number of T.wait_wgmma")
-    cx.recorder.emit(Await(pending=pending, **cx.recorder.take().fields))
+    cx.recorder.emit(WgmmaWait(pending=pending, **cx.recorder.take().fields))
     return None
 
 

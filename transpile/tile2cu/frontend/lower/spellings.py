@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Role, Var, binary, int_const, static_value
-from tile2cu.core.program import Assign, Buffer, Copy, Declare, Effect, Loop, LoopKind, Region, Scope
+from tile2cu.core.program import Assign, Buffer, CallStmt, Copy, Declare, Loop, LoopKind, Region, Scope
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import alloc, atomic, extern, program, warp
@@ -201,7 +201,7 @@ def async_copy(cx: Context, src: object, dst: object, **options: object) -> obje
     else:
         laid_out = options.get("loop_layout") is not None
         cx.recorder.emit(Copy(src=source, dst=target, laid_out=laid_out, **cx.recorder.take().fields))
-    cx.recorder.emit(Effect(call=Call(INT32, "cp_async_commit", ()), span=at.span))
+    cx.recorder.emit(CallStmt(call=Call(INT32, "cp_async_commit", ()), span=at.span))
     return None
 
 

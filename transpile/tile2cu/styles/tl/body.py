@@ -38,7 +38,7 @@ _PURPOSES = {
 }
 _Line = (
     structure.Let
-    | structure.Locate
+    | structure.BindTensor
     | PrefetchNext
     | ops.Leave
     | structure.DotsOfFour
@@ -180,7 +180,7 @@ class Body(Statements):
         match op:
             case structure.Let():
                 return let(op, self.printer)
-            case structure.Locate():
+            case structure.BindTensor():
                 return located(op, self.printer)
             case structure.DotsOfFour():
                 return dots_of_four(op, self.printer)

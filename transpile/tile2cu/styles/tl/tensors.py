@@ -1,6 +1,6 @@
 """Tensors as the kernel sees them."""
 
-from tile2cu.plan.structure import Locate
+from tile2cu.plan.structure import BindTensor
 from tile2cu.plan.tensors import TensorView
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.tl import vocabulary as tl
@@ -15,7 +15,7 @@ def parameter(view: TensorView, printer: Printer) -> str:
     return _declared(view, data, printer)
 
 
-def located(op: Locate, printer: Printer) -> str:
+def located(op: BindTensor, printer: Printer) -> str:
     """The declaration of a tensor at an address."""
     tensor = op.view.tensor
     assert tensor.address is not None
