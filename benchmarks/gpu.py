@@ -21,13 +21,13 @@ from pathlib import Path
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / folder) for folder in ("tools", "runtime")]
 
 import peers  # noqa: E402
-from timing import Call, Timer, interleaved  # noqa: E402
 from workloads import SUITES, Workload, relative_error  # noqa: E402
 
 from prebuilt import LaunchError, Prebuilt, build, device_arch, texts  # noqa: E402
+from tile2cu_runtime.timing import Call, Timer, TorchGpu, interleaved  # noqa: E402
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +164,7 @@ def main() -> int:
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     for backend in ("flash", "mem_efficient", "math"):  # leaves cuDNN's attention
         getattr(torch.backends.cuda, f"enable_{backend}_sdp")(False)
-    timer, results = Timer(options.burst, options.clean), []
+    timer, results = Timer(TorchGpu(clean=options.clean), burst=options.burst), []
     modules = {file.stem: peers.outside(file).peers for file in options.peer}
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {'burst' if options.burst else 'steady'}")
     with tempfile.TemporaryDirectory() as scratch:

@@ -21,6 +21,7 @@ from tile2cu_runtime.spec import Manifest, TensorArgument
 
 if TYPE_CHECKING:
     from tile2cu_runtime.amdgcn import CostReport
+    from tile2cu_runtime.bench import Bench, Timing
     from tile2cu_runtime.resources import Resources
 
 Device = Literal["cpu", "cuda", "hip", "sim", "ptx"]
@@ -57,6 +58,8 @@ class Kernel:
         self.source = source_map.text
         self.report: Report | None = None
         self.costs: tuple[CostReport, ...] = ()
+        # The MMA operations of a call with these sizes, None if unknown: tile2cu.load counts them from the program.
+        self.mma_flops: Callable[[Mapping[str, int]], int | None] | None = None
         self._library = library
         self._run = run
         self._source_map = source_map
@@ -98,6 +101,27 @@ class Kernel:
         from tile2cu_runtime.resources import inspect
 
         return inspect(self.manifest, self.folder, sizes)
+
+    def bench(
+        self,
+        *,
+        peers: Mapping[str, Callable[..., Any]] | None = None,
+        mma_flops: int | None = None,
+        timing: Timing | None = None,
+        **sizes: int,
+    ) -> Bench:
+        """Times the kernel on a GPU beside its peers: functions of the tensors that it reads, by label.
+
+        On the CPU engine and the simulators it counts the work, and no time is measured. `mma_flops` replaces the
+        count of the program's MMAs.
+        Errors: ArgumentError for sizes, those of a call.
+        """
+        from tile2cu_runtime.bench import bench
+
+        def calls(*inputs: Any) -> dict[str, Callable[[], Any]]:
+            return {label: functools.partial(peer, *inputs) for label, peer in (peers or {}).items()}
+
+        return bench(self, sizes, peers=[calls], mma_flops=mma_flops, timing=timing)
 
     def __repr__(self) -> str:
         names = ", ".join(argument.name for argument in self.manifest.called)

@@ -110,7 +110,7 @@ def try_kernel(kernel: Kernel, tensors: Mapping[str, Array], numbers: Mapping[st
         if not (allocates and tensor.name in kernel.manifest.output_names):
             arrays.setdefault(tensor.name, np.zeros(shape_of(tensor, numbers), numpy_dtype(tensor.dtype)))
     on_gpu = TENSORS_ON[kernel.device] != "cpu"
-    passed = {name: _to_gpu(array) for name, array in arrays.items()} if on_gpu else arrays
+    passed = {name: to_gpu(array) for name, array in arrays.items()} if on_gpu else arrays
     result = kernel(**passed, **numbers)
     if on_gpu:
         arrays = {name: _from_gpu(tensor, arrays[name]) for name, tensor in passed.items()}
@@ -140,7 +140,7 @@ def summaries(manifest: Manifest, tensors: Mapping[str, Array]) -> Iterator[Tens
         )
 
 
-def _to_gpu(array: Array) -> Any:
+def to_gpu(array: Array) -> Any:
     """A torch tensor; types that torch does not take from NumPy cross as bytes."""
     import torch
 

@@ -1,13 +1,16 @@
 """From a tile-language file to a Python callable: emit, build, load."""
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tile2cu.analysis.work import mma_flops
 from tile2cu.api import checked_style, emit_text
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look
 from tile2cu.files import read_python, write_files
+from tile2cu.frontend import programs
 from tile2cu.project.on_disk import manifests, read_manifest, source_sha256
 from tile2cu.targets import Target, find
 from tile2cu.tool import this_tool
@@ -39,7 +42,18 @@ def load(
     Raises Tile2CuError, and the errors of load_kernel.
     """
     text = emitted_source(Path(path), kernel, target=target, style=style, bindings=bindings)
-    return load_kernel(text, device=device, check=check, source=path, **(options or {}))  # type: ignore[arg-type]
+    loaded = load_kernel(text, device=device, check=check, source=path, **(options or {}))  # type: ignore[arg-type]
+    if Path(path).suffix not in EMITTED:
+        loaded.mma_flops = partial(_mma_flops, Path(path), kernel, find(loaded.manifest.target), bindings)
+    return loaded
+
+
+def _mma_flops(
+    path: Path, kernel: str | None, target: Target, bindings: Mapping[str, object], sizes: Mapping[str, int]
+) -> int | None:
+    """The MMA operations of a call with these sizes, counted from the program."""
+    (program,) = programs(path, read_python(path), kernel=kernel, bindings=bindings, target=target)
+    return mma_flops(program, sizes)
 
 
 def emitted_source(path: Path, kernel: str | None, *, target: str, style: str, bindings: Mapping[str, object]) -> Path:

@@ -1,0 +1,103 @@
+"""The MMA work of a program: floating-point operations of its GEMMs, for given sizes."""
+
+from collections.abc import Mapping
+from itertools import product
+from math import prod
+
+from tile2cu.core.expr import Expr, Var, int_const, static_value, substitute, walk
+from tile2cu.core.program import Gemm, If, Launch, Loop, Program, Stmt, While, walk_stmts
+
+_MOST_STEPS = 1 << 20  # loop iterations and blocks that are counted one by one
+Values = Mapping[Expr, Expr]
+
+
+class _Unknown(Exception):
+    """A trip count or a condition depends on values in memory, or there are too many to count."""
+
+
+def mma_flops(program: Program, sizes: Mapping[str, int]) -> int | None:
+    """The operations of all GEMMs, 2 M N K for each tile that a block multiplies, rows outside of a tensor included.
+
+    `sizes` are the run-time sizes and scalars by name. None where the contents of memory decide how many there are.
+    """
+    known = [*program.sizes, *(param for param in program.params if isinstance(param, Var))]
+    values: dict[Expr, Expr] = {var: int_const(int(sizes[var.name])) for var in known if var.name in sizes}
+    try:
+        return sum(_of_launch(launch, values) for launch in program.launches)
+    except _Unknown:
+        return None
+
+
+def _of_launch(launch: Launch, values: Values) -> int:
+    if not _has_gemm(launch.body):
+        return 0
+    extents = [_number(extent, values) for extent in launch.grid]
+    used = _variables(launch.body)
+    axes = list(zip(launch.blocks, extents, strict=False))
+    counted = [(block, extent) for block, extent in axes if block in used]
+    if prod(extent for _, extent in counted) > _MOST_STEPS:
+        raise _Unknown
+    total = sum(
+        _of_body(launch.body, {**values, **_constants(counted, place)})
+        for place in product(*(range(extent) for _, extent in counted))
+    )
+    return total * prod(extents) // (prod(extent for _, extent in counted) or 1)
+
+
+def _constants(axes: list[tuple[Var, int]], place: tuple[int, ...]) -> Values:
+    return {block: int_const(at) for (block, _), at in zip(axes, place, strict=True)}
+
+
+def _of_body(body: tuple[Stmt, ...], values: Values) -> int:
+    return sum(_of(stmt, values) for stmt in body)
+
+
+def _of(stmt: Stmt, values: Values) -> int:
+    match stmt:
+        case Gemm(mnk=(m, n, k)):
+            return 2 * m * n * k
+        case Loop() if _has_gemm(stmt.body):
+            return _of_loop(stmt, values)
+        case If() if _has_gemm((*stmt.then, *stmt.orelse)):
+            return _of_body(stmt.then if _number(stmt.condition, values) else stmt.orelse, values)
+        case While() if _has_gemm(stmt.body):
+            raise _Unknown
+    return 0
+
+
+def _of_loop(loop: Loop, values: Values) -> int:
+    start, stop, step = (_number(part, values) for part in (loop.start, loop.stop, loop.step))
+    if not step:
+        raise _Unknown
+    trips = range(start, stop, step)
+    if loop.var not in _variables(loop.body):
+        return len(trips) * _of_body(loop.body, values)
+    if len(trips) > _MOST_STEPS:
+        raise _Unknown
+    return sum(_of_body(loop.body, {**values, loop.var: int_const(at)}) for at in trips)
+
+
+def _has_gemm(body: tuple[Stmt, ...]) -> bool:
+    return any(isinstance(stmt, Gemm) for stmt in walk_stmts(body))
+
+
+def _variables(body: tuple[Stmt, ...]) -> frozenset[Var]:
+    """The variables on which the count of GEMMs in the body depends."""
+    found: set[Var] = set()
+    for stmt in walk_stmts(body):
+        match stmt:
+            case Loop() if _has_gemm(stmt.body):
+                parts: tuple[Expr, ...] = (stmt.start, stmt.stop, stmt.step)
+            case If() if _has_gemm((*stmt.then, *stmt.orelse)):
+                parts = (stmt.condition,)
+            case _:
+                continue
+        found |= {node for part in parts for node in walk(part) if isinstance(node, Var)}
+    return frozenset(found)
+
+
+def _number(expr: Expr, values: Values) -> int:
+    value = static_value(substitute(expr, values))
+    if value is None:
+        raise _Unknown
+    return int(value)

@@ -1,0 +1,117 @@
+"""`tile2cu bench`: a kernel timed on a GPU beside its peers; on the CPU engine, the work of a call."""
+
+import argparse
+import importlib
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tile2cu.cli.request import add_sizes, add_source, bindings, sizes
+from tile2cu.core.errors import Tile2CuError
+
+PeersOf = Callable[..., Mapping[str, Callable[[], Any]]]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_source(parser)
+    parser.add_argument(
+        "--device",
+        choices=("cpu", "cuda", "hip"),
+        help="a GPU, or cpu: counts without times; by default a GPU where there is one that runs the target",
+    )
+    add_sizes(parser, "a size, or a scalar argument, of the call")
+    parser.add_argument(
+        "--peer",
+        dest="peers",
+        action="append",
+        default=[],
+        metavar="MODULE:FUNCTION|FILE.py",
+        help="what to compare with: a function of the tensors that the kernel reads, as torch:matmul, or a file with"
+        " peers(*tensors), which returns calls by label; may be given several times",
+    )
+    parser.add_argument("--flops", type=int, help="the operations of a call, in place of the MMAs of the program")
+    parser.add_argument("--rounds", type=int, default=3, help="interleaved rounds, of which the median is reported (3)")
+    parser.add_argument("--burst", action="store_true", help="30 ms idle before each call: no power limit is reached")
+    parser.add_argument("--clean", action="store_true", help="an L2 of lines that were read, not written")
+    parser.add_argument("--graph", action="store_true", help="replay each call from a CUDA graph")
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    from tile2cu.loading import load
+    from tile2cu_runtime.bench import Timing, bench
+    from tile2cu_runtime.errors import Tile2CuRuntimeError
+
+    try:
+        peers = [_peers_of(each) for each in options.peers]
+        given: dict[str, Any] = bindings(options)
+        kernel = load(
+            options.file,
+            options.kernel,
+            target=options.target,
+            style=options.style,
+            device=options.device,
+            **given,
+        )
+        timing = Timing(rounds=options.rounds, burst=options.burst, clean=options.clean, graph=options.graph)
+        found = bench(kernel, sizes(options), peers=peers, mma_flops=options.flops, timing=timing)
+    except Tile2CuRuntimeError as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(json.dumps(found.as_data(), indent=1) if options.json else found)
+    return 0
+
+
+def _peers_of(text: str) -> PeersOf:
+    """The peers of one --peer, which are imported when tensors are there: not where nothing is timed.
+
+    Raises T2C-C002 for another form, T2C-C001 for a file that does not exist.
+    """
+    if text.endswith(".py"):
+        file = Path(text)
+        if not file.is_file():
+            raise Tile2CuError("T2C-C001", f"cannot read `{file}`: there is no such file")
+        return lambda *tensors: _function(_module_of(file), "peers", text)(*tensors)
+    module, colon, function = text.partition(":")
+    if not (module and colon and function):
+        raise Tile2CuError(
+            "T2C-C002", f"`--peer {text}` is neither MODULE:FUNCTION nor a Python file", help="--peer torch:matmul"
+        )
+
+    def peers(*tensors: Any) -> Mapping[str, Callable[[], Any]]:
+        called = _function(_imported(module, text), function, text)
+        return {text: lambda: called(*tensors)}
+
+    return peers
+
+
+def _imported(module: str, text: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise Tile2CuError("T2C-C002", f"`--peer {text}`: {error}", help=f"pip install {module}") from error
+
+
+def _module_of(file: Path) -> Any:
+    """A module from a file, which may import what is beside it. It is executed: it is the user's own."""
+    import importlib.util
+
+    spec = importlib.util.spec_from_file_location(f"peers_of_{file.stem}", file)
+    assert spec is not None and spec.loader is not None, "a .py file has a loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(file.resolve().parent))
+    spec.loader.exec_module(module)
+    return module
+
+
+def _function(module: Any, name: str, text: str) -> Callable[..., Any]:
+    """A function by its dotted name in a module. Raises T2C-C002 where there is none."""
+    found = module
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    if not callable(found):
+        raise Tile2CuError("T2C-C002", f"`--peer {text}`: there is no function `{name}`")
+    function: Callable[..., Any] = found
+    return function
