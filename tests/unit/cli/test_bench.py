@@ -60,6 +60,13 @@ def test_rows_outside_of_a_tensor_are_multiplied_too() -> None:
     assert counted(GEMM, {"M": 1, "N": 512, "K": 64}, block_M=128) == 2 * 128 * 512 * 64
 
 
+def test_causal_attention_has_about_half_of_the_work() -> None:
+    path, sizes = ROOT / "examples" / "attention.py", {"batch": 2, "heads": 3, "seq_len": 512}
+    one = 2 * 64 * 64 * 64  # a block of 64 queries and one of 64 keys, for each of two GEMMs
+    assert counted(path, sizes, dim=64) == 2 * 3 * 8 * 8 * 2 * one
+    assert counted(path, sizes, dim=64, is_causal=True) == 2 * 3 * (8 * 9 // 2) * 2 * one
+
+
 def test_a_size_that_is_missing_leaves_the_work_unknown() -> None:
     assert counted(GEMM, {"M": 256, "N": 512}) is None
 
@@ -73,6 +80,8 @@ def test_a_size_that_is_missing_leaves_the_work_unknown() -> None:
         (["if bx < 3:", "    T.gemm(a, a, c)"], 3),
         (["for k in T.serial(N // 64):", "    if k <= bx:", "        T.gemm(a, a, c)"], 10),
         (["for k in T.serial(L[bx]):", "    T.gemm(a, a, c)"], None),
+        (["n = T.min(bx + 1, 2)", "m = n * 2", "for k in T.serial(m):", "    T.gemm(a, a, c)"], 2 + 4 + 4 + 4),
+        (["n = L[bx]", "for k in T.serial(n):", "    T.gemm(a, a, c)"], None),
         (["T.fill(c, 1.0)"], 0),
     ],
 )

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from tile2cu_runtime import Kernel
 from tile2cu_runtime.bench import Bench, Timing, bench
 from tile2cu_runtime.errors import ArgumentError, OptionError
 from tile2cu_runtime.peaks import mma_tflops, peak_of
-from tile2cu_runtime.spec import TensorArgument, parse_manifest
+from tile2cu_runtime.spec import ScalarArgument, TensorArgument, parse_manifest
 from tile2cu_runtime.timing import BURST_CALLS, Timer, interleaved
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -191,6 +192,18 @@ def test_without_a_gpu_there_are_counts_and_no_times(device: str) -> None:
     assert (found.work.mma_flops, found.measured, found.gpu, found.roofline) == (FLOPS, (), "", None)
     assert not kernel.calls and not clock.log
     assert "no times" in str(found)
+
+
+def test_a_loaded_kernel_counts_its_work(load_axpy: Callable[..., Kernel]) -> None:
+    kernel = load_axpy()
+    found = kernel.bench(**{name.name: 64 for name in kernel.manifest.sizes}, **dict.fromkeys(scalars(kernel), 2))
+    assert found.device == "cpu" and found.measured == () and found.work.mma_flops is None
+    assert dict(found.work.bytes_moved).keys() == {tensor.name for tensor in kernel.manifest.tensors}
+    assert kernel.bench(**dict(found.sizes), mma_flops=128).work.mma_flops == 128
+
+
+def scalars(kernel: Kernel) -> list[str]:
+    return [each.name for each in kernel.manifest.called if isinstance(each, ScalarArgument)]
 
 
 def test_the_shape_of_the_json() -> None:

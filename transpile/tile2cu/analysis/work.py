@@ -5,7 +5,7 @@ from itertools import product
 from math import prod
 
 from tile2cu.core.expr import Expr, Var, int_const, static_value, substitute, walk
-from tile2cu.core.program import Gemm, If, Launch, Loop, Program, Stmt, While, walk_stmts
+from tile2cu.core.program import Gemm, If, Launch, Let, Loop, Program, Stmt, While, walk_stmts
 
 _MOST_STEPS = 1 << 20  # loop iterations and blocks that are counted one by one
 Values = Mapping[Expr, Expr]
@@ -49,7 +49,15 @@ def _constants(axes: list[tuple[Var, int]], place: tuple[int, ...]) -> Values:
 
 
 def _of_body(body: tuple[Stmt, ...], values: Values) -> int:
-    return sum(_of(stmt, values) for stmt in body)
+    total = 0
+    for stmt in body:
+        if isinstance(stmt, Let):
+            value = static_value(substitute(stmt.value, values))
+            if isinstance(value, int):
+                values = {**values, stmt.var: int_const(value)}
+        else:
+            total += _of(stmt, values)
+    return total
 
 
 def _of(stmt: Stmt, values: Values) -> int:
@@ -82,18 +90,32 @@ def _has_gemm(body: tuple[Stmt, ...]) -> bool:
 
 
 def _variables(body: tuple[Stmt, ...]) -> frozenset[Var]:
-    """The variables on which the count of GEMMs in the body depends."""
+    """The variables on which the count of GEMMs in the body depends, also by way of names for values."""
     found: set[Var] = set()
+    named: dict[Var, Expr] = {}
     for stmt in walk_stmts(body):
         match stmt:
+            case Let():
+                named[stmt.var] = stmt.value
+                continue
             case Loop() if _has_gemm(stmt.body):
                 parts: tuple[Expr, ...] = (stmt.start, stmt.stop, stmt.step)
             case If() if _has_gemm((*stmt.then, *stmt.orelse)):
                 parts = (stmt.condition,)
             case _:
                 continue
-        found |= {node for part in parts for node in walk(part) if isinstance(node, Var)}
+        found |= _variables_of(*parts)
+    pending = list(found)
+    while pending:
+        if (value := named.get(pending.pop())) is not None:
+            further = _variables_of(value) - found
+            found |= further
+            pending += further
     return frozenset(found)
+
+
+def _variables_of(*exprs: Expr) -> set[Var]:
+    return {node for expr in exprs for node in walk(expr) if isinstance(node, Var)}
 
 
 def _number(expr: Expr, values: Values) -> int:
