@@ -218,7 +218,7 @@ def bench(
 def _bytes_moved(manifest: Manifest, numbers: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
     for tensor in manifest.tensors:
         elements = math.prod(shape_of(tensor, numbers))
-        # Two elements of a packed type are one byte, and the shape counts bytes' elements as the caller sees them.
+        # Shapes count elements, and two elements of a packed type are one byte.
         each = DTYPE_BYTES.get(tensor.dtype, 1) if tensor.dtype not in PACKED_DTYPES else 0.5
         yield tensor.name, int(elements * each) * (2 if tensor.access == "readwrite" else 1)
 
