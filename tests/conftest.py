@@ -158,6 +158,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--programs", type=int, default=60, help="how many random programs tests/differential runs")
     parser.addoption("--programs-seed", type=int, default=0, help="which random programs")
     parser.addoption("--rule-orders", type=int, default=3, help="how many orders of the rules tests/golden shuffles")
+    parser.addoption("--nightly", action="store_true", help="run the tests whose builds take too long for each change")
     parser.addoption("--update-emitted", action="store_true", help="rewrite emitted/ with what tile2cu emits now")
     parser.addoption("--update-words", action="store_true", help="lower the counts of private words in tests/golden")
 
@@ -169,6 +170,7 @@ settings.load_profile("tile2cu")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(name, ...): skip without these: " + ", ".join(sorted(NEEDS)))
+    config.addinivalue_line("markers", "nightly: skip without --nightly; .ci/nightly runs them")
     required()
 
 
@@ -184,6 +186,8 @@ def folder_need(path: Path) -> str | None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("nightly") and not item.config.getoption("--nightly"):
+        pytest.skip("nightly: --nightly runs it")
     names = [name for mark in item.iter_markers("needs") for name in mark.args]
     for name in filter(None, [folder_need(item.path), *names]):
         demand(name)

@@ -1,5 +1,6 @@
 // Includes for kernels in CuTe's style: CuTe, tl's launchers, and functions that CuTe lacks: predicated tile copies, a
-// tile MMA with ldmatrix operands, packed conversion. C++17, CuTe's public names only.
+// tile MMA with ldmatrix operands, accumulators as rows and columns, row reductions, packed conversion. C++17, CuTe's
+// public names only.
 #pragma once
 #include "tl.h"
 
@@ -12,16 +13,25 @@ namespace tl {
 
 // ---- predicated copies ----------------------------------------------------------------------------------------------
 // Partitions have the modes ((one instruction, further instructions), Rest...); `at` holds the coordinates of the same
-// elements. Precondition: the elements of one instruction are either all inside `extent` or all outside.
+// elements.
 
 // Whether the copy atom is predicated and writes zeros itself (cp.async with zfill).
 template <class Traits, class = void> constexpr bool takes_predicate = false;
 template <class Traits>
 constexpr bool takes_predicate<Traits, std::void_t<decltype(std::declval<const Traits&>().with(true))>> = true;
 
-// Calls visit(inside, from, to) for each instruction.
-template <class Extent, class At, class From, class To, class Visit>
-CUTE_DEVICE void each_instruction(const Extent& extent, const At& at, const From& from, To&& to, const Visit& visit) {
+// Whether a coordinate is in bounds: one unsigned comparison per dimension, which also rejects negative coordinates.
+template <class At, class Extent, size_t... dims>
+CUTE_DEVICE bool inside(const At& at, const Extent& extent, std::index_sequence<dims...>) {
+  return ((unsigned(int(cute::get<dims>(at))) < unsigned(int(cute::get<dims>(extent)))) && ...);
+}
+template <class At, class Extent> CUTE_DEVICE bool inside(const At& at, const Extent& extent) {
+  return inside(at, extent, std::make_index_sequence<cute::rank_v<Extent>>());
+}
+
+// Calls visit(at, from, to) for each instruction; `at` are the coordinates of its elements.
+template <class At, class From, class To, class Visit>
+CUTE_DEVICE void each_instruction(const At& at, const From& from, To&& to, const Visit& visit) {
   using namespace cute;
   const auto at_i = group_modes<1, At::rank>(at);
   const auto from_i = group_modes<1, At::rank>(from);
@@ -29,11 +39,16 @@ CUTE_DEVICE void each_instruction(const Extent& extent, const At& at, const From
   CUTE_UNROLL
   for (int i = 0; i < size<1>(at_i); ++i) {
     CUTE_UNROLL
-    for (int v = 0; v < size<0, 1>(at_i); ++v) {
-      const bool inside = elem_less(at_i(make_coord(_0{}, v), i), extent);
-      visit(inside, from_i(make_coord(_, v), i), to_i(make_coord(_, v), i));
-    }
+    for (int v = 0; v < size<0, 1>(at_i); ++v)
+      visit(at_i(make_coord(_, v), i), from_i(make_coord(_, v), i), to_i(make_coord(_, v), i));
   }
+}
+
+// Whether all elements of one instruction are in bounds. Only a tensor of one dimension may end inside an instruction's
+// vector: the rows of others are multiples of it.
+template <class Extent> constexpr bool reaches_end = cute::rank_v<Extent> == 1;
+template <class At, class Extent> CUTE_DEVICE bool is_whole(const At& at, const Extent& end) {
+  return inside(at(cute::_0{}), end) && (!reaches_end<Extent> || inside(at(cute::size(at) - cute::_1{}), end));
 }
 
 // The tile of `shape` at the coordinate `start`.
@@ -42,66 +57,301 @@ CUTE_DEVICE auto tile_at(const Tensor& tensor, const Shape& shape, const Start& 
   return cute::local_tile(cute::domain_offset(start, tensor), shape, cute::repeat<cute::rank_v<Start>>(cute::_0{}));
 }
 
+// The end of the tile at `start`, clipped to the tensor: a partition may overhang its tile. Not negative, as `inside`
+// compares without sign.
+template <class Extent, class Start, class Shape>
+CUTE_DEVICE auto end_of(const Extent& extent, const Start& start, const Shape& tile) {
+  return cute::transform(extent, start, tile,
+                         [](int end, int first, int size) { return cute::max(0, cute::min(end, first + size)); });
+}
+
+// This thread's slice of a TiledCopy or TiledMMA; in a block with more threads, slices repeat.
+template <class Tiled> CUTE_DEVICE auto slice_of(const Tiled& tiled) {
+  return tiled.get_slice(threadIdx.x % int(decltype(cute::size(tiled))::value));
+}
+template <class Tiled> CUTE_DEVICE bool takes_part(const Tiled& tiled) {
+  return threadIdx.x < unsigned(decltype(cute::size(tiled))::value);
+}
+
+// Converts element by element.
+template <class From, class To> CUTE_DEVICE void convert_each(const From& from, To&& to) {
+  using Target = typename std::decay_t<To>::value_type;
+  CUTE_UNROLL
+  for (int i = 0; i < cute::size(to); ++i) to(i) = Target(from(i));
+}
+
 // Global to shared memory: `to` = the tile of `from` at `start`, with zeros out of bounds; asynchronous (cp.async) if
-// the atom is. Called by: all threads of the copy.
+// the atom is. Precondition: the elements of one instruction are either all in bounds or all out of bounds. Called by:
+// all threads of the block.
 template <class TiledCopy, class From, class Start, class To>
 CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start& start, To&& to) {
   using namespace cute;
-  const auto slice = tiled.get_slice(threadIdx.x);
+  using Source = typename From::value_type;
+  using Target = typename std::decay_t<To>::value_type;
+  if (!takes_part(tiled)) return;
+  const auto slice = slice_of(tiled);
   const auto tile = product_each(shape(to));
-  const auto all = make_identity_tensor(shape(from));
-  const auto at = slice.partition_S(tile_at(all, tile, start));
+  const auto at = slice.partition_S(tile_at(make_identity_tensor(shape(from)), tile, start));
   const auto parts = slice.partition_S(tile_at(from, tile, start));
-  each_instruction(shape(from), at, parts, slice.partition_D(to), [&](bool inside, const auto& part, auto&& into) {
-    if constexpr (takes_predicate<typename TiledCopy::Traits>)
-      copy(tiled.with(inside), part, into);
-    else if (inside)
-      copy(tiled, part, into);
-    else
+  each_instruction(at, parts, slice.partition_D(to), [&](const auto& at, const auto& part, auto&& into) {
+    const bool is_inside = inside(at(_0{}), shape(from));
+    if constexpr (takes_predicate<typename TiledCopy::Traits>) {
+      copy(tiled.with(is_inside), part, into);
+    } else if (!is_inside) {
       clear(into);
+    } else if constexpr (std::is_same<Source, Target>::value) {
+      copy(tiled, part, into);
+    } else {
+      auto loaded = make_fragment_like(part);
+      copy(tiled, part, loaded);
+      convert_each(loaded, into);
+    }
   });
 }
 
-// Registers to global memory: stores an accumulator of the TiledMMA from which `tiled` was made to the tile of `to` at
-// `start`; out-of-bounds elements are not written. Called by: all threads of the MMA.
+// Memory to registers: loads the tile of `shape` of `from` at `start`, with zeros out of bounds. `to` is the fragment
+// that `tiled` partitions, or an accumulator of the TiledMMA from which `tiled` was made. Called by: all threads of the
+// block.
+template <class TiledCopy, class From, class Start, class Shape, class To>
+CUTE_DEVICE void load_tile(const TiledCopy& tiled, const From& from, const Start& start, const Shape& tile, To& to) {
+  using namespace cute;
+  using Source = typename From::value_type;
+  if constexpr (!std::is_same<Source, typename To::value_type>::value) {
+    auto loaded = make_tensor<Source>(shape(to));
+    load_tile(tiled, from, start, tile, loaded);
+    convert_each(loaded, to);
+  } else {
+    const auto slice = slice_of(tiled);
+    const auto at = slice.partition_S(tile_at(make_identity_tensor(shape(from)), tile, start));
+    const auto parts = slice.partition_S(tile_at(from, tile, start));
+    const auto end = end_of(shape(from), start, tile);
+    each_instruction(at, parts, slice.retile_D(to), [&](const auto& at, const auto& part, auto&& into) {
+      if (is_whole(at, end)) {
+        copy(tiled, part, into);
+      } else {
+        CUTE_UNROLL
+        for (int i = 0; i < size(into); ++i) into(i) = reaches_end<Shape> && inside(at(i), end) ? part(i) : Source(0);
+      }
+    });
+  }
+}
+
+// Registers to memory: stores a fragment, as for load_tile, to the tile of `shape` of `to` at `start`; out-of-bounds
+// elements are not written. Called by: all threads of the block.
 template <class TiledCopy, class From, class To, class Start, class Shape>
 CUTE_DEVICE void store_tile(const TiledCopy& tiled, const From& from, const To& to, const Start& start,
                             const Shape& tile) {
   using namespace cute;
-  const auto slice = tiled.get_slice(threadIdx.x);
-  const auto all = make_identity_tensor(shape(to));
-  const auto at = slice.partition_D(tile_at(all, tile, start));
+  if (!takes_part(tiled)) return;
+  const auto slice = slice_of(tiled);
+  const auto at = slice.partition_D(tile_at(make_identity_tensor(shape(to)), tile, start));
   auto parts = slice.partition_D(tile_at(to, tile, start));
-  each_instruction(shape(to), at, slice.retile_S(from), parts, [&](bool inside, const auto& part, auto&& into) {
-    if (inside) copy(tiled, part, into);
+  const auto end = end_of(shape(to), start, tile);
+  each_instruction(at, slice.retile_S(from), parts, [&](const auto& at, const auto& part, auto&& into) {
+    if (is_whole(at, end)) {
+      copy(tiled, part, into);
+    } else if constexpr (reaches_end<Shape>) {
+      CUTE_UNROLL
+      for (int i = 0; i < size(part); ++i)
+        if (inside(at(i), end)) into(i) = part(i);
+    }
   });
+}
+
+// Registers to global memory: adds a fragment to the tile of `shape` of `to` at `start`, atomically; `at` are the
+// coordinates of its elements in the tile. Out-of-bounds elements are not updated.
+template <class From, class At, class To, class Start, class Shape>
+CUTE_DEVICE void add_tile(const From& from, const At& at, To&& to, const Start& start, const Shape& tile) {
+  using namespace cute;
+  CUTE_UNROLL
+  for (int i = 0; i < size(from); ++i) {
+    const auto coordinate = transform(start, at(i), [](int first, int offset) { return first + offset; });
+    if (inside(at(i), tile) && inside(coordinate, shape(to))) atomicAdd(&to(coordinate), from(i));
+  }
+}
+
+// Shared to global memory: the tile of `to` at `start` = `from`; out-of-bounds elements are not written. Called by: all
+// threads of the block.
+template <class TiledCopy, class From, class To, class Start>
+CUTE_DEVICE void store_tile(const TiledCopy& tiled, const From& from, const To& to, const Start& start) {
+  using namespace cute;
+  if (!takes_part(tiled)) return;
+  const auto slice = slice_of(tiled);
+  const auto tile = product_each(shape(from));
+  const auto at = slice.partition_D(tile_at(make_identity_tensor(shape(to)), tile, start));
+  auto parts = slice.partition_D(tile_at(to, tile, start));
+  each_instruction(at, slice.partition_S(from), parts, [&](const auto& at, const auto& part, auto&& into) {
+    if (is_whole(at, shape(to))) {
+      copy(tiled, part, into);
+    } else if constexpr (reaches_end<Start>) {
+      CUTE_UNROLL
+      for (int i = 0; i < size(part); ++i)
+        if (inside(at(i), shape(to))) into(i) = part(i);
+    }
+  });
+}
+
+// A tensor clipped to `end` along one dimension.
+template <int dim, class Tensor> CUTE_DEVICE auto up_to(const Tensor& tensor, int end) {
+  const auto shape =
+      cute::replace<dim>(cute::shape(tensor), cute::max(0, cute::min(end, int(cute::get<dim>(cute::shape(tensor))))));
+  return cute::make_tensor(tensor.data(), cute::make_layout(shape, cute::stride(tensor)));
+}
+
+// tensor(at...); empty, so that all of its elements are out of bounds, if one of the fixed indices is out of bounds.
+CUTE_DEVICE bool is_fixed_inside(int at, int extent) { return unsigned(at) < unsigned(extent); }
+CUTE_DEVICE bool is_fixed_inside(cute::Underscore, int) { return true; }
+template <class Tensor, class... At, size_t... dims>
+CUTE_DEVICE bool fixed_inside(const Tensor& tensor, std::index_sequence<dims...>, const At&... at) {
+  return (is_fixed_inside(at, cute::size<dims>(tensor)) && ...);
+}
+template <class Tensor, class... At> CUTE_DEVICE auto slice_or_empty(const Tensor& tensor, const At&... at) {
+  const bool is_inside = fixed_inside(tensor, std::make_index_sequence<sizeof...(At)>(), at...);
+  const auto slice = tensor(at...);
+  const auto shape = cute::transform(cute::shape(slice), [=](int extent) { return is_inside ? extent : 0; });
+  return cute::make_tensor(slice.data(), cute::make_layout(shape, cute::stride(slice)));
 }
 
 // One element of a tensor; zero out of bounds.
 template <class Tensor, class... Indices> CUTE_DEVICE auto value_at(const Tensor& tensor, const Indices&... at) {
   using Element = typename Tensor::value_type;
-  return cute::elem_less(cute::make_coord(at...), cute::shape(tensor)) ? Element(tensor(at...)) : Element(0);
+  const auto coordinate = cute::make_coord(int(at)...);
+  return inside(coordinate, cute::shape(tensor)) ? Element(tensor(coordinate)) : Element(0);
 }
 
 // ---- fragments ------------------------------------------------------------------------------------------------------
 
-// Converts a fragment to a 16-bit type, rounded to nearest even, two elements per register.
-template <class Target, class From> CUTE_DEVICE auto converted(const From& from) {
+// This thread's fragment of a tile of `shape` that a TiledCopy partitions: (V, M, N).
+template <class T, class TiledCopy, class Shape>
+CUTE_DEVICE auto partition_fragment(const TiledCopy& tiled, const Shape& tile) {
+  return cute::make_tensor<T>(cute::shape(tiled.get_slice(0).partition_D(cute::make_identity_tensor(tile))));
+}
+// The coordinates of this thread's elements in a tile of `shape`: in a TiledCopy's partition, in a TiledMMA's C.
+template <class... Types, class Shape>
+CUTE_DEVICE auto coordinates(const cute::TiledCopy<Types...>& tiled, const Shape& tile) {
+  return slice_of(tiled).partition_D(cute::make_identity_tensor(tile));
+}
+template <class... Types, class Shape>
+CUTE_DEVICE auto coordinates(const cute::TiledMMA<Types...>& tiled, const Shape& tile) {
+  return slice_of(tiled).partition_C(cute::make_identity_tensor(tile));
+}
+
+// A view of a fragment, or of its coordinates, as (rows, columns) of this thread.
+//   an accumulator of mma.m16n8  ((2, 2), M, N): 2 neighbouring columns in each of 2 rows
+//   a partition by a TiledCopy   ((1, V), M, N): V neighbouring columns of a row
+template <class Fragment> CUTE_DEVICE auto rowcol(Fragment&& fragment) {
+  using namespace cute;
+  const auto l = fragment.layout();
+  static_assert(decltype(rank<0>(l))::value == 2, "(V, M, N) with two modes of V");
+  if constexpr (decltype(size<0, 0>(l))::value == 1)
+    return make_tensor(fragment.data(), make_layout(layout<1>(l), make_layout(layout<0, 1>(l), layout<2>(l))));
+  else
+    return make_tensor(fragment.data(), make_layout(make_layout(layout<0, 1>(l), layout<1>(l)),
+                                                    make_layout(layout<0, 0>(l), layout<2>(l))));
+}
+
+// Converts a fragment to another element type, rounded to nearest even; from float to a 16-bit type two elements per
+// register.
+template <class From, class To> CUTE_DEVICE void convert(const From& from, To&& to) {
   using namespace cute;
   using Source = typename From::value_type;
-  static_assert(sizeof(Target) == 2 && decltype(size(from))::value % 2 == 0, "an even number of 16-bit elements");
-  auto to = make_tensor_like<Target>(from);
-  auto pairs = recast<uint32_t>(to);
-  CUTE_UNROLL
-  for (int i = 0; i < size(pairs); ++i) {
-    const cutlass::Array<Source, 2> pair{from(2 * i), from(2 * i + 1)};
-    const cutlass::Array<Target, 2> rounded = cutlass::NumericArrayConverter<Target, Source, 2>()(pair);
-    pairs(i) = reinterpret_cast<const uint32_t&>(rounded);
+  using Target = typename std::decay_t<To>::value_type;
+  if constexpr (sizeof(Target) == 2 && std::is_same<Source, float>::value && decltype(size(from))::value % 2 == 0) {
+    auto pairs = recast<uint32_t>(to);
+    CUTE_UNROLL
+    for (int i = 0; i < size(pairs); ++i) {
+      const cutlass::Array<Source, 2> pair{from(2 * i), from(2 * i + 1)};
+      const cutlass::Array<Target, 2> rounded = cutlass::NumericArrayConverter<Target, Source, 2>()(pair);
+      pairs(i) = reinterpret_cast<const uint32_t&>(rounded);
+    }
+  } else {
+    convert_each(from, to);
   }
+}
+// The same to a new fragment.
+template <class Target, class From> CUTE_DEVICE auto converted(const From& from) {
+  auto to = cute::make_tensor_like<Target>(from);
+  convert(from, to);
   return to;
 }
 
-// c += a @ b. `a` is (M, K) and `b` is (N, K), both in shared memory; load_a and load_b are ldmatrix copy atoms.
+// ---- reductions over rows and columns -------------------------------------------------------------------------------
+
+// The threads that share a row: `lanes` of a warp, `lane_distance` threads apart, in each of `warps` groups that begin
+// `warp_distance` threads apart.
+template <int lanes_, int lane_distance_ = 1, int warps_ = 1, int warp_distance_ = 32> struct Sharing {
+  static constexpr int lanes = lanes_, lane_distance = lane_distance_, warps = warps_, warp_distance = warp_distance_;
+};
+
+// The elements that are reduced: all, or those in bounds of a tile that the partition overhangs.
+struct Everywhere {
+  CUTE_DEVICE bool operator()(int, int) const { return true; }
+};
+template <class At, class Shape> CUTE_DEVICE auto within(const At& at, const Shape& tile) {
+  return [=](int i, int j) { return inside(at(i, j), tile); };
+}
+
+// Reduces each row of `from`, a rowcol view: first the elements of this thread, then a butterfly over the lanes that
+// share the row, all of which have the result. Called by: whole warps.
+template <class Op, class Threads, class From, class To, class Within = Everywhere>
+CUTE_DEVICE void reduce_rows(const From& from, To& to, const Within& takes_part = {}) {
+  using T = typename To::value_type;
+  CUTE_UNROLL
+  for (int i = 0; i < cute::size<0>(from); ++i) {
+    T value = Op::template identity<T>();
+    CUTE_UNROLL
+    for (int j = 0; j < cute::size<1>(from); ++j)
+      if (takes_part(i, j)) value = Op::combine(value, Op::of(T(from(i, j))));
+    CUTE_UNROLL
+    for (int mask = 1; mask < Threads::lanes; mask *= 2)
+      value = Op::combine(value, shuffle_xor(value, mask * Threads::lane_distance));
+    to(i) = value;
+  }
+}
+
+// The same for rows that several warps share: partial results are exchanged through the workspace. Dimension `dim` of
+// the coordinates `at` is the row. Called by: all threads of the block.
+template <class Op, class Threads, int dim = 0, class From, class To, class T, int extent, int warps, class At,
+          class Within = Everywhere>
+CUTE_DEVICE void reduce_rows(const From& from, To& to, ReduceWorkspace<T, extent, warps>& workspace, const At& at,
+                             const Within& takes_part = {}) {
+  reduce_rows<Op, Threads>(from, to, takes_part);
+  const int part = threadIdx.x / Threads::warp_distance % warps;
+  __syncthreads();  // all reads of an earlier reduction are complete
+  if (threadIdx.x / Threads::lane_distance % Threads::lanes == 0) {
+    CUTE_UNROLL
+    for (int i = 0; i < cute::size(to); ++i)
+      if (const int row = cute::get<dim>(at(i, 0)); row < extent) workspace.part[part][row] = to(i);
+  }
+  __syncthreads();  // all parts are visible
+  CUTE_UNROLL
+  for (int i = 0; i < cute::size(to); ++i) {
+    const int row = cute::min(int(cute::get<dim>(at(i, 0))), extent - 1);
+    to(i) = workspace.part[0][row];
+    CUTE_UNROLL
+    for (int w = 1; w < warps; ++w) to(i) = Op::combine(to(i), workspace.part[w][row]);
+  }
+}
+
+// Combines the reduction with the previous values of `to`.
+template <class Op, class Threads, class From, class To, class... More>
+CUTE_DEVICE void accumulate_rows(const From& from, To& to, More&&... more) {
+  const To before = to;
+  reduce_rows<Op, Threads>(from, to, more...);
+  CUTE_UNROLL
+  for (int i = 0; i < cute::size(to); ++i) to(i) = Op::combine(before(i), to(i));
+}
+
+// The transpose of a rowcol view: reductions of columns.
+template <class Fragment> CUTE_DEVICE auto colrow(Fragment&& fragment) {
+  using namespace cute;
+  const auto l = fragment.layout();
+  return make_tensor(fragment.data(), make_layout(layout<1>(l), layout<0>(l)));
+}
+
+// ---- MMAs -----------------------------------------------------------------------------------------------------------
+
+// c += a @ b. `a` is (M, K) and `b` is (N, K), both in shared memory; load_a and load_b are copy atoms (ldmatrix).
 // Called by: all threads of the MMA.
 template <class Mma, class LoadA, class LoadB, class A, class B, class C>
 CUTE_DEVICE void gemm(const Mma& mma, const LoadA& load_a, const LoadB& load_b, const A& a, const B& b, C& c) {
@@ -123,6 +373,33 @@ CUTE_DEVICE void gemm(const Mma& mma, const LoadA& load_a, const LoadB& load_b, 
     copy(copy_b, tXsB(_, _, k), tXrB(_, _, k));
     cute::gemm(mma, tCrA(_, _, k), tCrB(_, _, k), c);
   }
+}
+
+// The same with A in registers: `a` is an A operand fragment of the TiledMMA, (V, M, K).
+template <class Mma, class LoadB, class A, class B, class C>
+CUTE_DEVICE void gemm(const Mma& mma, const LoadB& load_b, const A& a, const B& b, C& c) {
+  using namespace cute;
+  auto tCrB = mma.get_slice(threadIdx.x).partition_fragment_B(b);  // (V, N, K)
+  const auto copy_b = make_tiled_copy_B(load_b, mma);
+  const auto slice_b = copy_b.get_slice(threadIdx.x);
+  const auto tXsB = slice_b.partition_S(b);
+  auto tXrB = slice_b.retile_D(tCrB);
+  CUTE_UNROLL
+  for (int k = 0; k < size<2>(a); ++k) {
+    copy(copy_b, tXsB(_, _, k), tXrB(_, _, k));
+    cute::gemm(mma, a(_, _, k), tCrB(_, _, k), c);
+  }
+}
+
+// A view of an accumulator as the A operand of the next MMA: each lane holds the same elements, no shuffle.
+//   mma.m16n8k16  ((2, 2), M, N) -> ((2, 2, 2), M, N / 2)
+template <class Fragment> CUTE_DEVICE auto as_operand_A(const Fragment& accumulator) {
+  using namespace cute;
+  static_assert(sizeof(typename Fragment::value_type) == 2, "k16: operands of 16 bits");
+  const auto l = accumulator.layout();
+  const auto n = logical_divide(layout<2>(l), _2{});  // (2, N / 2)
+  return make_tensor(accumulator.data(), make_layout(make_layout(layout<0, 0>(l), layout<0, 1>(l), layout<0>(n)),
+                                                     layout<1>(l), layout<1>(n)));
 }
 
 // A view of a tile with its modes swapped: (N, K) of a B that is stored as (K, N).

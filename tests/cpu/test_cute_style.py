@@ -6,13 +6,14 @@ import functools
 import itertools
 import subprocess
 import tempfile
+from math import prod
 from pathlib import Path
 
 import pytest
 
 from tests.cpu.test_cute import cuda_headers
-from tile2cu.core.layout import MmaAccumulator, SharedLayout, Warps
-from tile2cu.styles.cute.layouts import atom, copy_threads, tiled_mma
+from tile2cu.core.layout import Blocked, MmaAccumulator, SharedLayout, Warps
+from tile2cu.styles.cute.layouts import atom, copy_threads, threads_and_values, tiled_mma
 from tile2cu_runtime.compilers import cutlass_include
 
 pytestmark = pytest.mark.needs("cutlass", "nvcc")
@@ -30,6 +31,12 @@ ACCUMULATORS = [
     MmaAccumulator(128, 64, Warps(4, 2)),
 ]
 COPIES = [(128, 32, 8, 128), (32, 128, 8, 128), (32, 128, 1, 128), (64, 96, 8, 256)]
+BLOCKED = [
+    Blocked((4, 1000), (4, 32), 4, 128),  # overhangs its tile
+    Blocked((1, 4096), (1, 256), 8, 256),
+    Blocked((64, 64), (16, 8), 8, 128, rows=2),
+    Blocked((16, 32), (8, 4), 8, 64),  # the second warp's threads repeat the first's
+]
 
 PROGRAM = """
 #include <cstdio>
@@ -95,8 +102,16 @@ def printed_by_cute(gxx: str, cuda: Path) -> list[list[int]]:
     for rows, cols, vector, threads in COPIES:
         body.append(
             f"for (int t = 0; t < {threads}; ++t) {{ auto copy = make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, "
-            f"half_t>{{}}, {copy_threads(rows, cols, vector, threads)}); "
+            f"half_t>{{}}, {copy_threads((rows, cols), vector, threads)}); "
             f"print_places(copy.get_slice(t).partition_S(make_identity_tensor(make_shape(Int<{rows}>{{}}, "
+            f'Int<{cols}>{{}})))); printf("\\n"); }}'
+        )
+    for layout in BLOCKED:
+        rows, cols = layout.extents
+        body.append(
+            f"for (int t = 0; t < {prod(layout.threads)}; ++t) {{ auto copy = make_tiled_copy(Copy_Atom<UniversalCopy<"
+            f"float>, float>{{}}, {threads_and_values(layout)}); "
+            f"print_places(copy.get_slice(t).partition_D(make_identity_tensor(make_shape(Int<{rows}>{{}}, "
             f'Int<{cols}>{{}})))); printf("\\n"); }}'
         )
     include = [flag for path in (cutlass_include(), cuda, cuda / "cccl") for flag in ("-I", str(path))]
@@ -138,9 +153,32 @@ def test_copies_move_each_element_once(lines: list[list[int]]) -> None:
         start += threads
 
 
+def held_of_blocked(layout: Blocked, thread: int) -> list[tuple[int, int]]:
+    """What a thread of the grid holds, a vector after the other, down the rows first."""
+    (rows, cols), at = layout.threads, divmod(thread, layout.threads[1])
+    down, along = rows * layout.rows, cols * layout.vector
+    tops = range(at[0] * layout.rows, layout.extents[0], down)
+    lefts = range(at[1] * layout.vector, -(-layout.extents[1] // along) * along, along)
+    inner = itertools.product(range(layout.rows), range(layout.vector))
+    return [(top + row, left + col) for (row, col), left, top in itertools.product(inner, lefts, tops)]
+
+
+def test_partitions_of_fragments(lines: list[list[int]]) -> None:
+    start = len(TILES) + sum(mma.threads_of_block for mma in ACCUMULATORS) + sum(copy[-1] for copy in COPIES)
+    for layout in BLOCKED:
+        for thread in range(prod(layout.threads)):
+            found = lines[start + thread]
+            places = list(zip(found[::2], found[1::2], strict=True))
+            assert sorted(places) == sorted(held_of_blocked(layout, thread)), (layout, thread)
+            width = layout.vector
+            assert all(places[n + 1] == (r, c + 1) for n, (r, c) in enumerate(places) if n % width != width - 1)
+        start += prod(layout.threads)
+
+
 def test_what_has_no_atom() -> None:
     assert atom(SharedLayout((16, 64), 16, padding=16)) is None
     assert atom(SharedLayout((64,), 16)) is None
     assert atom(SharedLayout((4, 64), 16, 128)) is None
     assert atom(SharedLayout((16, 64), 4)) is None
-    assert copy_threads(4, 32, 8, 128) is None
+    assert copy_threads((4, 36), 8, 128) is None
+    assert str(copy_threads((4, 32), 8, 128)).startswith("Layout<Shape<_4, _4>")  # fewer threads than the block's

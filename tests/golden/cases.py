@@ -33,10 +33,18 @@ class Golden:
 
 HOPPER_ATTENTION = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256}
 TRANSPOSED = {"dtype": "bfloat16", "out_dtype": "float32", "transpose_A": True, "transpose_B": True, "bias": True}
+INT8 = {"dtype": "int8", "out_dtype": "int32", "accum_dtype": "int32", "transpose_B": True}
 EPILOGUE = {"transpose_B": True, "bias": True, "activation": "gelu"}
 GOLDEN = (
     Golden("cute/sm_80", "gemm_relu.py", style="cute"),
     Golden("cute/sm_80", "gemm.py", bindings=TRANSPOSED, style="cute"),
+    Golden("cute/sm_80/int8", "gemm.py", bindings=INT8, style="cute"),
+    Golden("cute/sm_80", "gemm_batched.py", style="cute"),
+    Golden("cute/sm_80", "gemm_splitk.py", style="cute"),
+    Golden("cute/sm_80", "vector_add.py", style="cute"),
+    Golden("cute/sm_80", "row_softmax.py", style="cute"),
+    Golden("cute/sm_80", "rmsnorm.py", bindings={"dim": 4096}, style="cute"),
+    Golden("cute/sm_80", "attention.py", bindings={"is_causal": True}, style="cute"),
     Golden("cuda/sm_80", "vector_add.py"),
     Golden("cuda/sm_80", "row_softmax.py"),
     Golden("cuda/sm_80", "gemm_relu.py"),

@@ -50,6 +50,108 @@ def test_gemm_of_transposed_operands_with_a_bias(sizes: tuple[int, int, int]) ->
     assert found.tobytes() == load("gemm", "tl", **TRANSPOSED)(a, b, bias).tobytes()
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("sizes", [(136, 144, 96), (131, 77, 45)])
+def test_gemm_of_int8(sizes: tuple[int, int, int]) -> None:
+    m, n, k = sizes
+    a, b = (integers(*shape).astype(np.int8) for shape in ((m, k), (n, k)))
+    types = {"dtype": "int8", "out_dtype": "int32", "accum_dtype": "int32"}
+    found = load("gemm", transpose_B=True, **types)(a, b)
+    np.testing.assert_array_equal(found, a.astype(np.int32) @ b.astype(np.int32).T)
+
+
+@pytest.mark.nightly
+def test_batched_gemm() -> None:
+    a, b = (integers(*shape).astype(np.float16) for shape in ((3, 72, 40), (3, 40, 136)))
+    found = load("gemm_batched", kernel="gemm_batched")(a, b)
+    np.testing.assert_array_equal(found, (a.astype(float) @ b.astype(float)).astype(np.float16))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kernel", ["gemm_splitk", "gemm_splitk_atomic"])
+def test_split_k(kernel: str) -> None:
+    """Partial results in a workspace, which a second launch adds; or added atomically."""
+    a, b = (integers(*shape).astype(np.float16) for shape in ((72, 520), (520, 136)))
+    split = load("gemm_splitk", kernel=kernel)
+    found = np.zeros((72, 136), np.float32)
+    if kernel == "gemm_splitk":
+        found = split(a, b)
+    else:
+        split(a, b, found)
+    np.testing.assert_array_equal(np.asarray(found, np.float32), a.astype(np.float32) @ b.astype(np.float32))
+
+
+@pytest.mark.parametrize("size", [1024, 1027, 5, 0])
+@pytest.mark.nightly
+def test_vector_add(size: int) -> None:
+    """The last vector of a tensor may end outside of it."""
+    a, b = (RNG.standard_normal(size).astype(np.float32) for _ in range(2))
+    np.testing.assert_array_equal(load("vector_add")(a, b), a + b)
+
+
+SHIFTED = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(out_idx=[-1])
+def shifted(M, N):
+    @T.prim_func
+    def main(X: T.Tensor((M, N), "float32"), Y: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(N, 64), T.ceildiv(M, 4), threads=64) as (bx, by):
+            tile = T.alloc_shared((4, 64), "float32")
+            T.copy(X[by * 4 - 1, bx * 64 - 3], tile)
+            T.copy(tile, Y[by * 4, bx * 64])
+
+    return main
+"""
+
+
+def test_a_box_that_begins_outside_of_its_tensor(tmp_path: Path) -> None:
+    """Coordinates below zero are out of bounds as well: they load zeros."""
+    (tmp_path / "shifted.py").write_text(SHIFTED, encoding="utf-8")
+    x = RNG.standard_normal((6, 77)).astype(np.float32)
+    found = tile2cu.load(tmp_path / "shifted.py", device="ptx", style="cute")(x)
+    np.testing.assert_array_equal(found, np.pad(x, ((1, 0), (3, 0)))[:6, :77])
+
+
+@pytest.mark.parametrize("rows", [6, 1])
+def test_row_softmax(rows: int) -> None:
+    """The partition overhangs the tile of 1000 columns: reductions leave its elements outside out."""
+    x = RNG.standard_normal((rows, 1000)).astype(np.float32) - 5  # zeros outside would be the maximum
+    wanted = np.exp(x - x.max(axis=1, keepdims=True))
+    found = load("row_softmax", N=1000)(x)
+    np.testing.assert_allclose(found, wanted / wanted.sum(axis=1, keepdims=True), rtol=2e-5)
+
+
+@pytest.mark.nightly
+def test_rmsnorm() -> None:
+    """Warps that share a row exchange their sums through shared memory."""
+    x, w = RNG.standard_normal((3, 4096)).astype(np.float16), RNG.standard_normal(4096).astype(np.float16)
+    wide = x.astype(np.float32)
+    wanted = wide / np.sqrt((wide * wide).mean(axis=1, keepdims=True) + 1e-5) * w.astype(np.float32)
+    found = np.asarray(load("rmsnorm", dim=4096)(x, w), np.float32)
+    np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=1e-3)
+
+
+def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, *, is_causal: bool) -> np.ndarray:
+    """softmax(Q @ K^T / sqrt(dim)) @ V of (batch, seq_len, heads, dim) in float32."""
+    q, k, v = (each.astype(np.float32).transpose(0, 2, 1, 3) for each in (q, k, v))
+    scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1])
+    if is_causal:
+        scores = np.where(np.tril(np.ones(scores.shape[-2:], bool)), scores, -np.inf)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return np.asarray((weights / weights.sum(axis=-1, keepdims=True) @ v).transpose(0, 2, 1, 3))
+
+
+@pytest.mark.parametrize("shape", [(1, 150, 2, 128), (2, 64, 1, 128), (1, 1, 1, 128)])
+@pytest.mark.parametrize("is_causal", [True, pytest.param(False, marks=pytest.mark.nightly)])
+def test_attention(shape: tuple[int, ...], is_causal: bool) -> None:
+    """The first MMA's accumulator is the second's A operand, from lane to lane the same registers."""
+    q, k, v = (RNG.standard_normal(shape).astype(np.float16) for _ in range(3))
+    found = np.asarray(load("attention", dim=128, is_causal=is_causal)(q, k, v), np.float32)
+    np.testing.assert_allclose(found, attention(q, k, v, is_causal=is_causal), atol=4e-3)
+
+
 def test_the_cpu_engine_does_not_take_it() -> None:
     with pytest.raises(DeviceError, match="includes cutlass, which g\\+\\+ cannot compile"):
         tile2cu.load(EXAMPLES / "gemm_relu.py", device="cpu", style="cute")

@@ -14,6 +14,7 @@ _MAY_WALK = ("analysis", "core", "frontend")  # the folders whose work is the tr
 _LOWERS = (
     "plan/body.py",
     "styles/tl/body.py",
+    "styles/cute/elementwise.py",
     "styles/cute/kernel.py",
 )  # the tree to a plan, and a plan's own branches to text
 ALLOWED: dict[str, int] = json.loads(Path(__file__).with_name("tree_walks.json").read_text(encoding="utf-8"))

@@ -10,7 +10,19 @@ from tile2cu.version import VERSION
 
 _PACKAGE = Path(__file__).parent
 # The command line and what it does with files decide no byte of them.
-_DECIDING = ("api.py", "core", "emitter", "frontend", "rules", "targets", "version.py")
+_DECIDING = (
+    "api.py",
+    "analysis",
+    "core",
+    "emitter",
+    "frontend",
+    "passes",
+    "plan",
+    "rules",
+    "styles",
+    "targets",
+    "version.py",
+)
 _SUFFIXES = (".py", ".jinja", ".h")
 
 

@@ -93,6 +93,7 @@ __global__ void __launch_bounds__(threads)
   const int bx = blockIdx.x, by = blockIdx.y;
 
   Tensor C_local = partition_fragment_C(C_local_mma{}, Shape<Int<block_M>, Int<block_N>>{});  // (V, M, N)
+  const Tensor C_local_at = tl::coordinates(C_local_mma{}, Shape<Int<block_M>, Int<block_N>>{});
 
   // gemm.py:42  T.clear(C_local)
   clear(C_local);
@@ -126,8 +127,6 @@ __global__ void __launch_bounds__(threads)
   }
 
   // gemm.py:56  Fused epilogue: C is stored once, with bias and activation applied.
-  const Tensor C_local_at =
-      C_local_mma{}.get_slice(threadIdx.x).partition_C(make_identity_tensor(Shape<Int<block_M>, Int<block_N>>{}));
   CUTE_UNROLL
   for (int e = 0; e < size(C_local); ++e) {
     const int i = get<0>(C_local_at(e)), j = get<1>(C_local_at(e));

@@ -51,12 +51,14 @@ def test_names_that_cute_has_are_renamed(tmp_path: Path) -> None:
     assert "constexpr int group_1 = 32;" in text and "clear(get_1);" in text and "Tensor size_1 =" in text
 
 
-def test_a_box_that_may_begin_outside_of_its_tensor_is_not_supported(tmp_path: Path) -> None:
-    """Predicates ask the upper ends of coordinates only."""
-    (tmp_path / "named.py").write_text(NAMED.replace("SHIFT", "1"), encoding="utf-8")
-    with pytest.raises(Tile2CuError, match="a box of size that may begin outside of it") as raised:
+def test_an_operation_that_a_style_does_not_support_is_named_with_its_line(tmp_path: Path) -> None:
+    source = NAMED.replace(" - SHIFT", "").replace("T.copy(get, C[", "T.print(get)  # [")
+    (tmp_path / "named.py").write_text(source, encoding="utf-8")
+    with pytest.raises(Tile2CuError, match="does not support the operation Print") as raised:
         tile2cu.emit(tmp_path / "named.py", style="cute")
-    assert raised.value.code == "T2C-E034"
+    assert raised.value.code == "T2C-E034" and "--style tl" in raised.value.render()
+    line = next(number for number, text in enumerate(source.splitlines(), 1) if "T.print" in text)
+    assert f"named.py:{line}:" in raised.value.render()
 
 
 @pytest.mark.parametrize("style", ["tl", "cute"])

@@ -17,6 +17,7 @@ from tile2cu.styles.base.comments import rule_line
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Declaration
+from tile2cu.styles.base.vocabulary import ALIGNED_ROWS, ANY_ALIGNMENT
 
 
 def host(launches: tuple[Written, ...]) -> HostView:
@@ -253,7 +254,7 @@ def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     texts = [f"{printer.text(condition.value)} % {condition.of} == 0" for condition in conditions]
     comment = f"16-byte accesses where all rows are 16-byte aligned  [{rule_of_rows(settled)}]"
     kernel = settled.function
-    text = f"const auto chosen = {' && '.join(texts)} ? {kernel}<tl::Aligned<16>> : {kernel}<tl::AnyAlignment>;"
+    text = f"const auto chosen = {' && '.join(texts)} ? {kernel}<{ALIGNED_ROWS}> : {kernel}<{ANY_ALIGNMENT}>;"
     return (Declaration(text, (comment,)),)
 
 

@@ -22,8 +22,8 @@ from tile2cu.plan.copies import BY_TMA
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.shared import overlay_of, staging_tiles
 from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.shared import type_place_of
 from tile2cu.styles.base.tensor_map import TensorMap, store_dims
-from tile2cu.styles.tl.shared import type_place_of
 
 
 def tensor_maps(settled: Settled, printer: Printer) -> dict[int, TensorMap]:

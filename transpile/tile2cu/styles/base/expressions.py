@@ -176,7 +176,11 @@ class Printer:
             return self._arithmetic(expr, expr.dtype)
         if isinstance(expr, Named):  # by value: device code cannot refer to a constant of the host's
             return f"{want.cpp}({self.names(expr.name)})", _PRIMARY
-        return f"{self._cast(expr, want)}<{want.cpp}>({self._arithmetic(expr, expr.dtype)[0]})", _PRIMARY
+        return self.cast(expr, want, self._arithmetic(expr, expr.dtype)[0]), _PRIMARY
+
+    def cast(self, expr: Expr, want: DType, text: str) -> str:
+        """The conversion of an expression, which is printed as `text`."""
+        return f"{self._cast(expr, want)}<{want.cpp}>({text})"
 
     def _cast(self, expr: Expr, want: DType) -> str:
         """How a value becomes one of another type: a small integer from memory needs no conversion unit."""
@@ -286,8 +290,7 @@ class Printer:
             case "infinity":
                 return f"tl::infinity<{dtype.cpp}>", _PRIMARY
             case "cast":
-                cast = self._cast(expr.args[0], expr.dtype)
-                return f"{cast}<{expr.dtype.cpp}>({self.text(expr.args[0])})", _PRIMARY
+                return self.cast(expr.args[0], expr.dtype, self.text(expr.args[0])), _PRIMARY
             case "reinterpret":
                 return f"tl::reinterpret<{expr.dtype.cpp}>({self._same_bits(expr.args[0])})", _PRIMARY
             case "if_then_else":

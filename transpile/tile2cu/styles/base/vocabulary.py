@@ -1,7 +1,10 @@
 """The names of headers/tl that every style, and the launcher, write."""
 
+ALIGNED_ROWS = "tl::Aligned<16>"
+ANY_ALIGNMENT = "tl::AnyAlignment"
 DIMS = "tl::Dims"
 GROUP_OF = "tl::GroupOf"
 MAX_GRID_YZ = "tl::max_grid_yz"
 NAMESPACE = "tl::"
+SHARED = "tl::shared"
 TILE_COUNT_FITS_INT = "tl::tile_count_fits_int"

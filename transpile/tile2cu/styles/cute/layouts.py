@@ -1,14 +1,17 @@
 """Layouts of shared tiles and accumulators as CuTe's types."""
 
 from dataclasses import dataclass
-from math import gcd
+from math import gcd, prod
 
-from tile2cu.core.layout import MmaAccumulator, SharedLayout
+from tile2cu.core.layout import Blocked, MmaAccumulator, SharedLayout
 
 _CHUNK = 16  # bytes: what a swizzle permutes
 _ATOM_ROWS = 8
 # MMA_Atom by the name of the instruction.
 ATOMS = {
+    "mma.m16n8k16.f16.f16.f16.f16": "SM80_16x8x16_F16F16F16F16_TN",
+    "mma.m16n8k32.s32.s8.s8.s32": "SM80_16x8x32_S32S8S8S32_TN",
+    "mma.m16n8k32.s32.u8.u8.s32": "SM80_16x8x32_S32U8U8S32_TN",
     "mma.m16n8k16.f32.f16.f16.f32": "SM80_16x8x16_F32F16F16F32_TN",
     "mma.m16n8k16.f32.bf16.bf16.f32": "SM80_16x8x16_F32BF16BF16F32_TN",
 }
@@ -57,29 +60,55 @@ def tiled_mma(layout: MmaAccumulator, atom_name: str, k: int) -> str:
 
 def _permutation(instruction: int, warps: int, extent: int) -> str:
     """Along M or N: the instruction's own, then warps at the distance of what one holds, then its instructions."""
+    if warps == 1 or extent == instruction:
+        return static(warps * extent)
     shape = f"Shape<{static(instruction)}, {static(warps)}, {static(extent // instruction)}>"
     return f"Layout<{shape}, Stride<_1, {static(extent)}, {static(instruction)}>>"
 
 
+def threads_and_values(layout: Blocked) -> str:
+    """The two layouts of the TiledCopy that partitions a tile so: threads row by row, then the values of each."""
+    values = [1] * len(layout.extents)
+    values[-1] = layout.vector
+    if layout.rows > 1:
+        values[0] = layout.rows
+    return f"{_row_major(layout.threads)}, {_row_major(tuple(values)) if layout.rows > 1 else _shape(tuple(values))}"
+
+
+def _row_major(extents: tuple[int, ...]) -> str:
+    strides = [prod(extents[dim + 1 :]) for dim in range(len(extents))]
+    shape = ", ".join(map(static, extents))
+    return (
+        f"Layout<Shape<{shape}>, Stride<{', '.join(map(static, strides))}>>{{}}"
+        if len(extents) > 1
+        else _shape(extents)
+    )
+
+
+def _shape(extents: tuple[int, ...]) -> str:
+    return f"Layout<Shape<{', '.join(map(static, extents))}>>{{}}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class CopyThreads:
-    """`rows` x `cols` threads, of which each moves `vector` elements of a row at once."""
+    """A grid of threads, row by row, of which each moves `vector` neighbours of a row at once."""
 
-    rows: int
-    cols: int
+    threads: tuple[int, ...]
     vector: int
 
     def __str__(self) -> str:
-        threads = f"Layout<Shape<{static(self.rows)}, {static(self.cols)}>, Stride<{static(self.cols)}, _1>>{{}}"
-        return f"{threads}, Layout<Shape<_1, {static(self.vector)}>>{{}}"
+        return f"{_row_major(self.threads)}, {_shape((*[1] * (len(self.threads) - 1), self.vector))}"
 
 
-def copy_threads(rows: int, cols: int, vector: int, threads: int) -> CopyThreads | None:
-    """How threads share the copy of a tile; None where they do not divide it."""
-    along = gcd(cols // vector, threads) if cols % vector == 0 else 0
-    if not along or rows % (threads // along):
+def copy_threads(extents: tuple[int, ...], vector: int, threads: int) -> CopyThreads | None:
+    """The threads that share the copy of a tile, perhaps fewer than all; None where vectors do not divide it."""
+    if extents[-1] % vector:
         return None
-    return CopyThreads(rows=threads // along, cols=along, vector=vector)
+    grid, left = [1] * len(extents), threads
+    for dim in reversed(range(len(extents))):
+        grid[dim] = gcd(extents[dim] // vector if dim == len(extents) - 1 else extents[dim], left)
+        left //= grid[dim]
+    return CopyThreads(threads=tuple(grid), vector=vector)
 
 
 def static(value: int) -> str:

@@ -9,7 +9,8 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import KernelParts
 from tile2cu.styles.cute import support
-from tile2cu.styles.cute.kernel import CuteKernel, in_cute
+from tile2cu.styles.cute.kernel import CuteKernel
+from tile2cu.styles.cute.types import in_cute
 from tile2cu.styles.cute.vocabulary import RESERVED
 
 
@@ -20,7 +21,7 @@ class Cute:
     uses = "using namespace cute;"
 
     def check(self, launches: tuple[Settled, ...]) -> None:
-        """Errors: T2C-E034 where the target, or a program of several launches, is not supported."""
+        """Errors: T2C-E034 where the target is not supported."""
         support.check(launches)
 
     def headers(self, launches: tuple[Settled, ...]) -> tuple[str, ...]:
@@ -37,12 +38,14 @@ class Cute:
             raise support.unsupported("inline user code", settled.launch.span)
         plan = kernel(settled)
         cute = CuteKernel(plan, printer, Constants.of(settled), settled.program.source.name)
-        body = cute.views(plan.body)  # it decides on the tiled copies
+        start = cute.start()
+        body = cute.views(plan.body)  # it decides on the tiled copies and views
         return KernelParts(
             shared=cute.struct(),
             shared_bytes=plan.memory.total,
             layouts=cute.registers(),
-            setup=(*cute.used_copies(), *cute.setup()),
-            fragments=cute.fragments(),
+            setup=cute.setup(),
+            fragments=cute.tensors(),
             body=body,
+            start=start,
         )

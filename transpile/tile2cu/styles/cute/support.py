@@ -13,9 +13,7 @@ def unsupported(what: str, span: Span) -> Tile2CuError:
 
 
 def check(launches: tuple[Settled, ...]) -> None:
-    """Errors: T2C-E034 where the target, or a program of several launches, is not supported."""
+    """Errors: T2C-E034 where the target is not supported."""
     first = launches[0]
     if first.target.name not in TARGETS:
         raise unsupported(f"{first.target.name}, but {', '.join(TARGETS)}", first.launch.span)
-    if len(launches) > 1:
-        raise unsupported("several launches in one source", launches[1].launch.span)

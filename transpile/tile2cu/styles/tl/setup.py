@@ -7,9 +7,10 @@ from tile2cu.plan.tensors import TensorViews
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
+from tile2cu.styles.base.shared import place_of
 from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.shared import Shared, place_of
+from tile2cu.styles.tl.shared import Shared
 from tile2cu.styles.tl.tensors import parameter
 
 

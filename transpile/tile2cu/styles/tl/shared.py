@@ -6,12 +6,12 @@ from dataclasses import replace
 from tile2cu.core.expr import static_value
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer
-from tile2cu.core.schedule import ACTIVE_ROW, Aliasing, Part, Workspace
+from tile2cu.core.schedule import ACTIVE_ROW, Workspace
 from tile2cu.plan import shared as plan
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.names import Names
+from tile2cu.styles.base.shared import part_name, type_of
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import barriers_name, pipeline_name
@@ -178,32 +178,6 @@ class Shared:
         kind = tl.SHARED_TILE if staging.transposed else tl.STAGING_TILE
         kind = f"{kind}<{staging.dtype.cpp}, {extents}, {tl.SWIZZLES[staging.layout.swizzle]}>"
         return Declaration(f"{kind} {names(staging.name)};", tuple(wrapped(f"{about}  [{member.rule}]")))
-
-
-def place_of(name: str, overlay: Aliasing, names: Names) -> str:
-    """Where a tile is in the struct of shared memory."""
-    return ".".join((f"{tl.SHARED}<Shared>()", *_parts_around(name, overlay.parts, names), names(name)))
-
-
-def type_place_of(name: str, overlay: Aliasing, names: Names) -> str:
-    """A tile as a member of the struct's type."""
-    inside = [type_of(part) for part in _parts_around(name, overlay.parts, names)]
-    return "::".join(("Shared", *inside, names(name)))
-
-
-def _parts_around(name: str, parts: tuple[Part, ...], names: Names) -> list[str]:
-    """The part that the tile belongs to, if there is one."""
-    return [part_name(number, len(parts), names) for number, part in enumerate(parts) if name in part.tiles]
-
-
-def part_name(number: int, count: int, names: Names) -> str:
-    """The member that one of `count` parts of shared memory is."""
-    return names(f"__{('early', 'late')[number]}" if count == 2 else f"__part_{number + 1}")
-
-
-def type_of(member: str) -> str:
-    """The type of such a member."""
-    return "".join(word.capitalize() for word in member.split("_"))
 
 
 def _rows_about(layout: SharedLayout) -> str:

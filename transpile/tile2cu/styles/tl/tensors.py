@@ -3,6 +3,7 @@
 from tile2cu.plan.structure import BindTensor
 from tile2cu.plan.tensors import TensorView
 from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.vocabulary import ANY_ALIGNMENT
 from tile2cu.styles.tl import vocabulary as tl
 
 
@@ -30,7 +31,7 @@ def _declared(view: TensorView, data: str, printer: Printer) -> str:
         f"{tl.PREDICATED}({printer.index(extent)})" if checked else printer.index(extent)
         for extent, checked in zip(tensor.shape, view.checked, strict=True)
     ]
-    start = f"{tl.ALIGNED}<{view.alignment}>" if view.alignment else tl.ANY_ALIGNMENT
+    start = f"{tl.ALIGNED}<{view.alignment}>" if view.alignment else ANY_ALIGNMENT
     start = "Alignment" if view.by_instance else start
     call = f"{tl.TENSOR}<{start}>({data}, {', '.join(extents)})"
     if tensor.strides is not None:

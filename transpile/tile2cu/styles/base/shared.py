@@ -1,0 +1,31 @@
+"""Where tiles are in the struct of a kernel's shared memory."""
+
+from tile2cu.core.schedule import Aliasing, Part
+from tile2cu.styles.base.names import Names
+from tile2cu.styles.base.vocabulary import SHARED
+
+
+def place_of(name: str, overlay: Aliasing, names: Names) -> str:
+    """Where a tile is in the struct of shared memory."""
+    return ".".join((f"{SHARED}<Shared>()", *_parts_around(name, overlay.parts, names), names(name)))
+
+
+def type_place_of(name: str, overlay: Aliasing, names: Names) -> str:
+    """A tile as a member of the struct's type."""
+    inside = [type_of(part) for part in _parts_around(name, overlay.parts, names)]
+    return "::".join(("Shared", *inside, names(name)))
+
+
+def _parts_around(name: str, parts: tuple[Part, ...], names: Names) -> list[str]:
+    """The part that the tile belongs to, if there is one."""
+    return [part_name(number, len(parts), names) for number, part in enumerate(parts) if name in part.tiles]
+
+
+def part_name(number: int, count: int, names: Names) -> str:
+    """The member that one of `count` parts of shared memory is."""
+    return names(f"__{('early', 'late')[number]}" if count == 2 else f"__part_{number + 1}")
+
+
+def type_of(member: str) -> str:
+    """The type of such a member."""
+    return "".join(word.capitalize() for word in member.split("_"))

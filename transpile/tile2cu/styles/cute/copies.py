@@ -1,0 +1,287 @@
+"""Copies of tiles: by tiled copies between memories, and between memory and fragments."""
+
+from dataclasses import dataclass, field
+
+from tile2cu.core.expr import Expr, static_value
+from tile2cu.core.layout import Blocked, MmaAccumulator, Replicated, Slice
+from tile2cu.core.program import Buffer, Reduction, Scope
+from tile2cu.core.span import Span
+from tile2cu.plan import copy_ops
+from tile2cu.plan.kernel import Kernel
+from tile2cu.plan.operands import Operand, TensorTile, Tile
+from tile2cu.styles.cute import vocabulary as words
+from tile2cu.styles.cute.expressions import CutePrinter
+from tile2cu.styles.cute.fragments import Fragments, Partition
+from tile2cu.styles.cute.layouts import copy_threads, threads_and_values
+from tile2cu.styles.cute.support import unsupported
+from tile2cu.styles.cute.types import VECTOR, access, in_cute, is_half
+
+
+@dataclass(frozen=True, kw_only=True)
+class CopyType:
+    """A tiled copy's name, and its types in the kernel's instance for rows that start at 16 bytes, and in the other."""
+
+    name: str
+    aligned: str
+    other: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A box of a tensor or a shared tile: the tensor's text and the coordinate at which the box starts."""
+
+    buffer: Buffer
+    tensor: str
+    start: tuple[Expr, ...]
+    start_text: str
+
+    @property
+    def arguments(self) -> str:
+        return f"{self.tensor}, {self.start_text}"
+
+
+@dataclass
+class Copies:
+    """Prints copies. `types` are the tiled copies that it decided on."""
+
+    plan: Kernel
+    printer: CutePrinter
+    fragments: Fragments
+    types: list[CopyType] = field(default_factory=list)
+
+    def text(self, op: copy_ops.Copy) -> str:
+        """A copy. Errors: T2C-E034 for what no tiled copy does."""
+        src, dst, span = op.src, op.dst, op.source.span
+        scopes = (src.buffer.scope, dst.buffer.scope)
+        if scopes == (Scope.FRAGMENT, Scope.FRAGMENT):
+            return self._between_fragments(src, dst, span)
+        if scopes == (Scope.GLOBAL, Scope.SHARED):
+            return self._to_shared(op, src, dst)
+        if Scope.FRAGMENT not in scopes:
+            return self._from_shared(src, dst, span)
+        fragment, memory = (dst, src) if scopes[1] is Scope.FRAGMENT else (src, dst)
+        return self._fragment(fragment, memory, loads=fragment is dst, span=span)
+
+    def _between_fragments(self, src: Operand, dst: Operand, span: Span) -> str:
+        if self._whole(src, span) != self._whole(dst, span):
+            raise unsupported("a copy between fragments of different layouts", span)
+        names = f"{self.printer.names(src.buffer.name)}, {self.printer.names(dst.buffer.name)}"
+        return f"copy({names});" if src.buffer.dtype == dst.buffer.dtype else f"{words.CONVERT}({names});"
+
+    def _whole(self, tile: Operand, span: Span) -> object:
+        """The layout of a fragment, all of which is copied."""
+        if not isinstance(tile, Tile) or tile.transposed or not tile.region.whole:
+            raise unsupported("a copy of a part of a fragment, or of its transpose", span)
+        return self.fragments.layout(tile.buffer)
+
+    # ---- memory -------------------------------------------------------------------------------------------------
+
+    def _to_shared(self, op: copy_ops.Copy, src: Operand, dst: Operand) -> str:
+        tile, span = dst.buffer, op.source.span
+        if not isinstance(dst, Tile) or not isinstance(src, TensorTile) or dst.transposed or not dst.region.whole:
+            raise unsupported("a copy that transposes, or loads a part of a shared tile", span)
+        if len(src.along) != tile.rank:
+            raise unsupported("a copy to a shared tile of another rank", span)
+        asynchronous = op.mechanism is copy_ops.CopyMechanism.CP_ASYNC and src.buffer.dtype == tile.dtype
+        place, wish = self.place(src, span), f"{self.printer.names(tile.name)}_copy"
+        name = self._by_threads(wish, tile, place, src.buffer, span, asynchronous=asynchronous)
+        return f"{words.COPY_TILE}({name}{{}}, {place.arguments}, {self.tile(tile)});"
+
+    def _from_shared(self, src: Operand, dst: Operand, span: Span) -> str:
+        tile = src.buffer
+        if not isinstance(src, Tile) or not isinstance(dst, TensorTile) or src.transposed or not src.region.whole:
+            raise unsupported("a copy between shared tiles, of a part of one, or that transposes", span)
+        if len(dst.along) != tile.rank or tile.dtype != dst.buffer.dtype:
+            raise unsupported("a copy from a shared tile that converts, or to another rank", span)
+        place = self.place(dst, span)
+        name = self._by_threads(
+            f"{self.printer.names(dst.buffer.name)}_store", tile, place, dst.buffer, span, asynchronous=False
+        )
+        return f"{words.STORE_TILE}({name}{{}}, {self.tile(tile)}, {place.arguments});"
+
+    def _by_threads(
+        self, wish: str, tile: Buffer, place: Place, tensor: Buffer, span: Span, *, asynchronous: bool
+    ) -> str:
+        """A tiled copy between a tensor and a shared tile, in vectors along the rows of both."""
+        element, threads = in_cute(tensor.dtype.cpp), self.plan.launch.threads
+        extents = tuple(int(extent) for extent in tile.static_shape)
+        vector = max(1, VECTOR // max(tensor.dtype.bytes, tile.dtype.bytes))
+        wide, narrow = copy_threads(extents, vector, threads), copy_threads(extents, 1, threads)
+        assert narrow is not None
+        unit = access(vector, tensor.dtype)
+        atom = f"SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<{unit}>" if asynchronous else f"UniversalCopy<{unit}>"
+        other = f"decltype(make_tiled_copy(Copy_Atom<UniversalCopy<{element}>, {element}>{{}}, {narrow}))"
+        if wide is None or self._row_bytes(tile) % VECTOR:
+            return self._add(wish, other, other, place, vector)
+        aligned = f"decltype(make_tiled_copy(Copy_Atom<{atom}, {element}>{{}}, {wide}))"
+        return self._add(wish, aligned, other, place, vector)
+
+    def _row_bytes(self, tile: Buffer) -> int:
+        """The distance of a shared tile's rows."""
+        layout = next(each.layout for each in self.plan.shared if each.tile is tile)
+        return layout.row_bytes + layout.padding
+
+    # ---- fragments ----------------------------------------------------------------------------------------------
+
+    def add(self, op: copy_ops.AtomicUpdate) -> str:
+        """A fragment, added to a box of a tensor element by element."""
+        src, dst, span = op.src, op.dst, op.source.span
+        if src.buffer.scope is not Scope.FRAGMENT or dst.buffer.scope is not Scope.GLOBAL:
+            raise unsupported("an atomic update other than of a tensor by a fragment", span)
+        layout, place = self._whole(src, span), self.place(dst, span)
+        types = {src.buffer.dtype.name, dst.buffer.dtype.name}
+        if op.kind is not Reduction.SUM or types not in ({"float32"}, {"int32"}):
+            raise unsupported("an atomic update other than a sum of 32 bits", span)
+        if not isinstance(layout, MmaAccumulator | Blocked) or layout.replicas > 1:
+            raise unsupported("an atomic update by values that several threads hold", span)
+        partition, name = self.fragments.partition(layout, span), self.printer.names(src.buffer.name)
+        if len(place.start) != src.buffer.rank:
+            raise unsupported("an atomic update of a box of another rank", span)
+        return f"{words.ADD_TILE}({name}, {self.fragments.at(partition)}, {place.arguments}, {partition.shape});"
+
+    def _fragment(self, fragment: Operand, memory: Operand, *, loads: bool, span: Span) -> str:
+        layout, tile = self._whole(fragment, span), fragment.buffer
+        if isinstance(layout, Replicated):
+            raise unsupported(f"a copy of {tile.name}, which every thread holds, from or to memory", span)
+        if isinstance(layout, Slice):
+            return self._of_rows(layout, fragment, memory, loads=loads, span=span)
+        assert isinstance(layout, MmaAccumulator | Blocked)
+        place, partition = self.place(memory, span), self.fragments.partition(layout, span)
+        if len(place.start) != tile.rank:
+            raise unsupported("a copy between a fragment and a box of another rank", span)
+        copy = self.of_partition(partition, place, stores=not loads)
+        name, element = self.printer.names(tile.name), in_cute(memory.buffer.dtype.cpp)
+        self.check_conversion(*((memory, fragment) if loads else (fragment, memory)), span)
+        if loads:
+            return f"{words.LOAD_TILE}({copy}{{}}, {place.arguments}, {partition.shape}, {name});"
+        value = name if memory.buffer.dtype == tile.dtype else f"{words.CONVERTED}<{element}>({name})"
+        return f"{words.STORE_TILE}({copy}{{}}, {value}, {place.arguments}, {partition.shape});"
+
+    def _of_rows(self, layout: Slice, fragment: Operand, memory: Operand, *, loads: bool, span: Span) -> str:
+        """The values of rows or columns, one by one; of those that hold one the thread at the row's start stores it."""
+        place, (kept,) = self.place(memory, span), layout.kept
+        if len(place.start) != 1:
+            raise unsupported("a copy of the values of rows from or to a box of another rank", span)
+        self.check_conversion(*((memory, fragment) if loads else (fragment, memory)), span)
+        partition, e = self.fragments.partition(layout, span), self.fragments.counter("e")
+        name, own = self.printer.names(fragment.buffer.name), self.fragments.at_rowcol(partition)
+        at = f"{own}({e}, 0)" if kept == 0 else f"{own}(0, {e})"
+        (start,) = place.start
+        index = f"get<{kept}>({at})" if static_value(start) == 0 else f"{self.printer.index(start)} + get<{kept}>({at})"
+        loop = f"CUTE_UNROLL\nfor (int {e} = 0; {e} < size({name}); ++{e}) {{\n"
+        if loads:
+            value = self._as(fragment.buffer, memory.buffer, f"{words.VALUE_AT}({place.tensor}, {index})")
+            return f"{loop}{name}({e}) = {value};\n}}"
+        part = f"{words.TAKES_PART}({partition.name}{{}}) && " if partition.layout.replicas > 1 else ""
+        asked = f"{part}get<{1 - kept}>({at}) == 0 && {words.INSIDE}(make_coord({index}), shape({place.tensor}))"
+        value = self._as(memory.buffer, fragment.buffer, f"{name}({e})")
+        return f"{loop}if ({asked}) {place.tensor}({index}) = {value};\n}}"
+
+    def _as(self, to: Buffer, value: Buffer, text: str) -> str:
+        """A value of one tile as another's element."""
+        return text if to.dtype == value.dtype else f"{in_cute(to.dtype.cpp)}({text})"
+
+    def check_conversion(self, src: Operand, dst: Operand, span: Span) -> None:
+        """Errors: T2C-E034 where the conversion is none that CUTLASS's types do as C++ does."""
+        types = {src.buffer.dtype, dst.buffer.dtype}
+        if len(types) > 1 and not all(is_half(each) or each.name == "float32" for each in types):
+            raise unsupported(f"a copy that converts {src.buffer.dtype} to {dst.buffer.dtype}", span)
+
+    def of_partition(self, partition: Partition, place: Place, *, stores: bool) -> str:
+        """The tiled copy that moves a fragment of a partition from or to a box."""
+        dtype, layout = place.buffer.dtype, partition.layout
+        vector = min(partition.vector, max(1, VECTOR // dtype.bytes))
+        element, unit = in_cute(dtype.cpp), access(vector, dtype)
+        if isinstance(layout, MmaAccumulator):
+            head, tail = "make_tiled_copy_C(", f"{partition.name}{{}})"
+        else:
+            head, tail = "make_tiled_copy(", f"{threads_and_values(layout)})"
+        aligned, other = (
+            f"decltype({head}Copy_Atom<UniversalCopy<{each}>, {element}>{{}}, {tail})" for each in (unit, element)
+        )
+        of_tensor = f"{self.printer.names(place.buffer.name)}_{'store' if stores else 'load'}"
+        wish = of_tensor if isinstance(layout, MmaAccumulator) else f"{partition.of}_copy"
+        return self._add(wish, aligned, other, place, vector)
+
+    def _add(self, wish: str, aligned: str, other: str, place: Place, vector: int) -> str:
+        """A name for a tiled copy: in one instance of the kernel, or in the only one, it moves a vector at once."""
+        always, by_instance = self._starts_of_rows(place, vector)
+        if not (always or by_instance):
+            aligned = other
+        elif always:
+            other = aligned
+        found = next((each for each in self.types if (each.aligned, each.other) == (aligned, other)), None)
+        if found is None:
+            found = CopyType(name=self.printer.names.fresh(wish), aligned=aligned, other=other)
+            self.types.append(found)
+        return found.name
+
+    def _starts_of_rows(self, place: Place, vector: int) -> tuple[bool, bool]:
+        """Whether vectors are aligned, in every instance of the kernel or in one."""
+        buffer = place.buffer
+        if self.printer.bounds.multiple_of(place.start[-1]) % vector:
+            return False, False
+        if buffer.scope is Scope.SHARED:
+            return self._row_bytes(buffer) % (vector * buffer.dtype.bytes) == 0, False
+        view = next(each for each in self.plan.tensors.views if each.tensor is buffer)
+        row = static_value(buffer.shape[-1])
+        if buffer.strides is not None:
+            return False, False
+        rows = buffer.rank == 1 or (row is not None and int(row) % vector == 0)
+        return rows and view.alignment >= min(VECTOR, vector * buffer.dtype.bytes), view.by_instance
+
+    # ---- places -------------------------------------------------------------------------------------------------
+
+    def tile(self, tile: Buffer) -> str:
+        """A shared tile, of its stage where it has several."""
+        name, stage = self.printer.names(tile.name), self.printer.stages.get(tile.name)
+        return f"{name}({', '.join(['_'] * tile.rank)}, {stage})" if stage else name
+
+    def place(self, operand: Operand, span: Span) -> Place:
+        """A box of a tensor, or a part of a shared tile."""
+        starts = tuple(part.start for part in operand.region.ranges)
+        if isinstance(operand, Tile):
+            if operand.transposed:
+                raise unsupported("a copy that transposes", span)
+            along = tuple(range(operand.buffer.rank))
+            return self._box(operand.buffer, self.tile(operand.buffer), starts, along, (), span)
+        tensor = self.printer.names(operand.buffer.name)
+        return self._box(operand.buffer, tensor, starts, operand.along, operand.ends, span)
+
+    def _box(
+        self,
+        buffer: Buffer,
+        tensor: str,
+        starts: tuple[Expr, ...],
+        along: tuple[int, ...],
+        ends: tuple[Expr | None, ...],
+        span: Span,
+    ) -> Place:
+        if along != tuple(sorted(along)) or along[-1] != buffer.rank - 1:
+            raise unsupported("a box that does not run along the tensor's last dimension", span)
+        texts = [self.printer.coordinate(start) for start in starts]
+        for dim, end in enumerate(ends):
+            if end is not None:
+                tensor = f"{words.UP_TO}<{dim}>({tensor}, {self.printer.index(end)})"
+        if len(along) < len(starts):
+            fixed = ", ".join("_" if dim in along else text for dim, text in enumerate(texts))
+            leaves = any(self._may_leave(buffer, dim, start) for dim, start in enumerate(starts) if dim not in along)
+            tensor = f"{words.SLICE_OR_EMPTY}({tensor}, {fixed})" if leaves else f"{tensor}({fixed})"
+        return Place(
+            buffer=buffer,
+            tensor=tensor,
+            start=tuple(starts[dim] for dim in along),
+            start_text=f"make_coord({', '.join(texts[dim] for dim in along)})",
+        )
+
+    def _may_leave(self, buffer: Buffer, dim: int, start: Expr) -> bool:
+        """Whether an index in a fixed dimension is checked, or may be negative."""
+        if buffer.scope is Scope.SHARED:
+            return False
+        view = next(each for each in self.plan.tensors.views if each.tensor is buffer)
+        low = self.printer.bounds.interval(start).low
+        return view.checked[dim] or low is None or low < 0
+
+    def box(self, buffer: Buffer, starts: tuple[Expr, ...], along: tuple[int, ...], span: Span) -> Place:
+        """The box of an elementwise loop's elements, which starts there."""
+        return self._box(buffer, self.printer.names(buffer.name), starts, along, (), span)

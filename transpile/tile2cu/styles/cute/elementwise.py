@@ -1,0 +1,329 @@
+"""Elementwise loops: over a thread's own elements of a tile, or over its rows and columns."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tile2cu.core.expr import Binary, Const, Expr, Load, Var, binary, children, int_const, walk
+from tile2cu.core.layout import FragmentLayout, Replicated, Slice, slice_of
+from tile2cu.core.program import Buffer, Reduction, Scope
+from tile2cu.core.span import Span
+from tile2cu.plan import ops, structure
+from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.cute import vocabulary as words
+from tile2cu.styles.cute.copies import Copies, Place
+from tile2cu.styles.cute.expressions import CutePrinter
+from tile2cu.styles.cute.fragments import Fragments, Partition
+from tile2cu.styles.cute.support import unsupported
+from tile2cu.styles.cute.types import SUPPORTED, in_cute
+
+
+@dataclass(frozen=True)
+class Access:
+    """An element that a loop reads or writes; `alone`: under no condition, and not on top of its value."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    writes: bool
+    alone: bool = True
+
+
+@dataclass
+class ElementLoop:
+    """Prints one loop."""
+
+    op: structure.Elementwise
+    printer: CutePrinter
+    fragments: Fragments
+    copies: Copies
+    by_vectors: bool = False  # whether tensors are read and written a vector at a time
+    loads: list[str] = field(default_factory=list)  # of tiles of tensors to registers, before the loop
+    stores: list[str] = field(default_factory=list)  # and back, behind it
+
+    def lines(self) -> str:
+        """The loop. Errors: T2C-E034."""
+        op, span = self.op, self.op.source.span
+        accesses = list(_accesses(op.body))
+        if isinstance(op.layout, Replicated):
+            return self._by_each_thread(accesses)
+        partition = self.fragments.partition(op.layout, span)
+        by_rows = isinstance(op.layout, Slice) or any(isinstance(self._layout(a.buffer), Slice) for a in accesses)
+        counters = ("r", "c") if by_rows and len(op.vars) == 2 else ("e",)
+        own = tuple(map(self.fragments.counter, counters))
+        self._places(accesses, partition, own)
+        body = [line for each in op.body for line in self._statement(each.op, each.source.comments)]
+        reads_index = any(self._counts(expr) for expr in _expressions(op.body))
+        touches_memory = any(
+            a.buffer.scope in (Scope.GLOBAL, Scope.SHARED) and (a.buffer.name, a.indices) not in self.printer.places
+            for a in accesses
+        )
+        sizes = self._sizes(partition, own, accesses)
+        inner = list(self._indices(partition, own, reads=reads_index, memory=touches_memory))
+        opening = []
+        for name, size in zip(own, sizes, strict=True):
+            opening += ["CUTE_UNROLL", f"for (int {name} = 0; {name} < {size}; ++{name}) {{"]
+        self.printer.places.clear()
+        return "\n".join([*self.loads, *opening, *inner, *body, *["}"] * len(own), *self.stores])
+
+    def _by_each_thread(self, accesses: list[Access]) -> str:
+        """A loop that every thread runs over all elements: all of them hold these."""
+        opening = []
+        for var, extent in zip(self.op.vars, self.op.extents, strict=True):
+            name = self.printer.names(var.name)
+            opening += ["CUTE_UNROLL", f"for (int {name} = 0; {name} < {self.printer.index(extent)}; ++{name}) {{"]
+        for each in accesses:
+            if each.buffer.scope is Scope.FRAGMENT:
+                self.printer.places[each.buffer.name, each.indices] = self._fragment(each.buffer, each.indices, ())
+        body = [line for each in self.op.body for line in self._statement(each.op, each.source.comments)]
+        self.printer.places.clear()
+        return "\n".join([*opening, *body, *["}"] * len(self.op.vars)])
+
+    # ---- where elements are -------------------------------------------------------------------------------------
+
+    def _layout(self, buffer: Buffer) -> FragmentLayout | None:
+        return self.fragments.layout(buffer) if buffer.scope is Scope.FRAGMENT else None
+
+    def _places(self, accesses: list[Access], partition: Partition, own: tuple[str, ...]) -> None:
+        span = self.op.source.span
+        for each in accesses:
+            buffer, key = each.buffer, (each.buffer.name, each.indices)
+            if key in self.printer.places:
+                continue
+            if buffer.dtype.name not in SUPPORTED:
+                raise unsupported(f"{buffer.name} of {buffer.dtype} in an elementwise loop", span)
+            if buffer.scope is Scope.FRAGMENT:
+                self.printer.places[key] = self._fragment(buffer, each.indices, own)
+            elif buffer.scope is Scope.GLOBAL and len(own) == 1 and not isinstance(self.op.layout, Slice):
+                self._tile_of_tensor(buffer, each.indices, accesses, partition, own[0])
+
+    def _fragment(self, buffer: Buffer, indices: tuple[Expr, ...], own: tuple[str, ...]) -> str:
+        layout, loop, variables = self._layout(buffer), self.op.layout, self.op.vars
+        name = self.printer.names(buffer.name)
+        if isinstance(layout, Replicated):
+            return f"{name}({', '.join(map(self.printer.coordinate, indices))})"
+        if layout == loop and indices == tuple(variables):
+            if len(own) == 1:
+                return f"{name}({own[0]})"
+            return f"{self.fragments.rowcol(name)}({', '.join(own)})"
+        if isinstance(layout, Slice) and len(own) == 2 and slice_of(loop, layout.kept) == layout:
+            (kept,) = layout.kept
+            if indices == (variables[kept],):
+                return f"{name}({own[kept]})"
+        raise unsupported(f"an element of {buffer.name} that another thread holds", self.op.source.span)
+
+    def _tile_of_tensor(
+        self, buffer: Buffer, indices: tuple[Expr, ...], accesses: list[Access], partition: Partition, own: str
+    ) -> None:
+        """Loads and stores a tensor's elements a vector at a time, where they are a box."""
+        same = [each for each in accesses if each.buffer is buffer]
+        found = self._box(buffer, indices)
+        if found is None or self.op.vector < 2 or any(each.indices != indices for each in same):
+            return
+        writes = any(each.writes for each in same)
+        if not all(each.alone for each in same if each.writes):
+            return
+        name = self.printer.names.fresh(f"{self.printer.names(buffer.name)}_part")
+        element = in_cute(buffer.dtype.cpp)
+        self.loads.append(
+            f"Tensor {name} = {words.PARTITION_FRAGMENT}<{element}>({partition.name}{{}}, {partition.shape});"
+        )
+        if any(not each.writes for each in same):
+            copy = self.copies.of_partition(partition, found, stores=False)
+            call = f"{words.LOAD_TILE}({copy}{{}}, {found.arguments}, {partition.shape}, {name});"
+            self.loads.append(call)
+        if writes:
+            copy = self.copies.of_partition(partition, found, stores=True)
+            self.stores.append(f"{words.STORE_TILE}({copy}{{}}, {name}, {found.arguments}, {partition.shape});")
+        self.printer.places[buffer.name, indices] = f"{name}({own})"
+        self.by_vectors = True
+
+    def _box(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Place | None:
+        """Where the loop's elements of a tensor begin, if they are a box of it."""
+        starts, along, variables = [], [], list(self.op.vars)
+        for dim, index in enumerate(indices):
+            expanded = self.printer.bounds.expanded(index)
+            inside = [var for var in variables if var in walk(expanded)]
+            if not inside:
+                starts.append(index)
+                continue
+            start = _without(expanded, inside[0])
+            if len(inside) > 1 or start is None or inside[0] in walk(start):
+                return None
+            starts.append(start)
+            along.append((dim, inside[0]))
+        if [var for _, var in along] != variables or not along or along[-1][0] != buffer.rank - 1:
+            return None
+        return self.copies.box(buffer, tuple(starts), tuple(dim for dim, _ in along), self.op.source.span)
+
+    # ---- text ---------------------------------------------------------------------------------------------------
+
+    def _sizes(self, partition: Partition, own: tuple[str, ...], accesses: list[Access]) -> list[str]:
+        """The sizes of the loops: of what the thread holds."""
+        held = [self.printer.names(a.buffer.name) for a in accesses if self._layout(a.buffer) == self.op.layout]
+        if len(own) == 2:
+            view = self.fragments.rowcol(held[0]) if held else self.fragments.at_rowcol(partition)
+            return [f"size<0>({view})", f"size<1>({view})"]
+        if not held and isinstance(self.op.layout, Slice):
+            return [f"size<{self.op.layout.kept[0]}>({self.fragments.at_rowcol(partition)})"]
+        loaded = (text.removesuffix(f"({own[0]})") for text in self.printer.places.values())
+        return [f"size({next(iter((*held, *loaded)), None) or self.fragments.at(partition)})"]
+
+    def _indices(self, partition: Partition, own: tuple[str, ...], *, reads: bool, memory: bool) -> Iterator[str]:
+        """The loop's variables, and the condition under which there is such an element."""
+        overhangs = memory and partition.overhangs
+        if not reads and not overhangs:
+            return
+        if isinstance(self.op.layout, Slice):
+            kept = self.op.layout.kept[0]
+            at = f"{self.fragments.at_rowcol(partition)}({f'{own[0]}, 0' if kept == 0 else f'0, {own[0]}'})"
+            yield f"const int {self.printer.names(self.op.vars[0].name)} = get<{kept}>({at});"
+            return
+        at = self.fragments.at_rowcol(partition) if len(own) == 2 else self.fragments.at(partition)
+        at = f"{at}({', '.join(own)})"
+        if overhangs:
+            yield f"if (!{words.INSIDE}({at}, {partition.shape})) continue;"
+        if reads:
+            parts = (f"{self.printer.names(v.name)} = get<{dim}>({at})" for dim, v in enumerate(self.op.vars))
+            yield f"const int {', '.join(parts)};"
+
+    def _counts(self, expr: Expr) -> bool:
+        """Whether an index is read but to find an element that is held."""
+        if isinstance(expr, Load) and (getattr(expr.buffer, "name", ""), expr.indices) in self.printer.places:
+            return False
+        return expr in self.op.vars or any(map(self._counts, children(expr)))
+
+    def _statement(self, op: ops.Op, comments: tuple[str, ...] = ()) -> Iterator[str]:
+        yield from (f"// {line}" for text in comments for line in wrapped(text, BODY_WIDTH))
+        printer, span = self.printer, op.source.span
+        printer.span = span
+        match op:
+            case Store():
+                yield self._store(op)
+            case Atomic():
+                yield self._atomic(op)
+            case structure.Let():
+                cpp = in_cute(op.var.dtype.cpp)
+                yield f"const {cpp} {printer.names(op.var.name)} = {printer.text(op.value, op.var.dtype)};"
+            case Declare():
+                cpp = in_cute(op.var.dtype.cpp)
+                yield f"{cpp} {printer.names(op.var.name)} = {printer.text(op.init, op.var.dtype)};"
+            case Assign():
+                yield f"{printer.names(op.var.name)} {op.operator}= {printer.text(op.value, op.var.dtype)};"
+            case structure.If():
+                yield f"if ({printer.condition(op.condition)}) {{"
+                yield from self._block(op.then)
+                if op.orelse:
+                    yield "} else {"
+                    yield from self._block(op.orelse)
+                yield "}"
+            case _:
+                raise unsupported(f"the operation {type(op).__name__} in an elementwise loop", span)
+
+    def _block(self, block: structure.Block) -> Iterator[str]:
+        for statement in (each for paragraph in block for each in paragraph.statements):
+            yield from self._statement(statement.op, statement.source.comments)
+
+    def _store(self, op: Store) -> str:
+        """Of the threads that hold an element, one writes it to memory; outside of a tensor none does."""
+        printer, target = self.printer, self.printer.place(op.buffer, op.indices)
+        text = f"{target} {op.operator}= {printer.text(op.value, op.buffer.dtype)};"
+        if (op.buffer.name, op.indices) in printer.places or op.buffer.scope not in (Scope.GLOBAL, Scope.SHARED):
+            return text
+        return self._by_writer(op.buffer, op.indices, text, op.source.span)
+
+    def _atomic(self, op: Atomic) -> str:
+        """One element of memory, added to."""
+        memory = op.buffer.scope in (Scope.GLOBAL, Scope.SHARED)
+        plain = op.kind is Reduction.SUM and op.previous is None and not op.order
+        if not memory or not plain or op.buffer.dtype.name not in ("float32", "int32"):
+            raise unsupported("an atomic other than a relaxed sum of 32 bits in memory", op.source.span)
+        value = self.printer.text(op.value, op.buffer.dtype)
+        text = f"atomicAdd(&{self.printer.place(op.buffer, op.indices)}, {value});"
+        return self._by_writer(op.buffer, op.indices, text, op.source.span)
+
+    def _by_writer(self, buffer: Buffer, indices: tuple[Expr, ...], text: str, span: Span) -> str:
+        """A statement of one of the threads that hold an element, for an element in bounds."""
+        asked = list(self._writer(span))
+        if buffer.name in self.printer.checked:
+            at = ", ".join(map(self.printer.coordinate, indices))
+            asked.append(f"{words.INSIDE}(make_coord({at}), shape({self.printer.names(buffer.name)}))")
+        return f"if ({' && '.join(asked)}) {text}" if asked else text
+
+    def _writer(self, span: Span) -> Iterator[str]:
+        """What holds for one of the threads that hold an element."""
+        layout = self.op.layout
+        if isinstance(layout, Replicated):
+            yield "threadIdx.x == 0"
+            return
+        partition = self.fragments.partition(layout, span)
+        if partition.layout.replicas > 1:
+            yield f"{words.TAKES_PART}({partition.name}{{}})"
+        if isinstance(layout, Slice):
+            (kept,) = layout.kept
+            e = self.fragments.counter("e")
+            at = f"{self.fragments.at_rowcol(partition)}({f'{e}, 0' if kept == 0 else f'0, {e}'})"
+            yield f"get<{1 - kept}>({at}) == 0"
+
+
+def _accesses(body: tuple[structure.Statement, ...], *, alone: bool = True) -> Iterator[Access]:
+    """The elements that statements read and write, in order."""
+    for op in (each.op for each in body):
+        for expr in _own_expressions(op):
+            yield from (
+                Access(part.buffer, tuple(part.indices), False)
+                for part in walk(expr)
+                if isinstance(part, Load) and isinstance(part.buffer, Buffer)
+            )
+        if isinstance(op, Store | Atomic):
+            yield Access(op.buffer, op.indices, True, alone and isinstance(op, Store) and not op.operator)
+        if isinstance(op, structure.If):
+            for block in (op.then, op.orelse):
+                inner = tuple(each for paragraph in block for each in paragraph.statements)
+                yield from _accesses(inner, alone=False)
+
+
+def _own_expressions(op: ops.Op) -> Iterator[Expr]:
+    match op:
+        case Store():
+            yield op.value
+            yield from op.indices
+        case structure.Let() | Assign():
+            yield op.value
+        case Declare():
+            yield op.init
+        case structure.If():
+            yield op.condition
+        case Atomic():
+            yield op.value
+            yield from op.indices
+
+
+def _expressions(body: tuple[structure.Statement, ...]) -> Iterator[Expr]:
+    """Those that are printed: an element that is stored to counts as a load of it."""
+    for op in (each.op for each in body):
+        if isinstance(op, Store | Atomic):
+            yield op.value
+            yield Load(op.buffer.dtype, op.buffer, op.indices)
+            continue
+        yield from _own_expressions(op)
+        if isinstance(op, structure.If):
+            for block in (op.then, op.orelse):
+                yield from _expressions(tuple(each for paragraph in block for each in paragraph.statements))
+
+
+def _without(expr: Expr, var: Var) -> Expr | None:
+    """What is added to a variable; None where the expression is no sum with it."""
+    if expr == var:
+        return int_const(0)
+    if not isinstance(expr, Binary) or expr.op not in ("+", "-"):
+        return None
+    in_left = var in walk(expr.lhs)
+    if expr.op == "-" and not in_left:
+        return None
+    rest = _without(expr.lhs if in_left else expr.rhs, var)
+    other = expr.rhs if in_left else expr.lhs
+    if rest is None:
+        return None
+    if isinstance(rest, Const) and rest.value == 0 and expr.op == "+":
+        return other
+    return binary(expr.op, rest, other)

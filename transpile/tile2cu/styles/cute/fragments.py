@@ -1,0 +1,226 @@
+"""What threads hold in registers: partitions of tiles by a TiledMMA or a TiledCopy, and values of their rows."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from tile2cu.core.expr import Expr
+from tile2cu.core.layout import Blocked, FragmentLayout, MmaAccumulator, Replicated, Slice, slice_of
+from tile2cu.core.program import Buffer
+from tile2cu.core.span import Span
+from tile2cu.plan import ops
+from tile2cu.plan.kernel import Kernel
+from tile2cu.plan.registers import Fragment
+from tile2cu.styles.base.comments import wrapped
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.layouts import described
+from tile2cu.styles.base.view import Declaration
+from tile2cu.styles.cute import vocabulary as words
+from tile2cu.styles.cute.layouts import ATOMS, static, threads_and_values, tiled_mma
+from tile2cu.styles.cute.support import unsupported
+from tile2cu.styles.cute.types import SUPPORTED, in_cute
+
+_ANY_ATOM = "SM80_16x8x16_F32F16F16F32_TN"  # of a fragment that has an accumulator's layout, but no MMA writes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Partition:
+    """How the threads share a tile of `shape`: the type `name` is a TiledMMA, whose C it is, or a TiledCopy.
+
+    `of` is what views of it are named after.
+    """
+
+    name: str
+    of: str
+    layout: MmaAccumulator | Blocked
+    shape: str
+    type: str
+    about: tuple[str, ...]
+
+    @property
+    def overhangs(self) -> bool:
+        """Whether some of the threads' elements are outside of the tile."""
+        return isinstance(self.layout, Blocked) and self.layout.has_idle_lanes
+
+    @property
+    def vector(self) -> int:
+        """Neighbours of a row that a thread holds."""
+        return self.layout.vector if isinstance(self.layout, Blocked) else 2
+
+
+@dataclass
+class Fragments:
+    """The fragments of a kernel. `views` are those that its statements use, by name."""
+
+    plan: Kernel
+    printer: Printer
+    mmas: Mapping[str, ops.Mma]  # by the accumulator
+    views: dict[str, str] = field(default_factory=dict)
+    partitions: dict[FragmentLayout, Partition] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Errors: T2C-E034 for a layout that no TiledMMA and no TiledCopy has."""
+        span, same = self.plan.launch.span, dict[FragmentLayout, list[Fragment]]()
+        for each in self.plan.registers.fragments:
+            assert each.layout is not None
+            if each.tile.of is not None:
+                raise unsupported(f"{each.tile.name}, a fragment in another shape", span)
+            same.setdefault(each.layout, []).append(each)
+        for layout, tiles in same.items():
+            if not isinstance(layout, Slice | Replicated):
+                first = tiles[0].tile
+                names = ", ".join(self.printer.names(each.tile.name) for each in tiles)
+                self._add(layout, self.printer.names(first.name), first.shape, f"of {names}:", tiles[0].rule)
+        for loop in self.plan.registers.loops:
+            if loop.layout not in self.partitions and not isinstance(loop.layout, Slice | Replicated):
+                over = [self.printer.names(name) for name in loop.over]
+                about = f"of a loop over {', '.join(over)}:"
+                self._add(loop.layout, "".join(over), loop.extents, about, loop.rule)
+
+    def _add(self, layout: FragmentLayout, of: str, extents: tuple[Expr, ...], about: str, rule: str) -> None:
+        span = self.plan.launch.span
+        if not isinstance(layout, MmaAccumulator | Blocked) or layout.threads_of_block != self.plan.launch.threads:
+            raise unsupported(f"the layout {type(layout).__name__} {about.removesuffix(':')}", span)
+        kind = "mma" if isinstance(layout, MmaAccumulator) else "partition"
+        taken = {each.of for each in self.partitions.values()}
+        of = self.printer.names.fresh(of) if of in taken else of
+        self.partitions[layout] = Partition(
+            name=self.own(of, kind),
+            of=of,
+            layout=layout,
+            shape=self.shape(extents),
+            type=self._mma(layout) if isinstance(layout, MmaAccumulator) else _tiled_copy(layout, "float"),
+            about=(about, *wrapped(f"{described(layout)}  [{rule}]")),
+        )
+
+    def _mma(self, layout: MmaAccumulator) -> str:
+        """The TiledMMA of the MMAs into accumulators of a layout."""
+        found = {str(self.mmas[each.tile.name].instruction): self.mmas[each.tile.name] for each in self._mma_of(layout)}
+        if len(found) > 1:
+            raise unsupported("two kinds of MMA into accumulators of one layout", self.plan.launch.span)
+        for instruction, op in found.items():
+            if instruction not in ATOMS:
+                raise unsupported(f"the MMA {instruction}", op.source.span)
+            return tiled_mma(layout, ATOMS[instruction], op.instruction.k)
+        return tiled_mma(layout, _ANY_ATOM, 16)
+
+    def _mma_of(self, layout: FragmentLayout) -> Iterator[Fragment]:
+        fragments = self.plan.registers.fragments
+        return (each for each in fragments if each.layout == layout and each.tile.name in self.mmas)
+
+    def own(self, name: str, suffix: str) -> str:
+        """The name of what belongs to a tile: its layout, its TiledMMA, a view of it."""
+        return self.counter(f"{name}_{suffix}")
+
+    def counter(self, wish: str) -> str:
+        """A name that is the same wherever it is asked for, as that of a loop's counter."""
+        if wish not in self._names:
+            self._names[wish] = self.printer.names.fresh(wish)
+        return self._names[wish]
+
+    def shape(self, extents: tuple[Expr, ...]) -> str:
+        """A static shape."""
+        return f"Shape<{', '.join(f'Int<{self.printer.index(each)}>' for each in extents)}>{{}}"
+
+    def layout(self, tile: Buffer) -> FragmentLayout:
+        """The layout of a fragment."""
+        return next(each.layout for each in self.plan.registers.fragments if each.tile is tile and each.layout)
+
+    def partition(self, layout: FragmentLayout, span: Span) -> Partition:
+        """The partition that has a layout, or whose rows or columns a slice has."""
+        if layout in self.partitions:
+            return self.partitions[layout]
+        for each in self.partitions.values():
+            if (
+                isinstance(layout, Slice)
+                and len(each.layout.shape) == 2
+                and slice_of(each.layout, layout.kept) == layout
+            ):
+                return each
+        raise unsupported("a fragment of rows or columns of no tile", span)
+
+    # ---- views that statements use ------------------------------------------------------------------------------
+
+    def rowcol(self, tile: str) -> str:
+        """A fragment as rows and columns."""
+        return self._view(tile, "rowcol", f"Tensor @ = {words.ROWCOL}({tile});  // (rows, columns) of this thread")
+
+    def at(self, partition: Partition) -> str:
+        """The coordinates of a thread's elements in the tile."""
+        call = f"{words.COORDINATES}({partition.name}{{}}, {partition.shape})"
+        return self._view(partition.of, "at", f"const Tensor @ = {call};")
+
+    def at_rowcol(self, partition: Partition) -> str:
+        """The same as rows and columns."""
+        at = self.at(partition)
+        return self._view(partition.of, "at_rowcol", f"const Tensor @ = {words.ROWCOL}({at});")
+
+    def _view(self, tile: str, suffix: str, text: str) -> str:
+        name = self.own(tile, suffix)
+        self.views.setdefault(name, text.replace("@", name))
+        return name
+
+    # ---- declarations -------------------------------------------------------------------------------------------
+
+    def types(self) -> Iterator[Declaration]:
+        """The TiledMMA or TiledCopy of each partition."""
+        for each in self.partitions.values():
+            yield Declaration(f"using {each.name} = decltype({each.type});", each.about)
+
+    def tensors(self) -> Iterator[Declaration]:
+        """The fragments, then the views that statements use."""
+        for each in self.plan.registers.declared:
+            if not isinstance(each, Fragment):
+                yield self._local(each.tile)
+                continue
+            yield self._tensor(each)
+        yield from map(Declaration, self.views.values())
+
+    def _local(self, tile: Buffer) -> Declaration:
+        if tile.of is not None or tile.dtype.name not in SUPPORTED:
+            raise unsupported(f"the private array {tile.name}", self.plan.launch.span)
+        extents = "".join(f"[{self.printer.index(extent)}]" for extent in tile.shape)
+        return Declaration(f"{in_cute(tile.dtype.cpp)} {self.printer.names(tile.name)}{extents};")
+
+    def _tensor(self, fragment: Fragment) -> Declaration:
+        tile, layout, name = fragment.tile, fragment.layout, self.printer.names(fragment.tile.name)
+        if layout is None or tile.dtype.name not in SUPPORTED:
+            raise unsupported(f"the fragment {tile.name} of {tile.dtype}", self.plan.launch.span)
+        element = in_cute(tile.dtype.cpp)
+        if isinstance(layout, Replicated):
+            return Declaration(f"Tensor {name} = make_tensor<{element}>({self.shape(tile.shape)});  // in each thread")
+        partition = self.partition(layout, self.plan.launch.span)
+        if isinstance(layout, Slice):
+            about = f"this thread's {'rows' if layout.kept == (0,) else 'columns'} of {partition.of}"
+            return Declaration(f"Tensor {name} = make_tensor<{element}>({static(layout.registers)}{{}});  // {about}")
+        shape = self.shape(tile.shape)
+        if isinstance(layout, Blocked):
+            modes = ("V", "M", "N", "K")[: 1 + len(layout.shape)]
+            call = f"{words.PARTITION_FRAGMENT}<{element}>({partition.name}{{}}, {shape})"
+            return Declaration(f"Tensor {name} = {call};  // ({', '.join(modes)})")
+        if tile.name in self.mmas:
+            return Declaration(f"Tensor {name} = partition_fragment_C({partition.name}{{}}, {shape});  // (V, M, N)")
+        call = f"make_tensor<{element}>(partition_shape_C({partition.name}{{}}, {shape}))"
+        return Declaration(f"Tensor {name} = {call};  // (V, M, N)")
+
+
+def _tiled_copy(layout: Blocked, element: str) -> str:
+    return f"make_tiled_copy(Copy_Atom<UniversalCopy<{element}>, {element}>{{}}, {threads_and_values(layout)})"
+
+
+def sharing(layout: FragmentLayout, dim: int, *, thread_local: bool) -> str:
+    """The threads that share a row (`dim` 1) or a column (0): tl::Sharing."""
+    along = layout.along(dim)
+    lanes, warps = (1, 1) if thread_local else (along.lanes, along.warps)
+    if isinstance(layout, MmaAccumulator):
+        distance = 1 if dim == 1 else 4
+        apart = 32 if dim == 1 else 32 * layout.warps.n
+    else:
+        assert isinstance(layout, Blocked)
+        distance = prod(layout.threads[dim + 1 :])
+        apart = distance * along.lanes
+    parts = [lanes, distance, warps, apart]
+    while len(parts) > 1 and (parts[-1] == (1, 1, 1, 32)[len(parts) - 1] or (warps == 1 and len(parts) > 2)):
+        parts.pop()
+    return f"{words.SHARING}<{', '.join(map(str, parts))}>"

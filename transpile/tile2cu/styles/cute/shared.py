@@ -1,0 +1,133 @@
+"""Shared tiles as CuTe's tensors: their layouts, the struct that holds them, and their names."""
+
+from collections.abc import Iterator
+from math import prod
+
+from tile2cu.core.layout import SharedLayout
+from tile2cu.core.program import Buffer
+from tile2cu.plan import shared
+from tile2cu.plan.kernel import Kernel
+from tile2cu.styles.base.comments import rule_line, wrapped
+from tile2cu.styles.base.constants import Constants
+from tile2cu.styles.base.shared import part_name, place_of, type_of, type_place_of
+from tile2cu.styles.base.view import Declaration, Section
+from tile2cu.styles.cute import vocabulary as words
+from tile2cu.styles.cute.expressions import CutePrinter
+from tile2cu.styles.cute.fragments import Fragments
+from tile2cu.styles.cute.layouts import atom, static
+from tile2cu.styles.cute.support import unsupported
+from tile2cu.styles.cute.types import SUPPORTED, in_cute
+
+
+class SharedTiles:
+    """Prints the shared memory of a kernel."""
+
+    def __init__(self, plan: Kernel, printer: CutePrinter, constants: Constants, fragments: Fragments) -> None:
+        self.plan = plan
+        self.printer = printer
+        self.constants = constants
+        self.own = fragments.own
+
+    def struct(self) -> Section:
+        """The tiles with their layouts; stages are the last mode."""
+        memory = self.plan.memory
+        title = f"shared memory: {memory.total:,} of {memory.limit:,} bytes per block"
+        return Section(rule_line(title), tuple(line for each in memory.members for line in self._member(each)))
+
+    def _member(self, member: shared.Member) -> Iterator[Declaration]:
+        match member:
+            case shared.SharedTile():
+                yield from self._tile(member)
+            case shared.Overlaid():
+                yield from self._overlaid(member)
+            case shared.Workspaces() if all(each.warps and each.row_values is None for each in member.spaces):
+                yield from self._workspaces(member)
+            case _:
+                raise unsupported(f"a {type(member).__name__} in shared memory", self.plan.launch.span)
+
+    def _overlaid(self, overlaid: shared.Overlaid) -> Iterator[Declaration]:
+        names, count = self.printer.names, len(overlaid.parts)
+        members = [part_name(number, count, names) for number in range(count)]
+        for member, (part, tiles) in zip(members, overlaid.parts, strict=True):
+            lines = "-".join(map(str, dict.fromkeys((part.first_line, part.last_line))))
+            yield Declaration(f"struct {type_of(member)} {{", (f"in use in {overlaid.file}:{lines}",))
+            for tile in tiles:
+                yield from self._tile(tile)
+            yield Declaration("};")
+        about = "shared-memory aliasing: never live at the same time; a barrier separates their uses"
+        yield Declaration("union {", tuple(wrapped(f"{about}  [{overlaid.rule}]")))
+        yield from (Declaration(f"{type_of(member)} {member};") for member in members)
+        yield Declaration("};")
+
+    def _workspaces(self, found: shared.Workspaces) -> Iterator[Declaration]:
+        """What reductions exchange the parts of warps through."""
+        joined = found.joined and len(found.spaces) > 1
+        if joined:
+            yield Declaration("union {", ("each reduction begins with a barrier, so they share memory",))
+        for space, like in zip(found.spaces, found.like, strict=True):
+            extents = map(self.printer.index, like.shape) if like is not None else map(str, space.extents)
+            kind = f"{words.REDUCE_WORKSPACE}<{in_cute(space.dtype.cpp)}, {', '.join(extents)}, {space.warps}>"
+            about = f"{space.bytes:,} bytes; the parts of {space.warps} warps  [{found.rule}]"
+            yield Declaration(f"{kind} {self.printer.names(space.name)};", (about,))
+        if joined:
+            yield Declaration("};")
+
+    def _tile(self, member: shared.SharedTile) -> Iterator[Declaration]:
+        tile, name = member.tile, self.printer.names(member.tile.name)
+        if tile.dtype.name not in SUPPORTED:
+            raise unsupported(f"{tile.name} of {tile.dtype}", self.plan.launch.span)
+        about = f"{member.bytes:,} bytes" + (f" in {member.stages} stages" if member.stages > 1 else "")
+        about += f"; {member.layout}  [{member.rule}]" if tile.rank > 1 or member.layout.swizzle else ""
+        comments = (*(wrapped(tile.comment) if tile.comment else ()), *wrapped(about))
+        layout = self.own(name, "layout")
+        yield Declaration(f"using {layout} = {self._layout(member)};", comments)
+        element = in_cute(tile.dtype.cpp)
+        yield Declaration(f"array_aligned<{element}, cosize_v<{layout}>, {member.layout.alignment}> {name};")
+
+    def _layout(self, member: shared.SharedTile) -> str:
+        """The layout of a tile and its stages, as a type."""
+        tile, layout = member.tile, member.layout
+        extents = [f"Int<{self.printer.index(each)}>" for each in tile.shape]
+        if member.stages:
+            extents.append(f"Int<{self.constants.stages_of(tile.memory, member.stages)}>")
+        shape = f"Shape<{', '.join(extents)}>"
+        if layout.swizzle:
+            found = atom(layout)
+            if found is None:
+                raise unsupported(f"the layout of {tile.name} ({layout})", self.plan.launch.span)
+            return f"decltype(tile_to_shape({found}, {shape}{{}}))"
+        strides = self._strides(layout)
+        if strides is None:
+            raise unsupported(f"the layout of {tile.name} ({layout})", self.plan.launch.span)
+        stage = [layout.bytes * 8 // layout.element_bits] if member.stages else []
+        return f"Layout<{shape}, Stride<{', '.join(map(static, (*strides, *stage)))}>>"
+
+    def _strides(self, layout: SharedLayout) -> tuple[int, ...] | None:
+        """Of rows one after another; None where planes are padded, or elements share bytes."""
+        if layout.element_bits < 8 or layout.bytes % (layout.element_bits // 8):
+            return None
+        row = (layout.row_bytes + layout.padding) * 8 // layout.element_bits
+        extents = layout.extents
+        if prod(extents[:-1]) * row * layout.element_bits // 8 != layout.bytes:
+            return None
+        outer = [prod(extents[dim + 1 : -1]) * row for dim in range(len(extents) - 1)]
+        return (*outer, 1)
+
+    def names(self) -> Iterator[Declaration]:
+        """The tensors of the tiles."""
+        for each in self.plan.shared:
+            tile = each.tile
+            if tile.of is not None:
+                raise unsupported(f"{tile.name}, a shared tile in another shape", self.plan.launch.span)
+            yield self._named(each, tile)
+        for space in self.plan.workspaces:
+            place = place_of(space.name, self.plan.overlay, self.printer.names)
+            yield Declaration(f"auto& {self.printer.names(space.name)} = {place};")
+
+    def _named(self, each: shared.SharedTile, tile: Buffer) -> Declaration:
+        names, overlay = self.printer.names, self.plan.overlay
+        data = f"make_smem_ptr({place_of(tile.name, overlay, names)}.data())"
+        inside = type_place_of(tile.name, overlay, names).rpartition("::")[0]
+        layout = f"{inside}::{self.own(names(tile.name), 'layout')}"
+        shape = ", ".join([*map(self.printer.index, tile.shape), *(["stage"] if each.stages else [])])
+        return Declaration(f"Tensor {names(tile.name)} = make_tensor({data}, {layout}{{}});  // ({shape})")
