@@ -31,7 +31,7 @@ def test_clean_kernel_is_right_and_silent(bench: Bench, schedule: dict[str, obje
         np.testing.assert_array_equal(array.astype(np.float64), values)
 
 
-ENDED = "shared memory of an ended block"
+ENDED = "shared memory of an exited block"
 # fault number, kind, anchors of the lines that the findings of this kind must name
 FAULTS = {
     "initialised_for_the_block": (1, "mbarrier init not visible", {"initialised", "load"}),
@@ -45,8 +45,8 @@ FAULTS = {
     "copied_to_an_ended_block": (9, ENDED, {"handed"}),
     "mask_without_a_block": (10, "deadlock", {"turn", "loaded"}),
     "mask_with_a_block_more": (11, "read of in-flight async copy", {"use", "masked"}),
-    "block_of_no_cluster": (12, "no such place in the cluster", {"exchange"}),
-    "mask_of_no_cluster": (13, "no such place in the cluster", {"load"}),
+    "block_of_no_cluster": (12, "invalid cluster address", {"exchange"}),
+    "mask_of_no_cluster": (13, "invalid cluster address", {"load"}),
     "arrived_twice": (14, "cluster arrival without a wait", {"twice"}),
     "waited_without_arrival": (15, "cluster wait without an arrival", {"unarrived"}),
     "one_block_at_the_barrier": (16, "deadlock", {"wait", "elsewhere"}),

@@ -98,7 +98,7 @@ FAULTS = [
     ("handover", 3, "plain access to mbarrier", {"handover_plain", "handover_init"}),
     ("handover", 4, "deadlock", {"handover_wait"}),
     ("boxes", 1, "misaligned TMA column", {"boxes_load"}),
-    ("boxes", 2, "TMA store at a negative place", {"boxes_store"}),
+    ("boxes", 2, "TMA store at negative coordinates", {"boxes_store"}),
     ("boxes", 3, "missing fence.proxy.async", {"boxes_add", "boxes_store"}),
     ("boxes", 4, "TMA store never waited", {"boxes_store"}),
 ]
@@ -133,7 +133,7 @@ def test_out_of_bounds_names_the_offset_and_the_distance(bench: Bench) -> None:
 def test_deadlock_says_who_waits_where(bench: Bench) -> None:
     (deadlock,) = launch(bench, "diverged", 3).findings
     micro = bench.library("micro")
-    assert "0 returned" in deadlock["message"]
+    assert "0 exited" in deadlock["message"]
     assert f"32 wait in __syncthreads at micro.cu:{micro.line('diverged_else')}" in deadlock["message"]
     assert f"32 wait in named barrier at micro.cu:{micro.line('diverged_stuck')}" in deadlock["message"]
     assert "thread 32 (warp 1, lane 0)" in deadlock["message"]
@@ -150,7 +150,7 @@ def test_wild_access_abandons_the_launch_and_not_the_process(bench: Bench, check
     (finding,) = outcome.findings
     assert outcome.status == 1
     assert finding["kind"] == "invalid address"
-    assert "thread 3 (warp 0, lane 3) accesses address 0x40" in finding["message"]
+    assert "thread 3 (warp 0, lane 3) accesses the unmapped address 0x40" in finding["message"]
     assert outcome.lines("invalid address") == {bench.library("micro").line("wild_null")}
     assert launch(bench, "wild", 0).status == 0
 
@@ -201,7 +201,7 @@ def test_kernel_without_hooks_is_refused_when_checking(bench: Bench) -> None:
         status = bench.library("micro").fast.global_run(0, pointer, pointer)
         (finding,) = bench.engine.report()["findings"]
     assert status == 1
-    assert finding["kind"] == "launch refused"
+    assert finding["kind"] == "launch rejected"
     assert "-fsanitize=thread" in finding["message"]
 
 

@@ -83,7 +83,7 @@ def test_launch_beyond_the_limits_is_refused(bench: Bench) -> None:
         library = ctypes.CDLL(str(bench.engine.path))
         assert library.tl_engine_launch(request) == 1
         (finding,) = bench.engine.report()["findings"]
-    assert finding["kind"] == "launch refused"
+    assert finding["kind"] == "launch rejected"
     assert "1 to 1024 threads, not 2048" in finding["message"]
 
 

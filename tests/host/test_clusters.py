@@ -374,7 +374,7 @@ def test_the_engine_finds_a_producer_that_does_not_stay(tmp_path: Path, monkeypa
     monkeypatch.setattr(paths, "headers_dir", lambda: headers)
     grid = "T.ceildiv(N, 256) * 2, T.ceildiv(M, 128)"
     kernel = load(tmp_path, PLAIN, **{**GEMM_OF, "grid": grid, "threads": 128})
-    with pytest.raises(CheckError, match="ended block"):
+    with pytest.raises(CheckError, match="exited block"):
         kernel(*product_operands(128, 256, 200))
 
 

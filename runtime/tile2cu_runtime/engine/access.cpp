@@ -1,4 +1,4 @@
-// Explicit loads, stores and atomics, what a thread asks about itself, and what it asserts.
+// Explicit loads, stores and atomics, queries of the current thread, and assertions.
 #include <cstring>
 
 #include <tl/host/numeric.h>
@@ -25,7 +25,7 @@ void observe_atomic(const void* address, std::uint32_t bytes, Site site) {
   if (worker.observes()) worker.access(address, bytes, true, site, true);
 }
 
-// Blocks may run on several OS threads, so these are real atomics. Returns the old bits.
+// Blocks may run on several OS threads, so these are real atomics. Return the previous bits.
 template <class Bits, class Update> Bits exchange_updated(void* address, Update&& update) {
   auto* word = static_cast<Bits*>(address);
   Bits old = __atomic_load_n(word, __ATOMIC_RELAXED);
@@ -103,8 +103,8 @@ void tl_engine_assertion_failed(const char* message) {
 void tl_engine_index_outside(int index, int extent) {
   Worker& worker = current_worker();
   if (!worker.options.check) return;
-  worker.report("index outside of its tile", {TILE2CU_CALL_SITE}, [&] {
-    return text("%s of block %u uses at {0} the index %d of a dimension that has %d elements",
+  worker.report("index out of bounds", {TILE2CU_CALL_SITE}, [&] {
+    return text("%s of block %u uses the index %d of a dimension with %d elements at {0}",
                 worker.describe_current().c_str(), worker.block().number, index, extent);
   });
   worker.abandon();

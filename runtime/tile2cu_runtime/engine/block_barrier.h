@@ -12,15 +12,15 @@ struct Worker;
 
 class BlockBarrier {
  public:
-  static constexpr int whole_block = -1;  // all threads that have not returned
+  static constexpr int whole_block = -1;  // all threads that have not exited
   enum class Arrival { wait, go_on };
 
   void reset();
   void arrive(Worker& worker, int barrier, int threads, Arrival arrival, Site site);
-  // Counts for the barrier that the current thread is about to join; `votes` are those of the last that completed.
+  // Adds a predicate to the barrier in progress; votes(): the number of true ones of the last completed barrier.
   void vote(bool predicate) { votes_ += predicate; }
   int votes() const { return counted_; }
-  // A thread returned: the others may have been waiting for it alone.
+  // A thread has exited, which may complete the barrier.
   void thread_returned(Worker& worker);
 
  private:
@@ -30,7 +30,7 @@ class BlockBarrier {
   int arrived_ = 0, expected_ = 0, votes_ = 0, counted_ = 0;
   std::vector<ThreadNumber> waiting_;
   VectorClocks::Snapshot released_;
-  Site site_ = nullptr;  // of the first to arrive
+  Site site_ = nullptr;  // of the first arrival
 };
 
 }  // namespace tile2cu::engine

@@ -1,9 +1,8 @@
-// What blocks of a launch have told one another by fences and atomics: what one wrote, the other may then touch.
-//
-// A thread that fences and then updates a word atomically tells whoever updates or reads that word later and then
-// fences (PTX ISA, "Release and Acquire Patterns"): so the last of several blocks finds what all of them wrote. Whole
-// blocks are followed, not threads: the barriers of a block around its fence and atomic are not asked for, and what a
-// block writes after it has told counts as told, too.
+// Happens-before between blocks of a launch, established by fences and atomics.
+// A release pattern (fence, then atomic update of a word) synchronises with an acquire pattern (later atomic access to
+// that word, then fence) of another block [PTX ISA, "Release and Acquire Patterns"]: the last of several blocks sees
+// the writes of all. Tracked per block, not per thread: barriers around the fence and the atomic are not checked, and
+// writes after the release count as released.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -18,19 +17,19 @@ class BlockOrder {
  public:
   using Blocks = std::set<std::uint32_t>;
 
-  // A thread of `block`, which was told of the blocks `told`, updates or reads the word at `place` atomically. `fenced`:
-  // it has fenced before; `others`: blocks of which nothing is known here have updated the word. True where a fence that
-  // follows tells the block something.
+  // An atomic access to the word at `place` by a thread of `block`, which has acquired the blocks `told`. `fenced`: a
+  // fence precedes it; `others`: blocks that are not tracked here have updated the word. Returns whether a fence that
+  // follows acquires anything.
   bool touch(std::size_t place, std::uint32_t block, const Blocks& told, bool is_write, bool fenced, bool others);
-  // That fence: who updated the word, and of whom they were told, become part of `told`.
+  // The acquiring fence: adds to `told` the blocks that updated the word, and the blocks that they had acquired.
   void learn(std::size_t place, Blocks& told) const;
-  // Whether `told` has all blocks that updated the word, but `block` itself.
+  // Whether `told` contains all blocks that updated the word, except `block`.
   bool has_all(std::size_t place, std::uint32_t block, const Blocks& told) const;
 
  private:
   struct Word {
     Blocks updaters, told;
-    bool is_silent = false;  // somebody updated it without a fence before
+    bool is_silent = false;  // updated without a preceding fence
   };
   static std::size_t number_of(std::size_t place) { return place / 4; }
   const Word* find(std::size_t place) const;

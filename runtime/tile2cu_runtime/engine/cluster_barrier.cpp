@@ -18,7 +18,7 @@ void ClusterBarrier::arrive(Worker& worker, bool releases, Site site) {
   Thread& self = *worker.current;
   if (self.cluster_arrival != ClusterArrival::none) {
     worker.report("cluster arrival without a wait", {site}, [&] {
-      return text("%s arrives at the barrier of the cluster at {0}, and has not waited at it since it arrived before",
+      return text("%s arrives at the cluster barrier at {0} without a wait since its previous arrival",
                   worker.describe_current().c_str());
     });
     worker.abandon();
@@ -33,14 +33,13 @@ void ClusterBarrier::wait(Worker& worker, Site site) {
   Thread& self = *worker.current;
   if (self.cluster_arrival == ClusterArrival::none) {
     worker.report("cluster wait without an arrival", {site}, [&] {
-      return text("%s waits at the barrier of the cluster at {0}, at which it has not arrived",
-                  worker.describe_current().c_str());
+      return text("%s waits at the cluster barrier at {0} without an arrival", worker.describe_current().c_str());
     });
     worker.abandon();
   }
   if (self.cluster_arrival == ClusterArrival::pending) {
     waiting_.push_back(self.linear);
-    worker.block_current("barrier of the cluster", site);
+    worker.block_current("barrier.cluster", site);
   }
   self.cluster_arrival = ClusterArrival::none;
   if (worker.options.check) worker.clocks.acquire(self.linear, released_);
@@ -88,13 +87,13 @@ void* tl_engine_in_block(const void* own, int rank) {
   if (rank >= 0 && rank < int(worker.blocks.size()) && offset < Worker::arena_bytes) {
     return worker.arena + std::size_t(rank) * Worker::arena_bytes + offset;
   }
-  worker.report("no such place in the cluster", {TILE2CU_CALL_SITE}, [&] {
+  worker.report("invalid cluster address", {TILE2CU_CALL_SITE}, [&] {
     if (offset >= Worker::arena_bytes) {
-      return text("%s asks at {0} for an address that is not of its own block's shared memory",
+      return text("%s maps an address at {0} that is not in its own block's shared memory",
                   worker.describe_current().c_str());
     }
-    return text("%s asks at {0} for block %d of a cluster of %zu", worker.describe_current().c_str(), rank,
-                worker.blocks.size());
+    return text("%s maps an address to rank %d at {0}; the cluster has %zu blocks", worker.describe_current().c_str(),
+                rank, worker.blocks.size());
   });
   worker.abandon();
 }

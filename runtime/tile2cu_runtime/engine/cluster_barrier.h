@@ -14,18 +14,18 @@ struct Worker;
 class ClusterBarrier {
  public:
   void reset();
-  // The current thread is there, and goes on. What it wrote is visible to those that wait if it `releases`.
+  // The current thread arrives without waiting. With `releases` its writes are visible to the threads that wait.
   void arrive(Worker& worker, bool releases, Site site);
-  // Waits until all threads of the cluster have arrived that have not returned.
+  // Waits until all non-exited threads of the cluster have arrived.
   void wait(Worker& worker, Site site);
-  // The current thread returned: the others may have been waiting for it alone.
+  // The current thread has exited, which may complete the phase.
   void thread_returned(Worker& worker);
 
  private:
   void complete_if_done(Worker& worker);
 
   int arrived_ = 0;
-  VectorClocks::Snapshot arriving_, released_;  // of the running phase, of the one before
+  VectorClocks::Snapshot arriving_, released_;  // of the current phase, of the previous one
   std::vector<ThreadNumber> waiting_;
 };
 

@@ -46,7 +46,7 @@ void CopyQueue::issue(Worker& worker, PendingCopy copy) {
       reinterpret_cast<std::uintptr_t>(copy.to) | (copy.source_bytes ? reinterpret_cast<std::uintptr_t>(copy.from) : 0);
   if (TILE2CU_UNLIKELY(addresses % copy.bytes)) {
     worker.report("misaligned cp.async", {copy.site}, [&] {
-      return text("cp.async of %u bytes at {0} by %s: an address is no multiple of %u", copy.bytes,
+      return text("cp.async of %u bytes at {0} by %s: an address is not a multiple of %u", copy.bytes,
                   worker.describe_current().c_str(), copy.bytes);
     });
   }
@@ -86,7 +86,7 @@ void CopyQueue::land_all(Worker& worker) {
 void CopyQueue::finish(Worker& worker) {
   if (!copies.empty()) {
     worker.report("cp.async never waited", {copies.front().site}, [&] {
-      return text("%s returns while the cp.async issued at {0} is in flight", worker.describe_current().c_str());
+      return text("%s exits while the cp.async issued at {0} is in flight", worker.describe_current().c_str());
     });
   }
   copies.clear();
@@ -116,7 +116,8 @@ void tl_engine_cp_async_wait(int groups_left) {
   worker.current->copies.wait(worker, groups_left);
 }
 
-// The copies land before the arrival counts, and after it at the latest when the phase is over: here, at once.
+// The arrival follows the completion of the copies, at the latest at the phase's completion; here both happen
+// immediately.
 void tl_engine_cp_async_arrive(void* barrier) {
   Worker& worker = current_worker();
   worker.current->copies.land_all(worker);

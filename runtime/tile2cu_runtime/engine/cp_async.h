@@ -1,4 +1,4 @@
-// cp.async of one thread: copies in flight and the groups they were committed in.
+// The cp.async copies and groups of one thread.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -19,7 +19,8 @@ struct PendingCopy {
   VectorClocks::Snapshot knows = {};  // of the thread when it issued it; empty where nothing writes the source
 };
 
-// Data lands as late as the programming model allows (when its group is waited for), unless landing is early.
+// A copy writes its destination as late as the programming model allows (at the wait for its group), or immediately
+// with TL_ENGINE_EARLY.
 struct CopyQueue {
   std::vector<PendingCopy> copies;
   std::vector<std::uint32_t> group_ends;  // index into copies, one past each committed group
@@ -27,9 +28,9 @@ struct CopyQueue {
   void issue(Worker& worker, PendingCopy copy);
   void commit() { group_ends.push_back(std::uint32_t(copies.size())); }
   void wait(Worker& worker, int groups_left);
-  // All land, whatever group they are in: a barrier is told, at which this thread need not wait.
+  // Completes all copies of all groups, for an mbarrier that tracks them.
   void land_all(Worker& worker);
-  // At the end of the thread.
+  // Called when the thread exits.
   void finish(Worker& worker);
 };
 

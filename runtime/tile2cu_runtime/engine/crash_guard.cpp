@@ -15,7 +15,7 @@ struct sigaction before_segv, before_bus;
 
 void go_on_in_worker() { current_worker().abandon_after_fault(); }
 
-// Where the fault happened; and makes the thread go on in `function` on another stack when the handler returns.
+// Returns the site of the fault, and redirects the thread to `function` on another stack when the handler returns.
 Site redirect(ucontext_t& context, void (*function)(), void* stack_top) {
   const auto top = reinterpret_cast<std::uintptr_t>(stack_top) & ~std::uintptr_t(63);
 #if defined(__x86_64__)
@@ -34,7 +34,7 @@ Site redirect(ucontext_t& context, void (*function)(), void* stack_top) {
 
 void on_fault(int signal, siginfo_t* info, void* context) {
   Worker* worker = active_worker;
-  if (!worker || !worker->running) {  // not ours: as it was; the access faults again
+  if (!worker || !worker->running) {  // not a kernel's: restore the handlers; the access faults again
     sigaction(signal, signal == SIGSEGV ? &before_segv : &before_bus, nullptr);
     return;
   }
@@ -57,7 +57,7 @@ void on_fault(int signal, siginfo_t*, void*) {
 CrashHandlers::CrashHandlers() {
   struct sigaction ours{};
   ours.sa_sigaction = on_fault;
-  // Not blocked while the handler runs: it never returns to where it was called.
+  // SA_NODEFER: the handler does not return to the interrupted code, so the signal must not stay blocked.
   ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
   sigaction(SIGSEGV, &ours, &before_segv);
   sigaction(SIGBUS, &ours, &before_bus);

@@ -1,8 +1,7 @@
-// Keeps a kernel's wild access from ending the process: it becomes a finding, and the launch is abandoned.
-//
-// During a launch SIGSEGV and SIGBUS are ours. The handler runs on a stack of its own (the fiber's may be what
-// overflowed) and does nothing but make the OS thread go on in Worker::abandon_after_fault, on a second spare stack:
-// outside of the signal context, where allocating memory and switching fibers are allowed.
+// Turns an invalid memory access of a kernel into a finding that aborts the launch, not the process.
+// The handlers of SIGSEGV and SIGBUS are installed during a launch. They run on an alternate stack, since the fiber's
+// may have overflowed, and only redirect the OS thread to Worker::abandon_after_fault on a second spare stack: outside
+// the signal context, where allocating memory and switching fibers are allowed.
 #pragma once
 #include <signal.h>
 
@@ -11,7 +10,7 @@
 
 namespace tile2cu::engine {
 
-// Process-wide; for the duration of a launch. A fault outside of kernels goes to whoever was there before.
+// Process-wide, for the duration of a launch. Faults outside kernels are forwarded to the previous handlers.
 class CrashHandlers {
  public:
   CrashHandlers();
@@ -20,14 +19,14 @@ class CrashHandlers {
   CrashHandlers& operator=(const CrashHandlers&) = delete;
 };
 
-// The two stacks of an OS thread that runs kernels.
+// The two spare stacks of an OS thread that runs kernels.
 class CrashStacks {
  public:
   CrashStacks();
   ~CrashStacks();
   CrashStacks(const CrashStacks&) = delete;
   CrashStacks& operator=(const CrashStacks&) = delete;
-  // The highest address of the stack on which abandon_after_fault runs.
+  // The top of the stack on which abandon_after_fault runs.
   void* top_of_second() const { return memory_.get() + 2 * bytes; }
 
  private:

@@ -9,7 +9,7 @@
 extern "C" void tile2cu_engine_switch(void** save_stack_pointer, void* load_stack_pointer);
 
 #if defined(__x86_64__)
-// Callee-saved registers of the System V ABI go onto the old stack and come from the new one.
+// System V ABI: saves the callee-saved registers on the old stack, and restores those on the new one.
 asm(R"(
 .text
 .globl tile2cu_engine_switch
@@ -90,7 +90,7 @@ void prepare_fiber(Fiber& fiber, char* stack, std::size_t stack_bytes, void (*en
   const auto end = (reinterpret_cast<std::uintptr_t>(stack) + stack_bytes) & ~std::uintptr_t(15);
   auto** top = reinterpret_cast<void**>(end) - 8;
   *--top = nullptr;                         // the return address of entry, which never returns
-  *--top = reinterpret_cast<void*>(entry);  // where the switch returns to, with the stack as after a call
+  *--top = reinterpret_cast<void*>(entry);  // the switch returns to it, with the stack aligned as after a call
   for (int saved = 0; saved < 6; ++saved) *--top = nullptr;
   fiber.stack_pointer = top;
 }

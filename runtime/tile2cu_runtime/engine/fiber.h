@@ -1,7 +1,6 @@
-// Switching between stacks of one OS thread.
-//
-// A switch costs about 10 ns in assembly (x86-64, aarch64) and 200 ns through ucontext, which asks the kernel for the
-// signal mask twice; a tile of a GEMM needs 80 thousand of them.
+// Stack switching within an OS thread.
+// A switch takes about 10 ns in assembly (x86-64, aarch64) and 200 ns by ucontext, which makes two system calls for the
+// signal mask; a GEMM tile needs 80,000 switches.
 #pragma once
 #include <cstddef>
 
@@ -13,7 +12,7 @@
 
 namespace tile2cu::engine {
 
-// A suspended flow of control.
+// A suspended execution context.
 struct Fiber {
 #if defined(TILE2CU_ASSEMBLY_FIBERS)
   void* stack_pointer = nullptr;
@@ -22,14 +21,14 @@ struct Fiber {
 #endif
 };
 
-// Makes `fiber` start `entry` on the given stack. `entry` must never return.
+// Prepares `fiber` to start `entry` on the given stack. `entry` must not return.
 void prepare_fiber(Fiber& fiber, char* stack, std::size_t stack_bytes, void (*entry)());
 
-// Suspends the running flow into `from` and resumes `to`.
+// Saves the running context into `from` and resumes `to`.
 void switch_fiber(Fiber& from, Fiber& to);
 
-// Equal stacks in one mapping, each above pages that fault (many: a large frame must not step over them). Grows on
-// demand, is kept between blocks.
+// Stacks of equal size in one mapping, each above guard pages, as many as large frames may skip. The mapping grows on
+// demand and is kept between blocks.
 class FiberStacks {
  public:
   static constexpr std::size_t guard_bytes = std::size_t(64) << 10;
@@ -39,8 +38,8 @@ class FiberStacks {
   FiberStacks& operator=(const FiberStacks&) = delete;
   ~FiberStacks();
   void reserve(int stacks);
-  // First usable byte; usable_bytes of them. Starts are staggered, so that equal frames of a warp's 32 threads do not
-  // compete for one set of the cache.
+  // The first of usable_bytes usable bytes. Starts are staggered, so that equal frames of a warp's threads map to
+  // different cache sets.
   char* stack(int number) const { return memory_ + std::size_t(number) * stack_bytes + guard_bytes; }
   static std::size_t usable_bytes(int number) { return stack_bytes - guard_bytes - std::size_t(number % 16) * 256; }
   bool contains(const void* address) const {

@@ -14,7 +14,7 @@ std::uint64_t key_of(const char* kind, const Whereabouts& where) {
 
 }  // namespace
 
-// Null for a repeat. Entries never move, so the worker that made one may fill it in without the lock.
+// Returns null for a repetition. Entries do not move, so the worker that added one may fill it in without the lock.
 Finding* Findings::first_time(const char* kind, const Whereabouts& where) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto [entry, is_new] = position_.emplace(key_of(kind, where), findings_.size());

@@ -1,4 +1,4 @@
-// What the checker has found in a launch.
+// The findings of a launch.
 #pragma once
 #include <cstdint>
 #include <mutex>
@@ -10,14 +10,14 @@
 
 namespace tile2cu::engine {
 
-// Where something happened: this access, the other end of a conflict, and the shared-memory offset in bytes.
+// The places of a finding: this access, the other access of a conflict, and the shared-memory offset in bytes.
 struct Whereabouts {
   Site here = nullptr;
   Site there = nullptr;
   std::int64_t shared_offset = -1;
 };
 
-// `message` holds {0}, {1}, ... where the source places of `sites` belong; they are looked up after the launch.
+// {0}, {1}, ... in `message` stand for the source locations of `sites`, which are resolved after the launch.
 struct Finding {
   const char* kind = "";
   std::string message;
@@ -26,7 +26,7 @@ struct Finding {
   std::uint64_t count = 0;
 };
 
-// One entry for each kind and pair of sites; a repeat only counts, its message is never formatted.
+// One entry per kind and pair of sites; repetitions are counted, without formatting their message.
 class Findings {
  public:
   template <class Message> void add(const char* kind, const Whereabouts& where, Message&& message) {
@@ -36,7 +36,7 @@ class Findings {
   std::vector<Finding> take();
 
  private:
-  // Unrolled loops give a line hundreds of addresses; beyond this many the rest is only counted.
+  // Unrolling gives one source line many addresses; beyond this number findings are only counted.
   static constexpr std::size_t most_kept = 4000;
   Finding* first_time(const char* kind, const Whereabouts& where);
   void describe(Finding& finding, const Whereabouts& where, std::string message);

@@ -18,8 +18,8 @@ constexpr std::uint32_t atomic_bit = 1u << 25, read_only_bit = 1u << 24, writer_
 constexpr std::uint32_t several_writers = 0;
 constexpr std::uint32_t launch_mask = writer_mask | atomic_bit | 3u << written_shift;
 
-// The part of a shadow word that belongs to the launch, after block `self` wrote the bytes `touched`. Plain writes stay
-// on record when the same block goes on with atomics.
+// The launch-related part of a shadow word after block `self` wrote the bytes `touched`. Plain writes stay recorded if
+// the same block then uses atomics.
 std::uint32_t after_write(std::uint32_t word, std::uint32_t touched, std::uint32_t self, bool is_atomic) {
   const std::uint32_t before = word & 3u << written_shift, written = before | touched << written_shift;
   const std::uint32_t writer = word & writer_mask;
@@ -28,14 +28,14 @@ std::uint32_t after_write(std::uint32_t word, std::uint32_t touched, std::uint32
   return written | atomic_bit | (before && writer != self ? several_writers : self);
 }
 
-// Which bytes of the word at `offset` (even) lie in [begin, end).
+// The bytes of the word at `offset` (even) that are in [begin, end).
 std::uint32_t bytes_touched(std::size_t offset, std::size_t begin, std::size_t end) {
   return (offset >= begin ? 1u : 0u) | (offset + 1 < end ? 2u : 0u);
 }
 
 }  // namespace
 
-// Never destroyed: kernels may still be unloaded, and memory freed, while the process ends.
+// Never destroyed: at process exit kernels may still be unloaded, and memory freed.
 GlobalMemory& GlobalMemory::instance() {
   static auto* memory = new GlobalMemory;
   return *memory;
@@ -56,7 +56,7 @@ bool GlobalMemory::reserve() {
   return true;
 }
 
-// First fit behind each allocation's red zone. A page before the first is left free, so that underruns are seen.
+// First fit after each allocation's red zone. The first page stays free, so that underruns are detected.
 std::optional<std::size_t> GlobalMemory::find_gap(std::size_t bytes) const {
   std::size_t candidate = page;
   for (const auto& [offset, size] : allocated_) {
@@ -137,7 +137,7 @@ void GlobalMemory::begin_launch() {
   }
 }
 
-// How far an address lies behind the allocation below it.
+// The distance of an address from the allocation below it.
 std::optional<GlobalMemory::Overrun> GlobalMemory::overrun(std::size_t offset) const {
   const std::lock_guard<std::mutex> lock(mutex_);
   auto above = allocated_.upper_bound(offset);
@@ -174,7 +174,7 @@ void GlobalMemory::check(Worker& worker, const void* address, std::uint32_t byte
     const bool foreign = writer != self && (word >> written_shift & touched);
     if (TILE2CU_UNLIKELY((!is_write || (is_atomic && !blind)) && (word >> initialised_shift & touched) != touched)) {
       worker.report("uninitialised global read", {site}, [&] {
-        return text("%s %s at {0} what nobody has written", worker.describe_current().c_str(),
+        return text("%s %s unwritten memory at {0}", worker.describe_current().c_str(),
                     is_atomic ? "updates" : "reads");
       });
       if (!is_write) return;
@@ -195,7 +195,7 @@ void GlobalMemory::check_stored(Worker& worker, const void* address, std::uint32
   const Element element = element_at(offset_of(address));
   if (!has_dependent(address, bytes / std::uint32_t(bytes_of(element)), element)) return;
   worker.report("uninitialised value stored", {site}, [&] {
-    return text("%s stores at {0} a value that nothing has written, or that is computed from one",
+    return text("%s stores an unwritten value, or a result computed from one, at {0}",
                 worker.describe_current().c_str());
   });
 }
@@ -210,7 +210,7 @@ void GlobalMemory::note_atomic(Worker& worker, std::size_t offset, bool is_write
     thread.words.push_back(offset);
 }
 
-// Whether this block was told of the others that wrote there.
+// Whether this block has acquired the releases of the other writers.
 bool GlobalMemory::is_ordered(const Worker& worker, std::uint32_t word, std::size_t offset) const {
   const std::uint32_t writer = word & writer_mask;
   if (writer != several_writers) return worker.told.count(writer - 1);
@@ -221,7 +221,7 @@ void GlobalMemory::report_race(Worker& worker, std::uint32_t word, bool is_write
   worker.report("race between blocks", {site}, [&] {
     const std::uint32_t writer = word & writer_mask;
     const std::string other = writer == several_writers ? "other blocks" : text("block %u", writer - 1);
-    return text("block %u %s at {0} what %s %s in the same launch", worker.block_number,
+    return text("block %u %s memory at {0} that %s %s in the same launch", worker.block_number,
                 is_atomic  ? "updates atomically"
                 : is_write ? "writes"
                            : "reads",

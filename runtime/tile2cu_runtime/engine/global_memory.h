@@ -1,4 +1,4 @@
-// The device heap: what tl_engine_alloc hands out, with a shadow of bounds, initialisation and writing blocks.
+// The device heap of tl_engine_alloc, with shadow state for bounds, initialisation and writing blocks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -31,15 +31,15 @@ class GlobalMemory {
   // A place in the heap, for a message.
   std::string name(const void* address) const;
 
-  // Forgets which blocks wrote what: launches on one stream follow one another.
+  // Clears the record of writing blocks: launches on one stream are ordered.
   void begin_launch();
   void check(Worker& worker, const void* address, std::uint32_t bytes, bool is_write, bool is_atomic, Site site,
              bool blind = false);
-  // Reports what has been stored there if nothing had written it.
+  // Reports an unwritten value in the stored bytes.
   void check_stored(Worker& worker, const void* address, std::uint32_t bytes, Site site) const;
 
  private:
-  // Address space, not memory: pages appear when touched.
+  // Reserved address space; pages are committed when touched.
   static constexpr std::size_t heap_bytes = std::size_t(16) << 30;
   static constexpr std::size_t page = 4096;
   static constexpr std::size_t red_zone = 4096;
@@ -58,9 +58,9 @@ class GlobalMemory {
   std::optional<Overrun> overrun(std::size_t offset) const;
 
   char* base_ = nullptr;
-  std::uint32_t* shadow_ = nullptr;               // a word for two bytes
+  std::uint32_t* shadow_ = nullptr;               // one word per two bytes
   std::map<std::size_t, std::size_t> allocated_;  // offset -> bytes
-  std::map<std::size_t, Element> elements_;       // by the same offsets, where known
+  std::map<std::size_t, Element> elements_;       // by the same offsets, if known
   mutable std::mutex mutex_;
 };
 

@@ -36,7 +36,7 @@ void GridBarrier::end(Worker& worker) {
   pass_on(worker);
 }
 
-// The next block that neither waits nor has ended; when there is none, all that wait go on.
+// Selects the next block that neither waits nor has exited; if there is none, all waiting blocks continue.
 void GridBarrier::pass_on(Worker& worker) {
   const auto next = std::find(states_.begin(), states_.end(), State::ready);
   if (next == states_.end()) {
@@ -53,12 +53,12 @@ void GridBarrier::release_all(Worker& worker) {
   if (std::size_t(waiting) < states_.size()) {
     const auto gone = std::find(states_.begin(), states_.end(), State::ended) - states_.begin();
     worker.report("deadlock", {site_}, [&] {
-      return text("%d blocks wait at {0} for all of the grid, and block %d has returned", int(waiting), int(gone));
+      return text("%d blocks wait at the grid barrier at {0}, but block %d has exited", int(waiting), int(gone));
     });
     worker.launch.abandoned = given_up_ = true;
     return;
   }
-  // What blocks wrote before the barrier, all of them see behind it: as in the next launch.
+  // Writes before the barrier are visible to all blocks after it, as between launches.
   if (worker.options.check) GlobalMemory::instance().begin_launch();
   std::fill(states_.begin(), states_.end(), State::ready);
   turn_ = 0;
@@ -72,8 +72,8 @@ extern "C" void tl_engine_sync_grid() {
   Worker& worker = current_worker();
   if (worker.current->linear != 0) return;
   if (!worker.launch.grid_barrier) {
-    worker.report("launch refused", {TILE2CU_CALL_SITE},
-                  [] { return text("a barrier of the grid at {0}, in a launch whose blocks follow one another"); });
+    worker.report("launch rejected", {TILE2CU_CALL_SITE},
+                  [] { return text("grid barrier at {0} in a launch that is not cooperative"); });
     worker.abandon();
   }
   worker.launch.grid_barrier->arrive(worker, TILE2CU_CALL_SITE);

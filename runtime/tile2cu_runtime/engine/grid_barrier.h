@@ -1,7 +1,6 @@
-// Barriers of the grid: blocks that are all there at once, and run in turns.
-//
-// Each block has a worker, an OS thread of its own, but one of them runs at a time: up to the barrier, or to its end, in
-// the order of the blocks' numbers. So a launch goes the same way each time.
+// Grid barriers: all blocks are resident, and execute one at a time.
+// Each block has a worker on its own OS thread, but only one of them runs at a time, to the barrier or to its exit, in
+// the order of block indices. Launches are therefore deterministic.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -16,13 +15,13 @@ struct Worker;
 
 class GridBarrier {
  public:
-  static constexpr std::uint32_t most_blocks = 256;  // each has its fibers' stacks
+  static constexpr std::uint32_t most_blocks = 256;  // each has its own fiber stacks
 
   explicit GridBarrier(std::uint32_t blocks) : states_(blocks, State::ready) {}
 
-  // Waits for the block's first turn.
+  // Waits until the block may run for the first time.
   void begin(std::uint32_t block);
-  // The block's running thread waits for all other blocks. Does not return where they will not come.
+  // Waits for all other blocks. Does not return if one of them has exited.
   void arrive(Worker& worker, Site site);
   void end(Worker& worker);
 

@@ -1,4 +1,4 @@
-// Launches, options and device memory: the part of the interface that is called from outside of kernels.
+// Launches, options and device memory: the functions that are called outside kernels.
 #include <pthread.h>
 
 #include <algorithm>
@@ -20,9 +20,9 @@ constexpr std::size_t most_shared_bytes = std::size_t(227) << 10;
 
 std::mutex options_mutex;
 tl_engine_options options = default_options;
-std::mutex launch_mutex;  // one launch at a time, whichever thread it comes from
+std::mutex launch_mutex;  // serialises the launches of the process
 
-// What the calling thread's launches have reported. Reading closes it: the next launch begins a new one.
+// The report of the calling thread's launches. Reading it closes it: the next launch starts a new one.
 struct ThreadReport {
   Report report;
   std::string json;
@@ -41,7 +41,7 @@ void pin_to_core(int number) {
   pthread_setaffinity_np(pthread_self(), sizeof set, &set);
 }
 
-// Sums of a launch's workers.
+// Totals over a launch's workers.
 struct Totals {
   std::mutex mutex;
   Report& report;
@@ -71,7 +71,7 @@ void run_workers(LaunchState& launch, Totals& totals) {
   std::vector<std::thread> threads;
   for (int number = 0; number < workers; ++number) {
     threads.emplace_back([&, number] {
-      pin_to_core(number);  // left alone, some schedulers keep all of them on one core
+      pin_to_core(number);  // some OS schedulers keep them on one core otherwise
       run_worker(launch, number, totals);
     });
   }
@@ -82,18 +82,18 @@ std::string refusal_of_clusters(const LaunchState& launch) {
   const auto& [x, y, z] = launch.cluster;
   const auto& grid = launch.request.grid;
   if (std::uint64_t(x) * y * z > max_blocks_per_cluster) {
-    return text("a cluster of %u x %u x %u blocks; it has at most %d", x, y, z, max_blocks_per_cluster);
+    return text("a cluster of %u x %u x %u blocks; the maximum is %d blocks", x, y, z, max_blocks_per_cluster);
   }
   if (grid[0] % x || grid[1] % y || grid[2] % z) {
-    return text("a grid of %u x %u x %u blocks is not made of clusters of %u x %u x %u", grid[0], grid[1], grid[2], x,
-                y, z);
+    return text("a grid of %u x %u x %u blocks is not divisible by clusters of %u x %u x %u", grid[0], grid[1], grid[2],
+                x, y, z);
   }
   if (launch.request.together && launch.blocks_per_cluster() > 1)
-    return "clusters of blocks that all wait for one another";
+    return "a cooperative launch with clusters is unsupported";
   return {};
 }
 
-// Why a launch cannot be run, or nothing.
+// The reason why a launch is rejected, or empty.
 std::string refusal(const LaunchState& launch) {
   const auto& request = launch.request;
   const std::uint64_t threads = std::uint64_t(request.block[0]) * request.block[1] * request.block[2];
@@ -103,24 +103,25 @@ std::string refusal(const LaunchState& launch) {
   }
   const std::uint64_t blocks = blocks_of(request);
   if (request.together && blocks > GridBarrier::most_blocks) {
-    return text("%llu blocks together; the engine runs %u at once", static_cast<unsigned long long>(blocks),
+    return text("a cooperative launch of %llu blocks; the engine supports %u", static_cast<unsigned long long>(blocks),
                 GridBarrier::most_blocks);
   }
-  if (request.warp_size != 32 && request.warp_size != 64) return text("a warp of %d lanes", request.warp_size);
+  if (request.warp_size != 32 && request.warp_size != 64)
+    return text("the warp size %d is unsupported", request.warp_size);
   if (request.shared_bytes > most_shared_bytes) {
-    return text("%zu bytes of shared memory; a block has at most %zu", request.shared_bytes, most_shared_bytes);
+    return text("%zu bytes of shared memory; the maximum per block is %zu", request.shared_bytes, most_shared_bytes);
   }
   if ((launch.options.check || launch.options.statistics || launch.options.preempt > 0) && !request.instrumented) {
-    return "the kernel was compiled without -fsanitize=thread, so its plain accesses cannot be seen";
+    return "the kernel was compiled without -fsanitize=thread: plain accesses are not observable";
   }
-  if (active_worker) return "a kernel cannot launch another";
+  if (active_worker) return "a kernel cannot launch a kernel";
   return refusal_of_clusters(launch);
 }
 
 int run_launch(LaunchState& launch, Report& report) {
   const std::string reason = refusal(launch);
   if (!reason.empty()) {
-    launch.findings.add_with_sites("launch refused", reason, {});
+    launch.findings.add_with_sites("launch rejected", reason, {});
   } else {
     if (launch.options.check) GlobalMemory::instance().begin_launch();
     Totals totals{{}, report};

@@ -1,6 +1,6 @@
-// ldmatrix: rows of 8x8 matrices of 16-bit elements from shared memory to the registers of a warp.
-// Lane l gives the address of row l % 8 of matrix l / 8 and receives elements (l / 4, 2 * (l % 4) ..+1) of each
-// matrix, or of its transpose.  [PTX ISA, ldmatrix]
+// ldmatrix: loads 8x8 matrices of 16-bit elements from shared memory to the registers of a warp.
+// Lane l passes the address of row l % 8 of matrix l / 8, and receives elements 2 * (l % 4) and the next of row l / 4
+// of each matrix, or of its transpose. [PTX ISA, ldmatrix]
 #include <cstring>
 
 #include "worker.h"

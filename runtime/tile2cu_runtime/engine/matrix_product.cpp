@@ -19,7 +19,7 @@ typedef float Float8 __attribute__((vector_size(32), aligned(4), may_alias));
 Float8& eight(float* from) { return *reinterpret_cast<Float8*>(from); }
 const Float8& eight(const float* from) { return *reinterpret_cast<const Float8*>(from); }
 
-// Eight vectors of c stay in registers: enough independent sums to hide the latency of an addition.
+// Eight vector accumulators: enough independent FMA chains to hide their latency.
 template <int m, int n, int k>
 __attribute__((always_inline)) inline void multiply_add_body(float* c, const float* a, const float* b) {
   constexpr int vectors = n < 64 ? n / 8 : 8, rows = 8 / vectors;
@@ -45,7 +45,7 @@ __attribute__((always_inline)) inline void multiply_add_body(float* c, const flo
 }
 
 #if defined(__x86_64__)
-// Distributions build for the oldest x86-64; this machine most likely has more.
+// Run-time dispatch: distributions compile for baseline x86-64.
 bool has_avx2() {
   static const bool has =
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");

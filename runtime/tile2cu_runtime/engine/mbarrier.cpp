@@ -10,15 +10,15 @@ namespace tile2cu::engine {
 
 namespace {
 
-// Whose it is, where that is another block than the current thread's.
+// The mbarrier's block, if it is not the current thread's.
 std::string place(const Worker& worker, std::uint32_t offset) {
   const std::size_t rank = offset / Worker::arena_bytes;
   return rank == worker.current->block ? "" : text(" of block %u", worker.blocks[rank].number);
 }
 
 void report_late(Worker& worker, const RemoteArrival& arrival, std::size_t rank) {
-  worker.report("shared memory of an ended block", {arrival.site}, [&] {
-    return text("%s arrives at {0} at a memory barrier of block %u, and that block may have ended by then",
+  worker.report("shared memory of an exited block", {arrival.site}, [&] {
+    return text("%s arrives at {0} at an mbarrier of block %u, which may have exited",
                 worker.describe(arrival.thread).c_str(), worker.blocks[rank].number);
   });
 }
@@ -35,7 +35,7 @@ void MemoryBarriers::initialise(Worker& worker, const void* barrier, int arrival
   MemoryBarrier fresh;
   fresh.initialised = true;
   fresh.arrivals = fresh.pending_arrivals = arrivals;
-  fresh.agent = agents_++ % VectorClocks::agents;  // two barriers may share one: that only hides races between them
+  fresh.agent = agents_++ % VectorClocks::agents;  // two mbarriers may share one, which only hides races between them
   if (worker.options.check) {
     const ThreadNumber self = worker.current->linear;
     const Clock* knows = worker.clocks.row(self);
@@ -51,7 +51,7 @@ MemoryBarrier& MemoryBarriers::find(Worker& worker, const void* barrier, Site si
   MemoryBarrier& state = barriers_[offset];
   if (!state.initialised) {
     worker.report("mbarrier used before init", {site, nullptr, std::int64_t(offset % Worker::arena_bytes)}, [&] {
-      return text("%s uses the memory barrier at shared offset %zu%s at {0} before its initialisation",
+      return text("%s uses the mbarrier at shared offset %zu%s at {0} before its initialisation",
                   worker.describe_current().c_str(), offset % Worker::arena_bytes, place(worker, offset).c_str());
     });
     return state;
@@ -59,12 +59,12 @@ MemoryBarrier& MemoryBarriers::find(Worker& worker, const void* barrier, Site si
   if (worker.options.check && offset % Worker::arena_bytes + 8 <= worker.launch.request.shared_bytes) {
     const Granule& granule = worker.shadow_at(offset).at(offset);
     if (granule.write_clock > worker.clocks.row(worker.current->linear)[granule.writer]) {
-      worker.report(
-          "mbarrier init not visible", {site, granule.write_site, std::int64_t(offset % Worker::arena_bytes)}, [&] {
-            return text("%s uses the memory barrier%s at {0} with no barrier of the %s since its initialisation at {1}",
-                        worker.describe_current().c_str(), place(worker, offset).c_str(),
-                        offset / Worker::arena_bytes == worker.current->block ? "block" : "cluster");
-          });
+      worker.report("mbarrier init not visible", {site, granule.write_site, std::int64_t(offset % Worker::arena_bytes)},
+                    [&] {
+                      return text("%s uses the mbarrier%s at {0} without a %s barrier since its initialisation at {1}",
+                                  worker.describe_current().c_str(), place(worker, offset).c_str(),
+                                  offset / Worker::arena_bytes == worker.current->block ? "block" : "cluster");
+                    });
     }
   }
   return state;
@@ -80,8 +80,8 @@ void MemoryBarriers::arrive(Worker& worker, const void* barrier, int announced_b
   state.pending_bytes += announced_bytes;
   if (state.pending_arrivals == 0) {
     worker.report("mbarrier over-arrival", {site}, [&] {
-      return text("%s arrives at {0} when the phase has had all its %d arrivals", worker.describe_current().c_str(),
-                  state.arrivals);
+      return text("%s arrives at {0}, but the phase already has all of its %d arrivals",
+                  worker.describe_current().c_str(), state.arrivals);
     });
   } else {
     state.pending_arrivals--;
@@ -133,7 +133,7 @@ void MemoryBarriers::complete_if_done(Worker& worker, MemoryBarrier& barrier) {
 
 void MemoryBarriers::wait(Worker& worker, const void* barrier, int parity, Site site) {
   MemoryBarrier& state = find(worker, barrier, site);
-  if (int(state.phase & 1) != (parity & 1)) {  // that phase is over
+  if (int(state.phase & 1) != (parity & 1)) {  // that phase has completed
     if (worker.options.check) worker.clocks.acquire(worker.current->linear, state.released);
     return;
   }
@@ -162,8 +162,8 @@ void MemoryBarriers::report_undelivered(Worker& worker) const {
     if (barrier.pending_bytes == 0) continue;
     const auto local = std::uint32_t(offset % Worker::arena_bytes);
     worker.report("mbarrier left with pending bytes", {nullptr, nullptr, local}, [&, &left = barrier] {
-      return text("the memory barrier at shared offset %u ends with %ld bytes %s", local, std::labs(left.pending_bytes),
-                  left.pending_bytes > 0 ? "announced and not delivered" : "delivered and not announced");
+      return text("the mbarrier at shared offset %u is left with %ld bytes %s", local, std::labs(left.pending_bytes),
+                  left.pending_bytes > 0 ? "expected but not delivered" : "delivered but not expected");
     });
   }
 }
@@ -212,7 +212,7 @@ void tl_engine_fence_async_proxy() {
   const Clock* knows = worker.clocks.row(self.linear);
   self.proxy_fence = knows[self.linear];
   self.knew_at_fence.assign(knows, knows + worker.clocks.columns());
-  worker.clocks.tick(self.linear);  // what it stores from here on is not behind the fence
+  worker.clocks.tick(self.linear);  // later stores are not covered by the fence
 }
 
 }  // extern "C"

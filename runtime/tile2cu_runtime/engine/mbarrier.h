@@ -1,5 +1,5 @@
-// Memory barriers of sm_90: a phase completes when its arrivals and its announced bytes are all there.
-//  [PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier]
+// mbarrier objects: a phase completes when its pending arrivals and its transaction count are zero.
+// [PTX ISA, Parallel Synchronization and Communication Instructions: mbarrier]
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tile2cu::engine {
 
 struct Worker;
 
-// An arrival from another block, the last of that thread.
+// The last arrival of a thread of another block.
 struct RemoteArrival {
   ThreadNumber thread;
   Clock clock;
@@ -22,14 +22,14 @@ struct RemoteArrival {
 
 struct MemoryBarrier {
   bool initialised = false;
-  int arrivals = 0;          // of a phase
-  int pending_arrivals = 0;  // still missing
-  long pending_bytes = 0;    // announced and not yet delivered
+  int arrivals = 0;          // expected per phase
+  int pending_arrivals = 0;  // of the current phase
+  long pending_bytes = 0;    // expected and not yet delivered
   std::uint32_t phase = 0;
-  int agent = 0;  // component of the vector clocks that stands for copies into this barrier
+  int agent = 0;  // vector-clock component of the copies that complete on this barrier
   Clock agent_clock = 0;
-  VectorClocks::Snapshot arriving, released;         // of the running phase, of the one before
-  std::array<std::vector<ThreadNumber>, 2> waiting;  // by the parity they wait for
+  VectorClocks::Snapshot arriving, released;         // of the current phase, of the previous one
+  std::array<std::vector<ThreadNumber>, 2> waiting;  // by awaited parity
   std::vector<RemoteArrival> remote;
 };
 
@@ -42,17 +42,17 @@ class MemoryBarriers {
   void wait(Worker& worker, const void* barrier, int parity, Site site);
   void arrive_and_wait(Worker& worker, const void* barrier, Site site);
   MemoryBarrier& find(Worker& worker, const void* barrier, Site site);
-  // A copy delivered its bytes; it had seen what `knows` says.
+  // A copy has delivered its bytes; `knows` is its vector clock.
   void deliver(Worker& worker, std::uint32_t offset, long bytes, const VectorClocks::Snapshot& knows);
   MemoryBarrier& at(std::uint32_t offset) { return barriers_[offset]; }
   void report_undelivered(Worker& worker) const;
-  // The block of this rank has ended, and all its threads together know this: no arrival may come now.
+  // The block with this rank has exited: reports arrivals that its threads had not synchronised with.
   void end_of(Worker& worker, std::size_t rank, const VectorClocks::Snapshot& known) const;
 
  private:
   void note_remote(Worker& worker, MemoryBarrier& barrier, const void* at, Site site) const;
   void complete_if_done(Worker& worker, MemoryBarrier& barrier);
-  std::unordered_map<std::uint32_t, MemoryBarrier> barriers_;  // by offset in the cluster's shared memory
+  std::unordered_map<std::uint32_t, MemoryBarrier> barriers_;  // by offset in the shared memory of the cluster
   int agents_ = 0;
 };
 

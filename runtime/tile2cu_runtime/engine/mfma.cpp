@@ -1,7 +1,6 @@
-// AMD matrix instructions and copies to LDS, for wave64 kernels.
-//
-// Lane l holds row (A) or column (B) l % size and n consecutive k from n * (l / size); result v lies in column l % size,
-// row 4 * (l / size + 64 / size * (v / 4)) + v % 4, of double row l / size + 4 v.
+// MFMA and LDS loads, for wave64 kernels.
+// Lane l holds row (A) or column (B) l % size, and n consecutive k from n * (l / size) on; result v is in column l %
+// size, row 4 * (l / size + 64 / size * (v / 4)) + v % 4, for double in row l / size + 4 v.
 // [AMD CDNA3 ISA, and amd_matrix_instruction_calculator]
 #include <cstring>
 
@@ -27,7 +26,7 @@ template <class T> T at(const void* items, int index) {
   return item;
 }
 
-// One operand as the type that is computed with.
+// Converts an operand to the type of the computation.
 template <class Wide> Wide operand(const void* items, int index, int type) {
   switch (type) {
     case TL_ENGINE_HALF:
@@ -49,7 +48,7 @@ template <class Wide, int size> int result_index(int lane, int v) {
   return row * size + lane % size;
 }
 
-// Products are added to d in ascending k: the hardware's order and rounding differ.
+// Accumulates in ascending k; the order and rounding of the hardware differ.
 template <class Wide, int size> void mfma(const Meeting& meeting, int n, int type) {
   constexpr int results = size * size / lanes, most_k = lanes / size * most_items;
   Wide a[size * most_k], b[most_k * size], d[size * size];
@@ -82,14 +81,14 @@ template <class Wide> void mfma(const Meeting& meeting, int size, int n, int typ
   size == 32 ? mfma<Wide, 32>(meeting, n, type) : mfma<Wide, 16>(meeting, n, type);
 }
 
-// The destination is the first lane's base plus lane * bytes: the base must be the same in all lanes.
+// The destination is the first lane's base plus lane * bytes, so the base must be uniform.
 void agree_on_base(Worker& worker, const Meeting& meeting) {
   const auto base = [&](int lane) { return static_cast<void**>(meeting.arguments[lane]); };
   void* first = *base(__builtin_ctzll(meeting.arrived));
   for_each_lane(meeting.arrived, [&](int lane) {
     if (*base(lane) != first) {
       worker.report("global_load_lds base not wave-uniform", {meeting.site},
-                    [&] { return text("lane %d gives another LDS base at {0}", lane); });
+                    [&] { return text("lane %d passes a different LDS base at {0}", lane); });
     }
     *base(lane) = first;
   });
@@ -116,7 +115,7 @@ void tl_engine_mfma(void* d, const void* a, const void* b, int size, int n, int 
                   });
 }
 
-// Completes at s_waitcnt vmcnt: each load is a cp.async group of its own.
+// Completes at s_waitcnt vmcnt: each load is its own cp.async group.
 void tl_engine_global_load_lds(void* lds, const void* from, int bytes, int source_bytes) {
   Worker& worker = current_worker();
   warp_collective(worker, all_lanes, CollectiveKind::global_load_lds, &lds, TILE2CU_CALL_SITE,

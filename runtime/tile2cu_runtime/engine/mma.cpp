@@ -1,9 +1,8 @@
 // mma.sync.m16n8kK.row.col: d += a * b on the registers of a warp.
-//
-// Fragments [PTX ISA, "Matrix Fragments for mma.m16n8k8 / k16 / k32"], with group g = lane / 4, t = lane % 4 and v
-// elements to a 32-bit register: A register r holds row g + 8 * (r % 2), columns v * (t + 4 * (r / 2)) ..+v-1;
-// B register r holds column g, rows v * (t + 4 * r) ..+v-1; accumulator r holds row g + 8 * (r / 2), column
-// 2 * t + r % 2. tf32 has v = 1, 16-bit types v = 2, int8 v = 4, 4-bit integers v = 8, the first in bits 0..3.
+// Fragments [PTX ISA, "Matrix Fragments for mma.m16n8k8 / k16 / k32"], with g = lane / 4, t = lane % 4 and v elements
+// per 32-bit register: A register r holds row g + 8 * (r % 2), columns v * (t + 4 * (r / 2)) to + v - 1; B register r
+// holds column g, rows v * (t + 4 * r) to + v - 1; accumulator r holds row g + 8 * (r / 2), column 2 * t + r % 2. v is
+// 1 for tf32, 2 for 16-bit types, 4 for int8, 8 for 4-bit integers (the first in bits 0..3).
 #include <cstring>
 
 #include <tl/host/numeric.h>
@@ -27,7 +26,7 @@ const MmaArgument& of(const Meeting& meeting, int lane) {
   return *static_cast<const MmaArgument*>(meeting.arguments[lane]);
 }
 
-// Row-major operands of the warp, gathered from its registers. Element: the type in registers; k = 8 * v.
+// The row-major operands of the warp, gathered from its registers. Element: the register type; k = 8 * v.
 template <class Element> struct Operands {
   static constexpr int v = 4 / sizeof(Element), k = 8 * v;
   alignas(32) Element a[m * k];
@@ -52,7 +51,7 @@ template <class Element> struct Operands {
 
 constexpr int accumulator_index(int lane, int r) { return (lane / 4 + 8 * (r / 2)) * n + lane % 4 * 2 + r % 2; }
 
-// Registers 0, 1 and 2, 3 are neighbours in a row.
+// Registers 0 and 1, and 2 and 3, are adjacent columns of a row.
 template <class T> void gather(T* c, const Meeting& meeting) {
   for (int lane = 0; lane < lanes; ++lane) {
     const T* d = static_cast<const T*>(of(meeting, lane).d);
@@ -84,7 +83,7 @@ void mma_16bit(const Meeting& meeting, int type) {
   scatter(c, meeting);
 }
 
-// The tensor core reads 10 bits of mantissa and ignores the rest.
+// Tensor cores read 10 mantissa bits of tf32 and ignore the others.
 void mma_tf32(const Meeting& meeting) {
   const Operands<std::uint32_t> operands(meeting);
   alignas(32) float a[m * 8], b[8 * n], c[m * n];
@@ -113,7 +112,7 @@ void mma_int8(const Meeting& meeting) {
   scatter(c, meeting);
 }
 
-// Integers of 4 bits, of which registers hold eight.
+// 4-bit integers, eight per register.
 void mma_int4(const Meeting& meeting, bool is_signed) {
   constexpr int v = 8, k = 8 * v;
   const auto item = [is_signed](std::uint32_t word, int e) {
@@ -135,10 +134,11 @@ void mma_int4(const Meeting& meeting, bool is_signed) {
   scatter(c, meeting);
 }
 
-// mma.sp: A has two of each four neighbours along k, in the registers of a dense A of k / 2 columns. Metadata are 4
-// bits for each four: the first of the two in bits 0..1, the second in bits 2..3. Of 16-bit elements, lane 4 g + t with
-// t < 2 gives those of the columns 16 t ..+15, of row g in the lower half and of row g + 8 in the upper; of 8-bit ones,
-// lane 4 g + t those of the columns 32 (t / 2) ..+31 of row g + 8 (t % 2). B is that of two dense instructions.
+// mma.sp: A holds two of each four consecutive elements along k, in the registers of a dense A with k / 2 columns. The
+// metadata has 4 bits per four elements: the index of the first element in bits 0..1, of the second in bits 2..3.
+// 16-bit elements: lane 4 g + t with t < 2 has those of columns 16 t to 16 t + 15, of row g in the lower half and of
+// row g + 8 in the upper; 8-bit elements: lane 4 g + t has those of columns 32 (t / 2) to 32 (t / 2) + 31 of row g + 8
+// (t % 2). B is that of two dense instructions.
 // [PTX ISA, "Sparse matrix storage", "Sparse MMA metadata layout for .m16n8k32 for .f16 / .bf16 type", "... for
 // .m16n8k64 for .u8 / .s8 type"]
 struct SparseArgument : MmaArgument {
@@ -206,7 +206,7 @@ void mma_sparse(const Meeting& meeting, int type) {
       meeting, [type](float* to, const std::uint16_t* from, int count) { widen(to, from, count, type); });
 }
 
-// Accumulators are two packed registers; the sum is kept in float and rounded once.
+// Two packed accumulator registers; the accumulation is in float and rounded once.
 void mma_half(const Meeting& meeting) {
   alignas(32) float c[m * n];
   const auto packed = [&](int lane) { return static_cast<std::uint16_t*>(of(meeting, lane).d); };

@@ -1,5 +1,5 @@
-// ds_read_b64_tr_b16 and _b8 of gfx950: every 16 lanes read rows of 16 elements from shared memory, 8 bytes a lane, one
-// lane after the other, and lane l receives column l. [AMD CDNA4 ISA, "DS_READ_B64_TR_B16", "DS_READ_B64_TR_B8"]
+// ds_read_b64_tr_b16 and _b8 of gfx950: each group of 16 lanes reads rows of 16 elements from shared memory, 8 bytes
+// per lane in lane order, and lane l receives column l. [AMD CDNA4 ISA, "DS_READ_B64_TR_B16", "DS_READ_B64_TR_B8"]
 #include <cstring>
 
 #include "worker.h"

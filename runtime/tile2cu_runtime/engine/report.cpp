@@ -38,7 +38,7 @@ template <class Items, class Print> std::string json_list(const Items& items, Pr
   return out + "]";
 }
 
-// Replaces {0}, {1}, ... by the names of the places.
+// Replaces {0}, {1}, ... by source locations.
 std::string with_places(const Finding& finding) {
   std::string message = finding.message;
   for (std::size_t number = 0; number < finding.sites.size(); ++number) {
@@ -59,7 +59,7 @@ std::string json_finding(const Finding& finding) {
   return out + ", \"places\": " + json_list(finding.sites, json_place) + "}";
 }
 
-// Unrolling and inlining give one line many addresses: findings that name the same lines are one.
+// Unrolling and inlining give one line several addresses: findings at the same lines are merged.
 std::vector<Finding> merged(const std::vector<Finding>& findings) {
   std::vector<Finding> out;
   std::map<std::string, std::size_t> position;
@@ -77,7 +77,7 @@ std::vector<Finding> merged(const std::vector<Finding>& findings) {
   return out;
 }
 
-// Requests of one source line, kind and width.
+// The requests of one source line, direction and width.
 struct LineKey {
   std::string file;
   int line;

@@ -1,4 +1,4 @@
-// The report of a thread's launches, as JSON.
+// The JSON report of a thread's launches.
 #pragma once
 #include <cstdint>
 #include <string>

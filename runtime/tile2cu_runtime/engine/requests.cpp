@@ -9,16 +9,16 @@ namespace {
 
 constexpr int most_banks = 64, bank_bytes = 4, sector_bytes = 32;
 
-// As many as fill the banks once.
+// The lanes per phase: as many as access each bank once.
 int lanes_in_a_phase(std::uint32_t bytes, int banks) { return bytes <= 4 ? banks : bytes == 8 ? banks / 2 : banks / 4; }
 
-// The first lanes of the groups of four in the order in which AMD serves ds_read_b128, two groups at a time, or four
-// where there are 64 banks. [triton-lang/triton, pull request 11365: MI300 and MI350]
+// The order in which AMD serves ds_read_b128: the first lanes of groups of four lanes, two groups per phase, or four
+// with 64 banks. [triton-lang/triton, pull request 11365: MI300 and MI350]
 using Order = std::array<int, max_warp_size / 4>;
 constexpr Order read_b128_order_32 = {0, 20, 32, 52, 4, 16, 36, 48, 8, 28, 40, 60, 12, 24, 44, 56};
 constexpr Order read_b128_order_64 = {0, 12, 20, 24, 32, 44, 52, 56, 4, 8, 16, 28, 36, 40, 48, 60};
 
-// Wavefronts that the lanes at [first, last) of the order need: the most different words that any one bank delivers.
+// The wavefronts for the lanes [first, last) of the order: the maximum over banks of the number of different words.
 std::uint32_t wavefronts(const LaneAddresses& addresses, std::uint64_t lanes, int first, int last, std::uint32_t bytes,
                          int banks, bool is_read_b128) {
   const Order& order = banks == most_banks ? read_b128_order_64 : read_b128_order_32;
@@ -51,7 +51,7 @@ void count_shared(RequestCounts& counts, const LaneAddresses& addresses, std::ui
   }
 }
 
-// Ideal: the sectors that the different addresses would fill if they lay side by side.
+// Ideal: the sectors that the distinct addresses would occupy if they were contiguous.
 void count_global(RequestCounts& counts, const LaneAddresses& addresses, std::uint64_t lanes, std::uint32_t bytes,
                   int warp_size) {
   std::vector<std::uint64_t> sectors, starts;
@@ -79,7 +79,7 @@ void Requests::begin_block(int warps, int warp_size, int banks) {
   warps_.assign(warps, {});
 }
 
-// Requests that some lanes never made are counted as they are.
+// Counts incomplete requests with the lanes that they have.
 void Requests::end_block() {
   for (const auto& instructions : warps_) {
     for (const auto& [key, instruction] : instructions) {

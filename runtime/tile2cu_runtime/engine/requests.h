@@ -1,9 +1,9 @@
-// Memory requests of whole warps: bank conflicts in shared memory, sectors in global memory.
-//
-// Lanes run one after another here, so the n-th execution of an instruction by each lane of a warp is put together into
-// one request. Model: 32 banks of 4 bytes, a request served in phases of 32, 16 or 8 lanes for accesses of up to 4, 8 or
-// 16 bytes, lanes that read the same word served at once; global memory moves sectors of 32 bytes. AMD's waves of 64 are
-// served alike but for reads of 16 bytes, whose phases are other lanes; with gfx950's 64 banks phases are twice as many.
+// Memory requests of warps: bank conflicts in shared memory, sectors in global memory.
+// Lanes execute one after another here, so the n-th executions of an instruction by the lanes of a warp form one
+// request. Model: 32 banks of 4 bytes; a request is served in phases of 32, 16 or 8 lanes for accesses of up to 4, 8 or
+// 16 bytes; lanes that read the same word are served together; global memory has sectors of 32 bytes. AMD's wavefronts
+// are served the same way, except that the phases of 16-byte reads consist of other lanes; with gfx950's 64 banks
+// phases are twice as large.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -21,11 +21,11 @@ struct RequestCounts {
   std::uint64_t requests = 0;
   std::uint64_t served = 0;  // wavefronts in shared memory, sectors in global memory
   std::uint64_t ideal = 0;
-  std::uint32_t worst = 0;  // lanes that one bank served one after another
-  std::uint32_t bytes = 0;  // of one lane's access
+  std::uint32_t worst = 0;  // the highest n of n-way bank conflicts
+  std::uint32_t bytes = 0;  // bytes per lane
 };
 
-// An instruction: its site, and whether it is a write and to shared memory.
+// An instruction: its site, direction and memory space.
 struct RequestKey {
   Site site;
   bool is_write, is_shared;
@@ -43,14 +43,14 @@ using LaneAddresses = std::array<std::uint64_t, max_warp_size>;
 
 class Requests {
  public:
-  // Of a block, or of a cluster.
+  // The requests of a block or a cluster.
   void begin_block(int warps, int warp_size, int banks);
   void end_block();
 
-  // One lane's access; counted when all living lanes of its warp have made theirs.
+  // Adds one lane's access; the request is counted when all non-exited lanes of its warp have executed it.
   void lane_access(Worker& worker, Site site, std::uint64_t address, std::uint32_t bytes, bool is_write,
                    bool is_shared);
-  // A whole warp's access, for collectives such as ldmatrix. `lanes` is a mask.
+  // Adds the access of a whole warp, for collectives such as ldmatrix. `lanes` is a mask.
   void warp_access(const RequestKey& key, std::uint32_t bytes, const LaneAddresses& addresses, std::uint64_t lanes);
   const RequestTable& counts() const { return counts_; }
 
@@ -61,7 +61,7 @@ class Requests {
     LaneAddresses addresses{};
   };
   struct Instruction {
-    std::uint32_t first_open = 0;  // number of the request at the front
+    std::uint32_t first_open = 0;  // index of the oldest incomplete request
     std::array<std::uint32_t, max_warp_size> executions{};
     std::deque<Request> open;
   };

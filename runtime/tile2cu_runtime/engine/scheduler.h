@@ -1,4 +1,4 @@
-// Which thread of the block, or of the cluster, runs next.
+// Selects the next thread of the block or cluster to run.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -7,13 +7,13 @@
 
 namespace tile2cu::engine {
 
-// The threads that could run, in the order in which they became ready.
+// The runnable threads, in the order in which they became ready.
 class ReadyQueue {
  public:
   void clear() { first_ = size_ = 0; }
   bool empty() const { return size_ == 0; }
   void push(ThreadNumber thread) { ring_[(first_ + size_++) % capacity] = thread; }
-  // A thread that lets all others run first.
+  // A yielding thread: it runs after all others.
   void push_last(ThreadNumber thread, int schedule) {
     if (schedule != TL_ENGINE_REVERSE) return push(thread);
     ++size_;
@@ -37,7 +37,7 @@ class ReadyQueue {
 
  private:
   static constexpr std::uint32_t capacity =
-      2 * max_threads_per_block * max_blocks_per_cluster;  // a power of two: indices wrap for free
+      2 * max_threads_per_block * max_blocks_per_cluster;  // a power of two, so that indices wrap by masking
   std::array<ThreadNumber, capacity> ring_;
   std::uint32_t first_ = 0, size_ = 0;
 };

@@ -40,16 +40,16 @@ void SharedShadow::mark_mbarrier(std::uint32_t offset) {
 bool SharedShadow::is_there(Worker& worker, std::uint32_t offset, std::uint32_t bytes, Site site,
                             const char* what) const {
   if (TILE2CU_UNLIKELY(ended_)) {
-    worker.report("shared memory of an ended block", {site, nullptr, offset}, [&] {
-      return text("%s at shared offset %u of block %u by %s at {0}; that block has ended", what, offset,
+    worker.report("shared memory of an exited block", {site, nullptr, offset}, [&] {
+      return text("%s at shared offset %u of block %u by %s at {0}; that block has exited", what, offset,
                   worker.blocks[base_ / Worker::arena_bytes].number, worker.describe_current().c_str());
     });
     return false;
   }
   if (std::size_t(offset) + bytes <= granules_.bytes()) return true;
   worker.report("shared out-of-bounds", {site, nullptr, offset}, [&] {
-    return text("%s of %u bytes at shared offset %u by %s at {0}; the block has %zu bytes", what, bytes, offset,
-                worker.describe_current().c_str(), granules_.bytes());
+    return text("%s of %u bytes at shared offset %u by %s at {0}; the block has %zu bytes of shared memory", what,
+                bytes, offset, worker.describe_current().c_str(), granules_.bytes());
   });
   return false;
 }
@@ -69,8 +69,8 @@ void SharedShadow::end(Worker& worker, const VectorClocks::Snapshot& known) {
 
 void SharedShadow::report_end(Worker& worker, std::uint32_t offset, ThreadNumber who, Site site,
                               const char* what) const {
-  worker.report("shared memory of an ended block", {site, nullptr, offset}, [&] {
-    return text("shared offset %u of block %u is %s by %s at {0}, and that block may have ended by then", offset,
+  worker.report("shared memory of an exited block", {site, nullptr, offset}, [&] {
+    return text("shared offset %u of block %u is %s by %s at {0}; that block may have exited", offset,
                 worker.blocks[base_ / Worker::arena_bytes].number, what, worker.describe(who).c_str());
   });
 }

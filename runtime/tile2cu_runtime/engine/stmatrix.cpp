@@ -1,5 +1,6 @@
-// stmatrix: 8x8 matrices of 16-bit elements from the registers of a warp to shared memory. Lane l gives the address of
-// row l % 8 of matrix l / 8, and holds elements (l / 4, 2 * (l % 4) ..+1) of each matrix, or of its transpose.  [PTX ISA, stmatrix]
+// stmatrix: stores 8x8 matrices of 16-bit elements from the registers of a warp to shared memory. Lane l passes the
+// address of row l % 8 of matrix l / 8, and holds elements 2 * (l % 4) and the next of row l / 4 of each matrix, or of
+// its transpose. [PTX ISA, stmatrix]
 #include <cstring>
 
 #include "worker.h"
@@ -19,7 +20,7 @@ const StmatrixArgument& of(const Meeting& meeting, int lane) {
   return *static_cast<const StmatrixArgument*>(meeting.arguments[lane]);
 }
 
-// False when the row must not be stored.
+// Returns false if the row must not be stored.
 bool check_row(Worker& worker, const Meeting& meeting, int lane) {
   const void* row = of(meeting, lane).row;
   if (TILE2CU_UNLIKELY(reinterpret_cast<std::uintptr_t>(row) % row_bytes)) {

@@ -13,7 +13,7 @@
 namespace tile2cu::engine {
 namespace {
 
-// A site in terms that survive unloading: a library and an address as its file counts them.
+// A site that stays valid after its library is unloaded: the library, and the address in its file.
 struct Location {
   std::string library;
   std::uintptr_t address = 0;
@@ -31,7 +31,7 @@ Location locate(Site site) {
   Dl_info info{};
   link_map* map = nullptr;
   if (!site || !dladdr1(site, &info, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) || !map) return {};
-  // One less: a return address may already belong to the next line.
+  // Minus one: a return address may belong to the next line.
   return {info.dli_fname, reinterpret_cast<std::uintptr_t>(site) - map->l_addr - 1};
 }
 
@@ -56,7 +56,7 @@ std::vector<std::string> output_lines(const std::string& command) {
   return lines;
 }
 
-// "file:line", perhaps with " (discriminator 3)" behind it.
+// "file:line", possibly followed by " (discriminator 3)".
 Frame parse_frame(std::string function, std::string place) {
   place.resize(std::min(place.size(), place.find(" (discriminator")));
   const auto colon = place.rfind(':');
@@ -65,7 +65,7 @@ Frame parse_frame(std::string function, std::string place) {
   return frame;
 }
 
-// addr2line -a prints each address on a line "0x...", then two lines a frame: function, place.
+// addr2line -a prints each address on a line "0x...", then two lines per frame: function and location.
 void ask_addr2line(const std::string& library, const std::vector<std::uintptr_t>& addresses) {
   std::string command = "addr2line -a -i -f -C -e " + quoted(library);
   for (std::uintptr_t address : addresses) command += text(" 0x%zx", address);
@@ -98,7 +98,7 @@ void look_up(const std::vector<Site>& sites) {
   }
 }
 
-// Our own headers, and the standard library's.
+// The tl headers, and the standard library's.
 bool is_header(const std::string& file) {
   for (const char* part : {"/tl/common/", "/tl/host/", "/tl/cuda/", "/tl/hip/", "/tl/tl.h", "/include/c++/"}) {
     if (file.find(part) != std::string::npos) return true;

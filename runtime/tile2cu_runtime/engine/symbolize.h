@@ -1,4 +1,4 @@
-// From return addresses to source lines, by binutils' addr2line.
+// Source locations of return addresses, by binutils' addr2line.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,16 +12,16 @@ struct Frame {
   int line = 0;
 };
 
-// Looks all sites up with one process a library, and remembers them.
+// Resolves all sites with one process per library, and caches the results.
 void symbolize(const std::vector<Site>& sites);
 
-// The source place that a site belongs to: the innermost inlined frame outside of headers/tl, which is the emitted
-// text. Without addr2line or debug information: the library's name, line 0.
+// The source location of a site: the innermost inlined frame outside headers/tl, which is in the emitted source.
+// Without addr2line or debug information: the library's name and line 0.
 const Frame& place_of(Site site);
 std::string name_of_place(Site site);  // "file:line"
 
-// Whether two sites come from one call in the source. A compiler may copy a call (jump threading: it does not know that
-// all threads of a block must meet in one place), so addresses do not decide it; the inlined frames do.
+// Whether two sites come from one call in the source. The compiler may duplicate a call (jump threading does not know
+// about barriers), so inlined frames are compared, not addresses.
 bool same_line(Site one, Site other);
 
 }  // namespace tile2cu::engine

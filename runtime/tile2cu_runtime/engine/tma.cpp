@@ -11,19 +11,19 @@ namespace {
 
 constexpr std::uint32_t chunk_bytes = 16;
 
-// Swizzling exchanges 16-byte chunks: their number is xor-ed with that of the row in a pattern that repeats every 8, 4
-// or 2 rows of 128 bytes. It works on addresses, hence the window's base.  [PTX ISA, Tensor swizzling modes]
+// A swizzle permutes 16-byte chunks: their index is xor-ed with the row index in a pattern with a period of 8, 4 or 2
+// rows of 128 bytes. It applies to addresses, so the window's base is included. [PTX ISA, Tensor swizzling modes]
 std::uint32_t swizzled(std::uint32_t offset, int swizzle_bytes) {
   const std::uint32_t address = offset + Worker::shared_window_base;
   const std::uint32_t rows = swizzle_bytes == 128 ? 7 : swizzle_bytes == 64 ? 3 : swizzle_bytes == 32 ? 1 : 0;
   return (address ^ (address >> 7 & rows) << 4) - Worker::shared_window_base;
 }
 
-// Visits the columns of one row of the box in pieces of at most 16 bytes, each inside of the tensor or outside:
-// visit(shared offset, global address or null, bytes). `row` is null when the whole row is outside.
+// Calls visit(shared offset, global address or null, bytes) for one row of the box, in pieces of at most 16 bytes that
+// are each inside or outside the tensor. `row` is null if the whole row is outside.
 template <class Visit> void for_each_piece_of_row(const Box& box, std::uint32_t linear, const char* row, Visit& visit) {
   const int size = box.map.element_bytes, per_chunk = int(chunk_bytes) / size;
-  const long end = std::min<long>(box.map.box[0], long(box.map.extents[0]) - box.at[0]);  // the first column behind
+  const long end = std::min<long>(box.map.box[0], long(box.map.extents[0]) - box.at[0]);  // end of the columns inside
   for (int c = 0; c < box.map.box[0];) {
     const bool inside = row && c + long(box.at[0]) >= 0 && c < end;
     int next = std::min(c / per_chunk * per_chunk + per_chunk, box.map.box[0]);
@@ -35,7 +35,7 @@ template <class Visit> void for_each_piece_of_row(const Box& box, std::uint32_t 
   }
 }
 
-// All rows of the box. It lies in shared memory without gaps, innermost dimension first.
+// Visits all rows of the box, which is contiguous in shared memory, innermost dimension first.
 template <class Visit> void for_each_piece(const Box& box, Visit&& visit) {
   const auto& map = box.map;
   std::uint32_t linear = box.shared_offset;
@@ -66,53 +66,54 @@ Box box_of(Worker& worker, const tl_engine_tensor_map& map, const void* shared, 
   for (int d = 0; d < rank; ++d) box.at[d] = at[rank - 1 - d];
   if (rank != map.rank) {
     worker.report("TMA rank mismatch", {site},
-                  [&] { return text("%d coordinates at {0} for a tensor map of %d dimensions", rank, map.rank); });
+                  [&] { return text("%d coordinates at {0} for a tensor map with %d dimensions", rank, map.rank); });
   }
   return box;
 }
 
-// Each of these stops an H200 with "illegal instruction" or writes elsewhere.
+// Each of these is an illegal instruction on an H200, or writes to a wrong address.
 void check_shape(Worker& worker, const Box& box, bool is_store, Site site) {
   const std::uint32_t alignment = box.map.swizzle_bytes ? 128 : 16;
   if (box.shared_offset % alignment) {
     worker.report("misaligned TMA destination", {site, nullptr, box.shared_offset}, [&] {
-      return text("shared offset %u of the box at {0} is no multiple of %u", box.shared_offset, alignment);
+      return text("shared offset %u of the box at {0} is not a multiple of %u", box.shared_offset, alignment);
     });
   }
   if (box.at[0] * box.map.element_bytes % int(chunk_bytes)) {
     worker.report("misaligned TMA column", {site, nullptr, box.shared_offset}, [&] {
-      return text("the box at {0} starts at column %d, which is no multiple of 16 bytes", box.at[0]);
+      return text("the box at {0} starts at column %d, which is not a multiple of 16 bytes", box.at[0]);
     });
   }
   if (is_store && starts_at_negative(box)) {
-    worker.report("TMA store at a negative place", {site, nullptr, box.shared_offset}, [&] {
-      return text("the box at {0} starts at row %d, column %d; only loads may start outside", box.at[1], box.at[0]);
+    worker.report("TMA store at negative coordinates", {site, nullptr, box.shared_offset}, [&] {
+      return text("the box at {0} starts at row %d, column %d; stores must not start out of bounds", box.at[1],
+                  box.at[0]);
     });
   }
   const int row_bytes = box.map.box[0] * box.map.element_bytes;
   if (box.map.swizzle_bytes && row_bytes > box.map.swizzle_bytes) {
     worker.report("TMA box wider than the swizzle span", {site}, [&] {
-      return text("a row of the box at {0} has %d bytes, the swizzle %d", row_bytes, box.map.swizzle_bytes);
+      return text("a row of the box at {0} has %d bytes, the swizzle span %d", row_bytes, box.map.swizzle_bytes);
     });
   }
 }
 
-// A map that nothing was encoded in: a tensor without elements has none.
+// A map that is not encoded: a tensor without elements has none.
 bool is_empty(Worker& worker, const tl_engine_tensor_map& map, Site site) {
   if (map.rank) return false;
-  worker.report("TMA of an empty tensor", {site}, [&] {
-    return text("%s moves a box at {0} of a tensor without elements", worker.describe_current().c_str());
-  });
+  worker.report("TMA of an empty tensor", {site},
+                [&] { return text("%s copies a box of an empty tensor at {0}", worker.describe_current().c_str()); });
   return true;
 }
 
-// Of a copy between blocks.  [PTX ISA, cp.async.bulk: multiples of 16 bytes; the barrier lies where the bytes go]
+// Checks a copy between blocks. [PTX ISA, cp.async.bulk: multiples of 16 bytes; destination and mbarrier are in one
+// block]
 void check_bulk_copy(Worker& worker, const void* to, const void* from, std::uint32_t bytes, const void* barrier,
                      Site site) {
   const auto misaligned = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from) | bytes;
   if (misaligned % chunk_bytes) {
     worker.report("misaligned copy between blocks", {site}, [&] {
-      return text("%s copies %u bytes at {0}: they, or an address, are no multiple of 16",
+      return text("%s copies %u bytes at {0}: the size or an address is not a multiple of 16",
                   worker.describe_current().c_str(), bytes);
     });
   }
@@ -121,24 +122,26 @@ void check_bulk_copy(Worker& worker, const void* to, const void* from, std::uint
       worker.is_shared(to, bytes) && worker.is_shared(barrier) &&
       worker.shared_offset(to) / Worker::arena_bytes == worker.shared_offset(barrier) / Worker::arena_bytes;
   if (from_own && together) return;
-  worker.report("copy between blocks of other memory", {site}, [&] {
-    return text("%s copies at {0} what is not its own block's shared memory, or to where the barrier is not",
-                worker.describe_current().c_str());
+  worker.report("invalid copy between blocks", {site}, [&] {
+    return text(
+        "%s copies at {0}: the source is not its own block's shared memory, or destination and mbarrier are in "
+        "different blocks",
+        worker.describe_current().c_str());
   });
   worker.abandon();
 }
 
-// Of a load to several blocks: that there are such.
+// Checks the block mask of a multicast load.
 void check_mask(Worker& worker, std::uint32_t mask, Site site) {
   if (mask && mask >> worker.blocks.size() == 0) return;
-  worker.report("no such place in the cluster", {site}, [&] {
-    return text("%s loads at {0} to the blocks of mask %#x; the cluster has %zu", worker.describe_current().c_str(),
-                mask, worker.blocks.size());
+  worker.report("invalid cluster address", {site}, [&] {
+    return text("%s loads at {0} to the blocks of mask %#x; the cluster has %zu blocks blocks",
+                worker.describe_current().c_str(), mask, worker.blocks.size());
   });
   worker.abandon();
 }
 
-// Other blocks, which other threads of the host run, may add to the same floats.
+// Atomic: blocks on other OS threads may add to the same floats.
 void add_floats(char* to, const char* from, std::uint32_t bytes) {
   for (std::uint32_t at = 0; at < bytes; at += sizeof(float)) {
     auto* const place = reinterpret_cast<std::uint32_t*>(to + at);
@@ -210,7 +213,7 @@ void TmaQueue::load(Worker& worker, const Box& box, const void* barrier, Site si
   start(worker, box, barrier, site);
 }
 
-// To TMA they are a tensor of one dimension.
+// A bulk copy is a box of a one-dimensional tensor.
 void TmaQueue::copy(Worker& worker, void* to, const void* from, std::uint32_t bytes, const void* barrier, Site site) {
   check_bulk_copy(worker, to, from, bytes, barrier, site);
   Box box{{}, std::uint32_t(worker.shared_offset(to)), {}};
@@ -309,7 +312,7 @@ void StoreQueue::finish(Worker& worker) {
   const auto unread = std::find_if(stores.begin(), stores.end(), [](const Store& store) { return !store.is_read; });
   if (unread != stores.end()) {
     worker.report("TMA store never waited", {unread->site}, [&] {
-      return text("%s returns while the store issued at {0} may still read shared memory",
+      return text("%s exits while the store issued at {0} may still read shared memory",
                   worker.describe_current().c_str());
     });
   }

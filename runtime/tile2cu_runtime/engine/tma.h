@@ -1,4 +1,4 @@
-// TMA: boxes of tensors with up to five dimensions between global and shared memory.  [PTX ISA, cp.async.bulk.tensor]
+// TMA copies of boxes of tensors with up to five dimensions. [PTX ISA, cp.async.bulk.tensor]
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Worker;
 
 constexpr int most_dimensions = 5;
 
-// A box of a tensor, whose corner is at these coordinates (innermost first), and its place in shared memory.
+// A box: the coordinates of its first element (innermost first), and its offset in shared memory.
 struct Box {
   tl_engine_tensor_map map;
   std::uint32_t shared_offset;
@@ -25,15 +25,16 @@ struct Box {
   }
 };
 
-// Loads in flight in a block, or in a cluster.
+// The loads in flight in a block or cluster.
 class TmaQueue {
  public:
   void reset() { loads_.clear(); }
   bool empty() const { return loads_.empty(); }
   void load(Worker& worker, const Box& box, const void* barrier, Site site);
-  // Bytes from shared memory of the current thread's block to that of one in the cluster, where the barrier is, too.
+  // Copies from the shared memory of the current thread's block to that of a block of the cluster, which has the
+  // mbarrier.
   void copy(Worker& worker, void* to, const void* from, std::uint32_t bytes, const void* barrier, Site site);
-  // Lets one load land: the oldest, or any.
+  // Completes one load: the oldest, or any.
   void land_oldest(Worker& worker) { land(worker, 0); }
   void land_any(Worker& worker);
 

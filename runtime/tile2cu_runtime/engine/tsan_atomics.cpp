@@ -1,6 +1,6 @@
-// What -fsanitize=thread makes of the compiler's own atomics. Kernels use the atomics of headers/tl; these are for other
-// code of the same file, such as the guard of a local static variable. Memory orders are ignored: all are sequentially
-// consistent. A fence is what tl::memory_fence is.
+// The functions to which -fsanitize=thread lowers the compiler's atomics. Kernels use the atomics of headers/tl; these
+// serve other code in the same file, such as the guard of a local static variable. All are sequentially consistent,
+// whatever memory order is passed. A fence is a tl::memory_fence.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

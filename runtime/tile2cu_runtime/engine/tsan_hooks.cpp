@@ -1,12 +1,12 @@
-// The functions that a compiler calls at each plain load and store under -fsanitize=thread. Kernels are compiled with
-// that option and linked without it: these definitions take the place of libtsan, and cost nothing to other libraries.
+// The functions that the compiler calls at each plain load and store with -fsanitize=thread. Kernels are compiled with
+// that option and linked without it: these definitions replace libtsan, and do not affect other libraries.
 #include "worker.h"
 
 using namespace tile2cu::engine;
 
 namespace {
 
-// Only shared memory and the device heap are of interest: stacks and host memory are a thread's own.
+// Only shared memory and the device heap are tracked: stacks and host memory are private to a thread.
 inline void on_plain_access(const void* address, std::size_t bytes, bool is_write, Site site) {
   Worker* worker = active_worker;
   if (!worker || !worker->running) return;

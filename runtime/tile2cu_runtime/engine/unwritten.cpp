@@ -7,9 +7,8 @@ namespace tile2cu::engine {
 
 void check_accumulators(Worker& worker, const void* accumulators, int count, Element element, Site site) {
   if (!worker.options.check || !has_unwritten(accumulators, std::size_t(count), element)) return;
-  worker.report("uninitialised accumulator", {site}, [] {
-    return std::string("the MMA at {0} adds to an accumulator that nothing has written: clear it first");
-  });
+  worker.report("uninitialised accumulator", {site},
+                [] { return std::string("the MMA at {0} accumulates onto an unwritten accumulator: clear it first"); });
 }
 
 void mark_computed(float* results, int count) {

@@ -1,4 +1,4 @@
-// Values that nothing has written, or that were computed from such.
+// Unwritten values, and results computed from them.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -9,7 +9,7 @@
 
 namespace tile2cu::engine {
 
-// Types of which a value shows whether anything has written it.
+// Element types that have a marker for unwritten values.
 enum class Element : std::uint8_t { opaque, half, bfloat16, float32, float64, int32 };
 
 inline Element element_of(int type) {
@@ -85,7 +85,7 @@ void mark_computed(float* results, int count);
 void mark_computed(double* results, int count);
 
 struct Worker;
-// Reports an MMA at `site` that adds to accumulators of the calling thread which nothing has written.
+// Reports an MMA at `site` that accumulates onto unwritten accumulators of the calling thread.
 void check_accumulators(Worker& worker, const void* accumulators, int count, Element element, Site site);
 
 }  // namespace tile2cu::engine

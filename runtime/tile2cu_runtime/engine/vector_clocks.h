@@ -1,8 +1,7 @@
-// Vector clocks: who has seen what of whom.
-//
-// Row t is what thread t knows. Its own component grows when it publishes something; an access of thread u at clock c
-// happened before t's present when row(t)[u] >= c. Components past the threads belong to asynchronous agents (one a
-// memory barrier of sm_90), which have no row of their own.
+// Vector clocks of the threads of a block or cluster.
+// Row t is thread t's clock. Its own component increases at each release; an access of thread u at clock c happened
+// before the present of t if row(t)[u] >= c. Components after the threads' belong to asynchronous agents (one per
+// mbarrier), which have no row.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -15,10 +14,10 @@ namespace tile2cu::engine {
 class VectorClocks {
  public:
   static constexpr int agents = 64;
-  using Snapshot = std::vector<Clock>;  // empty: nothing known
+  using Snapshot = std::vector<Clock>;  // empty: all zero
 
   void reset(int threads) {
-    columns_ = (threads + agents + 15) & ~15;  // whole vectors, so that a join needs no tail
+    columns_ = (threads + agents + 15) & ~15;  // whole SIMD vectors: joins need no remainder loop
     rows_.assign(std::size_t(threads) * columns_, 0);
     for (int thread = 0; thread < threads; ++thread) row(thread)[thread] = 1;
   }
@@ -26,7 +25,7 @@ class VectorClocks {
   Clock* row(int thread) { return &rows_[std::size_t(thread) * columns_]; }
 
   void tick(int thread) { row(thread)[thread]++; }
-  // What `thread` knows so far becomes part of `into`; what it does from now on does not.
+  // Joins the clock of `thread` into `into`, and advances the thread's own component.
   void release(int thread, Snapshot& into) {
     if (into.empty()) into.assign(columns_, 0);
     join(into.data(), row(thread));
@@ -35,7 +34,7 @@ class VectorClocks {
   void acquire(int thread, const Snapshot& from) {
     if (!from.empty()) join(row(thread), from.data());
   }
-  // All of `threads` learn what any of them knows.
+  // Joins the clocks of all `threads`.
   template <class Threads> void exchange(const Threads& threads) {
     Snapshot joint(columns_, 0);
     for (int thread : threads) join(joint.data(), row(thread));

@@ -11,7 +11,7 @@ namespace {
 
 std::uint64_t lanes_below(int count) { return count >= 64 ? all_lanes : (std::uint64_t(1) << count) - 1; }
 
-// Lanes that the warp has at all: the last warp of a block may be short.
+// The lanes that exist: the last warp of a block may be incomplete.
 std::uint64_t lanes_of(const Worker& worker, int warp) {
   const int warp_size = worker.launch.request.warp_size;
   const int first = worker.threads[warp * warp_size].in_block;
@@ -28,7 +28,7 @@ void check_same_operation(Worker& worker, const Meeting& meeting, CollectiveKind
 
 void report_mask(Worker& worker, std::uint64_t mask, CollectiveKind kind, Site site) {
   worker.report("collective mask", {site}, [&] {
-    return text("%s executes %s at {0} with a mask, %llx, that leaves it out", worker.describe_current().c_str(),
+    return text("%s executes %s at {0} with a mask, %llx, that excludes it", worker.describe_current().c_str(),
                 name_of(kind), static_cast<unsigned long long>(mask));
   });
 }
@@ -96,7 +96,8 @@ struct ShuffleArgument {
   int mode, operand;
 };
 
-// The lane that `lane` reads. Source lanes outside the segment of `width` lanes: index wraps, others keep their own.
+// The source lane of `lane`. Outside its segment of `width` lanes the index form wraps; the others return their own
+// value.
 int source_lane(int lane, int width, const ShuffleArgument& argument) {
   const int segment = lane / width * width, within = lane % width;
   int source = within;
@@ -132,7 +133,7 @@ void shuffle(Worker& worker, const Meeting& meeting, int bytes, int width) {
     }
     std::memset(argument(lane)->value, 0xdb, bytes);
     worker.report("shuffle from inactive lane", {meeting.site},
-                  [&] { return text("lane %d reads lane %d at {0}, which takes no part", lane, source); });
+                  [&] { return text("lane %d reads lane %d at {0}, which does not participate", lane, source); });
   });
 }
 

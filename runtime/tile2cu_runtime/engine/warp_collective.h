@@ -1,4 +1,4 @@
-// Operations that the lanes of a warp do together: the last to arrive does the work for all.
+// Warp collectives: the last lane to arrive executes the operation for all.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -23,18 +23,18 @@ enum class CollectiveKind {
 };
 const char* name_of(CollectiveKind kind);
 
-// A meeting of the lanes in `mask`; `arguments` holds what each brought, by lane.
+// A collective in progress: `mask` has its lanes, `arguments` each lane's operands.
 struct Meeting {
   Meeting(std::uint64_t mask_, CollectiveKind kind_, Site site_) : mask(mask_), kind(kind_), site(site_) {}
   std::uint64_t mask, arrived = 0;
   CollectiveKind kind;
-  Site site;  // of the first to arrive
+  Site site;  // of the first arrival
   std::array<void*, max_warp_size> arguments;
 };
 
 struct Warp {
-  std::uint64_t living = 0;       // lanes that have not returned
-  std::vector<Meeting> meetings;  // open ones; halves of a diverged warp may each have their own
+  std::uint64_t living = 0;       // lanes that have not exited
+  std::vector<Meeting> meetings;  // in progress; parts of a diverged warp may each have one
 };
 
 // Visits the lanes of a mask in ascending order.
@@ -44,8 +44,8 @@ template <class Visit> void for_each_lane(std::uint64_t mask, Visit&& visit) {
 
 constexpr std::uint64_t all_lanes = ~std::uint64_t(0);
 
-// Joins the current thread. Null when others held the meeting while it waited, else the complete meeting, for the
-// caller to hold and then dismiss. Millions of times a second, so nothing is copied.
+// Joins the current thread. Returns null if the collective was executed while it waited, else the complete collective,
+// which the caller executes and then dismisses. Called millions of times per second, so nothing is copied.
 Meeting* join_meeting(Worker& worker, std::uint64_t mask, CollectiveKind kind, void* argument, Site site);
 void dismiss_meeting(Worker& worker, Meeting& meeting);
 

@@ -18,15 +18,15 @@ namespace tile2cu::engine {
 namespace {
 
 constexpr int rows = 64, k_bytes = 32, k_words = k_bytes / 2;  // of one instruction
-// What accumulators hold between issue and wait: a NaN, of a half's bits, too.
+// The contents of accumulators between issue and wait: a NaN, also as half.
 constexpr std::uint32_t poison = 0x7fbafdad;
 
 int first_thread(const Worker& worker) {
   return worker.current->linear / threads_per_warpgroup * threads_per_warpgroup;
 }
 
-// What all warps of the warpgroup know: the operation reads for all of them. Components inside the group come from its
-// first thread, as issuing brings the four warps together.
+// The joint clock of the warpgroup: the operation reads on behalf of all its threads. Components of the group's own
+// threads are the first thread's, since issuing synchronises the four warps.
 VectorClocks::Snapshot common_knowledge(Worker& worker) {
   const int first = first_thread(worker), end = first + threads_per_warpgroup;
   const Clock* base = worker.clocks.row(first);
@@ -40,7 +40,7 @@ VectorClocks::Snapshot common_knowledge(Worker& worker) {
   return common;
 }
 
-// What each thread of the warpgroup knew at its last proxy fence; nothing where one had none.
+// The threads' clocks at their last proxy fence; empty if one has none.
 VectorClocks::Snapshot common_fence(const Worker& worker) {
   const int first = first_thread(worker);
   VectorClocks::Snapshot common = worker.threads[first].knew_at_fence;
@@ -58,15 +58,15 @@ int element_bytes(int type) {
   return type == TL_ENGINE_TF32 ? 4 : type == TL_ENGINE_HALF || type == TL_ENGINE_BFLOAT16 ? 2 : 1;
 }
 
-// An operand in shared memory: `count` rows of 32 bytes, or with `mn` the same matrix of 16-bit elements, K by K.
+// An operand in shared memory: `count` rows of 32 bytes, or with `mn` an MN-major matrix of 16-bit elements.
 struct SharedOperand {
   std::uint64_t descriptor;
   int count;
   bool mn;
 };
 
-// Visits the chunks of an operand: its address in the block's shared memory, and where its first byte lies in a
-// row-major matrix of count x 32 bytes. With `mn` its eight elements lie below one another there.
+// Visits the chunks of an operand: the offset in the block's shared memory, and the position of the first byte in a
+// row-major matrix of count x 32 bytes. With `mn` the eight elements of a chunk are in one column of it.
 template <class Visit> void for_each_chunk(Worker& worker, const SharedOperand& operand, Visit&& visit) {
   const auto own_memory = std::uint32_t(worker.own_memory());
   const Descriptor descriptor(operand.descriptor);
@@ -105,8 +105,8 @@ void check_shared(Worker& worker, const SharedOperand& operand, int type, Site s
     if (worker.is_shared(offset, chunk_bytes)) {
       worker.shadow_at(offset).read(worker, offset, chunk_bytes, access);
     } else if (!std::exchange(reported, true)) {
-      worker.report("wgmma descriptor out of shared memory", {site},
-                    [&] { return std::string("an operand of the wgmma at {0}"); });
+      worker.report("wgmma operand out of bounds", {site},
+                    [&] { return std::string("an operand of the wgmma at {0} is not within shared memory"); });
     }
   });
 }
@@ -114,8 +114,9 @@ void check_shared(Worker& worker, const SharedOperand& operand, int type, Site s
 SharedOperand operand_a(const WgmmaOperation& operation) { return {operation.a, rows, operation.a_mn != 0}; }
 SharedOperand operand_b(const WgmmaOperation& operation) { return {operation.b, operation.n, operation.b_mn != 0}; }
 
-// A in registers, as a matrix of 64 x 16 elements of 16 bits: register i of thread t holds row
-// 16 * (t / 32) + t % 32 / 4 + 8 * (i % 2), columns 2 * (t % 4) + 8 * (i / 2) and the next.  [PTX ISA, Register Fragments for wgmma.mma_async.m64nNk16, A]
+// A in registers, as a matrix of 64 x 16 16-bit elements: register i of thread t holds row 16 * (t / 32) + t % 32 / 4 +
+// 8 * (i % 2), columns 2 * (t % 4) + 8 * (i / 2) and the next.
+// [PTX ISA, Register Fragments for wgmma.mma_async.m64nNk16, A]
 Words values_in_registers(const std::array<const std::uint32_t*, threads_per_warpgroup>& places) {
   Words values(rows * k_words);
   for (int thread = 0; thread < threads_per_warpgroup; ++thread) {
@@ -140,14 +141,14 @@ template <class Visit> void for_each_register(int n, Visit&& visit) {
   }
 }
 
-// The tensor core reads 10 bits of mantissa and ignores the rest.
+// Tensor cores read 10 mantissa bits of tf32 and ignore the others.
 float read_as_tf32(float value) {
   return tl::host::bit_cast<float>(tl::host::bit_cast<std::uint32_t>(value) & 0xffffe000);
 }
 
 const std::uint8_t* bytes_of(const Words& words) { return reinterpret_cast<const std::uint8_t*>(words.data()); }
 
-// An operand's rows of 32 bytes as floats.
+// Converts an operand's rows of 32 bytes to float.
 std::vector<float> widened(const Words& words, int type) {
   std::vector<float> wide(words.size() * 2 / element_bytes(type));
   if (type == TL_ENGINE_TF32) {
@@ -161,7 +162,7 @@ std::vector<float> widened(const Words& words, int type) {
   return wide;
 }
 
-// c += a b for 16 steps of K; b is K x n. Any n that is a multiple of 8: the common widths at once, others in strips.
+// c += a b for 16 steps of K; b is K x n, with n a multiple of 8: common widths at once, others in strips.
 void multiply_add_16(float* c, const float* a, const float* b, int n) {
   if (n == 256) return multiply_add<64, 256, 16>(c, a, b);
   if (n == 128) return multiply_add<64, 128, 16>(c, a, b);
@@ -175,10 +176,10 @@ void multiply_add_16(float* c, const float* a, const float* b, int n) {
   }
 }
 
-// c += a b^T, where a has 64 and b has n rows of `k` numbers: 8, 16 or 32.
+// c += a b^T; a has 64 rows and b n rows of `k` (8, 16 or 32) elements.
 void multiply_add_rows(float* c, const std::vector<float>& a, const std::vector<float>& b, int n) {
   const int k = int(a.size()) / rows, depth = std::min(k, 16);
-  static thread_local std::vector<float> left, right;  // of 16 steps of K, of which 8 may be zeros
+  static thread_local std::vector<float> left, right;  // for 16 steps of K; k = 8 is padded with zeros
   left.assign(rows * 16, 0.0f), right.assign(std::size_t(16) * n, 0.0f);
   for (int first = 0; first < k; first += depth) {
     for (int row = 0; row < rows; ++row) std::memcpy(&left[row * 16], &a[row * k + first], depth * sizeof(float));
@@ -190,7 +191,7 @@ void multiply_add_rows(float* c, const std::vector<float>& a, const std::vector<
   mark_computed(c, rows * n);
 }
 
-// The same of bytes, with int32 sums that wrap; `c` holds their bits.
+// The same for bytes, with int32 accumulators that wrap; `c` holds their bits.
 template <class Byte> void multiply_add_bytes(float* c, const std::uint8_t* a, const std::uint8_t* b, int n) {
   for (int row = 0; row < rows; ++row) {
     for (int column = 0; column < n; ++column) {
@@ -206,7 +207,7 @@ template <class Byte> void multiply_add_bytes(float* c, const std::uint8_t* a, c
 
 }  // namespace
 
-// True for the last of the 128 threads; the others return when it has done the work.
+// Returns true in the last of the 128 threads; the others return after it has executed the operation.
 bool Warpgroup::last_to_arrive(Worker& worker, Step step, int detail, Site site) {
   static constexpr const char* names[] = {"wgmma", "wgmma.commit_group", "wgmma.wait_group"};
   const char* name = names[int(step)];
@@ -257,9 +258,9 @@ void Warpgroup::start(Worker& worker, WgmmaOperation operation) {
   }
   if (!fenced_) {
     worker.report("missing wgmma.fence", {operation.site},
-                  [&] { return std::string("the first wgmma of a group, at {0}, has no wgmma.fence before it"); });
+                  [&] { return std::string("no wgmma.fence precedes the first wgmma of the group, at {0}"); });
   }
-  check_operands(worker, operation);  // they must be ready now ...
+  check_operands(worker, operation);  // operands must be valid at the issue ...
   hold(operation);
   in_flight_.push_back(operation);
   if (worker.options.landing == TL_ENGINE_EARLY) execute(worker, in_flight_.back());
@@ -328,7 +329,7 @@ void Warpgroup::execute(Worker& worker, WgmmaOperation& operation) {
     default:
       multiply_add_rows(sums, widened(a, operation.type), widened(b, operation.type), operation.n);
   }
-  if (held->half) {  // each instruction rounds
+  if (held->half) {  // half accumulators are rounded by each instruction
     for (float& sum : held->values) sum = tl::host::half_to_float(tl::host::float_to_half(sum));
   }
 }
@@ -361,7 +362,7 @@ void Warpgroup::wait(Worker& worker, int groups_left, Site site) {
   while (int(groups_.size()) > groups_left) {
     for (std::size_t count = groups_.front(); count > 0; --count) {
       WgmmaOperation& operation = in_flight_.front();
-      check_operands(worker, operation);  // ... and stay unchanged until here
+      check_operands(worker, operation);  // ... and unchanged until completion
       if (!operation.executed) execute(worker, operation);
       const auto held = std::find_if(held_.begin(), held_.end(), [&](const HeldAccumulators& candidate) {
         return candidate.registers[0] == operation.accumulators[0];
@@ -380,7 +381,7 @@ void Warpgroup::wait(Worker& worker, int groups_left, Site site) {
 void Warpgroup::report_unfinished(Worker& worker) const {
   if (in_flight_.empty()) return;
   worker.report("wgmma never waited", {in_flight_.front().site},
-                [&] { return std::string("the block ends while the wgmma issued at {0} is in flight"); });
+                [&] { return std::string("the block exits while the wgmma issued at {0} is in flight"); });
 }
 
 }  // namespace tile2cu::engine

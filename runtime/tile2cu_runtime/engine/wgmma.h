@@ -1,4 +1,4 @@
-// wgmma.mma_async m64nN: B in shared memory, A there or in registers.  [PTX ISA, wgmma.mma_async]
+// wgmma.mma_async m64nN: B in shared memory, A in shared memory or registers. [PTX ISA, wgmma.mma_async]
 #pragma once
 #include <array>
 #include <cstdint>
@@ -12,31 +12,31 @@ namespace tile2cu::engine {
 
 struct Worker;
 
-using Words = std::vector<std::uint16_t>;  // an operand's rows of 32 bytes, whatever their elements are
+using Words = std::vector<std::uint16_t>;  // an operand as rows of 32 bytes
 
 struct WgmmaOperation : tl_engine_wgmma_operation {
   Site site;
   std::array<std::uint8_t*, threads_per_warpgroup> accumulators{};
-  Words a_values{};  // 64 rows, of an operand in registers
+  Words a_values{};  // 64 rows of a register operand
   std::array<const std::uint32_t*, threads_per_warpgroup> a_places{};
   bool executed = false;
 };
 
-// Accumulators that wgmmas in flight own: their values are kept here and the registers hold a pattern, so that touching
-// them shows.
+// The accumulators of pending wgmmas: their values are stored here, and the registers hold a pattern that reveals
+// accesses.
 struct HeldAccumulators {
   std::array<std::uint8_t*, threads_per_warpgroup> registers;
   int n, pending;
   bool half;
-  std::vector<float> values;  // row-major 64 x n; of integers their bits
+  std::vector<float> values;  // row-major 64 x n; integers as bits
   Site site;
 
   int bytes() const { return half ? 2 : 4; }
   std::uint8_t* place(int thread, int i) const { return registers[thread] + i * bytes(); }
 };
 
-// Four warps and what they have in flight. An operation may run as late as its wait: that is when it does, unless
-// landing is early.
+// A warpgroup and its pending operations. An operation executes when it is waited for, or when it is issued with
+// TL_ENGINE_EARLY.
 class Warpgroup {
  public:
   void fence() { fenced_ = true; }

@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-// CUDA's built-in variables. Kernels read them directly, so they are rewritten whenever another thread goes on.
+// CUDA's built-in variables. Kernels read them directly, so they are set at each switch of fibers.
 #define TILE2CU_VARIABLE __thread __attribute__((tls_model("initial-exec")))
 TILE2CU_VARIABLE uint3 threadIdx, blockIdx;
 TILE2CU_VARIABLE dim3 blockDim, gridDim;
@@ -49,7 +49,7 @@ void Worker::run_blocks() {
     if (number >= clusters) break;
     if (launch.grid_barrier) launch.grid_barrier->begin(number);
     if (!launch.abandoned) run_cluster(number);
-    block_number = number;  // which the grid's barrier asks for; launches that have one have no clusters
+    block_number = number;  // used by the grid barrier; cooperative launches have no clusters
     if (launch.grid_barrier) launch.grid_barrier->end(*this);
   }
 }
@@ -96,8 +96,8 @@ void Worker::begin_cluster(std::uint32_t number) {
   start_threads();
 }
 
-// The block of this rank. Ranks go along x first, as a cluster's blocks do.
-//  [PTX ISA, Special Registers: %cluster_ctarank]
+// The block with this rank; ranks are x fastest.
+// [PTX ISA, Special Registers: %cluster_ctarank]
 void Worker::begin_block(std::uint32_t cluster, int rank) {
   const auto& request = launch.request;
   const auto& extents = launch.cluster;
@@ -126,7 +126,7 @@ void Worker::start_threads() {
     thread.in_block = std::uint16_t(number % slots_per_block);
     thread.state = ThreadState::returned;
     thread.cluster_arrival = ClusterArrival::none;
-    if (thread.in_block >= block_threads) continue;  // a slot that no thread has
+    if (thread.in_block >= block_threads) continue;  // an unused slot
     thread.index = unravel(thread.in_block, launch.request.block);
     thread.warp = std::uint16_t(number / launch.request.warp_size);
     thread.lane = std::uint16_t(number % launch.request.warp_size);
@@ -194,7 +194,8 @@ void Worker::return_current() {
   __builtin_unreachable();
 }
 
-// The block's shared memory is another's from here on. What none of its threads knows of is not over for sure.
+// The block's shared memory may be reused from here on. Accesses that none of its threads has synchronised with may
+// still happen.
 void Worker::end_of(Block& block) {
   VectorClocks::Snapshot known;
   for (const Thread& thread : threads) {
@@ -207,8 +208,8 @@ void Worker::end_of(Block& block) {
 void Worker::abandon_after_fault() {
   const bool overflow = stacks_.contains(fault_address);
   report(overflow ? "stack overflow" : "invalid address", {fault_site}, [&] {
-    if (overflow) return text("%s has used up its stack at {0}", describe_current().c_str());
-    return text("%s accesses address %p at {0}, where there is no memory", describe_current().c_str(), fault_address);
+    if (overflow) return text("%s has overflowed its stack at {0}", describe_current().c_str());
+    return text("%s accesses the unmapped address %p at {0}", describe_current().c_str(), fault_address);
   });
   abandon();
 }
@@ -219,8 +220,8 @@ void Worker::abandon() {
   __builtin_unreachable();
 }
 
-// Copies are the adversary: late ones land only when no thread can go on without them. Null when the block is over,
-// or stuck.
+// Copies complete as late as possible: only if no thread can run otherwise. Returns null if the block has finished or
+// is deadlocked.
 Thread* Worker::next_thread() {
   if (options.landing == TL_ENGINE_RANDOM && !tma.empty() && random.below(8) == 0) tma.land_any(*this);
   while (ready_.empty() && !tma.empty()) {
@@ -264,9 +265,10 @@ void Worker::report_deadlock() {
     Group& group = groups[{thread.waits_in, thread.waits_at}];
     if (group.count++ == 0) group.first = thread.linear;
   }
-  std::string message = blocks.size() == 1 ? text("block %u: no thread can go on; %d returned", block_number, returned)
-                                           : text("blocks %u to %u, a cluster: no thread can go on; %d returned",
-                                                  block_number, blocks.back().number, returned);
+  std::string message = blocks.size() == 1
+                            ? text("block %u: no thread can make progress; %d exited", block_number, returned)
+                            : text("blocks %u to %u of a cluster: no thread can make progress; %d exited", block_number,
+                                   blocks.back().number, returned);
   std::vector<Site> sites;
   for (const auto& [place, group] : groups) {
     message += text("; %d wait in %s at {%zu}, the first of them %s", group.count, place.first.c_str(), sites.size(),
@@ -338,7 +340,7 @@ bool Worker::has_fenced(const Granule& granule, const MemoryAccess& access) cons
 }
 
 std::string Worker::describe(ThreadNumber thread) const {
-  if (thread >= thread_slots) return text("the copy engine (memory barrier %d)", thread - thread_slots);
+  if (thread >= thread_slots) return text("the async proxy (mbarrier %d)", thread - thread_slots);
   const Thread& who = threads[thread];
   const int warp = who.in_block / launch.request.warp_size;
   std::string name = text("thread %d (warp %d, lane %d)", who.in_block, warp, who.lane);

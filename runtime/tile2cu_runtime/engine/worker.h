@@ -1,5 +1,5 @@
-// One OS thread's engine: it runs the blocks of a launch one after another, each block's threads as fibers. The blocks of
-// a cluster run side by side, as one block would that has all their threads; what each block has of its own is a Block.
+// The engine of one OS thread: executes the blocks of a launch one after another, each GPU thread as a fiber. The
+// blocks of a cluster run concurrently, as if they were one block; a Block has the state of each.
 #pragma once
 #include <array>
 #include <atomic>
@@ -32,7 +32,7 @@
 namespace tile2cu::engine {
 
 enum class ThreadState : std::uint8_t { ready, blocked, returned };
-// Where a thread stands between its arrival at the cluster's barrier and its wait there.
+// A thread's state between its arrival at the cluster barrier and its wait.
 enum class ClusterArrival : std::uint8_t { none, pending, complete };
 
 // A GPU thread.
@@ -40,8 +40,8 @@ struct Thread {
   Fiber fiber;
   uint3 index{};
   ThreadNumber linear = 0;
-  std::uint16_t block = 0, in_block = 0;  // its block's rank in the cluster, its number there
-  std::uint16_t warp = 0, lane = 0;       // the warp's number in the cluster
+  std::uint16_t block = 0, in_block = 0;  // rank of its block in the cluster, index in the block
+  std::uint16_t warp = 0, lane = 0;       // warp index in the cluster
   ThreadState state = ThreadState::ready;
   ClusterArrival cluster_arrival = ClusterArrival::none;
   const char* waits_in = "";
@@ -55,7 +55,7 @@ struct Thread {
   std::vector<std::size_t> words;        // that it accessed atomically since, and where blocks have told something
 };
 
-// What each block of a cluster has of its own; without clusters there is one.
+// The state of each block of a cluster; without clusters there is one.
 struct Block {
   std::uint32_t number = 0;
   uint3 index{};
@@ -64,7 +64,7 @@ struct Block {
   SharedShadow shared_shadow;
 };
 
-// What all workers of a launch share.
+// The state that all workers of a launch share.
 struct LaunchState {
   tl_engine_launch_request request;
   tl_engine_options options;
@@ -73,7 +73,7 @@ struct LaunchState {
   int blocks_per_cluster() const { return int(cluster[0] * cluster[1] * cluster[2]); }
   std::atomic<std::uint32_t> next_cluster{0};
   std::atomic<bool> abandoned{false};
-  std::optional<GridBarrier> grid_barrier;  // of blocks that run together
+  std::optional<GridBarrier> grid_barrier;  // of a cooperative launch
   BlockOrder block_order;
 };
 
@@ -83,23 +83,23 @@ struct Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Takes blocks, or clusters of them, until there are none left, or the launch is abandoned.
+  // Executes blocks, or clusters, until none are left or the launch is aborted.
   void run_blocks();
 
-  // ---- scheduling; called on a fiber of the block
+  // ---- scheduling: called on a fiber of the block
   void make_ready(ThreadNumber thread);
   void block_current(const char* in, Site site);
   void yield_current();
   [[noreturn]] void return_current();
-  // After a memory fault of the current thread: reports it and gives the launch up.
+  // After a memory fault of the current thread: reports it and aborts the launch.
   [[noreturn]] void abandon_after_fault();
-  // Leaves the running thread for good, and with it the launch.
+  // Aborts the launch; does not return to the running thread.
   [[noreturn]] void abandon();
 
   // ---- addresses
   static constexpr std::size_t arena_bytes = Workspace::arena_bytes;
-  static constexpr std::uint32_t shared_window_base = 1024;  // CUDA keeps the first KiB of a block for itself
-  // In the cluster's shared memory: block after block, arena_bytes each.
+  static constexpr std::uint32_t shared_window_base = 1024;  // CUDA reserves the first KiB of a block
+  // Offset in the cluster's shared memory, in which blocks are arena_bytes apart.
   std::size_t shared_offset(const void* address) const {
     return std::size_t(static_cast<const char*>(address) - arena);
   }
@@ -110,10 +110,10 @@ struct Worker {
     const std::size_t end = blocks.size() * arena_bytes;
     return offset < end && offset + bytes <= end;
   }
-  // In that of the current thread's block.
+  // Offset in the shared memory of the current thread's block.
   std::size_t own_offset(const void* address) const { return shared_offset(address) - own_memory(); }
   std::size_t own_memory() const { return current->block * arena_bytes; }
-  // The shadow of the block that has this place.
+  // The shadow of the block that has this offset.
   SharedShadow& shadow_at(std::size_t offset) { return blocks[offset / arena_bytes].shared_shadow; }
   Block& block() { return blocks[current->block]; }
 
@@ -152,9 +152,9 @@ struct Worker {
   Random random;
 
   // ---- the block, or the cluster
-  std::uint32_t block_number = 0;  // of the first block
+  std::uint32_t block_number = 0;  // index of the first block
   int block_threads = 0;
-  int thread_slots = 0;  // of all blocks: each begins with a warpgroup
+  int thread_slots = 0;  // slots of all blocks: each block starts at a whole warpgroup
   std::vector<Block> blocks;
   int living() const;
   char* const arena;

@@ -20,7 +20,7 @@ Workspace::Workspace()
 
 Workspace::~Workspace() { munmap(mapping_, mapping_bytes); }
 
-// Never destroyed: a launch may still be running on another thread while the process ends.
+// Never destroyed: at process exit another thread may still run a launch.
 Workspace& Workspace::of_worker(int number) {
   static std::mutex mutex;
   static auto* all = new std::map<int, std::unique_ptr<Workspace>>;
