@@ -201,10 +201,10 @@ PRODUCT_FAULTS = {
     ),
     "stores not waited for": Fault(
         file="tma.h", right='"cp.async.bulk.wait_group.read %0;"', wrong='"// %0"',
-        found="ends before the store has read",
+        found="exits before the store has read",
     ),
     "stores without a group": Fault(
-        file="tma.h", right='"cp.async.bulk.commit_group;"', wrong='""', found="ends before the store has read"
+        file="tma.h", right='"cp.async.bulk.commit_group;"', wrong='""', found="exits before the store has read"
     ),
 }  # fmt: skip
 ATTENTION_FAULTS = {

@@ -1,6 +1,6 @@
-"""Instructions on registers alone. [PTX ISA 9.0, "Instruction Set"]
+"""Register-only instructions. [PTX ISA 9.0, "Instruction Set"]
 
-Transcendentals are correctly rounded where the hardware approximates; .ftz is ignored.
+Transcendental functions are correctly rounded, where the hardware approximates; .ftz is ignored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tile2cu_runtime.ptx.state import Builder, Step, Threads
 
 
 def _either(floats: Builder, integers: Builder) -> Builder:
-    """By the type."""
+    """Selects the function by the type."""
     return lambda instruction, kernel: (floats if "f" in type_of(instruction)[:2] else integers)(instruction, kernel)
 
 
@@ -33,7 +33,7 @@ _FLOATS: dict[str, Builder] = {
 
 
 def _move(instruction: Instruction, kernel: Kernel) -> Step:
-    """mov, also of a register from parts {a, b} and into them."""
+    """mov, also from a register to parts {a, b} and back."""
     target, value = instruction.operands
     if target.startswith("{"):
         return _unpack(elements(target), value, kernel)
@@ -77,7 +77,7 @@ _COMBINATIONS = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_x
 
 
 def _compared(name: str, a: Array, b: Array) -> Array:
-    """A comparison; with NaN the ordered ones are false, `ne` too, and those that end in u are true."""
+    """A comparison; with NaN ordered ones are false, also `ne`, and unordered ones (suffix u) are true."""
     if name in ("num", "nan"):
         odd = np.isnan(a) | np.isnan(b)
         return odd if name == "nan" else ~odd
@@ -90,7 +90,7 @@ def _compared(name: str, a: Array, b: Array) -> Array:
 
 
 def _set_predicate(instruction: Instruction, kernel: Kernel) -> Step:
-    """setp: p, or p|q with q its opposite; with .and, .or, .xor combined with a third operand."""
+    """setp: p, or p|q with q its negation; .and, .or, .xor combine it with a third operand."""
     name = type_of(instruction)
     kind = TYPES[name]
     comparison = instruction.modifiers[0]
@@ -122,7 +122,7 @@ def _select(instruction: Instruction, kernel: Kernel) -> Step:
 
 
 def _minimum_or_maximum(plain: Callable[..., Array], with_nan: Callable[..., Array]) -> Builder:
-    """Of a number and NaN the number, unless .NaN asks for NaN."""
+    """The number if one operand is NaN, unless .NaN propagates NaN."""
 
     def build(instruction: Instruction, kernel: Kernel) -> Step:
         function = with_nan if "NaN" in instruction.modifiers else plain
@@ -160,7 +160,7 @@ BUILDERS: dict[str, Builder] = {
 
 
 def build_arithmetic(instruction: Instruction, kernel: Kernel) -> Step:
-    """The step of an instruction of this file. Errors: PtxError for another."""
+    """The step of an instruction of this module. Errors: PtxError for others."""
     builder = BUILDERS.get(instruction.operation)
     if builder is None:
         raise PtxError(f"line {instruction.line}: the instruction {instruction.name}")

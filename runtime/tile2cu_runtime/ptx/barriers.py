@@ -1,4 +1,4 @@
-"""Barriers: bar and barrier with their numbers, those of clusters, and mbarriers.
+"""Barriers: named barriers, cluster barriers, and mbarriers.
 
 Source: PTX ISA 9.0, "Parallel Synchronization and Communication Instructions: bar, barrier", "... barrier.cluster",
 "... mbarrier".
@@ -19,7 +19,7 @@ from tile2cu_runtime.ptx.parse import Instruction, Kernel
 if TYPE_CHECKING:
     from tile2cu_runtime.ptx.state import Builder, Step, Threads
 
-_NUMBERS = 16  # of barriers a block
+_NUMBERS = 16  # barriers per block
 
 
 # ---- bar and barrier ----------------------------------------------------------------------------------------
@@ -27,7 +27,7 @@ _NUMBERS = 16  # of barriers a block
 
 @dataclass(kw_only=True)
 class _Gathering:
-    """Threads that have come to a barrier; `wanted` is None where it is all of the block."""
+    """The threads that have arrived at a barrier; `wanted` is None for all of the block."""
 
     instruction: Instruction
     wanted: int | None
@@ -35,14 +35,14 @@ class _Gathering:
 
 
 class NamedBarriers:
-    """The numbered barriers of some blocks."""
+    """The named barriers of some blocks."""
 
     def __init__(self, count: int) -> None:
         self.waits_at = np.full(count, -1, np.int64)  # block * 16 + number
         self._open: dict[int, _Gathering] = {}
 
     def come(self, t: Threads, instruction: Instruction, taken: Array, kernel: Kernel) -> None:
-        """bar.sync and barrier.sync, which wait, and barrier.arrive."""
+        """bar.sync and barrier.sync, which wait, and barrier.arrive, which does not."""
         number, *rest = instruction.operands
         numbers = source(number, np.uint32, kernel)(t).astype(np.int64)
         counts = source(rest[0], np.uint32, kernel)(t) if rest else None
@@ -54,17 +54,17 @@ class NamedBarriers:
             first = int(np.flatnonzero(members)[0])
             if gathering.wanted != wanted:
                 other = f"{gathering.wanted} in line {gathering.instruction.line}"
-                raise t.fault(instruction, f"barrier {key % _NUMBERS} of {wanted} threads, and of {other}", first)
+                raise t.fault(instruction, f"barrier {key % _NUMBERS} with thread counts {wanted} and {other}", first)
             gathering.come += int(members.sum())
             if wanted is not None and gathering.come > wanted:
-                raise t.fault(instruction, f"more threads than the {wanted} of barrier {key % _NUMBERS} come", first)
+                raise t.fault(instruction, f"more than {wanted} threads arrive at barrier {key % _NUMBERS}", first)
             if "sync" in instruction.modifiers:
                 t.waiting |= members
                 self.waits_at[members] = key
             self._release_if_complete(t, int(key))
 
     def leave(self, t: Threads) -> None:
-        """Threads have ended: barriers of whole blocks do not wait for them."""
+        """Threads have exited: barriers of whole blocks do not wait for them."""
         for key in [key for key, gathering in self._open.items() if gathering.wanted is None]:
             self._release_if_complete(t, key)
 
@@ -82,28 +82,28 @@ class NamedBarriers:
             t.shadow.meet(np.flatnonzero(members))
 
     def describe(self, thread: int) -> str:
-        """What a waiting thread waits for."""
+        """The reason why a thread waits."""
         key = int(self.waits_at[thread])
         gathering = self._open[key]
         wanted = "all" if gathering.wanted is None else gathering.wanted
-        return f"at barrier {key % _NUMBERS}, where {gathering.come} of {wanted} threads have come"
+        return f"at barrier {key % _NUMBERS}, {gathering.come} of {wanted} threads have arrived"
 
 
 # ---- barrier.cluster -----------------------------------------------------------------------------------------
 
 
 class ClusterBarriers:
-    """The barriers of clusters, each of so many threads: an arrival, then a wait. Threads that have ended count."""
+    """The cluster barriers, each an arrival and a wait. Exited threads count as arrived."""
 
     def __init__(self, count: int, each: int) -> None:
         self._each = each
         self._arrived = np.zeros(count, np.bool_)
-        self._pending = np.zeros(count, np.bool_)  # arrived, and not waited since
+        self._pending = np.zeros(count, np.bool_)  # arrived, and has not waited since
         self.waits = np.zeros(count, np.bool_)
 
     def come(self, t: Threads, instruction: Instruction, taken: Array) -> None:
         arrives = "arrive" in instruction.modifiers
-        # Who waits has arrived, and its phase may be over: then its arrival is taken back already.
+        # A waiting thread has arrived; if its phase has completed, the arrival is already reset.
         if arrives and (taken & self._pending).any():
             raise t.fault(instruction, "a second arrival without a wait", int(np.flatnonzero(taken & self._pending)[0]))
         if arrives:
@@ -120,7 +120,7 @@ class ClusterBarriers:
         self.release(t)
 
     def release(self, t: Threads) -> None:
-        """Ends the phases of clusters all of whose threads have arrived or ended."""
+        """Completes the phases of clusters whose threads have all arrived or exited."""
         over = (self._arrived | t.exited).reshape(-1, self._each).all(axis=1)
         members = np.repeat(over, self._each)
         woken = self.waits & members
@@ -136,18 +136,18 @@ class ClusterBarriers:
 
 @dataclass(kw_only=True)
 class _MemoryBarrier:
-    """Arrivals of a phase, those still missing, and the bytes that are announced and not there."""
+    """The arrivals per phase, the pending ones, and the expected bytes that have not arrived."""
 
     count: int
     pending: int
-    maker: int  # the thread that initialised it
+    maker: int  # the initialising thread
     bytes: int = 0
     phase: int = 0
     fenced: bool = False
 
 
 class MemoryBarriers:
-    """The mbarriers of some blocks, by their byte in the blocks' shared memories."""
+    """The mbarriers of some blocks, by byte offset in the blocks' shared memories."""
 
     def __init__(self, count: int) -> None:
         self.waits_at = np.full(count, -1, np.int64)
@@ -157,54 +157,54 @@ class MemoryBarriers:
         for thread in np.flatnonzero(t.mask):
             place, count = self.place(t, instruction, at, int(thread)), int(counts[thread])
             if not 1 <= count < 1 << 20:
-                raise t.fault(instruction, f"{count} arrivals of a phase", int(thread))
+                raise t.fault(instruction, f"an arrival count of {count}", int(thread))
             self._barriers[place] = _MemoryBarrier(count=count, pending=count, maker=int(thread))
 
     def fence(self, threads: Array) -> None:
-        """fence.mbarrier_init, or a proxy fence, of these threads: copies see what they initialised."""
+        """fence.mbarrier_init, or a proxy fence, of these threads: makes their initialisations visible to copies."""
         makers = set(threads.tolist())
         for barrier in self._barriers.values():
             barrier.fenced |= barrier.maker in makers
 
     def place(self, t: Threads, instruction: Instruction, at: Array, thread: int) -> int:
-        """Where the thread's operand lies. A fault if no barrier can lie there."""
+        """The address of the thread's operand. A fault if it is no valid mbarrier address."""
         offset, block = t.in_shared(instruction, int(at[thread]), thread)
         if offset % 8 or not 0 <= offset <= t.shared_bytes - 8:
-            raise t.fault(instruction, f"no mbarrier can lie at byte {offset} of shared memory", thread)
+            raise t.fault(instruction, f"an mbarrier cannot be at byte {offset} of shared memory", thread)
         return offset + block * t.shared_stride
 
     def find(self, t: Threads, instruction: Instruction, place: int, thread: int) -> _MemoryBarrier:
-        """The barrier there. A fault where nobody initialised one."""
+        """The mbarrier at an address. A fault if it is not initialised."""
         if place not in self._barriers:
             offset = place % t.shared_stride
-            raise t.fault(instruction, f"nobody initialised an mbarrier at byte {offset} of shared memory", thread)
+            raise t.fault(instruction, f"no mbarrier is initialised at byte {offset} of shared memory", thread)
         return self._barriers[place]
 
     def target(self, t: Threads, instruction: Instruction, place: int, thread: int) -> None:
-        """A copy will arrive there. A fault where the copy engine may not know of the barrier."""
+        """The mbarrier on which a copy completes. A fault if its initialisation is not fenced."""
         if not self.find(t, instruction, place, thread).fenced:
             raise t.fault(instruction, "no fence.mbarrier_init since the barrier's mbarrier.init", thread)
 
     def arrive(
         self, t: Threads, instruction: Instruction, place: int, thread: int, *, announced: int = 0, count: int = 1
     ) -> int:
-        """So many arrivals, after so many bytes were announced. Gives the phase before them."""
+        """Expects `bytes` bytes, then arrives `count` times. Returns the phase before."""
         barrier = self.find(t, instruction, place, thread)
         phase = barrier.phase
         barrier.bytes += announced
         if count > barrier.pending:
-            what = f"more than {barrier.count} arrivals, while {barrier.bytes} bytes are missing"
+            what = f"more than {barrier.count} arrivals while {barrier.bytes} bytes are pending"
             raise t.fault(instruction, what, thread)
         barrier.pending -= count
         self._complete(t, place, barrier)
         return phase
 
     def promise(self, t: Threads, instruction: Instruction, place: int, thread: int) -> None:
-        """One more arrival is wanted in this phase."""
+        """Adds one pending arrival to this phase."""
         self.find(t, instruction, place, thread).pending += 1
 
     def deliver(self, t: Threads, place: int, size: int) -> None:
-        """Bytes of a copy are there."""
+        """Delivers the bytes of a copy."""
         self._barriers[place].bytes -= size
         self._complete(t, place, self._barriers[place])
 
@@ -218,14 +218,14 @@ class MemoryBarriers:
         t.waiting &= ~woken
 
     def wait(self, t: Threads, instruction: Instruction, taken: Array, kernel: Kernel, here: int) -> None:
-        """try_wait and test_wait: a thread whose phase is not over comes back to the instruction when it is."""
+        """try_wait and test_wait: a thread whose phase has not completed repeats the instruction later."""
         target, place, state, *_ = instruction.operands
         at, wanted = address(place, kernel)(t), source(state, np.uint64, kernel)(t)
         over = np.zeros(t.count, np.bool_)
         for thread in np.flatnonzero(taken):
             where = self.place(t, instruction, at, int(thread))
             phase = self.find(t, instruction, where, int(thread)).phase
-            # A token of mbarrier.arrive is the number of its phase.
+            # The token of mbarrier.arrive is the index of its phase.
             of = int(wanted[thread])
             over[thread] = (phase ^ of) & 1 if "parity" in instruction.modifiers else phase > of
             if not over[thread]:
@@ -240,14 +240,16 @@ class MemoryBarriers:
             t.shadow.meet(np.flatnonzero(over))
 
     def describe(self, t: Threads, thread: int) -> str:
-        """What a waiting thread waits for."""
+        """The reason why a thread waits."""
         place = int(self.waits_at[thread])
         barrier = self._barriers[place]
-        missing = f"{barrier.pending} of {barrier.count} arrivals and {barrier.bytes} bytes are missing"
+        missing = f"{barrier.pending} of {barrier.count} arrivals and {barrier.bytes} bytes are pending"
         return f"at the mbarrier at byte {place % t.shared_stride} of shared memory, where {missing}"
 
     def unbalanced(self) -> tuple[int, int, int] | None:
-        """A barrier that is left with bytes announced and not there, or the other way: place, bytes, its maker."""
+        """An mbarrier with expected bytes that were not delivered, or the reverse: address, bytes, initialising
+        thread.
+        """
         for place, barrier in self._barriers.items():
             if barrier.bytes:
                 return place, barrier.bytes, barrier.maker

@@ -1,4 +1,4 @@
-"""Between types, and between generic addresses and those of a state space. [PTX ISA 9.0, "cvt", "cvta"]"""
+"""Conversions between types, and between generic addresses and those of a state space. [PTX ISA 9.0, "cvt", "cvta"]"""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FLOAT8 = {"e4m3x2": "e4m3", "e5m2x2": "e5m2"}
 
 
 def _convert_float8(instruction: Instruction, kernel: Kernel) -> Step:
-    """Pairs of 8-bit floats from two f32, high one first, or from f16x2, and to f16x2."""
+    """Pairs of 8-bit floats from two f32, the high one first, or from f16x2, and to f16x2."""
     to, of = instruction.modifiers[-2:]
     target, *values = instruction.operands
     if of in _FLOAT8:
@@ -80,7 +80,7 @@ def _converted(instruction: Instruction, value: Array, to: str) -> Array:
 
 
 def _clamped(value: Array, kind: Any) -> Array:
-    """Floats to integers: NaN is 0, what is too large the largest."""
+    """Floats to integers: NaN is 0, overflow saturates."""
     limits = np.iinfo(kind)
     inside = np.clip(np.nan_to_num(value, nan=0.0), float(limits.min), float(limits.max))
     plain = np.where(inside >= float(limits.max), 0.0, inside).astype(kind)
@@ -89,14 +89,14 @@ def _clamped(value: Array, kind: Any) -> Array:
 
 
 def _to_tf32(value: Array) -> Array:
-    """10 bits of mantissa, ties away from zero (cvt.rna.tf32.f32)."""
+    """10 mantissa bits, ties away from zero (cvt.rna.tf32.f32)."""
     bits = np.ascontiguousarray(value).view(np.uint32)
     result: Array = (bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
     return result
 
 
 def _to_space(instruction: Instruction, kernel: Kernel) -> Step:
-    """cvta: between generic addresses and those of a state space. Those of global memory are generic."""
+    """cvta: converts between generic addresses and those of a state space. Global addresses are generic addresses."""
     target, value = instruction.operands
     get = source(value, np.uint64, kernel)
     spaces = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "param": PARAMETER_WINDOW, "global": 0}

@@ -1,4 +1,4 @@
-"""What instructions on registers alone share: values by type, and functions of them thread by thread."""
+"""Common parts of register-only instructions: typed values, and functions applied per thread."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIGNED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 
 
 def type_of(instruction: Instruction) -> str:
-    """The last modifier that is a type."""
+    """The last type modifier."""
     return next(each for each in reversed(instruction.modifiers) if each in TYPES)
 
 
@@ -32,7 +32,7 @@ def simple(function: Callable[..., Array]) -> Builder:
 
 
 def float_or(integer: Callable[..., Array], floating: Callable[..., Array]) -> Builder:
-    """Of floats another function than of integers; bf16 and pairs of 16 bits are computed through float32."""
+    """One function for floats, another for integers; bf16 and packed 16-bit types are computed in float32."""
 
     def build(instruction: Instruction, kernel: Kernel) -> Step:
         name = type_of(instruction)
@@ -76,7 +76,7 @@ def packed(values: Array, name: str) -> Array:
 
 
 def to_bf16(values: Array) -> Array:
-    """bfloat16's bits of float32 values, to nearest even; NaN is 0x7fff."""
+    """The bfloat16 bits of float32 values, rounded to nearest even; NaN is 0x7fff."""
     bits = np.ascontiguousarray(values.astype(np.float32)).view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
     result: Array = np.where(np.isnan(values), np.uint16(0x7FFF), rounded.astype(np.uint16))
@@ -84,7 +84,7 @@ def to_bf16(values: Array) -> Array:
 
 
 def rounded(instruction: Instruction, exact: Array, kind: type[np.generic]) -> Array:
-    """A float64 as the type, to nearest or as .rm, .rp, .rz say; .sat into 0 ... 1."""
+    """Rounds a float64 to the type, to nearest or as .rm, .rp, .rz specify; .sat clamps to [0, 1]."""
     result = exact.astype(kind)
     modifiers = instruction.modifiers
     if "rm" in modifiers or "rz" in modifiers:

@@ -1,4 +1,4 @@
-"""What the PTX machine raises."""
+"""Exceptions of the PTX machine."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from tile2cu_runtime.amdgcn.errors import SimulatorError
 
 
 class PtxError(SimulatorError):
-    """PTX that the machine does not understand, or a fault of the kernel: then with instruction, line and thread."""
+    """Unsupported PTX, or a fault of the kernel with instruction, line and thread."""

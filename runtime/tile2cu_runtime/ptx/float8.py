@@ -8,7 +8,7 @@ from tile2cu_runtime.amdgcn.arrays import Array
 
 
 def _table(exponent_bits: int) -> Array:
-    """The value of each code. e5m2 has infinities, e4m3 has not, and NaN only where all other bits are ones."""
+    """The value of each code. e5m2 has infinities; e4m3 has none, and NaN only as all ones."""
     codes = np.arange(256)
     mantissa_bits = 7 - exponent_bits
     bias = (1 << exponent_bits - 1) - 1
@@ -27,13 +27,13 @@ VALUES = {"e4m3": _table(4), "e5m2": _table(5)}
 
 
 def decoded(codes: Array, name: str) -> Array:
-    """float64 values of codes of 8 bits."""
+    """The float64 values of 8-bit codes."""
     values: Array = VALUES[name][codes]
     return values
 
 
 def encoded(values: Array, name: str) -> Array:
-    """Codes, rounded to nearest even; what is too large becomes the largest, NaN stays (.rn.satfinite)."""
+    """Codes, rounded to nearest even and saturated; NaN is preserved (.rn.satfinite)."""
     positive = VALUES[name][:128]
     finite = positive[np.isfinite(positive)]
     size = np.minimum(np.abs(values.astype(np.float64)), finite[-1])

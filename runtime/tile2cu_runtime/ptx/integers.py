@@ -1,4 +1,4 @@
-"""Integers. [PTX ISA 9.0, "Integer Arithmetic Instructions", "Logic and Shift Instructions"]"""
+"""Integer instructions. [PTX ISA 9.0, "Integer Arithmetic Instructions", "Logic and Shift Instructions"]"""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _shift_left(a: Array, by: Array) -> Array:
 
 
 def _shift_right(a: Array, by: Array) -> Array:
-    """Signed types keep their sign; shifts by the width or more give nothing but it."""
+    """Signed types extend the sign; shifts by the width or more give only sign bits."""
     last = bits_of(a) - 1
     shifted = a >> np.minimum(by, last).astype(a.dtype)
     result: Array = np.where((by > last) & (a.dtype.kind == "u"), a.dtype.type(0), shifted)
@@ -72,9 +72,9 @@ def _multiply_high_64(instruction: Instruction, kernel: Kernel, signed: str) -> 
 
 
 def _divide(a: Array, b: Array) -> Array:
-    """Towards zero; by zero the machine may give anything, here all ones."""
+    """Truncating division; a division by zero is unspecified, here all ones."""
     unsigned = f"u{a.dtype.itemsize}"
-    # The magnitude of the smallest number is right without its sign.
+    # The magnitude of the minimum is correct as an unsigned number.
     size, of = (np.abs(each).view(unsigned) for each in (a, np.where(b == 0, a.dtype.type(1), b)))
     quotient = (size // of).view(a.dtype)
     if a.dtype.kind == "i":
@@ -88,7 +88,7 @@ def _remainder(a: Array, b: Array) -> Array:
 
 
 def _insert(instruction: Instruction, kernel: Kernel) -> Step:
-    """bfi: bits of a into b, from `start`, so many."""
+    """bfi: inserts `length` bits of a into b at `start`."""
     target, *rest = instruction.operands
     kind = TYPES[type_of(instruction)]
     a, b = (source(each, kind, kernel) for each in rest[:2])
@@ -112,7 +112,7 @@ def _extract(instruction: Instruction, kernel: Kernel) -> Step:
 
     def step(t: Threads) -> None:
         first, count = start(t) & np.uint32(255), length(t) & np.uint32(255)
-        # A field that reaches past the highest bit ends there, and has that bit as its sign.
+        # A field past the highest bit is truncated there, and takes that bit as its sign.
         up = np.where(first + count > bits, 0, bits - first.astype(np.int64) - count).astype(np.uint32)
         placed = _shift_left(a(t), up)
         field = _shift_right(placed.view(SIGNED[bits]) if name[0] == "s" else placed, first + up)
@@ -122,7 +122,7 @@ def _extract(instruction: Instruction, kernel: Kernel) -> Step:
 
 
 def _permute(instruction: Instruction, kernel: Kernel) -> Step:
-    """prmt.b32, default mode: each nibble of c picks a byte of {b, a}; its high bit asks for the byte's sign."""
+    """prmt.b32, default mode: each nibble of c selects a byte of {b, a}; its high bit replicates the byte's sign."""
     target, *rest = instruction.operands
     a, b, c = (source(each, np.uint32, kernel) for each in rest)
 
@@ -140,7 +140,7 @@ def _permute(instruction: Instruction, kernel: Kernel) -> Step:
 
 
 def _logic3(instruction: Instruction, kernel: Kernel) -> Step:
-    """lop3: the truth table's bit number a * 4 + b * 2 + c."""
+    """lop3: bit a * 4 + b * 2 + c of the truth table."""
     target, *rest = instruction.operands
     a, b, c = (source(each, np.uint32, kernel) for each in rest[:3])
     table = int(rest[3], 0)
@@ -171,7 +171,9 @@ def _leading_zeros(a: Array) -> Array:
 
 
 def _find_bit(instruction: Instruction, kernel: Kernel) -> Step:
-    """bfind of unsigned integers: the place of the highest bit that is set, or how far it is from the top; else ~0."""
+    """bfind of unsigned integers: the position of the highest set bit, or its distance from the top; ~0 if there is
+    none.
+    """
     if not type_of(instruction).startswith("u"):
         raise PtxError(f"line {instruction.line}: the instruction {instruction.name}")
     target, a = instruction.operands
@@ -186,7 +188,7 @@ def _find_bit(instruction: Instruction, kernel: Kernel) -> Step:
 
 
 def _reversed_bits(a: Array) -> Array:
-    """brev: the lowest bit becomes the highest."""
+    """brev: reverses the bits."""
     bits = np.unpackbits(np.ascontiguousarray(a).view(np.uint8).reshape(len(a), -1), axis=1, bitorder="little")
     result: Array = np.packbits(bits[:, ::-1], axis=1, bitorder="little").view(a.dtype).reshape(-1)
     return result
@@ -202,7 +204,7 @@ def _to_u32(function: Callable[[Array], Array]) -> Builder:
 
 
 def _dot_4(instruction: Instruction, kernel: Kernel) -> Step:
-    """dp4a: c and the four products of bytes, each byte with the sign that its type says."""
+    """dp4a: c plus the dot product of four bytes, signed or unsigned by the types."""
     target, *rest = instruction.operands
     kinds = [np.int8 if each == "s32" else np.uint8 for each in instruction.modifiers[-2:]]
     a, b, c = (source(each, np.uint32, kernel) for each in rest)

@@ -43,7 +43,7 @@ def _load(instruction: Instruction, kernel: Kernel) -> Step:
 
 
 def _extended(values: Array, threads: Threads, target: str) -> Array:
-    """A signed value that is narrower than its register keeps its sign."""
+    """Sign-extends a signed value that is narrower than its register."""
     wide = threads.registers[target].dtype.itemsize
     return values.astype(f"i{wide}") if values.dtype.kind == "i" and values.dtype.itemsize < wide else values
 
@@ -79,7 +79,7 @@ def _is_register(text: str, kernel: Kernel) -> bool:
 
 
 def _words(raw: Array) -> list[Array]:
-    """Bytes, (threads, n), as 32-bit words; the last one is filled with zeros."""
+    """Bytes, (threads, n), as 32-bit words; the last one is padded with zeros."""
     missing = -raw.shape[1] % 4
     padded = np.pad(raw, ((0, 0), (0, missing))) if missing else raw
     return list(np.ascontiguousarray(padded).view(np.uint32).T)
@@ -100,7 +100,7 @@ _UPDATES: dict[str, Callable[..., object]] = {
 
 
 def _atomic(instruction: Instruction, kernel: Kernel) -> Step:
-    """atom and red, also of vectors: element by element, thread by thread in the order of their numbers."""
+    """atom and red, also of vectors: element by element, in thread order."""
     returns = instruction.operation == "atom"
     target, *rest = instruction.operands if returns else ("", *instruction.operands)
     kind = _kind(instruction)
@@ -135,7 +135,7 @@ def _update_name(instruction: Instruction) -> str:
 
 
 def _updated(memory: Array, index: Array, update: Callable[..., object], operands: list[Array]) -> list[object]:
-    """Updates one element after the other; gives what was there before each."""
+    """Updates one element after another; returns the previous values."""
     before = []
     for number, place in enumerate(index):
         old = memory[place]
@@ -148,7 +148,7 @@ def _updated(memory: Array, index: Array, update: Callable[..., object], operand
 
 
 def _copy_async(instruction: Instruction, kernel: Kernel) -> Step:
-    """cp.async, its commit and its waits. A copy lands when it is waited for, as late as the machine may."""
+    """cp.async, its commit and its waits. A copy completes when it is waited for, as late as possible."""
     if "bulk" in instruction.modifiers:
         return build_bulk(instruction, kernel)
     if "mbarrier" in instruction.modifiers:
@@ -187,7 +187,7 @@ def _copy_async(instruction: Instruction, kernel: Kernel) -> Step:
 
 
 def _create_policy(instruction: Instruction, kernel: Kernel) -> Step:
-    """createpolicy: how long L2 keeps what it is given with. It changes no result, and any number stands for it."""
+    """createpolicy: an L2 cache policy. It changes no result; its value is arbitrary."""
     register = instruction.operands[0]
     return lambda t: t.write(register, np.full(t.count, 1, np.uint64))
 
@@ -197,7 +197,7 @@ def _commit(t: Threads) -> None:
 
 
 def _map_to_block(instruction: Instruction, kernel: Kernel) -> Step:
-    """mapa: the address that a byte of shared memory has in the block of that rank."""
+    """mapa: the address of a byte of shared memory in the block with that rank."""
     target, own, rank = instruction.operands
     value, of = source(own, np.uint64, kernel), source(rank, np.uint32, kernel)
 
@@ -212,7 +212,7 @@ def _map_to_block(instruction: Instruction, kernel: Kernel) -> Step:
 
 
 def _fence(instruction: Instruction, kernel: Kernel) -> Step:
-    """Fences between threads: here every access is done when its instruction is. Those of proxies are noted."""
+    """Thread fences: no effect, since every access completes with its instruction. Proxy fences are recorded."""
     modifiers = instruction.modifiers
     if modifiers[0] == "mbarrier_init":
         return lambda t: t.mbarriers.fence(np.flatnonzero(t.mask))
@@ -230,7 +230,7 @@ def _fence(instruction: Instruction, kernel: Kernel) -> Step:
 
 
 def _nothing(instruction: Instruction, kernel: Kernel) -> Step:
-    """Hints, and orders that are met anyhow."""
+    """Hints, and ordering that always holds here."""
     return lambda t: None
 
 

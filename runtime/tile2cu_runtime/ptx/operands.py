@@ -11,7 +11,7 @@ from tile2cu_runtime.ptx.errors import PtxError
 from tile2cu_runtime.ptx.parse import Kernel
 from tile2cu_runtime.ptx.state import Getter
 
-# NumPy's type of a PTX type. bf16 and tf32 are kept as bits.
+# The NumPy type of a PTX type. bf16 and tf32 are kept as bits.
 TYPES: dict[str, type[np.generic]] = {
     "pred": np.bool_, "f16": np.float16, "f32": np.float32, "f64": np.float64, "bf16": np.uint16,
     "f16x2": np.uint32, "bf16x2": np.uint32, "tf32": np.uint32,
@@ -26,7 +26,7 @@ _ADDRESS = re.compile(r"\[([%\w$@]+)?(?:\+?(-?\d+))?\]$")
 
 
 def constant(text: str) -> int | float | None:
-    """A number, or None if the text is none. 0f3F800000 is the float32 of these bits."""
+    """A number, or None for other text. 0f3F800000 is the float32 with these bits."""
     if found := _FLOAT.match(text):
         kind = np.float32 if found[1] in "fF" else np.float64
         return float(np.array(int(found[2], 16), f"u{np.dtype(kind).itemsize}").view(kind))
@@ -81,5 +81,5 @@ def address(text: str, kernel: Kernel) -> Getter:
 
 
 def elements(text: str) -> list[str]:
-    """The registers of {a, b}, or of a alone."""
+    """The registers of {a, b}, or of a single register."""
     return [part.strip() for part in text.strip("{}").split(",")] if text.startswith("{") else [text]

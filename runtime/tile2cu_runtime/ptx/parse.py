@@ -1,6 +1,6 @@
-"""PTX text as data: a module's kernels, their parameters, registers and instructions.
+"""PTX as data: a module's kernels, their parameters, registers and instructions.
 
-Source: PTX ISA 9.0, "Syntax", "State Spaces, Types, and Variables". What nvcc writes is read, not all one could write.
+Source: PTX ISA 9.0, "Syntax", "State Spaces, Types, and Variables". Supports nvcc's output, not the full language.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BYTES |= {"f16x2": 4, "bf16": 2, "bf16x2": 4, "tf32": 4}
 
 @dataclass(frozen=True, kw_only=True)
 class Instruction:
-    """`name` with its modifiers; operands as written, lists {a, b} in one; `guard` is (register, wanted value)."""
+    """`name` with its modifiers; operands as written, vectors {a, b} as one; `guard` is (register, wanted value)."""
 
     line: int
     name: str
@@ -48,7 +48,7 @@ class Instruction:
 
 @dataclass(frozen=True, kw_only=True)
 class Variable:
-    """A variable in shared or local memory, or a parameter: its first byte, and how many it has."""
+    """A variable in shared or local memory, or a parameter: first byte, and number of bytes."""
 
     offset: int
     bytes: int
@@ -56,8 +56,9 @@ class Variable:
 
 @dataclass(frozen=True, kw_only=True)
 class Kernel:
-    """A kernel. `registers` are bytes by name, 1 for predicates; dynamic shared memory starts behind `shared_bytes`;
-    `cluster`: blocks of a cluster along x, y and z."""
+    """A kernel. `registers` are bytes by name, 1 for predicates; dynamic shared memory starts after `shared_bytes`;
+    `cluster`: the cluster shape along x, y and z.
+    """
 
     name: str
     parameters: tuple[Variable, ...]
@@ -71,12 +72,12 @@ class Kernel:
 
     @functools.cached_property
     def uses_async_proxy(self) -> bool:
-        """Whether it has wgmma, or copies by the async proxy."""
+        """Whether it has wgmma, or async-proxy copies."""
         return any(each.operation == "wgmma" or each.modifiers[:2] == ("async", "bulk") for each in self.instructions)
 
 
 def parse(text: str) -> dict[str, Kernel]:
-    """The kernels of a module, by name. Errors: PtxError for what is not understood."""
+    """The kernels of a module, by name. Errors: PtxError for unsupported syntax."""
     text = _COMMENT.sub("", text)
     kernels: dict[str, Kernel] = {}
     outside = list(_variables(_outside(text)))
@@ -94,7 +95,7 @@ def parse(text: str) -> dict[str, Kernel]:
 
 
 def _outside(text: str) -> str:
-    """What stands before the first kernel: declarations of shared memory."""
+    """The declarations before the first kernel: shared memory."""
     found = _KERNEL.search(text)
     return text[: found.start()] if found else text
 
@@ -111,7 +112,7 @@ def _closing(text: str, at: int) -> int:
 
 
 def _variables(text: str) -> Iterator[tuple[str, str, int, int]]:
-    """Space, name, alignment and bytes of declared variables; 0 bytes for an open array."""
+    """Space, name, alignment and bytes of declared variables; 0 bytes for an unsized array."""
     for statement in text.split(";"):
         if found := _VARIABLE.search(statement.strip()):
             open_array = found[5] == ""
@@ -120,7 +121,7 @@ def _variables(text: str) -> Iterator[tuple[str, str, int, int]]:
 
 
 class _Body:
-    """Reads one kernel, statement by statement."""
+    """Parses one kernel, statement by statement."""
 
     def __init__(self, name: str, parameters: str, outside: list[tuple[str, str, int, int]]) -> None:
         self._name = name
@@ -131,16 +132,16 @@ class _Body:
         self._ends = {"shared": 0, "local": 0}
         self._parameters = tuple(self._parameter_list(parameters))
         self._outside = outside
-        # Registers and labels of a block in braces are its own: inline assembly repeats their names.
+        # Registers and labels of a braced block are local to it: inline assembly repeats their names.
         self._scopes: list[dict[str, str]] = []
-        self._scope_starts: list[int] = []  # the first instruction of each
+        self._scope_starts: list[int] = []  # index of the first instruction
         self._scope_count = 0
 
     def read(self, text: str, line: int) -> Kernel:
         self._place(declared for declared in self._outside if declared[3])
         for statement, at in _statements(text, line):
             self._statement(statement, at)
-        # Dynamic shared memory comes last, and all open arrays start at the same place.
+        # Dynamic shared memory is last, and all unsized arrays start at the same address.
         for space, name, alignment, size in self._outside:
             if not size:
                 self._symbols[name] = Variable(offset=_aligned(self._ends[space], alignment), bytes=0)
@@ -186,11 +187,11 @@ class _Body:
             self._declare(BYTES[found[1]], found[2])
         elif text.startswith(".") and _VARIABLE.search(text):
             self._place(_variables(text))
-        elif not text.startswith("."):  # .loc, .pragma and the like say nothing to a machine
+        elif not text.startswith("."):  # .loc, .pragma and the like have no effect
             self._instructions.append(self._instruction(text, line))
 
     def _label(self, name: str) -> str:
-        """The label's name in the kernel; branches in its block that stand before it now have that name as well."""
+        """The label's unique name in the kernel; earlier branches to it in its block are renamed, too."""
         if not self._scopes:
             return name
         self._scope_count += 1
@@ -229,7 +230,7 @@ class _Body:
 
 
 def _statements(text: str, line: int) -> Iterator[tuple[str, int]]:
-    """Statements with their lines: labels end in a colon, braces of blocks stand alone, the rest has no semicolon."""
+    """Statements with their lines: labels end in a colon, braces are separate, others have no semicolon."""
     start = counted = 0
     for found in re.finditer(r"[;{}:\n]", text):
         at, head = found.start(), text[start : found.start()].strip()
@@ -255,7 +256,7 @@ def _indent(text: str) -> int:
 
 
 def _operands(text: str) -> Iterator[str]:
-    """Parts between commas, where braces and brackets keep theirs."""
+    """The parts between commas outside braces and brackets."""
     depth, start = 0, 0
     for at, letter in enumerate(text):
         depth += (letter in "{[(") - (letter in "}])")

@@ -1,8 +1,8 @@
-"""Executes a kernel's instructions for all threads of some blocks side by side.
+"""Executes a kernel's instructions for all threads of some blocks at once.
 
-Those that are furthest behind in the text go first, so that threads which a branch parted meet again where its ways
-join. An instruction of a whole warp, or warpgroup, waits for those of its threads that are not here yet. Where all
-wait, a copy by the async proxy lands; where none is in flight, the kernel hangs, which is a fault.
+The threads with the lowest instruction index run first, so that diverged threads reconverge. A warp or warpgroup
+instruction waits for its missing threads. If all threads wait, an async-proxy copy completes; if none is in flight, the
+kernel hangs, which is a fault.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tile2cu_runtime.ptx.parse import Instruction, Kernel
 from tile2cu_runtime.ptx.state import WARP, Getter, Step, Threads
 
 _REGISTER = re.compile(r"[%\w$@]+")
-# Instructions whose first operand is no register that they write.
+# Instructions whose first operand is not a destination register.
 _WRITE_NOTHING = frozenset((
     "bar", "barrier", "bra", "cp", "exit", "fence", "griddepcontrol", "membar", "nanosleep", "prefetch", "red", "ret",
     "setmaxnreg", "st", "stmatrix", "trap",
@@ -31,7 +31,7 @@ _WRITE_NOTHING = frozenset((
 
 @dataclass(frozen=True)
 class _Action:
-    """An instruction's step, the lanes that must take it together, and the registers that it reads and writes."""
+    """An instruction's step, the lanes that must execute it together, and the registers that it reads and writes."""
 
     instruction: Instruction
     step: Step
@@ -42,8 +42,9 @@ class _Action:
 
 @dataclass(frozen=True, kw_only=True)
 class _Block:
-    """Actions without a jump between them, from instruction `start` on, and what ends them: an instruction that may
-    make threads wait or jump, or none where a label follows."""
+    """Actions without a jump between them, from instruction `start` on, and the terminator: an instruction that may
+    branch or make threads wait, or none before a label.
+    """
 
     start: int
     actions: tuple[_Action, ...]
@@ -60,12 +61,12 @@ class _Block:
 
     @functools.cached_property
     def computed(self) -> frozenset[str]:
-        """Registers that get another value than one that was there. Moves are names that ptxas chooses anew."""
+        """Registers that get a new value. Moves only rename, since ptxas allocates registers anew."""
         return frozenset().union(*(each.writes for each in self.actions if each.instruction.operation != "mov"))
 
 
 class Program:
-    """A kernel's blocks of instructions by their first one, decoded when they are first reached."""
+    """A kernel's basic blocks by first instruction, decoded when first reached."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
@@ -74,7 +75,9 @@ class Program:
         self._has_products = any(each.operation == "wgmma" for each in kernel.instructions)
 
     def run(self, t: Threads, limit: int) -> int:
-        """Runs all threads to their end; gives how many instructions were executed, each once for all its threads."""
+        """Runs all threads to their exit; returns the number of executed instructions, each counted once for all its
+        threads.
+        """
         executed = 0
         while not t.exited.all():
             stays = t.exited | t.waiting
@@ -96,7 +99,7 @@ class Program:
     # ---- a block ----------------------------------------------------------------------------------------------
 
     def _execute(self, t: Threads, block: _Block, here: Array) -> None:
-        """Executes the block; warps that are not whole stop before its first instruction of whole warps."""
+        """Executes the block; incomplete warps stop before its first warp-wide instruction."""
         if block.first_collective is None:
             self._execute_all(t, block, here)
             return
@@ -113,7 +116,7 @@ class Program:
         self._end(t, block)
 
     def _execute_part(self, t: Threads, block: _Block, mask: Array) -> None:
-        """Of warps that are not whole: what comes before the first collective, or it where all its lanes are here."""
+        """For incomplete warps: executes up to the first collective, and the collective if all its lanes are active."""
         t.mask, t.full = mask, False
         if block.first_collective:
             self._take(t, block.actions[: block.first_collective], block)
@@ -137,7 +140,7 @@ class Program:
             action.step(t)
 
     def _follow_products(self, t: Threads, actions: tuple[_Action, ...], block: _Block) -> None:
-        """Sees what is done to registers of products in flight."""
+        """Tracks accesses to registers of wgmmas in flight."""
         for warpgroup in t.warpgroups.active(t.mask):
             warpgroup.written |= block.computed
             if not warpgroup.is_busy or not warpgroup.touches(block.names):
@@ -166,7 +169,7 @@ class Program:
                 t.clusters.release(t)
             case "trap":
                 if taken.any():
-                    raise t.fault(end, "the kernel stops itself", int(np.flatnonzero(taken)[0]))
+                    raise t.fault(end, "the kernel executes trap", int(np.flatnonzero(taken)[0]))
             case "mbarrier":
                 t.mbarriers.wait(t, end, taken, self._kernel, here)
             case "wgmma":
@@ -181,17 +184,17 @@ class Program:
     # ---- the end ----------------------------------------------------------------------------------------------
 
     def _stuck(self, t: Threads) -> PtxError:
-        """Says of one thread what it waits for."""
+        """Describes what one thread waits for."""
         for thread in np.flatnonzero(t.parked)[:1].tolist():
             instruction = self._kernel.instructions[int(t.pc[thread])]
             group = "warpgroup" if instruction.operation == "wgmma" else "warp"
-            return t.fault(instruction, f"waits for threads of its {group} that do not come", thread)
+            return t.fault(instruction, f"waits for threads of its {group} that do not arrive", thread)
         thread = int(np.flatnonzero(t.waiting)[0])
         at_barrier = t.barriers.waits_at[thread] >= 0
         why = t.barriers.describe(thread) if at_barrier else "for its cluster"
         if t.mbarriers.waits_at[thread] >= 0:
             why = t.mbarriers.describe(t, thread)
-        # A thread that waits at an mbarrier comes back to the instruction, others are behind it already.
+        # A thread that waits at an mbarrier repeats the instruction; others are already past it.
         instruction = self._kernel.instructions[int(t.pc[thread]) - int(t.mbarriers.waits_at[thread] < 0)]
         return t.fault(instruction, f"all threads wait, this one {why}", thread)
 
@@ -200,7 +203,7 @@ class Program:
         t.warpgroups.finish(t)
         if found := t.mbarriers.unbalanced():
             place, size, maker = found
-            what = "announced and not there" if size > 0 else "there and not announced"
+            what = "expected but not delivered" if size > 0 else "delivered but not expected"
             where = f"the mbarrier at byte {place % t.shared_stride} of shared memory"
             block = t.blocks[int(t.number[maker])]
             raise PtxError(f"{self._kernel.name}: {where} is left with {abs(size)} bytes {what} (block {block})")
@@ -241,7 +244,7 @@ class Program:
 
 
 def _ends(instruction: Instruction) -> bool:
-    """Whether the instruction jumps, ends the thread, or may make it wait for others than those of its warp."""
+    """Whether the instruction branches, exits, or may wait for threads of other warps."""
     match instruction.operation:
         case "bar" | "barrier":
             if "warp" in instruction.modifiers:
@@ -255,7 +258,7 @@ def _ends(instruction: Instruction) -> bool:
 
 
 def _guarded(instruction: Instruction, kernel: Kernel) -> Step:
-    """The instruction's step, for the threads whose guard holds."""
+    """The instruction's step, for threads whose guard is true."""
     step = _build(instruction, kernel)
     if instruction.guard is None:
         return step

@@ -1,4 +1,4 @@
-"""Runs a kernel of a PTX module on NumPy arrays: all threads of some blocks side by side."""
+"""Runs a kernel of a PTX module on NumPy arrays: all threads of some blocks at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEP_LIMIT = 50_000_000
 
 
 class Module:
-    """A PTX text whose kernels can be launched; what was decoded once is kept."""
+    """A PTX module whose kernels can be launched; decoded programs are cached."""
 
     def __init__(self, text: str) -> None:
         self.kernels = parse(text)
@@ -34,10 +34,10 @@ class Module:
         return Module(path.read_text(encoding="utf-8"))
 
     def find(self, *parts: str) -> str:
-        """The one kernel whose symbol has these parts. PtxError when none or several have them."""
+        """The one kernel whose symbol contains these parts. PtxError if there is none, or several."""
         found = [name for name in self.kernels if all(part in name for part in parts)]
         if len(found) != 1:
-            raise PtxError(f"{len(found)} kernels have {parts} in their names: {list(self.kernels)}")
+            raise PtxError(f"{len(found)} kernels match {parts}: {list(self.kernels)}")
         return found[0]
 
     def launch(
@@ -51,11 +51,12 @@ class Module:
         limit: int = STEP_LIMIT,
         names: Sequence[str] = (),
     ) -> int:
-        """Runs a kernel; arrays are global buffers and hold the result afterwards. Gives the instructions executed.
+        """Runs a kernel; arrays are global buffers and hold the result afterwards. Returns the number of executed
+        instructions.
 
         Shapes: `grid` in blocks, `block` in threads, up to three extents each; `shared_bytes` of dynamic memory.
-        Errors: PtxError for a fault of the kernel (out of bounds, misaligned, a warp that is not whole where it must
-        be), and for what the machine does not have; SimulatorError for arguments that do not fit the kernel.
+        Errors: PtxError for a fault of the kernel (out of bounds, misaligned, an incomplete warp at a warp-wide
+        instruction), and for unsupported instructions; SimulatorError for arguments that do not fit the kernel.
         """
         chosen = self.kernels[kernel]
         program = self._programs.setdefault(kernel, Program(chosen))
@@ -66,7 +67,7 @@ class Module:
         ids = _in_clusters(counts, chosen.cluster)
         a_block = threads[0] * threads[1] * threads[2]
         if a_block % WARP:
-            raise PtxError(f"blocks of {a_block} threads are no whole warps")
+            raise PtxError(f"a block of {a_block} threads is not a whole number of warps")
         in_cluster = chosen.cluster[0] * chosen.cluster[1] * chosen.cluster[2]
         executed, at_once = 0, max(1, THREADS_AT_ONCE // (a_block * in_cluster)) * in_cluster
         with np.errstate(all="ignore"):
@@ -92,9 +93,9 @@ class Module:
 
 
 def _in_clusters(grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> list[tuple[int, int, int]]:
-    """The blocks' places in the grid, cluster after cluster, by rank. Errors: PtxError for a grid of no whole ones."""
+    """The block indices, cluster after cluster, by rank. Errors: PtxError if the clusters do not divide the grid."""
     if any(blocks % each for blocks, each in zip(grid, cluster, strict=True)):
-        raise PtxError(f"a grid of {grid} blocks in clusters of {cluster}")
+        raise PtxError(f"a grid of {grid} blocks is not divisible by clusters of {cluster}")
     steps = zip(reversed(grid), reversed(cluster), strict=True)
     firsts = itertools.product(*(range(0, blocks, each) for blocks, each in steps))
     ranks = list(itertools.product(*map(range, cluster[::-1])))

@@ -1,8 +1,8 @@
-"""What the async proxy must know of shared memory: who stored each word last, and where copies are in flight.
+"""The async proxy's view of shared memory: the last store to each word, and the destinations of copies in flight.
 
-Stores by threads go through the generic proxy; wgmma and TMA read and write through the async one, and see a store only
-behind a fence.proxy.async of a thread that knew of it: of the one that stored, or of one that came to a barrier since
-and is the reader, or came to another barrier before the reader did.
+Threads store through the generic proxy; wgmma and TMA access memory through the async proxy, and observe a store only
+after a fence.proxy.async of a thread that has synchronised with it: the storing thread, or one that passed a barrier
+after the store and either is the reader, or passed another barrier before the reader did.
 [PTX ISA 9.0, "Memory Consistency Model: Proxy-preserved base causality order"; "membar/fence: fence.proxy"]
 """
 
@@ -13,24 +13,24 @@ import numpy as np
 from tile2cu_runtime.amdgcn.arrays import Array
 
 CHUNK, _WORD, _WORDS = 16, 4, np.arange(4)
-_THREADS = 1 << 14  # more than run side by side
+_THREADS = 1 << 14  # more than the threads that run at once
 
 
 class Shadow:
-    """Of the shared memories of some blocks, which lie one after the other; offsets count bytes from the first.
+    """The shadow of some blocks' shared memories, which are consecutive; offsets are bytes from the first.
 
     `number`: each thread's block.
     """
 
     def __init__(self, size: int, number: Array) -> None:
-        # Time and thread of the last store to each word; 0 where nobody stored, or the async proxy did.
+        # Time and thread of the last store to each word; 0 if it is unwritten or was written by the async proxy.
         self._stores = np.zeros(size // _WORD + CHUNK, np.int64)
         self._in_flight = np.zeros(size // CHUNK + 1, np.uint8)
         self._copies = 0
         self._now = 1
         self._number = number
-        # By thread, its last fence and its last barrier; by block and by thread, until when stores lie behind a fence
-        # of one who knew of them: of anyone, and of one whose fence the thread knows of.
+        # By thread: its last fence and its last barrier. By block and by thread: the time up to which stores are fenced
+        # by a thread that had synchronised with them: any thread, or one whose fence the thread has synchronised with.
         self._fenced, self._met = np.zeros(len(number), np.int64), np.zeros(len(number), np.int64)
         self._behind, self._known = np.zeros(number[-1] + 1, np.int64), np.zeros(len(number), np.int64)
 
@@ -48,14 +48,15 @@ class Shadow:
         np.maximum.at(self._behind, self._number[threads], self._met[threads])
 
     def meet(self, threads: Array) -> None:
-        """These threads have passed a barrier: what was stored before may be known to them."""
+        """These threads have passed a barrier: earlier stores may be synchronised with."""
         self._now += 1
         self._met[threads] = self._now
         self._known[threads] = np.maximum(self._known[threads], self._behind[self._number[threads]])
 
     def unfenced(self, chunks: Array, readers: Array) -> tuple[int, int] | None:
-        """Of chunks of 16 bytes that the async proxy reads for these threads: one that is not behind a fence, and who
-        stored it."""
+        """Among 16-byte chunks that the async proxy reads for these threads: one that is not fenced, and the thread
+        that stored it.
+        """
         stores = self._stores[(chunks >> 2)[:, None] + _WORDS]
         if not stores.any():
             return None
@@ -69,18 +70,18 @@ class Shadow:
     # ---- copies in flight -----------------------------------------------------------------------------------
 
     def begin(self, chunks: Array) -> None:
-        """A copy into these chunks is in flight."""
+        """A copy into these chunks has been issued."""
         self._copies += 1
         self._in_flight[chunks // CHUNK] = 1
 
     def end(self, chunks: Array) -> None:
-        """It has landed."""
+        """It has completed."""
         self._copies -= 1
         self._in_flight[chunks // CHUNK] = 0
         self._stores[(chunks >> 2)[:, None] + _WORDS] = 0
 
     def in_flight(self, at: Array) -> Array | None:
-        """Which of these places a copy in flight will write; None where none."""
+        """Which of these addresses a copy in flight will write; None if none."""
         if not self._copies:
             return None
         found: Array = self._in_flight[at // CHUNK] != 0

@@ -1,4 +1,4 @@
-"""The threads of some blocks side by side: registers as arrays with one element a thread, and their memories."""
+"""The threads of some blocks at once: registers as arrays with one element per thread, and their memories."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from tile2cu_runtime.ptx.wgmma import Warpgroups
 
 WARP = 32
-# Where shared and local memory lie among generic addresses; global memory is elsewhere (global_memory.BASE).
+# Generic addresses of shared and local memory; global memory is elsewhere (global_memory.BASE).
 SHARED_WINDOW, LOCAL_WINDOW, PARAMETER_WINDOW = 1 << 56, 2 << 56, 3 << 56
 SHARED_ALIGNMENT = 1024
-# Addresses of .shared::cluster count ranks from 1 on in these units; below lie those of the block itself.
+# .shared::cluster addresses have the rank + 1 in these units; below are the block's own addresses.
 RANK_UNIT = 1 << 24
 _WORDS = {1: np.bool_, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 @dataclass(kw_only=True)
 class Copy:
-    """A cp.async that has not landed: per thread its places, how many bytes are copied, and its group."""
+    """A cp.async in flight: per thread its addresses, byte counts, and group."""
 
     target: Array
     source: Array
@@ -44,11 +44,11 @@ class Copy:
 
 @dataclass(kw_only=True)
 class Threads:
-    """The threads of `blocks` (ids), block after block, clusters by rank; arrays are (threads,). `mask`: which execute
-    now.
+    """The threads of `blocks` (ids), block after block, clusters by rank; arrays are (threads,). `mask`: the executing
+    ones.
 
-    `waiting`: those that wait at a barrier; `parked`: at an instruction of whole warps, or warpgroups, for the others.
-    `shadow` is there where the kernel uses the async proxy.
+    `waiting`: threads that wait at a barrier; `parked`: at a warp-wide or warpgroup-wide instruction, for the others.
+    `shadow` exists if the kernel uses the async proxy.
     """
 
     kernel: Kernel
@@ -76,7 +76,7 @@ class Threads:
         x, y, z = self.kernel.cluster
         self.in_cluster = x * y * z
         self.registers = {name: np.zeros(self.count, _WORDS[size]) for name, size in self.kernel.registers.items()}
-        # What nobody wrote is NaN. Swizzles are of addresses: each block's memory starts where their pattern does.
+        # Unwritten memory is NaN. Swizzles apply to addresses: each block's memory is aligned to their period.
         self.shared_stride = round_up(self.shared_bytes, SHARED_ALIGNMENT)
         self.shared = ByteStore(self.shared_stride * len(self.blocks), 0xFF)
         self.shadow: Shadow | None = None
@@ -92,7 +92,7 @@ class Threads:
         self.full = True
 
     def special(self, name: str) -> Array:
-        """%tid.x and its kin."""
+        """%tid.x and the other special registers."""
         axis = {"x": 0, "y": 1, "z": 2}.get(name[-1], 0)
         x, y, _ = self.block
         place = np.array(self.blocks)[self.number, axis]
@@ -116,7 +116,7 @@ class Threads:
     # ---- registers ------------------------------------------------------------------------------------------
 
     def write(self, name: str, values: Array) -> None:
-        """Writes what the executing threads have; a value is narrowed or widened with zeros to the register."""
+        """Writes the executing threads' values; a value is truncated or zero-extended to the register."""
         register = self.registers[name]
         raw = values
         if register.dtype != np.bool_:
@@ -130,7 +130,7 @@ class Threads:
     # ---- memory ---------------------------------------------------------------------------------------------
 
     def load(self, instruction: Instruction, space: str, address: Array, width: int) -> Array:
-        """`width` bytes for each executing thread, (words, threads) of 32 bits; others get what lies at some place."""
+        """`width` bytes for each executing thread, (words, threads) of 32 bits; others get arbitrary values."""
         store, at = self.place(instruction, space, address, width)
         if store is self.shared and self.shadow:
             self._check_in_flight(instruction, self.shadow, at)
@@ -153,12 +153,12 @@ class Threads:
             raise self.fault(instruction, f"a copy to byte {byte} of shared memory is in flight", thread)
 
     def in_shared(self, instruction: Instruction, address: int, thread: int) -> tuple[int, int]:
-        """A byte of shared memory, and whose: of the thread's block, or of another of its cluster."""
+        """A byte of shared memory, and the rank of its block."""
         offsets, blocks = self._in_cluster(instruction, np.full(self.count, address))
         return int(offsets[thread]), int(blocks[thread])
 
     def _in_cluster(self, instruction: Instruction, address: Array) -> tuple[Array, Array]:
-        """The same of all threads. Addresses in other blocks are for instructions on .shared::cluster, or generic."""
+        """The same for all threads. Addresses in other blocks are for instructions on .shared::cluster, or generic."""
         spaces = {each for each in instruction.modifiers if each.startswith("shared")}
         own_only = spaces and "shared::cluster" not in spaces
         if own_only or not (self.mask & (address >= RANK_UNIT)).any():
@@ -168,19 +168,20 @@ class Threads:
         ended = self.exited.reshape(-1, self.a_block).all(axis=1)
         late = np.flatnonzero(self.mask & ended.take(block, mode="clip"))
         if len(late):
-            raise self.fault(instruction, f"the block of rank {int(rank[late[0]])} has ended", int(late[0]))
+            raise self.fault(instruction, f"the block of rank {int(rank[late[0]])} has exited", int(late[0]))
         return address % RANK_UNIT, block
 
     def parameter(self, instruction: Instruction, address: int, size: int, thread: int) -> bytes:
         """Bytes of the parameters at a generic address."""
         at = address - PARAMETER_WINDOW
         if not 0 <= at <= len(self.parameters) - size:
-            raise self.fault(instruction, f"{size} bytes at {address:#x} are no parameter", thread)
+            raise self.fault(instruction, f"{size} bytes at {address:#x} are not a parameter", thread)
         return self.parameters[at : at + size]
 
     def place(self, instruction: Instruction, space: str, address: Array, width: int) -> tuple[ByteStore, Array]:
-        """The memory, and each thread's byte in it, for `width` bytes; threads that do not execute get the place of one
-        that does."""
+        """The memory, and each thread's byte in it, for `width` bytes; inactive threads get the address of an active
+        one.
+        """
         mask = self.mask
         address = address.astype(np.int64)
         if not space:
@@ -212,7 +213,7 @@ class Threads:
         return store, offset if self.full else np.where(mask, offset, offset[mask][0])
 
     def _resolved(self, instruction: Instruction, address: Array, mask: Array) -> tuple[str, Array]:
-        """The state space that generic addresses are in."""
+        """The state space of generic addresses."""
         windows = address[mask] >> 56
         if not (windows == windows[0]).all():
             raise self.fault(instruction, "generic addresses of several state spaces", int(np.flatnonzero(mask)[0]))
@@ -223,23 +224,23 @@ class Threads:
     def fault(self, instruction: Instruction, what: str, thread: int) -> PtxError:
         block = self.blocks[int(self.number[thread])]
         place, shown = f"block {block}, thread {int(self.thread[thread])}", str(instruction)
-        if len(shown) > 160:  # a product names up to 128 registers
+        if len(shown) > 160:  # a wgmma has up to 128 registers
             shown = f"{shown[:80]} ... {shown[-60:]}"
         return PtxError(f"{self.kernel.name}, line {instruction.line}, `{shown}`: {what} ({place})")
 
     # ---- warps and asynchronous copies ----------------------------------------------------------------------
 
     def warps(self, instruction: Instruction) -> Array:
-        """The threads of the warps that execute, (warps, 32). A fault if a lane is missing."""
+        """The threads of the executing warps, (warps, 32). A fault if a lane is inactive."""
         lanes = self.mask.reshape(-1, WARP)
         some = lanes.any(axis=1)
         if not lanes[some].all():
-            raise self.fault(instruction, "a lane of the warp is not here", int(np.flatnonzero(self.mask)[0]))
+            raise self.fault(instruction, "a lane of the warp is inactive", int(np.flatnonzero(self.mask)[0]))
         found: Array = np.arange(self.count).reshape(-1, WARP)[some]
         return found
 
     def land_all_of(self, thread: int) -> None:
-        """Performs the copies of one thread."""
+        """Completes the copies of one thread."""
         mask, full = self.mask, self.full
         self.mask, self.full = np.arange(self.count) == thread, False
         self.groups[thread] += 1
@@ -247,7 +248,7 @@ class Threads:
         self.mask, self.full = mask, full
 
     def land(self, keep: int) -> None:
-        """Performs the executing threads' copies of all but their `keep` latest groups."""
+        """Completes the executing threads' copies of all except their `keep` latest groups."""
         for copy in self.copies:
             due = copy.pending & self.mask & (copy.group < self.groups - keep)
             if due.any():
@@ -269,7 +270,7 @@ class Threads:
         self.mask, self.full = mask, full
 
     def _partial(self, copy: Copy, count: int) -> list[Array]:
-        """The first bytes, the rest zeros."""
+        """The first bytes, padded with zeros."""
         raw = np.zeros((self.count, copy.bytes), np.uint8)
         for byte in range(count):
             raw[:, byte] = self.load(copy.instruction, "global", copy.source + byte, 1)[0]

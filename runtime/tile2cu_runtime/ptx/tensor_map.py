@@ -1,7 +1,7 @@
-"""Tensor maps: what a launcher told cuTensorMapEncodeTiled, as launches.h puts it into a CUtensorMap's 128 bytes.
+"""Tensor maps: the arguments of cuTensorMapEncodeTiled, which launches.h stores in a CUtensorMap's 128 bytes.
 
-The driver's own encoding is not documented. A launcher's calls of the driver end in launches.h, which refuses what the
-driver refuses and keeps the arguments; so a map is what the emitted text, and the headers, made it.
+The driver's encoding is undocumented. A launcher's driver calls reach launches.h, which rejects what the driver rejects
+and stores the arguments; a map is thus tested as the emitted source and the headers define it.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 BYTES = 128
 MAGIC = 0x70614D54  # "TMap"
-# tile2cu::EncodedMap of launches.h: magic; type, rank, interleave, swizzle, fill, element steps of 5 dimensions, two
-# bytes that are 0; address, strides of 4 dimensions, extents - 1 of 5, the box of 5.
+# The encoding in launches.h: magic; type, rank, interleave, swizzle, fill, element steps of 5 dimensions, two zero
+# bytes; address, strides of 4 dimensions, extents - 1 of 5, the box of 5.
 _RECORD = struct.Struct("<I5B5B2x Q4Q5I5H")
 ADDRESS_OFFSET = 16
-# CUtensorMapDataType: bytes of an element. [cuda.h]
+# CUtensorMapDataType: bytes per element. [cuda.h]
 _FLOAT32 = 7
 _ELEMENT_BYTES = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 8, 9: 2, 10: 4, 11: 4, 12: 4}
 
@@ -24,7 +24,7 @@ _ELEMENT_BYTES = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 8, 9: 2, 10
 class TensorMap:
     """A tensor and its boxes. Lists are innermost first: extents and box in elements, strides in bytes.
 
-    `span`: bytes of the swizzle, 16 without one.
+    `span`: the swizzle span in bytes, 16 without a swizzle.
     """
 
     element_bytes: int
@@ -34,7 +34,7 @@ class TensorMap:
     box: tuple[int, ...]
     span: int
     fills_with_nan: bool
-    is_float: bool = False  # of 32 bits
+    is_float: bool = False  # 32-bit
 
     @property
     def rank(self) -> int:
@@ -46,12 +46,12 @@ class TensorMap:
 
 
 def is_encoded(raw: bytes) -> bool:
-    """Whether these bytes begin with a map that launches.h made, as a TiledCopy of CuTe's does."""
+    """Whether these bytes begin with a map that launches.h encoded, as in a CuTe TiledCopy."""
     return len(raw) >= BYTES and struct.unpack_from("<I", raw)[0] == MAGIC
 
 
 def read(raw: bytes) -> TensorMap | None:
-    """The map, or None when nothing was encoded there."""
+    """The map, or None if it is not encoded."""
     if not is_encoded(raw):
         return None
     _, kind, rank, _, swizzle, fill, *rest = _RECORD.unpack_from(raw)
@@ -70,7 +70,7 @@ def read(raw: bytes) -> TensorMap | None:
 
 
 def encode(tensor: TensorMap, kind: int) -> bytes:
-    """The bytes of a map, as launches.h makes them; `kind` is the CUtensorMapDataType."""
+    """The bytes of a map, as launches.h encodes it; `kind` is the CUtensorMapDataType."""
     missing = 5 - tensor.rank
     swizzle = {16: 0, 32: 1, 64: 2, 128: 3}[tensor.span]
     record = _RECORD.pack(

@@ -1,7 +1,7 @@
-"""Bulk copies by the async proxy: boxes of tensors, and rows of bytes.
+"""Bulk copies by the async proxy: tensor boxes, and rows of bytes.
 
-A load lands when nothing else can go on, a store when it is waited for: as late as they may. What a store reads must
-stay as it was when it was issued, until it has been read.
+A load completes when no thread can proceed otherwise, a store when it is waited for: as late as possible. The source of
+a store must be unchanged from the issue until it has been read.
 
 Source: PTX ISA 9.0, "Data Movement and Conversion Instructions: cp.async.bulk", "... cp.async.bulk.tensor", "Tensors:
 Swizzling Modes"; swizzles as CUTLASS's Swizzle<b, 4, 3>.
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 def swizzled(at: Array, span: int) -> Array:
-    """Bytes in shared memory with the chunks of a span exchanged: bits 4 and on, xor-ed with bits 7 and on."""
+    """Byte offsets in shared memory after the swizzle: bits 4 and up, xor-ed with bits 7 and up."""
     result: Array = at ^ ((at >> 7 & (span // CHUNK - 1)) << 4)
     return result
 
 
 @dataclass(kw_only=True)
 class _Transfer:
-    """What a copy moves: chunks of 16 bytes in the blocks' shared memories, and where each of their bytes lies in
-    global memory, (chunks, 16); `inside`: which bytes there are. A copy between blocks comes from the chunks `sources`.
+    """A copy: 16-byte chunks in the blocks' shared memories, and the address of each of their bytes in global
+    memory, (chunks, 16); `inside`: the bytes in bounds. A copy between blocks reads the chunks `sources`.
     """
 
     instruction: Instruction
@@ -46,12 +46,12 @@ class _Transfer:
     inside: Array
     barrier: int = -1
     sources: Array | None = None
-    content: Array | None = None  # of shared memory that is read, when the copy was issued
-    adds: bool = False  # a store of floats, to those that are there
+    content: Array | None = None  # contents of the source in shared memory at the issue
+    adds: bool = False  # a float reduction
     is_read: bool = False
 
     def read(self, t: Threads) -> Array:
-        """What a load brings."""
+        """The data of a load."""
         if self.sources is not None:
             self.check_unchanged(t, self.sources)
             assert self.content is not None
@@ -61,26 +61,26 @@ class _Transfer:
         return content
 
     def check_unchanged(self, t: Threads, chunks: Array) -> None:
-        """A fault if the shared memory that is read has changed since the issue."""
+        """A fault if the source in shared memory has changed since the issue."""
         assert self.content is not None
         if not np.array_equal(t.shared.bytes.reshape(-1, CHUNK)[chunks // CHUNK], self.content):
-            what = "shared memory was written before the copy had read it"
+            what = "shared memory was overwritten before the copy had read it"
             raise t.fault(self.instruction, what, self.thread)
 
 
 @dataclass
 class _Stores:
-    """A thread's stores, by group; the last is open."""
+    """A thread's stores, by group; the last group is open."""
 
     groups: list[list[_Transfer]] = field(default_factory=lambda: [[]])
 
 
 class BulkCopies:
-    """The copies of some blocks that are in flight."""
+    """The bulk copies in flight of some blocks."""
 
     def __init__(self) -> None:
         self._loads: list[_Transfer] = []
-        self._arrivals: list[tuple[Instruction, int, int]] = []  # of cp.async: instruction, barrier and thread
+        self._arrivals: list[tuple[Instruction, int, int]] = []  # of cp.async: instruction, mbarrier and thread
         self._stores: dict[int, _Stores] = {}
 
     # ---- loads ------------------------------------------------------------------------------------------------
@@ -89,18 +89,18 @@ class BulkCopies:
         assert t.shadow
         busy = t.shadow.in_flight(transfer.chunks)
         if busy is not None:
-            raise t.fault(transfer.instruction, "another copy to the same place is in flight", transfer.thread)
+            raise t.fault(transfer.instruction, "another copy to the same address is in flight", transfer.thread)
         t.mbarriers.target(t, transfer.instruction, transfer.barrier, transfer.thread)
         t.shadow.begin(transfer.chunks)
         t.shared.bytes.reshape(-1, CHUNK)[transfer.chunks // CHUNK] = 0xFF
         self._loads.append(transfer)
 
     def arrive_later(self, t: Threads, instruction: Instruction, barrier: int, thread: int) -> None:
-        """An arrival when the thread's cp.async copies are there."""
+        """Registers an arrival at the completion of the thread's cp.async copies."""
         self._arrivals.append((instruction, barrier, thread))
 
     def land(self, t: Threads) -> bool:
-        """Lets the oldest load land, or the oldest arrival of cp.async. False when there is none."""
+        """Completes the oldest load, or the oldest arrival of cp.async. False if there is none."""
         if self._loads:
             transfer = self._loads.pop(0)
             assert t.shadow
@@ -127,7 +127,7 @@ class BulkCopies:
             self._stores.setdefault(thread, _Stores()).groups.append([])
 
     def wait(self, t: Threads, keep: int, *, read_only: bool) -> None:
-        """Until all but the last `keep` groups are complete, or have read their shared memory."""
+        """Waits until all except the last `keep` groups are complete, or have read their shared memory."""
         for thread in np.flatnonzero(t.mask).tolist():
             groups = self._stores.setdefault(thread, _Stores()).groups
             done = max(0, len(groups) - 1 - keep)
@@ -152,20 +152,21 @@ class BulkCopies:
         t.memory.store.bytes[places] = content
 
     def finish(self, t: Threads) -> None:
-        """All threads have ended. A fault for what still reads or writes the blocks' shared memory."""
+        """All threads have exited. A fault for copies that still access the blocks' shared memory."""
         for stores in self._stores.values():
             for transfer in (each for group in stores.groups for each in group):
                 if not transfer.is_read:
-                    what = "the thread ends before the store has read shared memory"
+                    what = "the thread exits before the store has read shared memory"
                     raise t.fault(transfer.instruction, what, transfer.thread)
                 self._perform(t, transfer)
         for transfer in self._loads:
-            raise t.fault(transfer.instruction, "the block ends while the copy is in flight", transfer.thread)
+            raise t.fault(transfer.instruction, "the block exits while the copy is in flight", transfer.thread)
 
 
 def check_read(t: Threads, instruction: Instruction, chunks: Array, readers: Array) -> None:
-    """The async proxy reads these chunks for these threads. A fault where a copy is in flight, or a store is not behind
-    a proxy fence."""
+    """The async proxy reads these chunks for these threads. A fault if a copy to them is in flight, or a store is
+    not followed by a proxy fence.
+    """
     assert t.shadow
     thread = int(readers[0])
     busy = t.shadow.in_flight(chunks)
@@ -182,7 +183,7 @@ def check_read(t: Threads, instruction: Instruction, chunks: Array, readers: Arr
 
 
 def build_bulk(instruction: Instruction, kernel: Kernel) -> Step:
-    """cp.async.bulk and cp.async.bulk.tensor; cp.reduce.async.bulk.tensor, which adds floats."""
+    """cp.async.bulk and cp.async.bulk.tensor; cp.reduce.async.bulk.tensor, a float addition."""
     modifiers = instruction.modifiers
     if "commit_group" in modifiers:
         return lambda t: t.bulk.commit(t)
@@ -219,7 +220,11 @@ def _tensor(instruction: Instruction, kernel: Kernel, *, is_load: bool, adds: bo
         for thread in np.flatnonzero(t.mask).tolist():
             found = tensor_map.read(t.parameter(instruction, int(maps[thread]), tensor_map.BYTES, thread))
             if found is None or found.rank != len(corners):
-                what = f"{len(corners)} coordinates for a map of {found.rank}" if found else "no tensor map is there"
+                what = (
+                    f"{len(corners)} coordinates for a map of {found.rank}"
+                    if found
+                    else "no tensor map at this address"
+                )
                 raise t.fault(instruction, what, thread)
             corner = tuple(int(each[thread]) for each in corners)
             transfer = _box(t, instruction, thread, found, corner, int(offsets[thread]))
@@ -228,11 +233,11 @@ def _tensor(instruction: Instruction, kernel: Kernel, *, is_load: bool, adds: bo
                 for each in _to_blocks(t, transfer, int(masks[thread])) if is_multicast else [transfer]:
                     t.bulk.load(t, each)
                 continue
-            # An H200 answers a negative coordinate of a store with "illegal instruction".
+            # A negative coordinate of a store is an illegal instruction on an H200.
             if min(corner) < 0:
-                raise t.fault(instruction, f"a store to a box at {corner}", thread)
+                raise t.fault(instruction, f"a store to a box at negative coordinates {corner}", thread)
             if adds and not found.is_float:
-                raise t.fault(instruction, "the map is not of floats, which are added", thread)
+                raise t.fault(instruction, "a reduction needs a map with float elements", thread)
             transfer.adds = adds
             t.bulk.store(t, transfer)
 
@@ -240,7 +245,7 @@ def _tensor(instruction: Instruction, kernel: Kernel, *, is_load: bool, adds: bo
 
 
 def _to_blocks(t: Threads, transfer: _Transfer, mask: int) -> list[_Transfer]:
-    """The same load to each block of the mask; there it lies, and its barrier, where they do in the thread's block."""
+    """The same load to each block of the mask, at the thread's own destination and mbarrier offsets."""
     own = int(t.number[transfer.thread])
     if mask >> t.in_cluster:
         raise t.fault(transfer.instruction, f"a cluster of {t.in_cluster} blocks, a mask of {mask:#b}", transfer.thread)
@@ -249,7 +254,7 @@ def _to_blocks(t: Threads, transfer: _Transfer, mask: int) -> list[_Transfer]:
 
 
 def _between_blocks(instruction: Instruction, kernel: Kernel) -> Step:
-    """[shared of another block], [own shared], bytes, [barrier of that block]."""
+    """[shared of another block], [own shared], bytes, [mbarrier of that block]."""
     to, of, barrier = (address(instruction.operands[number], kernel) for number in (0, 1, 3))
     count = source(instruction.operands[2], np.uint32, kernel)
 
@@ -282,16 +287,16 @@ def _between_blocks(instruction: Instruction, kernel: Kernel) -> Step:
 def _box(
     t: Threads, instruction: Instruction, thread: int, tensor: TensorMap, corner: tuple[int, ...], offset: int
 ) -> _Transfer:
-    """The box at these coordinates, innermost first; in shared memory it lies without gaps, innermost first."""
+    """The box at these coordinates, innermost first; it is contiguous in shared memory, innermost first."""
     rows = int(np.prod(tensor.box[1:], dtype=np.int64))
     size = rows * tensor.row_bytes
     if tensor.span > CHUNK and tensor.row_bytes != tensor.span:
         raise t.fault(instruction, f"rows of {tensor.row_bytes} bytes, a swizzle of {tensor.span}", thread)
     if offset % (128 if tensor.span > CHUNK else CHUNK) or not 0 <= offset <= t.shared_bytes - size:
         raise t.fault(instruction, f"a box of {size} bytes at byte {offset} of shared memory", thread)
-    # The H200 does not take a column that is no multiple of 16 bytes.
+    # An H200 rejects a column that is not a multiple of 16 bytes.
     if corner[0] * tensor.element_bytes % CHUNK:
-        raise t.fault(instruction, f"column {corner[0]} is no multiple of 16 bytes", thread)
+        raise t.fault(instruction, f"column {corner[0]} is not a multiple of 16 bytes", thread)
     number, inside = np.arange(rows), np.ones(rows, np.bool_)
     origin = np.full(rows, tensor.address, np.int64)
     for first, extent, stride, box in list(zip(corner, tensor.extents, tensor.strides, tensor.box, strict=True))[1:]:
@@ -304,7 +309,7 @@ def _box(
     insides = (inside[:, None] & (column >= 0) & (column < tensor.extents[0])).reshape(-1, CHUNK)
     chunks = swizzled(offset + CHUNK * np.arange(size // CHUNK), tensor.span)
     if tensor.fills_with_nan and not insides.all():
-        raise t.fault(instruction, "NaN outside of a tensor is not here", thread)
+        raise t.fault(instruction, "out-of-bounds fill with NaN is unsupported", thread)
     return _checked(t, instruction, thread, chunks, origins, insides)
 
 
@@ -337,7 +342,7 @@ def _row(instruction: Instruction, kernel: Kernel, *, is_load: bool) -> Step:
 def _checked(
     t: Threads, instruction: Instruction, thread: int, chunks: Array, origin: Array, inside: Array
 ) -> _Transfer:
-    """The transfer, whose bytes in global memory lie in one buffer."""
+    """The transfer, after a check that its global bytes are in one buffer."""
     if inside.any():
         low, high = int(origin[inside].min()) - BASE, int(origin[inside].max()) - BASE
         if not t.memory.is_inside(low, high + 1):
@@ -347,8 +352,9 @@ def _checked(
 
 
 def build_arrival(instruction: Instruction, kernel: Kernel) -> Step:
-    """cp.async.mbarrier.arrive: an arrival when this thread's cp.async copies are there; .noinc counts among those
-    that mbarrier.init named, else it is one more."""
+    """cp.async.mbarrier.arrive: an arrival at the completion of this thread's cp.async copies; with .noinc one of
+    those that mbarrier.init counts, otherwise an additional one.
+    """
     at = address(instruction.operands[0], kernel)
 
     def step(t: Threads) -> None:

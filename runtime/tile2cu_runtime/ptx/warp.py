@@ -1,7 +1,7 @@
-"""What the lanes of a warp do together: shuffles, votes, ldmatrix, stmatrix and mma.
+"""Warp-wide instructions: shuffles, votes, ldmatrix, stmatrix and mma.
 
 Source: PTX ISA 9.0, "shfl.sync", "vote.sync", "elect.sync", "ldmatrix", "stmatrix", and "Matrix Fragments for
-mma.m16n8k16" and its kin.
+mma.m16n8k16" and the other shapes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tile2cu_runtime.ptx.parse import Instruction, Kernel
 from tile2cu_runtime.ptx.state import WARP, Builder, Getter, Step, Threads
 
 LANES = np.arange(WARP)
-# "groupID" and "threadID_in_group" of the manual.
+# The manual's "groupID" and "threadID_in_group".
 GROUP, MEMBER = LANES // 4, LANES % 4
 
 
@@ -46,7 +46,7 @@ def _shuffle(instruction: Instruction, kernel: Kernel) -> Step:
         of = np.where(inside, of, lane)
         thread = np.arange(t.count) - lane + of
         if not t.full and (t.mask & ~t.mask[thread]).any():
-            raise t.fault(instruction, "the source lane is not here", int(np.flatnonzero(t.mask & ~t.mask[thread])[0]))
+            raise t.fault(instruction, "the source lane is inactive", int(np.flatnonzero(t.mask & ~t.mask[thread])[0]))
         result = value(t)[thread]
         t.write(names[0].strip(), result)
         if len(names) > 1:
@@ -56,7 +56,7 @@ def _shuffle(instruction: Instruction, kernel: Kernel) -> Step:
 
 
 def _vote(instruction: Instruction, kernel: Kernel) -> Step:
-    """vote.sync.ballot, .any, .all; lanes that are not here do not vote."""
+    """vote.sync.ballot, .any, .all; inactive lanes do not vote."""
     target, predicate, *_ = instruction.operands
     holds, mode = source(predicate, np.bool_, kernel), instruction.modifiers[1]
 
@@ -82,7 +82,7 @@ def _active_mask(instruction: Instruction, kernel: Kernel) -> Step:
 
 
 def _elect(instruction: Instruction, kernel: Kernel) -> Step:
-    """elect.sync d|p: p in one lane of the mask, here the lowest; d is its number."""
+    """elect.sync d|p: p is true in one lane of the mask, here the lowest; d is its index."""
     targets, mask = instruction.operands[0].split("|"), source(instruction.operands[1], np.uint32, kernel)
 
     def step(t: Threads) -> None:
@@ -96,7 +96,7 @@ def _elect(instruction: Instruction, kernel: Kernel) -> Step:
 
 
 def members_of(instruction: Instruction, kernel: Kernel) -> Getter | None:
-    """The lanes, as bits, that must execute the instruction together; None where it asks for none.
+    """The lanes, as bits, that must execute the instruction together; None if it requires none.
 
     [PTX ISA 9.0, ".sync" and ".aligned" of the instructions]
     """
@@ -113,7 +113,7 @@ def members_of(instruction: Instruction, kernel: Kernel) -> Getter | None:
 
 
 def _meet(instruction: Instruction, kernel: Kernel) -> Step:
-    """bar.warp.sync: its lanes are here."""
+    """bar.warp.sync: its lanes have arrived."""
 
     def step(t: Threads) -> None:
         if t.shadow:
@@ -126,8 +126,9 @@ def _meet(instruction: Instruction, kernel: Kernel) -> Step:
 
 
 def _load_matrix(instruction: Instruction, kernel: Kernel) -> Step:
-    """ldmatrix.m8n8.x1, .x2, .x4: lane 8 m + r has the address of row r of matrix m; lane l gets of each matrix the
-    elements 2 (l % 4) and the next of row l / 4, with .trans of column l / 4."""
+    """ldmatrix.m8n8.x1, .x2, .x4: lane 8 m + r has the address of row r of matrix m; lane l receives of each matrix
+    the elements 2 (l % 4) and the next of row l / 4, with .trans of column l / 4.
+    """
     targets, place = elements(instruction.operands[0]), address(instruction.operands[1], kernel)
     transposed, count = "trans" in instruction.modifiers, len(targets)
 
@@ -178,14 +179,14 @@ def _store_matrix(instruction: Instruction, kernel: Kernel) -> Step:
 
 @dataclass(frozen=True)
 class Fragment:
-    """Where a matrix lies: the row and the column of each item, (32 lanes, items)."""
+    """A fragment layout: row and column of each item, (32 lanes, items)."""
 
     row: Array
     column: Array
 
 
 def operand_a(k: int, bits: int) -> Fragment:
-    """A (16, k): register r holds 32 / bits neighbours along k, of row g + 8 (r % 2)."""
+    """A (16, k): register r holds 32 / bits consecutive k, of row g + 8 (r % 2)."""
     each = 32 // bits
     registers, item = np.divmod(np.arange(k * 16 // WARP), each)
     row = GROUP[:, None] + 8 * (registers % 2)
@@ -193,7 +194,7 @@ def operand_a(k: int, bits: int) -> Fragment:
 
 
 def operand_b(k: int, bits: int) -> Fragment:
-    """B (k, 8): register r holds 32 / bits neighbours along k, of column g."""
+    """B (k, 8): register r holds 32 / bits consecutive k, of column g."""
     each = 32 // bits
     registers, item = np.divmod(np.arange(k * 8 // WARP), each)
     row = MEMBER[:, None] * each + item + 4 * each * registers
@@ -210,7 +211,7 @@ _BITS = {"f16": 16, "bf16": 16, "tf32": 32, "s8": 8, "u8": 8, "s4": 4, "u4": 4, 
 
 
 def _multiply(instruction: Instruction, kernel: Kernel) -> Step:
-    """mma.sync.aligned.m16n8k*.row.col.D.A.B.C: products are summed in float64 and rounded once."""
+    """mma.sync.aligned.m16n8k*.row.col.D.A.B.C: accumulates in float64 and rounds once."""
     shape = next((each for each in instruction.modifiers if each.startswith("m16n8k")), "")
     d, a, b, _ = [each for each in instruction.modifiers if each in TYPES or each in _BITS][-4:]
     if not shape or a not in _BITS or b not in _BITS or "row" not in instruction.modifiers:
@@ -240,10 +241,10 @@ def _multiply(instruction: Instruction, kernel: Kernel) -> Step:
 
 
 def _expanded(left: Array, metadata: Array, bits: int) -> Array:
-    """A (warps, 16, k) from the two that are there of each four, and where they are, (warps, 32 lanes).
+    """A (warps, 16, k) from its two stored elements of each four, and their positions, (warps, 32 lanes).
 
-    Of 16 bits, lane 4 g + t, t < 2, has 4 bits for each four of the columns 16 t and on: of row g in its lower half, of
-    row g + 8 in its upper. Of 8 bits, lane 4 g + t has them for the columns 32 (t / 2) and on, of row g + 8 (t % 2).
+    16-bit elements: lane 4 g + t, t < 2, has 4 bits per four columns from 16 t on: of row g in its lower half, of row g
+    + 8 in its upper. 8-bit elements: lane 4 g + t has them for the columns from 32 (t / 2) on, of row g + 8 (t % 2).
     [PTX ISA, "Sparse MMA metadata layout for .m16n8k32 for .f16 / .bf16 type", "... for .m16n8k64 for .u8 / .s8 type"]
     """
     kept = left.shape[2]
@@ -285,7 +286,7 @@ def _matrix(t: Threads, warps: Array, words: list, kind: str, place: Fragment, s
 
 
 def _registers_of(items: Array, kind: str) -> list[Array]:
-    """(warps, 32, items) as the registers' words."""
+    """Converts (warps, 32, items) to register words."""
     if kind == "f16":
         words = np.ascontiguousarray(items.astype(np.float16)).view(np.uint32)
     elif kind == "s32":

@@ -1,7 +1,7 @@
-"""wgmma: products by warpgroups, and what may not be touched while they are in flight.
+"""wgmma: warpgroup MMA, and checks of its registers and operands while it is in flight.
 
-A product is computed when it is issued. Until it is waited for its result may not be read, and neither its operands nor
-its result be written: registers are followed by name, operands in shared memory are compared when it is waited for.
+A wgmma is computed when it is issued. Until it is waited for, its result must not be read, and neither operands nor
+result may be written: registers are tracked by name, operands in shared memory are compared at the wait.
 
 Source: PTX ISA 9.0, "Asynchronous Warpgroup Level Matrix Instructions: wgmma"; for operands in shared memory the
 canonical layouts of CUTLASS, include/cute/atom/mma_traits_sm90_gmma.hpp, make_gmma_desc.
@@ -35,7 +35,7 @@ _NAME = re.compile(
     r"wgmma\.mma_async\.sync\.aligned\.m64n(?P<n>\d+)k(?P<k>\d+)\.(?P<sum>f32(?=\.[fbte])|f16(?=\.f16)|s32(?=\.[su]))"
     r"\.(?P<a>f16|bf16|tf32|e4m3|e5m2|s8|u8)\.(?P<b>f16|bf16|tf32|e4m3|e5m2|s8|u8)"
 )
-# Bits of a descriptor that are none of its fields. [PTX ISA, "Matrix Descriptor Format"]
+# Reserved bits of a descriptor. [PTX ISA, "Matrix Descriptor Format"]
 _RESERVED = 3 << 14 | 3 << 30 | 7 << 46 | 0x3FF << 52
 
 
@@ -65,14 +65,14 @@ def chunks_of(descriptor: int, count: int, *, mn_major: bool) -> Array:
 
 @dataclass(frozen=True, kw_only=True)
 class _Shared:
-    """An operand in shared memory: its chunks in the blocks' memories, and what they held at the issue."""
+    """An operand in shared memory: its chunks, and their contents at the issue."""
 
     chunks: Array
     content: Array
 
 
 def _values(raw: Array, kind: str) -> Array:
-    """float64 of little-endian bytes, (rows, bytes)."""
+    """Little-endian bytes as float64, (rows, bytes)."""
     raw = np.ascontiguousarray(raw)
     match kind:
         case "f16":
@@ -100,14 +100,14 @@ class _Product:
 
 @dataclass
 class Warpgroup:
-    """A warpgroup's products in flight. Registers are known by name, with the number of their group."""
+    """A warpgroup's wgmmas in flight. Registers are tracked by name, with the index of their group."""
 
     number: int
     open: list[_Product] = field(default_factory=list)
     groups: list[list[_Product]] = field(default_factory=list)
     results: dict[str, int] = field(default_factory=dict)
     operands: dict[str, int] = field(default_factory=dict)
-    written: set[str] = field(default_factory=set)  # since the last wgmma.fence
+    written: set[str] = field(default_factory=set)  # written since the last wgmma.fence
     fenced: bool = False
     committed: int = 0
 
@@ -121,7 +121,7 @@ class Warpgroup:
     def access(
         self, t: Threads, instruction: Instruction, reads: frozenset[str], writes: frozenset[str], thread: int
     ) -> None:
-        """An instruction on registers between issue and wait. A plain move only gives a result another name."""
+        """A register instruction between issue and wait. A plain move only renames a result."""
         if names := writes & (self.results.keys() | self.operands.keys()):
             raise t.fault(instruction, f"{min(names)} is written while a wgmma that uses it is in flight", thread)
         early = reads & self.results.keys()
@@ -134,7 +134,7 @@ class Warpgroup:
 
 
 class Warpgroups:
-    """The warpgroups of some blocks; a block's last may be of fewer warps, and then has no wgmma."""
+    """The warpgroups of some blocks; a block's last one may be incomplete, and then has no wgmma."""
 
     def __init__(self, a_block: int, blocks: int) -> None:
         each = -(-a_block // WARPGROUP)
@@ -143,25 +143,25 @@ class Warpgroups:
         self.all = [Warpgroup(number) for number in range(each * blocks)]
 
     def complete(self, mask: Array) -> tuple[Array, Array]:
-        """The warpgroups all of whose threads execute, and these threads, (warpgroups, 128)."""
+        """The warpgroups whose threads all execute, and these threads, (warpgroups, 128)."""
         counts = np.bincount(self.of[mask], minlength=len(self.all))
         numbers = np.flatnonzero(counts == WARPGROUP)
         first = np.searchsorted(self.of, numbers)
         return numbers, first[:, None] + np.arange(WARPGROUP)
 
     def active(self, mask: Array) -> list[Warpgroup]:
-        """Those of which a thread executes."""
+        """The warpgroups with an executing thread."""
         return [self.all[number] for number in np.flatnonzero(np.bincount(self.of[mask], minlength=len(self.all)))]
 
     def finish(self, t: Threads) -> None:
-        """All threads have ended. A fault for a product that nobody waited for."""
+        """All threads have exited. A fault for a wgmma that was never waited for."""
         for warpgroup in self.all:
             for product in (each for group in (*warpgroup.groups, warpgroup.open) for each in group):
-                raise t.fault(product.instruction, "nobody waits for the product", product.thread)
+                raise t.fault(product.instruction, "the wgmma is never waited for", product.thread)
 
 
 def execute(t: Threads, instruction: Instruction, taken: Array, kernel: Kernel) -> Array:
-    """A wgmma instruction by those warpgroups that are here whole. Gives their threads; others wait for their like."""
+    """Executes a wgmma instruction in the complete warpgroups, and returns their threads; the others wait."""
     numbers, threads = t.warpgroups.complete(taken)
     match instruction.modifiers[0]:
         case "fence":
@@ -211,7 +211,7 @@ def _content(t: Threads, chunks: Array) -> Array:
 
 
 def _multiply(t: Threads, instruction: Instruction, kernel: Kernel, numbers: Array, threads: Array) -> None:
-    """wgmma.mma_async.sync.aligned.m64nNkK.D.A.B: sums are exact and rounded once."""
+    """wgmma.mma_async.sync.aligned.m64nNkK.D.A.B: accumulation is exact and rounded once."""
     form = _Form.of(instruction)
     results, left, right, scale, *rest = instruction.operands
     sums, in_registers = elements(results), elements(left) if left.startswith("{") else []
@@ -234,7 +234,7 @@ def _multiply(t: Threads, instruction: Instruction, kernel: Kernel, numbers: Arr
         for sign in signs:
             a = a * sign
         if len({bool(each) for each in keeps[threads[place]]}) > 1:
-            raise t.fault(instruction, "scale-d is not the same in all threads", first)
+            raise t.fault(instruction, "scale-d is not uniform", first)
         words[place] = form.added(words[place], a @ b.T, keeps=bool(keeps[first]))
         warpgroup.open.append(product)
         warpgroup.results |= dict.fromkeys(sums, warpgroup.committed)
@@ -251,7 +251,7 @@ def _check(t: Threads, instruction: Instruction, warpgroup: Warpgroup, registers
 
 @dataclass(frozen=True, kw_only=True)
 class _Form:
-    """Width and types of a product."""
+    """Width and types of a wgmma."""
 
     n: int
     sum: str
@@ -260,17 +260,18 @@ class _Form:
 
     @staticmethod
     def of(instruction: Instruction) -> _Form:
-        """From the instruction's name. Errors: PtxError for what is not here."""
+        """The form in the instruction's name. Errors: PtxError for unsupported ones."""
         found = _NAME.fullmatch(instruction.name)
         if not found or int(found["k"]) * _BITS[found["a"]] != 8 * K_BYTES or _BITS[found["a"]] != _BITS[found["b"]]:
             raise PtxError(f"line {instruction.line}: the instruction {instruction.name}")
         return _Form(n=int(found["n"]), sum=found["sum"], a=found["a"], b=found["b"])
 
     def added(self, words: Array, product: Array, *, keeps: bool) -> Array:
-        """The registers' words, (n / 2, 128) or of halves (n / 4, 128), with the product, (64, n), added or alone.
+        """The registers' words, (n / 2, 128) or for half (n / 4, 128), with the product, (64, n), accumulated or
+        stored.
 
         Element 4 j + 2 h + e of lane 4 g + q of warp w: row 16 w + g + 8 h, column 8 j + 2 q + e. A register is an
-        element, or both e in halves. ["Register Fragments for wgmma.mma_async.m64nNk16", D]
+        element, or both e for half. ["Register Fragments for wgmma.mma_async.m64nNk16", D]
         """
         terms = product.reshape(4, 2, 8, self.n // 8, 4, 2).transpose(3, 1, 5, 0, 2, 4)  # j h e w g q
         if self.sum == "f16":
@@ -286,7 +287,7 @@ class _Form:
 
 
 def _from_registers(words: Array, kind: str) -> Array:
-    """A, 64 x K, of which each warp holds 16 rows: (registers, 128 threads)."""
+    """A, 64 x K; each warp holds 16 rows: (registers, 128 threads)."""
     k = 8 * K_BYTES // _BITS[kind]
     place = operand_a(k, _BITS[kind])
     items = _values(np.ascontiguousarray(words.T).view(np.uint8), kind).reshape(4, 32, -1)
@@ -310,11 +311,11 @@ def _from_shared(
     descriptors = source(operand, np.uint64, kernel)(t)[threads]
     descriptor, instruction = int(descriptors[0]), product.instruction
     if (descriptors != descriptors[0]).any():
-        raise t.fault(instruction, "the descriptor is not the same in all threads of the warpgroup", product.thread)
+        raise t.fault(instruction, "the descriptor is not uniform over the warpgroup", product.thread)
     if descriptor & _RESERVED or descriptor >> 49 & 7:
-        raise t.fault(instruction, f"the descriptor {descriptor:#x} has bits outside of its fields", product.thread)
+        raise t.fault(instruction, f"the descriptor {descriptor:#x} has reserved bits set", product.thread)
     if mn_major and _BITS[kind] != 16:
-        raise t.fault(instruction, f"{kind} has K contiguous", product.thread)
+        raise t.fault(instruction, f"{kind} operands must be K-major", product.thread)
     chunks = chunks_of(descriptor, count, mn_major=mn_major)
     if int(chunks.max()) > t.shared_bytes - CHUNK:
         raise t.fault(instruction, f"byte {int(chunks.max())} of shared memory is out of bounds", product.thread)

@@ -181,9 +181,9 @@ DESCRIPTOR = 1 << 62 | 1 << 16 | 64 << 32
             "shared memory was written before wgmma.wait_group",
         ),
         (f"{READY} {FENCE} {HALVES} {COMMIT}", "is read before wgmma.wait_group"),
-        (f"{READY} add.s64 %b, %b, 16384; {FENCE} {HALVES} {COMMIT} {WAIT}", "has bits outside of its fields"),
-        (f"{READY} cvt.u64.u32 %rd8, %r0; add.s64 %b, %b, %rd8; {FENCE} {HALVES} {COMMIT} {WAIT}", "is not the same"),
-        (f"{READY} {FENCE} setp.lt.u32 %p2, %r0, 64; @%p2 bra on; {HALVES} on: {COMMIT} {WAIT}", "do not come"),
+        (f"{READY} add.s64 %b, %b, 16384; {FENCE} {HALVES} {COMMIT} {WAIT}", "has reserved bits set"),
+        (f"{READY} cvt.u64.u32 %rd8, %r0; add.s64 %b, %b, %rd8; {FENCE} {HALVES} {COMMIT} {WAIT}", "is not uniform"),
+        (f"{READY} {FENCE} setp.lt.u32 %p2, %r0, 64; @%p2 bra on; {HALVES} on: {COMMIT} {WAIT}", "do not arrive"),
     ],
 )
 def test_what_a_product_forbids(text: str, said: str) -> None:
@@ -271,18 +271,18 @@ def test_rows_of_bytes_come_and_go() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (f"bar.sync 0; {ROW}", "nobody initialised an mbarrier"),
+        (f"bar.sync 0; {ROW}", "no mbarrier is initialised"),
         (INIT.replace("@%p0 fence.mbarrier_init.release.cluster;", "") + ROW, "no fence.mbarrier_init since"),
         (f"{INIT} {EXPECT.format(bytes=64)} {ROW} ld.shared.u32 %r9, [16];", "a copy to byte 16 .* is in flight"),
         (f"{INIT} {EXPECT.format(bytes=64)} {ROW} st.shared.u32 [32], %r9;", "a copy to byte 32 .* is in flight"),
-        (f"{INIT} {EXPECT.format(bytes=64)} {ROW} {ROW}", "another copy to the same place"),
-        (f"{INIT} {EXPECT.format(bytes=64)} {ROW}", "the block ends while the copy is in flight"),
-        (f"{INIT} {EXPECT.format(bytes=80)} {ROW} {WAITED.format(n=0)}", "0 of 1 arrivals and 16 bytes are missing"),
-        (f"{INIT} {EXPECT.format(bytes=48)} {ROW} {WAITED.format(n=0)}", "-16 bytes are missing"),
+        (f"{INIT} {EXPECT.format(bytes=64)} {ROW} {ROW}", "another copy to the same address"),
+        (f"{INIT} {EXPECT.format(bytes=64)} {ROW}", "the block exits while the copy is in flight"),
+        (f"{INIT} {EXPECT.format(bytes=80)} {ROW} {WAITED.format(n=0)}", "0 of 1 arrivals and 16 bytes are pending"),
+        (f"{INIT} {EXPECT.format(bytes=48)} {ROW} {WAITED.format(n=0)}", "-16 bytes are pending"),
         (f"{INIT} {EXPECT.format(bytes=0)} {ROW} {WAITED.format(n=0)}", "in flight"),
         (f"{INIT} mbarrier.arrive.shared::cta.b64 _, [%r1];", "is left|more than 1 arrivals|^$"),
-        (f"{INIT} @%p0 mbarrier.init.shared::cta.b64 [%r1+4], 1;", "no mbarrier can lie at byte 16388"),
-        (f"{INIT} {WAITED.format(n=0)}", "1 of 1 arrivals and 0 bytes are missing"),
+        (f"{INIT} @%p0 mbarrier.init.shared::cta.b64 [%r1+4], 1;", "an mbarrier cannot be at byte 16388"),
+        (f"{INIT} {WAITED.format(n=0)}", "1 of 1 arrivals and 0 bytes are pending"),
     ],
 )
 def test_what_a_copy_forbids(text: str, said: str) -> None:
@@ -304,7 +304,7 @@ STORE = "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd2], [0], 64; @%p0 
             f"bar.sync 0; setp.eq.u32 %p3, %r0, 7; @%p3 fence.proxy.async.shared::cta; {STORE}",
             "no fence.proxy.async after thread 0",
         ),
-        (f"{READY} {STORE}", "ends before the store has read"),
+        (f"{READY} {STORE}", "exits before the store has read"),
         (
             f"{READY} {STORE} st.shared.u8 [5], %r0; @%p0 cp.async.bulk.wait_group.read 0;",
             "before the copy had read it",
@@ -367,7 +367,7 @@ def test_blocks_of_a_cluster_read_one_another() -> None:
         (
             f"{RANK} mapa.shared::cluster.u32 %r13, %r11, 1; {MEET} @%p3 ret; bar.sync 0; bar.sync 0;"
             "ld.shared::cluster.u32 %o0, [%r13];",
-            "the block of rank 1 has ended",
+            "the block of rank 1 has exited",
         ),
         (f"{RANK} mapa.shared::cluster.u32 %r13, %r11, 1; ld.shared.u32 %o0, [%r13];", "out of bounds"),
         (f"{MEET.split(';')[0]}; {MEET}", "a second arrival without a wait"),
@@ -397,9 +397,9 @@ def test_numbered_barriers_and_elections() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("barrier.sync.aligned 3, 160;", "at barrier 3, where 128 of 160 threads have come"),
-        ("barrier.sync.aligned 3, 96;", "more threads than the 96 of barrier 3"),
-        ("setp.lt.u32 %p2, %r0, 64; @%p2 bra on; bar.sync 2, 128; on: bar.sync 2, 64;", "barrier 2 of"),
+        ("barrier.sync.aligned 3, 160;", "at barrier 3, 128 of 160 threads have arrived"),
+        ("barrier.sync.aligned 3, 96;", "more than 96 threads arrive at barrier 3"),
+        ("setp.lt.u32 %p2, %r0, 64; @%p2 bra on; bar.sync 2, 128; on: bar.sync 2, 64;", "barrier 2 with thread counts"),
     ],
 )
 def test_what_barriers_forbid(text: str, said: str) -> None:

@@ -278,7 +278,7 @@ def test_threads_that_part_meet_again() -> None:
 def test_a_warp_that_is_not_whole_is_a_fault() -> None:
     text = "setp.lt.u32 %p1, %r0, 7; @%p1 bra out; shfl.sync.idx.b32 %r3, %a, 3, 31, -1; out: mov.b32 %d, %a;"
     a = np.zeros(THREADS, np.uint32)
-    with pytest.raises(PtxError, match="waits for threads of its warp that do not come"):
+    with pytest.raises(PtxError, match="waits for threads of its warp that do not arrive"):
         execute(text, a, a, a, np.uint32)
 
 
