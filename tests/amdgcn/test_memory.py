@@ -131,5 +131,5 @@ def test_wrong_launches_are_refused(code: CodeObject) -> None:
         simulate(code, "falt", 1, 256, [a, c])
     with pytest.raises(SimulatorError, match="contiguous"):
         simulate(code, "flat", 1, 256, [np.zeros(512, np.int32)[::2], c])
-    with pytest.raises(SimulatorError, match="gave up"):
+    with pytest.raises(SimulatorError, match="instruction limit"):
         simulate(code, "calls", 1, 256, [a, c], limit=100)

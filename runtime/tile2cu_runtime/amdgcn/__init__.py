@@ -3,13 +3,13 @@
     result = simulate(Path("gemm.hsaco"), "gemm", (4, 4), 256, [a, b, c, m, n, k])
     assert result.is_clean, result.findings
 
-Workgroups run side by side in lockstep; findings name kernel, workgroup, wave, lane, instruction and source line.
+Workgroups run concurrently in lockstep; findings name kernel, workgroup, wave, lane, instruction and source line.
 
-Limits: no timing and no hazards (s_nop is not checked); transcendentals are correctly rounded where the hardware
-approximates; MFMAs round once; the MODE register is ignored (denormals are kept). Races are looked for in LDS only, not
-in global memory; an LDS atomic counts as a read there. Refused: sparse MFMA, MFMA broadcasts (cbsz, abid, blgp outside
-f8f6f4), ds_read_tr of 6 and 4 bits, clamped integers, images; a flat atomic is taken to be on global memory.
-It was never compared with AMD hardware.
+Limits: no timing and no hazard checks (s_nop is ignored); transcendental functions are correctly rounded, where the
+hardware approximates; MFMAs round once; the MODE register is ignored (denormals are kept). Races are detected in LDS
+only, not in global memory; an LDS atomic counts as a read. Unsupported: sparse MFMA, MFMA broadcasts (cbsz, abid, blgp
+outside f8f6f4), ds_read_tr of 6 and 4 bits, clamped integers, images; flat atomics are assumed to address global
+memory. Never compared with AMD hardware.
 """
 
 from tile2cu_runtime.amdgcn.code_object import CodeObject

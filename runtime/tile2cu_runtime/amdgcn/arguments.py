@@ -1,4 +1,4 @@
-"""The arguments of a simulated launch, of AMD's and of PTX's: arrays in global memory, and the bytes of all others."""
+"""The arguments of a simulated launch, AMD or PTX: arrays in global memory, and the bytes of the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Extent = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Pointer:
-    """An argument that points into an array, `offset` bytes from its start."""
+    """A pointer argument: `offset` bytes into an array."""
 
     array: Array
     offset: int
@@ -25,7 +25,7 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Record:
-    """Bytes passed by value, some of which are addresses: pointers by where they lie."""
+    """An argument passed by value, with pointers at some of its byte offsets."""
 
     content: bytes
     pointers: Mapping[int, Pointer]
@@ -42,9 +42,9 @@ def extent_of(value: int | Sequence[int]) -> Extent:
 
 
 class Arguments:
-    """A launch's arguments with what findings call them. SimulatorError for an array with gaps.
+    """A launch's arguments and their names for findings. SimulatorError for a non-contiguous array.
 
-    Pointers into one array share its buffer, so that their addresses are as far apart as they are.
+    Pointers into one array share its buffer, so that their distances are preserved.
     """
 
     def __init__(self, values: Sequence[ArgumentValue], names: Sequence[str] = ()) -> None:
@@ -69,7 +69,7 @@ class Arguments:
         return list(self._arrays.values())
 
     def place(self, buffers: Sequence[Buffer]) -> dict[int, int]:
-        """The address of each argument that is an array, by its number; `buffers` are those of `contents`."""
+        """The address of each array argument, by its index; `buffers` are those of `contents`."""
         self._buffers = dict(zip(self._arrays, buffers, strict=True))
         return {number: self._address(each) for number, each in self._pointers.items()}
 
@@ -77,13 +77,13 @@ class Arguments:
         return self._buffers[id(pointer.array)].address + pointer.offset
 
     def write_back(self, memory: GlobalMemory) -> None:
-        """Gives the arrays what the launch has left in memory; those that cannot be written stay."""
+        """Copies memory back to the arrays after the launch; read-only arrays are unchanged."""
         for key, (_, array) in self._arrays.items():
             if array.flags.writeable:
                 array.reshape(-1).view(np.uint8)[:] = memory.read(self._buffers[key])
 
     def bytes_of(self, number: int, size: int, addresses: dict[int, int], kernel: str) -> bytes:
-        """The `size` bytes of an argument. SimulatorError when it has as many not."""
+        """The `size` bytes of an argument. SimulatorError if its size differs."""
         value = self.values[number]
         if isinstance(value, Record):
             raw = bytearray(value.content)

@@ -1,4 +1,4 @@
-"""The array types of the simulator, and the lane masks' two forms."""
+"""The array types of the simulator, and the two forms of lane masks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workgroups that are simulated together: their memory, and where their findings go."""
+"""Workgroups that are simulated together: their memory, and the recorder of their findings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tile2cu_runtime.amdgcn.global_memory import BASE, GlobalMemory
 from tile2cu_runtime.amdgcn.instruction import Instruction
 from tile2cu_runtime.amdgcn.lds import Lds, Race
 
-# What makes a message from the wave's position in the cohort and the lane.
+# Formats a message from the wave's index in the cohort and the lane.
 Message = Callable[[int, int], str]
 
 
@@ -30,7 +30,7 @@ Message = Callable[[int, int], str]
 class Batch:
     """`workgroups` are their ids in order; wave w of the batch belongs to workgroup w // waves_per_group.
 
-    `scratch` holds each lane's private bytes one after the other; `code_base` is the address of the code object;
+    `scratch` holds the lanes' private memories consecutively; `code_base` is the address of the code object;
     `global_lines` counts cache lines, only with `measure`.
     """
 
@@ -55,7 +55,7 @@ class Batch:
     ) -> tuple[Array, Array | None]:
         """Addresses as offsets into the arena, and which lanes are active and inside a buffer (None: all).
 
-        Lanes outside are a finding; they read poison and write nothing.
+        Out-of-bounds lanes are a finding; they read poison and write nothing.
         """
         at = address.astype(I64, copy=False) - I64(BASE)
         if mask is not None:
@@ -76,11 +76,11 @@ class Batch:
 
     @property
     def has_scratch(self) -> bool:
-        """Whether the kernel has private bytes."""
+        """Whether the kernel has private memory."""
         return self.scratch_bytes > 0
 
     def scratch_place(self, cohort: Cohort, offset: Array) -> Array:
-        """Where each lane's private byte `offset`, (waves, 64), is in `scratch`."""
+        """The offset in `scratch` of each lane's private byte `offset`, (waves, 64)."""
         lane = cohort.wave[:, None].astype(I64) * 64 + LANES
         result: Array = lane * self.scratch_bytes + np.clip(offset, 0, max(0, self.scratch_bytes - 16))
         return result
@@ -91,24 +91,24 @@ class Batch:
         self, kind: str, cohort: Cohort, instruction: Instruction, bad: Array, message: Message,
         other: Instruction | None = None,
     ) -> None:  # fmt: skip
-        """A fault in the lanes `bad`, (waves, 64) or (waves, 1)."""
+        """Reports a fault in the lanes `bad`, (waves, 64) or (waves, 1)."""
         position, lane = (int(first) for first in np.argwhere(bad)[0])
         self._add(
             kind, message(position, lane), int(cohort.wave[position]), lane % 64, instruction, other, int(bad.sum())
         )
 
     def report_missing_wait(self, cohort: Cohort, instruction: Instruction, touches: int) -> None:
-        """The instruction touches a register that a load has not brought yet."""
+        """Reports an access to a register whose load is outstanding."""
         waited = next(transfer for transfer in (*cohort.vm, *cohort.lgkm) if transfer.registers & touches)
         counter = "vmcnt" if waited in cohort.vm else "lgkmcnt"
         message = f"no s_waitcnt {counter} between the load and the use of {_register_name(waited.registers & touches)}"
         self._add(MISSING_WAIT, message, int(cohort.wave[0]), 0, instruction, waited.instruction, len(cohort))
 
     def report_race(self, race: Race) -> None:
-        """Two waves of a workgroup at one byte of LDS."""
+        """Reports unordered accesses of two waves of a workgroup to one byte of LDS."""
         verb = "writes" if race.writes else "reads"
         mine, theirs = race.first_wave % self.waves_per_group, race.second_wave % self.waves_per_group
-        message = f"wave {mine} {verb} LDS byte {race.byte}, which wave {theirs} writes with no barrier between"
+        message = f"wave {mine} {verb} LDS byte {race.byte}, which wave {theirs} writes without a barrier between them"
         self._add(LDS_RACE, message, race.first_wave, 0, race.first, race.second, race.count)
 
     def _add(
@@ -131,7 +131,7 @@ class Batch:
     # ---- figures --------------------------------------------------------------------------------------------
 
     def count_lines(self, at: Array, width: int, mask: Array | None, line: int) -> None:
-        """Adds to `global_lines` the lines of `line` bytes that each wave's request touches."""
+        """Adds to `global_lines` the number of lines of `line` bytes that each wave's request accesses."""
         if not self.measure:
             return
         first, last = at // line, (at + width - 1) // line
@@ -145,7 +145,7 @@ class Batch:
 
 
 def _register_name(registers: int) -> str:
-    """The lowest register of a set of bits as the disassembly spells it."""
+    """The lowest register of a bit set, as in the disassembly."""
     number = (registers & -registers).bit_length() - 1
     kind, first = ("v", 0) if number < 256 else ("a", 256) if number < 512 else ("s", 512)
     return f"{kind}{number - first}"

@@ -1,4 +1,4 @@
-"""Basic blocks: instructions without a jump between them, decoded once and kept."""
+"""Basic blocks: instructions without a jump between them, decoded once and cached."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from tile2cu_runtime.amdgcn.instructions.control import End, build_end, fall_thr
 from tile2cu_runtime.amdgcn.instructions.decode import build_step
 from tile2cu_runtime.amdgcn.instructions.registers import Context
 
-# Loads come back in order, so one may be issued over another's registers: they count only what they read.
+# Loads return in order, so one may be issued to another's registers: only the registers that they read count.
 _LOADS = ("global_load_", "buffer_load_", "flat_load_", "scratch_load_", "ds_read")
-# A block is cut after so many instructions, so that a long straight kernel is not decoded before its first fault.
+# The maximum length of a block, so that decoding a long straight-line kernel does not delay its first fault.
 LONGEST = 400
 
 
 @dataclass(frozen=True)
 class Block:
-    """`steps` with the registers that each touches, and how the block ends; `instructions` are all, the end too."""
+    """`steps` with the registers that each accesses, and how the block ends; `instructions` are all, including the
+    end.
+    """
 
     steps: tuple[tuple[int, Step, Instruction], ...]
     end: End
@@ -27,7 +29,7 @@ class Block:
 
 
 class Program:
-    """A kernel's blocks by address, built when they are first reached."""
+    """A kernel's blocks by address, built when first reached."""
 
     def __init__(self, listing: Listing, context: Context) -> None:
         self._listing = listing

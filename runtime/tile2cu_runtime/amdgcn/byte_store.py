@@ -1,4 +1,4 @@
-"""Bytes that all lanes of many waves read and write at once."""
+"""Byte memory that all lanes of many waves access at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_aligned(at: Array, width: int) -> bool:
 
 
 class ByteStore:
-    """Bytes with a view for each width of access. Addresses are byte offsets, int64, and inside."""
+    """Bytes with a view for each access width. Addresses are byte offsets, int64, and in bounds."""
 
     def __init__(self, size: int, fill: int = 0) -> None:
         padded = round_up(size + 16, 16)
@@ -29,7 +29,7 @@ class ByteStore:
     def load(self, at: Array, width: int, aligned: bool | None = None) -> Array:
         """`width` bytes at each address, as 32-bit words before the axes of `at`: (words, ...), uint32.
 
-        Narrow loads are zero-extended. `aligned`: what is_aligned says, where it is known already.
+        Narrow loads are zero-extended. `aligned`: the result of is_aligned, if already known.
         """
         if not (is_aligned(at, width) if aligned is None else aligned):
             return np.stack([self._assembled(at + first, min(4, width - first)) for first in range(0, width, 4)])
@@ -43,7 +43,7 @@ class ByteStore:
         return np.stack(loaded).astype(U32, copy=False)
 
     def store(self, at: Array, words: Sequence[Array], width: int, aligned: bool | None = None) -> None:
-        """Stores `width` bytes at each address; `words` has the 32-bit words as load gives them."""
+        """Stores `width` bytes at each address; `words` has the 32-bit words in the form of load's result."""
         if not (is_aligned(at, width) if aligned is None else aligned):
             for number, word in enumerate(words):
                 self._store_bytes(at + 4 * number, word, min(4, width - 4 * number))

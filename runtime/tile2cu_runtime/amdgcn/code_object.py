@@ -60,7 +60,7 @@ class Kernel:
 
 
 class CodeObject:
-    """A loaded .hsaco file. `target` is the chip, such as gfx942; `decoded` the kernels that were launched, by name."""
+    """A loaded .hsaco file. `target` is the architecture, such as gfx942; `decoded` the launched kernels, by name."""
 
     def __init__(self, path: Path, elf: Elf, target: str) -> None:
         self.path = path
@@ -70,7 +70,7 @@ class CodeObject:
 
     @staticmethod
     def load(path: Path) -> CodeObject:
-        """Reads the file. SimulatorError for a chip that the simulator does not have."""
+        """Reads the file. SimulatorError for an unsupported architecture."""
         elf = read_elf(path.read_bytes())
         target = MACHINES.get(elf.flags & 0xFF)
         if target is None:
@@ -95,9 +95,9 @@ class CodeObject:
         return tuple(sorted(self._metadata))
 
     def kernel(self, name: str) -> Kernel:
-        """The kernel of that name, as its symbol is spelled."""
+        """The kernel with that symbol name."""
         if name not in self._metadata or f"{name}.kd" not in self.elf.symbols:
-            raise SimulatorError(f"no kernel {name} in {self.path.name}; there are {', '.join(self.kernel_names)}")
+            raise SimulatorError(f"no kernel {name} in {self.path.name}; it has {', '.join(self.kernel_names)}")
         metadata, address = self._metadata[name], self.elf.symbols[f"{name}.kd"]
         descriptor = self._read(address, 64)
         lds, private, _ = struct.unpack_from("<III", descriptor, 0)

@@ -1,4 +1,4 @@
-"""The waves that are at the same instruction, as one: all their state in arrays with an axis for the wave."""
+"""Waves that are at the same instruction: their state in arrays with an axis for the wave."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Getter = Callable[["Cohort"], Array]
 class Transfer:
     """A memory operation that has been issued and not yet waited for.
 
-    `land` writes what it brings: `values` (words, waves, lanes) to the registers in `registers` (as bits, see
+    `land` writes its result: `values` (words, waves, lanes) to the registers in `registers` (a bit set, see
     Operand.register_bits), or to LDS at the byte offsets `at`. An LDS access keeps `at`, `width`, `aligned` and
-    `writes_lds`, so that the race check sees that it may happen after a barrier. `unordered`: it may return before
-    earlier ones. `holds` counts the queues that it is in.
+    `writes_lds`, because for the race check it may happen after a later barrier. `unordered`: it may return before
+    earlier ones. `holds` counts the queues that contain it.
     """
 
     instruction: Instruction
@@ -42,7 +42,7 @@ class Transfer:
     holds: int = 1
 
     def of_waves(self, chosen: Array) -> Transfer:
-        """The same for some of the waves."""
+        """The same for a subset of the waves."""
         return replace(
             self,
             values=None if self.values is None else self.values[:, chosen],
@@ -55,9 +55,9 @@ class Cohort:
     """Waves in lockstep.
 
     `vgpr` is (rows, waves, 64) uint32, accumulation registers after the others; `sgpr` (128, waves, 1) uint32; `scc`
-    (waves, 1) bool; `exec` (waves, 64) bool, and `full` whether all of it is set; `wave` the waves' numbers in the
-    batch, (waves,), `owner` that plus 1; `vm` and `lgkm` what s_waitcnt counts, oldest first; `pending` the registers
-    that are awaited.
+    (waves, 1) bool; `exec` (waves, 64) bool, and `full` whether all of it is set; `wave` the waves' indices in the
+    batch, (waves,), `owner` that plus 1; `vm` and `lgkm` the queues that s_waitcnt counts, oldest first; `pending` the
+    registers with outstanding loads.
     """
 
     __slots__ = ("batch", "exec", "full", "lgkm", "owner", "pc", "pending", "scc", "sgpr", "vgpr", "vm", "wave")
@@ -76,19 +76,21 @@ class Cohort:
         return len(self.wave)
 
     def exec_changed(self) -> None:
-        """To be called when the scalar registers of EXEC were written."""
+        """Must be called after writes to the scalar registers of EXEC."""
         self.exec: Array = lanes_of_pair(self.sgpr[EXEC], self.sgpr[EXEC + 1])
         self.full = bool(self.exec.all())
 
     def issue(self, transfer: Transfer, *queues: list[Transfer]) -> None:
-        """Puts a memory operation into the queues that count it."""
+        """Appends a memory operation to the queues that count it."""
         transfer.holds = len(queues)
         for queue in queues:
             queue.append(transfer)
         self.pending |= transfer.registers
 
     def wait(self, vm: int | None, lgkm: int | None) -> None:
-        """s_waitcnt: lands what must have come back once no more than the given numbers are outstanding."""
+        """s_waitcnt: completes the operations that must have returned when at most the given numbers are
+        outstanding.
+        """
         if vm is not None:
             self.vm = self._drained(self.vm, vm)
         if lgkm is not None:
@@ -98,7 +100,9 @@ class Cohort:
             self.pending |= transfer.registers
 
     def _drained(self, queue: list[Transfer], left: int) -> list[Transfer]:
-        """Lands the oldest; with operations in the queue that return in any order, only what is sure to be back."""
+        """Completes the oldest operations; with unordered operations in the queue, only those that must have
+        returned.
+        """
         certain = len(queue) - left
         if left:
             certain -= sum(transfer.unordered for transfer in queue)
@@ -130,13 +134,13 @@ class Cohort:
 
 
 def _outline(cohort: Cohort) -> list[tuple[int, bool]]:
-    """What must agree in two queues for their waves to go on together."""
+    """The properties of two queues that must agree for their waves to be joined."""
     queues = (cohort.vm, cohort.lgkm)
     return [(transfer.instruction.address, queue is cohort.vm) for queue in queues for transfer in queue]
 
 
 def join(cohorts: Sequence[Cohort]) -> Cohort:
-    """One cohort of cohorts that can join, in the order of their waves."""
+    """One cohort from cohorts that can join, in the order of their waves."""
     order = np.argsort(np.concatenate([cohort.wave for cohort in cohorts]))
 
     def together(arrays: Sequence[Array], axis: int) -> Array:

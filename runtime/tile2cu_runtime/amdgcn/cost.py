@@ -1,4 +1,4 @@
-"""What a launch costs by counting its instructions: no timing, no overlap."""
+"""The cost of a launch as instruction counts: no timing, no overlap."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tile2cu_runtime.amdgcn.instructions.access import width_of
 from tile2cu_runtime.amdgcn.instructions.mfma_layout import cycles, parse_shape
 from tile2cu_runtime.amdgcn.lds_banks import BankUse
 
-# The kinds of instructions that a report counts, by how their names begin; the first match counts.
+# The kinds of instructions in a report, by name prefix; the first match counts.
 _KINDS = (
     ("v_mfma_", "mfma"), ("v_smfmac_", "mfma"), ("v_", "vector"), ("s_waitcnt", "wait"), ("s_barrier", "barrier"),
     ("s_load_", "scalar memory"), ("s_buffer_load", "scalar memory"), ("s_", "scalar"), ("ds_", "lds"),
@@ -24,7 +24,7 @@ _KINDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class InstructionCost:
-    """One mnemonic: how many waves executed it, in all."""
+    """One mnemonic, and the number of waves that executed it, in total."""
 
     name: str
     executed: int
@@ -32,13 +32,13 @@ class InstructionCost:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What depends on the addresses: lines of 64 bytes that global requests touch, and the LDS banks' busy cycles."""
+    """Address-dependent costs: 64-byte lines of global requests, and busy cycles of the LDS banks."""
 
     global_lines: int
     lds: BankUse
 
     def __str__(self) -> str:
-        lds = f"LDS banks busy for {self.lds.cycles} cycles where {self.lds.ideal} would do"
+        lds = f"LDS banks busy for {self.lds.cycles} cycles, conflict-free {self.lds.ideal}"
         return f"global lines of 64 bytes {self.global_lines}; {lds}"
 
 
@@ -46,9 +46,9 @@ class Measured:
 class CostReport:
     """Counts over the whole launch, in wave instructions.
 
-    `mfma_cycles`: cycles that the matrix cores are busy, summed over the waves. `lds_bytes`, `global_bytes`: by the
-    instructions' widths, all 64 lanes. `direct_to_lds`: global loads whose data goes to LDS, not to registers.
-    `measured` only where it was asked for.
+    `mfma_cycles`: cycles in which the matrix cores are busy, summed over the waves. `lds_bytes`, `global_bytes`: by the
+    instructions' widths, for all 64 lanes. `direct_to_lds`: global loads to LDS instead of registers. `measured` only
+    if requested.
     """
 
     kernel: str
@@ -70,11 +70,11 @@ class CostReport:
         return dict(self.kinds).get(kind, 0)
 
     def executed(self, *prefixes: str) -> int:
-        """Wave instructions whose names begin with one of these, such as ds_read."""
+        """Wave instructions with one of these name prefixes, such as ds_read."""
         return sum(each.executed for each in self.instructions if each.name.startswith(prefixes))
 
     def as_data(self) -> dict[str, Any]:
-        """The report as JSON takes it."""
+        """The report as JSON data."""
         return asdict(self) | {
             "wave_instructions": self.wave_instructions,
             "instructions": {each.name: each.executed for each in self.instructions},
@@ -84,7 +84,7 @@ class CostReport:
     def __str__(self) -> str:
         lines = [f"{readable(self.kernel)}: {self.wave_instructions} wave instructions in {self.waves} waves"]
         lines += [f"  {kind:<14}{count:>12}" for kind, count in self.kinds]
-        lines.append(f"  matrix cores busy for {self.mfma_cycles} cycles ({self.mfma_cycles // self.waves} a wave)")
+        lines.append(f"  matrix cores busy for {self.mfma_cycles} cycles ({self.mfma_cycles // self.waves} per wave)")
         lines.append(f"  LDS bytes {self.lds_bytes}, global bytes {self.global_bytes}")
         if self.measured:
             lines.append(f"  {self.measured}")
@@ -94,7 +94,7 @@ class CostReport:
 def cost_report(
     kernel: str, target: str, waves: int, executed: Iterable[tuple[Block, int]], measured: Measured | None
 ) -> CostReport:
-    """The report of a launch; `executed` says how many waves ran each block."""
+    """The report of a launch; `executed` is the number of waves that executed each block."""
     names: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     totals: Counter[str] = Counter()
@@ -121,9 +121,9 @@ def cost_report(
 
 
 def readable(symbol: str) -> str:
-    """A kernel's name as C++ spells it, without its template's arguments: _ZN4gemm6kernelILi1EEEvv is gemm::kernel<>.
+    """A kernel's demangled name without template arguments: _ZN4gemm6kernelILi1EEEvv is gemm::kernel<>.
 
-    Source: Itanium C++ ABI, "Mangling": names stand behind their lengths.
+    Source: Itanium C++ ABI, "Mangling": names follow their lengths.
     """
     found = re.match(r"_ZN?(?=\d)", symbol)
     names, at = [], found.end() if found else 0
@@ -147,23 +147,23 @@ def count_kinds(texts: Iterable[str]) -> tuple[tuple[str, int], ...]:
     return tuple(Counter(kind_of_name(text.partition(" ")[0]) for text in texts).most_common())
 
 
-_FIRST_NARROW = 2  # cbsz and blgp: 0 and 1 are of 8 bits
+_FIRST_NARROW = 2  # cbsz and blgp: 0 and 1 are 8-bit formats
 
 
 def mfma_cycles(instruction: Instruction, target: str) -> int:
-    """Cycles of one MFMA; 0 for what the tables do not have."""
+    """Cycles of one MFMA; 0 if it is not in the tables."""
     shape = parse_shape(instruction.name, instruction.operands[1].count)
     formats = instruction.number("cbsz"), instruction.number("blgp")
     return cycles(shape, target, is_narrow=min(formats) >= _FIRST_NARROW) if shape else 0
 
 
 def is_direct_to_lds(instruction: Instruction) -> bool:
-    """Whether a global load brings its data to LDS: by its name, or by a buffer load's modifier."""
+    """Whether a global load writes to LDS: by its name, or by a buffer load's modifier."""
     return "_load_lds_" in instruction.name or ("lds" in instruction.modifiers and "_load_" in instruction.name)
 
 
 def bytes_of(instruction: Instruction) -> int:
-    """Bytes that a lane of a memory instruction moves; 0 for one that moves none."""
+    """The bytes per lane of a memory instruction; 0 for others."""
     name = instruction.name
     if name.startswith("ds_"):
         return lds_bytes_of(name) * (2 if name.startswith(("ds_read2", "ds_write2")) else 1)
@@ -172,6 +172,6 @@ def bytes_of(instruction: Instruction) -> int:
 
 
 def lds_bytes_of(name: str) -> int:
-    """Bytes of one access of an LDS instruction: ds_read_u16_d16 has 2, ds_add_u32 4."""
+    """The bytes per access of an LDS instruction: ds_read_u16_d16 has 2, ds_add_u32 4."""
     found = re.match(r"ds_(?:read|write)2?(?:st64)?_[biu](\d+)", name)
     return int(found[1]) // 8 if found else 4

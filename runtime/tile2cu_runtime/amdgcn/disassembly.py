@@ -1,4 +1,4 @@
-"""From a code object to lines of text: by llvm-objdump where it knows the chip, else from its assembly."""
+"""Disassembly of a code object: by llvm-objdump if it supports the architecture, else from the assembly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from tile2cu_runtime.amdgcn.errors import SimulatorError
 from tile2cu_runtime.amdgcn.instruction import Instruction, parse_instruction
 
-# LLVM 19 does not know gfx950; LLVM 20 does.
+# LLVM 20 is the first version that supports gfx950.
 OBJDUMPS = {
     "gfx90a": ("llvm-objdump-19", "llvm-objdump-20", "llvm-objdump-21", "llvm-objdump"),
     "gfx942": ("llvm-objdump-19", "llvm-objdump-20", "llvm-objdump-21", "llvm-objdump"),
@@ -38,14 +38,14 @@ class Line:
 
 
 class Listing:
-    """The instructions of a code object by address; a line is parsed when it is first asked for."""
+    """The instructions of a code object by address; a line is parsed on first access."""
 
     def __init__(self, lines: tuple[Line, ...]) -> None:
         self._lines = {line.address: line for line in lines}
         self._parsed: dict[int, Instruction] = {}
 
     def at(self, address: int) -> Instruction:
-        """SimulatorError if no instruction begins there."""
+        """The instruction at an address. SimulatorError if none begins there."""
         if address not in self._parsed:
             line = self._lines.get(address)
             if line is None:
@@ -55,18 +55,18 @@ class Listing:
 
     @cached_property
     def leaders(self) -> frozenset[int]:
-        """The targets of direct branches: a basic block ends before each."""
+        """The targets of direct branches, which begin basic blocks."""
         branches = (address for address, line in self._lines.items() if _BRANCH.match(line.text))
         return frozenset(self.at(address).branch_target() for address in branches)
 
     def inside_loops(self, prefix: str) -> bool:
-        """Whether an instruction whose name begins so stands between a branch back and where it goes."""
+        """Whether an instruction with this name prefix is between a backward branch and its target."""
         places = [address for address, line in self._lines.items() if line.text.startswith(prefix)]
         branches = [address for address, line in self._lines.items() if _BRANCH.match(line.text)]
         return any(self.at(end).branch_target() <= place <= end for end in branches for place in places)
 
     def texts(self) -> list[str]:
-        """All instructions, in the order of their places."""
+        """All instructions, in address order."""
         return [self._lines[address].text for address in sorted(self._lines)]
 
     def texts_between(self, start: int, end: int) -> list[str]:
@@ -81,8 +81,8 @@ class Listing:
 def disassemble(path: Path, target: str, symbols: Mapping[str, int]) -> Listing:
     """All instructions of the file.
 
-    For gfx950 without LLVM 20 the assembly text must lie beside the file (k.s beside k.hsaco), and the ziglang wheel
-    be installed: its clang assembles the text again and says the size of each instruction.
+    For gfx950 without LLVM 20, the assembly (k.s for k.hsaco) must be in the same folder, and the ziglang wheel
+    installed: its clang assembles it again and reports the size of each instruction.
     """
     for tool in OBJDUMPS[target]:
         if shutil.which(tool):
@@ -98,7 +98,7 @@ def disassemble(path: Path, target: str, symbols: Mapping[str, int]) -> Listing:
 
 
 def zig(*arguments: str) -> str:
-    """What the ziglang wheel's compiler prints."""
+    """The output of the ziglang wheel's compiler."""
     return _run([sys.executable, "-m", "ziglang", *arguments])
 
 
@@ -116,7 +116,7 @@ def _objdump_lines(text: str) -> Iterator[Line]:
 
 
 def _assembled_lines(assembly: Path, target: str, symbols: Mapping[str, int]) -> Iterator[Line]:
-    """Lines of `clang -cc1as -show-encoding`, with labels turned into the numbers that llvm-objdump prints."""
+    """The lines of `clang -cc1as -show-encoding`, with labels replaced by the numbers that llvm-objdump prints."""
     options = ["-triple", "amdgcn-amd-amdhsa", "-target-cpu", target, "-filetype", "asm", "-show-encoding"]
     text = zig("clang", "-cc1as", *options, str(assembly), "-o", "-")
     lines: list[Line] = []
@@ -141,7 +141,7 @@ def _with_number(line: Line, labels: Mapping[str, int]) -> Line:
 
 
 def source_frames(path: Path, address: int) -> tuple[tuple[str, int], ...]:
-    """File and line of an instruction by the debug information, then of each call that it was inlined through."""
+    """File and line of an instruction from the debug information, then of each inlined call."""
     tool = next(filter(shutil.which, SYMBOLIZERS), None)
     if tool is None:
         return ()

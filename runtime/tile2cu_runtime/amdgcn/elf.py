@@ -1,4 +1,6 @@
-"""The parts of an ELF file that a code object has: segments, symbols, relocations, notes. 64-bit little-endian only."""
+"""The parts of an ELF file that a code object uses: segments, symbols, relocations, notes. 64-bit little-endian
+only.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ SECTION_SYMBOLS, SECTION_RELOCATIONS, SECTION_NOTES, SECTION_DYNAMIC_SYMBOLS = 2
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of the file and where it is loaded."""
+    """A part of the file and its load address."""
 
     address: int
     content: bytes
@@ -31,7 +33,7 @@ class Relocation:
 
 @dataclass(frozen=True)
 class Elf:
-    """What was read. `flags` are e_flags, which name the chip."""
+    """The contents. `flags` are e_flags, which identify the architecture."""
 
     flags: int
     segments: tuple[Segment, ...]
@@ -53,7 +55,7 @@ class _Section:
 
 
 def read_elf(data: bytes) -> Elf:
-    """Reads a code object. SimulatorError if it is something else."""
+    """Reads a code object. SimulatorError for other files."""
     if data[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<H", data, 18)[0] != MACHINE_AMDGPU:
         raise SimulatorError("not an AMD code object (64-bit ELF for amdgpu)")
     (flags,) = struct.unpack_from("<I", data, 48)

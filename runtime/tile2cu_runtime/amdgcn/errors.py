@@ -1,11 +1,11 @@
-"""What the simulator refuses."""
+"""Exceptions of the simulator."""
 
 from __future__ import annotations
 
 
 class SimulatorError(Exception):
-    """A code object, a launch or an instruction that the simulator cannot run. Faults of the kernel are findings."""
+    """An unsupported code object, launch or instruction. Faults of the kernel are findings instead."""
 
 
 class UnsupportedInstruction(SimulatorError):
-    """An instruction, or a form of it, whose meaning the simulator does not have."""
+    """An instruction, or a form of it, that the simulator does not implement."""

@@ -1,4 +1,4 @@
-"""What a simulated launch found, as data."""
+"""The findings of a simulated launch, as data."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ LDS_UNINITIALIZED = "lds-uninitialized"
 
 @dataclass(frozen=True, kw_only=True)
 class CodePlace:
-    """An instruction: its address in the code object, its text, and where there is line information its source line.
+    """An instruction: its address in the code object, its text, and its source line if there is line information.
 
-    `frames` are file and line of that place and of the calls it was inlined through, from inside out.
+    `frames` are file and line of the instruction and of the inlined calls, innermost first.
     """
 
     pc: int
@@ -38,10 +38,10 @@ class CodePlace:
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatorFinding:
-    """A fault of the kernel, where it was seen first. `count` is in lanes, over the launch.
+    """A fault of the kernel at its first occurrence. `count` is in lanes, over the launch.
 
-    `place` is the access that was caught; `other` the other end, where there is one: the load that has not landed,
-    the access of the other wave.
+    `place` is the reported access; `other` the second one of the conflict, if any: the outstanding load, or the other
+    wave's access.
     """
 
     kind: str
@@ -62,7 +62,7 @@ class SimulatorFinding:
 
 
 class Recorder:
-    """Collects findings; one finding for a kind and a pair of places."""
+    """Collects findings; one finding per kind and pair of places."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, int, int], SimulatorFinding] = {}

@@ -1,4 +1,4 @@
-"""Number formats of 4 to 16 bits: their values as tables, and rounding to them."""
+"""Number formats of 4 to 16 bits: tables of their values, and rounding to them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tile2cu_runtime.amdgcn.arrays import F32, F64, U16, U32, Array
 
 @dataclass(frozen=True, kw_only=True)
 class SmallFloat:
-    """A float of a sign, `exponent` and `mantissa` bits.
+    """A floating-point format with a sign, `exponent` and `mantissa` bits.
 
-    `special` says which codes are no numbers: "ieee" (infinities and NaNs), "fn" (only all ones is NaN, no infinity),
-    "fnuz" (only the code of -0 is NaN), "none".
+    `special` defines the special codes: "ieee" (infinities and NaNs), "fn" (all ones is NaN, no infinity), "fnuz" (the
+    code of -0 is NaN), "none".
     Source: OCP 8-bit Floating Point Specification; OCP Microscaling Formats; MI300 ISA, "Data Formats" for FNUZ.
     """
 
@@ -60,7 +60,7 @@ FP4 = SmallFloat(exponent=2, mantissa=1, bias=1, special="none")
 
 
 def fp8_formats(target: str) -> dict[str, SmallFloat]:
-    """What `fp8` and `bf8` mean on a chip: FNUZ on gfx942, OCP from gfx950 on."""
+    """The formats `fp8` and `bf8` of an architecture: FNUZ on gfx942, OCP from gfx950 on."""
     return {"fp8": FP8_OCP, "bf8": BF8_OCP} if target == "gfx950" else {"fp8": FP8_FNUZ, "bf8": BF8_FNUZ}
 
 
@@ -72,7 +72,7 @@ def table(form: SmallFloat) -> Array:
 
 @cache
 def _magnitudes(form: SmallFloat) -> tuple[Array, Array]:
-    """The finite magnitudes in order, float64, and their codes."""
+    """The finite magnitudes in ascending order, float64, and their codes."""
     values = table(form)[: 1 << (form.bits - 1)].astype(F64)
     finite = np.flatnonzero(np.isfinite(values))
     return values[finite], finite
@@ -108,7 +108,7 @@ def float32_to_bfloat16(values: Array) -> Array:
 
 
 def float32_to_xf32(bits: Array) -> Array:
-    """Float32 with its mantissa cut to 10 bits, as an xf32 product reads it. [MI300 ISA, "XF32"]"""
+    """Float32 with its mantissa truncated to 10 bits, as an xf32 MFMA reads it. [MI300 ISA, "XF32"]"""
     rounded = bits + U32(0xFFF) + ((bits >> U32(13)) & U32(1))
     result: Array = (rounded & U32(0xFFFFE000)).view(F32)
     return result

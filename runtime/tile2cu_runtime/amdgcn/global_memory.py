@@ -1,4 +1,4 @@
-"""Global memory: buffers far apart in one arena, so that an access outside every buffer is seen."""
+"""Global memory: buffers far apart in one arena, so that out-of-bounds accesses are detected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POISON = 0xCB
 
 @dataclass(frozen=True)
 class Buffer:
-    """A part of the arena: `start` and `end` are offsets in bytes."""
+    """A part of the arena; `start` and `end` are byte offsets."""
 
     name: str
     start: int
@@ -55,17 +55,17 @@ class GlobalMemory:
         return self.store.bytes[buffer.start : buffer.end]
 
     def is_inside(self, low: int, high: int) -> bool:
-        """Whether the offsets from `low` to before `high` are all in one buffer."""
+        """Whether the offsets from `low` to before `high` are in one buffer."""
         number = bisect_right(self._starts, low) - 1
         return number >= 0 and high <= self.buffers[number].end
 
     def inside(self, at: Array, width: int) -> Array:
-        """For each offset whether `width` bytes from there are in one buffer."""
+        """For each offset, whether `width` bytes from it on are in one buffer."""
         number = np.searchsorted(self._start_array, at, side="right") - 1
         return (number >= 0) & (at + width <= self._end_array[number])
 
     def describe(self, at: int) -> str:
-        """Where an offset is, in terms of the nearest buffer."""
+        """An offset relative to the nearest buffer."""
         number = max(bisect_right(self._starts, at) - 1, 0)
         nearest = self.buffers[number]
         if at < nearest.start:

@@ -1,4 +1,4 @@
-"""One line of disassembly as data: mnemonic, operands, modifiers."""
+"""A line of disassembly as data: mnemonic, operands, modifiers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import cached_property
 from tile2cu_runtime.amdgcn.arrays import MASK64, sign_extend
 from tile2cu_runtime.amdgcn.errors import UnsupportedInstruction
 
-# Scalar registers by number. [AMD Instinct MI300 ISA, "Scalar Operands", SSRC encodings]
+# Scalar register names by encoding. [AMD Instinct MI300 ISA, "Scalar Operands", SSRC encodings]
 NAMED_SCALARS = {
     "flat_scratch": 102, "flat_scratch_lo": 102, "flat_scratch_hi": 103, "xnack_mask": 104,
     "vcc": 106, "vcc_lo": 106, "vcc_hi": 107, "m0": 124, "exec": 126, "exec_lo": 126, "exec_hi": 127,
@@ -20,7 +20,7 @@ PAIRS = frozenset(("vcc", "exec", "flat_scratch", "xnack_mask"))
 FIRST_TRAP_REGISTER = 108
 VCC, M0, EXEC = 106, 124, 126
 
-# The high half of the addresses of the LDS and scratch apertures in a flat address; any unused number will do.
+# The high half of flat addresses in the LDS and scratch apertures; any unused values.
 SHARED_APERTURE, PRIVATE_APERTURE = 0x10000, 0x20000
 SPECIAL_VALUES = {"src_shared_base": SHARED_APERTURE, "src_private_base": PRIVATE_APERTURE}
 
@@ -32,7 +32,7 @@ _FLOAT_FORMATS = {16: "<e", 32: "<f", 64: "<d"}
 
 @dataclass(frozen=True)
 class Operand:
-    """A register range, a constant or `off`. `kind`: v, a, s (`index`, `count`), or "" for the rest."""
+    """A register range, a constant or `off`. `kind`: v, a, s (`index`, `count`), or "" for others."""
 
     text: str
     kind: str = ""
@@ -55,7 +55,7 @@ class Operand:
         return self.kind == "s"
 
     def constant(self, float_bits: int = 32) -> int:
-        """The bits of an inline constant or literal; one with a point is a float of `float_bits`."""
+        """The bits of an inline constant or literal; one with a decimal point is a float of `float_bits`."""
         if re.fullmatch(r"-?\d+", self.text):
             return int(self.text) & MASK64
         if re.fullmatch(r"0x[0-9a-f]+", self.text):
@@ -68,7 +68,9 @@ class Operand:
         raise UnsupportedInstruction(f"operand {self.text}")
 
     def register_bits(self) -> int:
-        """A set of registers as bits: vectors from 0, accumulation registers from 256, scalars from 512."""
+        """The registers as a bit set: vector registers from 0, accumulation registers from 256, scalar registers
+        from 512.
+        """
         if not self.kind:
             return 0
         first = {"v": 0, "a": 256, "s": 512}[self.kind] + self.index
@@ -89,7 +91,7 @@ class Instruction:
 
     @cached_property
     def touches(self) -> int:
-        """The registers that the text names, as Operand.register_bits."""
+        """The registers of the operands, as Operand.register_bits."""
         bits = 0
         for operand in self.operands:
             bits |= operand.register_bits()
@@ -108,12 +110,12 @@ class Instruction:
         return [int(digits) for digits in re.findall(r"-?\d+", self.modifiers.get(modifier, ""))]
 
     def branch_target(self) -> int:
-        """Where a direct branch goes. [MI300 ISA, "SOPP": PC + 4 + SIMM16 * 4]"""
+        """The target of a direct branch. [MI300 ISA, "SOPP": PC + 4 + SIMM16 * 4]"""
         return self.next_address + 4 * sign_extend(int(self.operands[0].text, 0) & 0xFFFF, 16)
 
 
 def parse_instruction(text: str, address: int, size: int) -> Instruction:
-    """Reads one instruction as llvm-objdump writes it."""
+    """Parses an instruction as llvm-objdump prints it."""
     mnemonic, _, rest = text.partition(" ")
     parts = list(_split_at_commas(rest))
     modifiers: list[str] = []
@@ -133,7 +135,7 @@ def parse_instruction(text: str, address: int, size: int) -> Instruction:
 
 
 def parse_operand(text: str) -> Operand:
-    """Reads `-|v1|`, `sext(v2)`, `s[0:1]`, `vcc`, `0x10`, `1.0`, `off` and their kin."""
+    """Parses `-|v1|`, `sext(v2)`, `s[0:1]`, `vcc`, `0x10`, `1.0`, `off` and similar operands."""
     negate = absolute = sign_extends = False
     if text.startswith("neg("):
         negate, text = True, text[4:-1]

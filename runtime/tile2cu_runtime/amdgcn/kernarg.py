@@ -1,4 +1,4 @@
-"""A kernel's arguments as bytes, explicit and hidden, and the scalar registers that a wave starts with.
+"""The kernarg segment, explicit and hidden arguments, and the initial scalar registers of a wave.
 
 Source: LLVM, "User Guide for AMDGPU Backend": "Code Object V5 Metadata", "Initial Kernel Execution State".
 """
@@ -13,7 +13,7 @@ from tile2cu_runtime.amdgcn.arrays import MASK32
 from tile2cu_runtime.amdgcn.code_object import Kernel
 from tile2cu_runtime.amdgcn.errors import SimulatorError
 
-# The kernel_code_properties bits and how many scalar registers each enables, in the order of the registers.
+# The kernel_code_properties bits and the number of scalar registers that each enables, in register order.
 _PRIVATE_BUFFER, _DISPATCH, _QUEUE, _KERNARG, _DISPATCH_ID, _FLAT_SCRATCH, _PRIVATE_SIZE = (
     1 << bit for bit in range(7)
 )
@@ -21,7 +21,7 @@ _PRIVATE_BUFFER, _DISPATCH, _QUEUE, _KERNARG, _DISPATCH_ID, _FLAT_SCRATCH, _PRIV
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """Grid in workgroups, block in work-items, and the bytes of dynamic LDS."""
+    """Grid in workgroups, block in work-items, dynamic LDS in bytes."""
 
     grid: Extent
     block: Extent
@@ -33,7 +33,7 @@ class Launch:
 
 
 def kernarg_bytes(kernel: Kernel, arguments: Arguments, addresses: dict[int, int], launch: Launch) -> bytes:
-    """The kernarg segment. `addresses` has the address of each argument that is an array, by its number."""
+    """The kernarg segment. `addresses` has the address of each array argument, by its index."""
     explicit = [argument for argument in kernel.arguments if not argument.is_hidden]
     if len(explicit) != len(arguments.values):
         raise SimulatorError(f"{kernel.name} takes {len(explicit)} arguments, not {len(arguments.values)}")
@@ -50,7 +50,7 @@ def kernarg_bytes(kernel: Kernel, arguments: Arguments, addresses: dict[int, int
 
 
 def hidden_values(launch: Launch) -> dict[str, int]:
-    """What the hidden arguments are; those that are not here are 0 (offsets, remainders, pointers to the host)."""
+    """The values of the hidden arguments; missing ones are 0 (offsets, remainders, host pointers)."""
     values = {"hidden_grid_dims": 3, "hidden_dynamic_lds_size": launch.dynamic_lds}
     for axis, count, size in zip("xyz", launch.grid, launch.block, strict=True):
         values[f"hidden_block_count_{axis}"] = count
@@ -66,7 +66,7 @@ def dispatch_packet(launch: Launch) -> bytes:
 
 
 def user_scalars(kernel: Kernel, kernarg: bytes, kernarg_address: int, packet_address: int) -> list[int]:
-    """The user SGPRs from s0 on: what the descriptor enables, preloaded arguments, and zeros."""
+    """The user SGPRs from s0 on: those that the descriptor enables, preloaded arguments, and zeros."""
     wide = {_DISPATCH: packet_address, _QUEUE: 0, _KERNARG: kernarg_address, _DISPATCH_ID: 0, _FLAT_SCRATCH: 0}
     scalars = [0] * 4 if kernel.properties & _PRIVATE_BUFFER else []
     for bit, value in wide.items():

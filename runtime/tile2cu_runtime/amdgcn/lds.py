@@ -1,7 +1,7 @@
-"""The workgroups' shared memory (LDS), and the checks on it: bounds, use before writing, races between waves.
+"""The workgroups' LDS, and its checks: bounds, unwritten reads, races between waves.
 
-Two accesses of different waves to the same byte with no barrier between them, one of them a write, are a race. The
-accesses between two barriers are kept and compared at the second, so their order in the simulation does not matter.
+Two accesses of different waves to the same byte without a barrier in between, one of them a write, are a race. The
+accesses between two barriers are recorded and compared at the second, so their order in the simulation does not matter.
 Atomics race with plain writes only.
 """
 
@@ -22,13 +22,13 @@ from tile2cu_runtime.amdgcn.lds_banks import BankUse, bank_use
 _SHIFTS = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 # A workgroup's LDS begins at the first bank.
 _ALL_BANKS_BYTES = 256
-# LDS begins as NaN in every float format.
+# Unwritten LDS is NaN in every floating-point format.
 POISON = 0xFF
 
 
 @dataclass(frozen=True)
 class _Access:
-    """What active lanes did: `at` in bytes from the batch's first LDS byte, `owner` the wave + 1; both flat."""
+    """An access of active lanes: `at` in bytes from the batch's first LDS byte, `owner` the wave + 1; both flat."""
 
     instruction: Instruction
     writes: bool
@@ -40,7 +40,7 @@ class _Access:
 
 @dataclass(frozen=True, kw_only=True)
 class Race:
-    """Two waves at one byte: the `first` reads or writes it, the `second` writes it. `count` in lanes."""
+    """Two waves at one byte: `first` reads or writes it, `second` writes it. `count` in lanes."""
 
     first: Instruction
     first_wave: int
@@ -52,9 +52,9 @@ class Race:
 
 
 class Lds:
-    """The LDS of all workgroups of a batch, one after the other. `granule`: bytes a mark of the checks.
+    """The LDS of all workgroups of a batch, consecutively. `granule`: bytes per mark of the checks.
 
-    With `banks` not 0, `bank_use` adds up how long the accesses keep them busy.
+    With nonzero `banks`, `bank_use` accumulates the busy cycles of the banks.
     """
 
     def __init__(
@@ -74,14 +74,14 @@ class Lds:
         self._writer = np.zeros(marks if self._log is not None else 0, U16)
 
     def place(self, cohort: Cohort, instruction: Instruction, at: Array, width: int, mask: Array | None) -> Transfer:
-        """The checked place of an access as a Transfer without effect: `at` and `mask` for read and write below.
+        """The bounds-checked access as a Transfer without effect: `at` and `mask` for read and write below.
 
-        `at` are byte offsets in the workgroup's LDS, (waves, 64), or (waves, 128) for two accesses of each lane;
-        `mask` None means all lanes.
+        `at` are byte offsets in the workgroup's LDS, (waves, 64), or (waves, 128) for two accesses per lane; `mask`
+        None means all lanes.
         """
         if mask is not None:
             at = np.where(mask, at, 0)
-        # Seen as unsigned, a negative offset is beyond every size.
+        # As unsigned, a negative offset exceeds every size.
         if int(at.view(U64).max(initial=0)) + width > self.size:
             inside = (at >= 0) & (at + width <= self.size)
             bad = ~inside if mask is None else mask & ~inside
@@ -97,7 +97,7 @@ class Lds:
         return Transfer(instruction=instruction, mask=mask, at=placed, width=width, aligned=aligned, is_lds=True)
 
     def read(self, cohort: Cohort, access: Transfer) -> Array:
-        """The 32-bit words at a checked place, (words, waves, 64)."""
+        """The 32-bit words of a checked access, (words, waves, 64)."""
         assert access.at is not None
         self._measure(access, is_read=True)
         if self._check:
@@ -128,14 +128,14 @@ class Lds:
     # ---- checks ---------------------------------------------------------------------------------------------
 
     def log(self, cohort: Cohort, access: Transfer) -> None:
-        """Notes an access for the race check of this interval between barriers."""
+        """Records an access for the race check of this interval between barriers."""
         if self._log is not None and access.at is not None:
             at, owner = access.at, np.broadcast_to(cohort.owner, access.at.shape)
             at, owner = (at.ravel(), owner.ravel()) if access.mask is None else (at[access.mask], owner[access.mask])
             self._log.append(_Access(access.instruction, access.writes_lds, at, owner, access.width, access.aligned))
 
     def end_interval(self) -> Iterator[Race]:
-        """Compares the accesses since the last barrier, and forgets them."""
+        """Compares the accesses since the last barrier, and clears them."""
         if not self._log:
             return
         writes = [access for access in self._log if access.writes and access.at.size]
@@ -152,7 +152,7 @@ class Lds:
         self._log.clear()
 
     def _race(self, access: _Access, at: int, count: int, writes: list[_Access]) -> Race:
-        """Both ends of a race at position `at` of an access."""
+        """Both accesses of a race at position `at` of an access."""
         place, mine = int(access.at[at]), int(access.owner[at])
         other, theirs = access, mine
         for write in writes:
@@ -176,11 +176,11 @@ class Lds:
             at = access.at
             cohort.batch.report(
                 LDS_UNINITIALIZED, cohort, access.instruction, bad,
-                lambda wave, lane: f"reads LDS at byte {int(at[wave, lane]) % self._stride}, which nothing has written",
+                lambda wave, lane: f"reads LDS at byte {int(at[wave, lane]) % self._stride}, which is unwritten",
             )  # fmt: skip
 
     def _rows(self, marks: Array, at: Array, access: Transfer | _Access) -> tuple[Array, Array]:
-        """Marks as rows, one row for an aligned access, and the row of each; else single marks, (..., marks)."""
+        """The marks as rows, one row for an aligned access, and the row of each; else single marks, (..., marks)."""
         width, granules = access.width, access.width // self._granule
         if granules in _SHIFTS and access.aligned:
             return marks.reshape(-1, granules), at >> (_SHIFTS[granules] + _SHIFTS[self._granule])

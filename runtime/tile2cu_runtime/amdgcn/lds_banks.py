@@ -1,7 +1,7 @@
-"""How long an LDS access keeps the banks busy: the hardware serves a wave in phases, groups of lanes at a time.
+"""Bank conflicts of LDS: the hardware serves a wave in phases, groups of lanes at a time.
 
 Source of the groups of ds_read_b128: triton-lang/triton, pull request 11365 (MI300 and MI350). Of the others: ROCm,
-Composable Kernel, "Understanding AMD GPU LDS and Bank Conflicts": as many neighbouring lanes as fill the banks once.
+Composable Kernel, "Understanding AMD GPU LDS and Bank Conflicts": as many consecutive lanes as access each bank once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tile2cu_runtime.amdgcn.arrays import LANES, WAVE_SIZE, Array
 BANKS = {"gfx90a": 32, "gfx942": 32, "gfx950": 64}
 BANK_BYTES = 4
 
-# First lanes of the groups of four that make a phase of ds_read_b128.
+# The first lanes of the groups of four lanes in each phase of ds_read_b128.
 _READ_16 = {
     32: ((0, 20), (32, 52), (4, 16), (36, 48), (8, 28), (40, 60), (12, 24), (44, 56)),
     64: ((0, 12, 20, 24), (32, 44, 52, 56), (4, 8, 16, 28), (36, 40, 48, 60)),
@@ -25,7 +25,7 @@ _READ_16 = {
 
 @dataclass(frozen=True)
 class BankUse:
-    """Cycles in which the banks were busy, and the fewest that would have done."""
+    """Busy cycles of the banks, and the minimum without conflicts."""
 
     cycles: int = 0
     ideal: int = 0
@@ -35,7 +35,7 @@ class BankUse:
 
 
 def phase_of_lane(width: int, banks: int, *, is_read: bool) -> Array:
-    """The phase in which each lane is served, (64,); `width` in bytes a lane."""
+    """The phase of each lane, (64,); `width` in bytes per lane."""
     if width == 16 and is_read:
         phase: Array = np.zeros(WAVE_SIZE, np.int64)
         for number, quads in enumerate(_READ_16[banks]):
@@ -47,9 +47,11 @@ def phase_of_lane(width: int, banks: int, *, is_read: bool) -> Array:
 
 
 def bank_use(at: Array, width: int, mask: Array | None, banks: int, *, is_read: bool) -> BankUse:
-    """The use of an access at byte offsets, (waves, 64), of active lanes `mask`. Lanes that want one word share it."""
+    """The use of an access at byte offsets, (waves, 64), of active lanes `mask`. Lanes that access the same word
+    share it.
+    """
     active = np.ones(at.shape, np.bool_) if mask is None else mask
-    # Where the lanes are within their period of the banks decides, and a loop comes by again and again.
+    # Cached by the lanes' offsets modulo the banks' period: loops repeat them.
     first = np.where(active, at, np.iinfo(at.dtype).max).min(axis=1, keepdims=True)
     lanes = np.where(active, at - first // (banks * BANK_BYTES) * (banks * BANK_BYTES), -1).astype(np.int32)
     return sum((_wave_use(wave.tobytes(), width, banks, is_read) for wave in lanes), BankUse())
@@ -57,7 +59,7 @@ def bank_use(at: Array, width: int, mask: Array | None, banks: int, *, is_read: 
 
 @functools.lru_cache(maxsize=4096)
 def _wave_use(lanes: bytes, width: int, banks: int, is_read: bool) -> BankUse:
-    """The use of one wave; `lanes` are its byte offsets as int32, -1 for those that are inactive."""
+    """The use of one wave; `lanes` are its byte offsets as int32, -1 for inactive ones."""
     at = np.frombuffer(lanes, np.int32).astype(np.int64)
     phase = phase_of_lane(width, banks, is_read=is_read)
     words = (at // BANK_BYTES)[:, None] + np.arange(-(-width // BANK_BYTES))

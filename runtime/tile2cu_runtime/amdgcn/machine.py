@@ -1,8 +1,8 @@
-"""Runs the waves of a batch to their end.
+"""Runs the waves of a batch to completion.
 
-All waves at the same instruction are one cohort and go in lockstep. Where a branch divides them there are two; the
-cohort that is furthest behind runs first, and cohorts that meet are joined again. At a barrier a cohort waits until
-no other can run: then every live wave of every workgroup has arrived.
+All waves at the same instruction form one cohort and run in lockstep. A divergent branch splits it; the cohort with the
+lowest address runs first, and cohorts at the same instruction are joined. At a barrier a cohort waits until no other
+can run: then every live wave of every workgroup has arrived.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from tile2cu_runtime.amdgcn.cohort import Cohort, join
 from tile2cu_runtime.amdgcn.errors import SimulatorError
 from tile2cu_runtime.amdgcn.instructions.control import BARRIER, FINISH
 
-# After so many turns of the cohort behind, another gets one: it may be waited for in a loop.
+# The number of steps after which a cohort that is ahead runs: another one's loop may wait for it.
 _PATIENCE = 256
 
 
 class Machine:
-    """`limit`: wave instructions after which a launch is given up. `executed`: by block, how many waves ran it."""
+    """`limit`: wave instructions after which a launch is aborted. `executed`: the number of waves that ran each
+    block.
+    """
 
     def __init__(self, program: Program, limit: int) -> None:
         self._program = program
@@ -47,14 +49,14 @@ class Machine:
         self._pass_barrier(batch, [])
 
     def _next(self, runnable: list[Cohort]) -> Cohort:
-        """Takes out the cohort that is furthest behind; now and then the one that has waited longest."""
+        """Takes the cohort with the lowest address; periodically the one that has waited longest."""
         self._turns += 1
         if self._turns % _PATIENCE == 0:
             return runnable.pop(0)
         return runnable.pop(min(range(len(runnable)), key=lambda number: runnable[number].pc))
 
     def _run(self, cohort: Cohort, *, alone: bool) -> list[tuple[Cohort, bool]]:
-        """Runs a cohort for one block, or as long as it is alone and whole; gives what is left of it."""
+        """Runs a cohort for one block, or as long as it is the only one and complete; returns what remains of it."""
         while True:
             block = self._program.block(cohort.pc)
             self._execute(block, cohort)
@@ -77,7 +79,7 @@ class Machine:
         self.executed[cohort.pc] += len(cohort)
         self._left -= len(cohort) * len(block.instructions)
         if self._left < 0:
-            raise SimulatorError(f"gave up at {cohort.pc:#x}: the launch needs more instructions than the limit")
+            raise SimulatorError(f"the launch exceeds the instruction limit, at {cohort.pc:#x}")
         batch = cohort.batch
         if not batch.check:
             for _, step, _ in block.steps:
@@ -90,7 +92,7 @@ class Machine:
 
     @staticmethod
     def _pass_barrier(batch: Batch, parked: list[Cohort]) -> None:
-        """Ends the interval of the race check. LDS accesses that nobody has waited for may happen after the barrier."""
+        """Ends the interval of the race check. LDS accesses that are not waited for may happen after the barrier."""
         for race in batch.lds.end_interval():
             batch.report_race(race)
         for cohort in parked:
@@ -100,7 +102,7 @@ class Machine:
 
 
 def divided(cohort: Cohort, to: Array) -> list[Cohort]:
-    """The cohort's waves by where each goes, (waves,) addresses."""
+    """The cohort's waves by target address, (waves,) addresses."""
     parts = []
     for address in np.unique(to):
         part = cohort.select(np.flatnonzero(to == address))
@@ -110,7 +112,7 @@ def divided(cohort: Cohort, to: Array) -> list[Cohort]:
 
 
 def joined(cohorts: list[Cohort]) -> list[Cohort]:
-    """The cohorts, those that can go together as one."""
+    """The cohorts, with those that can join as one."""
     groups: list[list[Cohort]] = []
     for cohort in cohorts:
         group = next((group for group in groups if group[0].can_join(cohort)), None)

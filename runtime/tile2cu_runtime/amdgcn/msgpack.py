@@ -1,4 +1,4 @@
-"""Reads MessagePack, the form of a code object's metadata note. [msgpack.org, "MessagePack specification"]"""
+"""Reads MessagePack, the format of a code object's metadata note. [msgpack.org, "MessagePack specification"]"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The simulator's one call: a kernel of a code object, launched on NumPy arrays."""
+"""The simulator's entry point: launches a kernel of a code object on NumPy arrays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tile2cu_runtime.amdgcn.lds import Lds
 from tile2cu_runtime.amdgcn.lds_banks import BANKS, BankUse
 from tile2cu_runtime.amdgcn.machine import Machine
 
-# Waves that are simulated at once: enough that NumPy works on long arrays, few enough that the state stays in cache.
+# Waves that are simulated together: enough for long NumPy arrays, few enough that the state fits in cache.
 WAVES_AT_ONCE = 64
 INSTRUCTION_LIMIT = 500_000_000
 RELOCATION_RELATIVE = 13
@@ -38,7 +38,7 @@ RELOCATION_RELATIVE = 13
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What a launch did besides writing its arrays: findings, cost, and the seconds it took here."""
+    """The result of a launch besides its arrays: findings, cost, and simulation time in seconds."""
 
     findings: tuple[SimulatorFinding, ...]
     cost: CostReport
@@ -65,11 +65,11 @@ def simulate(
     """Launches a kernel. Arrays among `args` are global buffers and hold the result afterwards.
 
     Shapes: `grid` in workgroups, `block` in work-items, up to three extents each; `dynamic_lds` in bytes. Other
-    arguments are int, float, NumPy scalars, or bytes for what is passed by value. `names` are what findings call them.
-    Gives: findings instead of errors for faults of the kernel. `check` looks for missing waits and for LDS races and
-    uninitialised reads; bounds are always checked. `measure` counts cache lines of global requests and
-    cycles of the LDS banks.
-    Errors: SimulatorError for what cannot be simulated: unknown instructions, more than `limit` wave instructions.
+    arguments are int, float, NumPy scalars, or bytes for structs by value. `names` are the arguments' names in
+    findings.
+    Returns: faults of the kernel as findings, not errors. `check` detects missing waits, LDS races and uninitialised
+    reads; bounds are always checked. `measure` counts cache lines of global requests and busy cycles of the LDS banks.
+    Errors: SimulatorError for unsupported instructions, and for more than `limit` wave instructions.
     """
     loaded = code_object if isinstance(code_object, CodeObject) else CodeObject.load(code_object)
     launch = Launch(grid=extent_of(grid), block=extent_of(block), dynamic_lds=dynamic_lds)
@@ -96,7 +96,7 @@ class _Simulation:
         self._lds_bytes = kernel.lds_bytes + launch.dynamic_lds
         if self._lds_bytes > LDS_BYTES[code.target]:
             raise SimulatorError(
-                f"{kernel.name} wants {self._lds_bytes} bytes of LDS, {code.target} has {LDS_BYTES[code.target]}"
+                f"{kernel.name} needs {self._lds_bytes} bytes of LDS, {code.target} has {LDS_BYTES[code.target]}"
             )
         self._arguments = Arguments(args, names)
         self._memory = self._load()
@@ -107,7 +107,7 @@ class _Simulation:
     # ---- before -------------------------------------------------------------------------------------------------
 
     def _load(self) -> GlobalMemory:
-        """Memory with the code object, the arguments and their arrays in it."""
+        """Memory with the code object, the arguments and their arrays."""
         contents: list[tuple[str, bytes | Array]] = [
             ("the code object", bytes(round_up(self._code.elf.memory_size, 64))),
             ("the kernel arguments", bytes(round_up(self._kernel.kernarg_bytes, 64))),
@@ -189,11 +189,11 @@ class _Simulation:
         )
 
     def _granule(self) -> int:
-        """The narrowest LDS access of the code object, 1 to 4 bytes: what the checks tell apart."""
+        """The narrowest LDS access of the code object, 1 to 4 bytes: the granularity of the checks."""
         return min((_lds_width(name) for name in self._code.listing.names()), default=4)
 
     def _start(self, batch: Batch) -> Cohort:
-        """All waves of a batch as they begin."""
+        """The initial state of all waves of a batch."""
         waves = len(batch.workgroups) * self._waves_per_group
         wave = np.arange(waves)
         vgpr = poisoned_registers(max(self._kernel.registers, self._kernel.accumulation_offset), waves)
@@ -231,14 +231,14 @@ class _Simulation:
 
 
 def _decoded(code: CodeObject, kernel: Kernel) -> Program:
-    """The kernel's program; what one launch has decoded the next one finds."""
+    """The kernel's program, cached between launches."""
     if kernel.name not in code.decoded:
         code.decoded[kernel.name] = Program(code.listing, Context(code.target, kernel.accumulation_offset))
     return code.decoded[kernel.name]
 
 
 def _lds_width(name: str) -> int:
-    """Bytes of one access of an LDS instruction, at most 4; 4 for any other."""
+    """The bytes per access of an LDS instruction, at most 4; 4 for others."""
     if not name.startswith("ds_"):
         return 1 if name.startswith("flat_") and ("byte" in name or "short" in name) else 4
     return min(4, lds_bytes_of(name))

@@ -1,4 +1,4 @@
-"""What the memory instructions share: widths by mnemonic, the data to store, and landing what was loaded."""
+"""Common parts of memory instructions: access widths by mnemonic, store data, and the completion of loads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BYTES = {
 
 @dataclass(frozen=True)
 class Width:
-    """Bytes a lane; whether a narrow load is sign-extended; whether it fills one half of the register, and which."""
+    """Bytes per lane; whether a narrow load is sign-extended; whether it fills one half of the register, and which."""
 
     bytes: int
     signed: bool = False
@@ -35,7 +35,7 @@ class Width:
 
 
 def width_of(name: str) -> Width | None:
-    """The width that `..._dwordx2`, `..._ubyte_d16_hi` and their kin name."""
+    """The width in names such as `..._dwordx2` and `..._ubyte_d16_hi`."""
     found = _NAME.search(name)
     if not found:
         return None
@@ -48,7 +48,7 @@ def active(c: Cohort) -> Array | None:
 
 
 def data_words(c: Cohort, row: int, width: Width) -> list[Array]:
-    """The words to store from the registers that begin at a row."""
+    """The words to store, from the registers that begin at a row."""
     if width.high:
         return [c.vgpr[row] >> U32(16)]
     return [c.vgpr[row + number] for number in range(width.words)]
@@ -64,7 +64,7 @@ def extended(words: Array, width: Width) -> Array:
 
 
 def landing(operand: Operand, width: Width, context: Context) -> Callable[[Cohort, Transfer], None]:
-    """Writes a load's words to its registers when they arrive."""
+    """Writes a load's words to its registers when it completes."""
     row = context.row(operand)
 
     def land(c: Cohort, transfer: Transfer) -> None:
@@ -78,7 +78,7 @@ def landing(operand: Operand, width: Width, context: Context) -> Callable[[Cohor
         if transfer.mask is None:
             target[...] = words
         else:
-            # Of two accesses in one the first half of the mask: both are of the same lanes.
+            # Two accesses in one instruction: the first half of the mask applies to both.
             np.copyto(target, words, where=transfer.mask[:, :64])
 
     return land

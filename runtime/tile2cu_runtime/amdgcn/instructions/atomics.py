@@ -1,4 +1,4 @@
-"""Atomics on global memory and LDS, one lane after the other in the order of waves and lanes.
+"""Atomics on global memory and LDS, executed in the order of waves and lanes.
 
 [MI300 ISA, "Memory Atomic Operations"]
 """
@@ -72,7 +72,7 @@ OPERATIONS: dict[str, AtomicOperation] = {
     "pk_add_f16": AtomicOperation(F16, np.add),
     "pk_add_bf16": AtomicOperation(U16, _add_bfloat16),
 }
-# DS atomics are named after their type: ds_add_rtn_u32.
+# DS atomics have their type in the name: ds_add_rtn_u32.
 _LDS_NAMES = {
     "add_u32": "add", "sub_u32": "sub", "and_b32": "and", "or_b32": "or", "xor_b32": "xor", "max_u32": "umax",
     "min_u32": "umin", "max_i32": "smax", "min_i32": "smin", "wrxchg_b32": "swap", "cmpst_b32": "cmpswap",
@@ -84,9 +84,9 @@ _LDS = re.compile(r"ds_(\w+)")
 
 
 def run(store: ByteStore, operation: AtomicOperation, at: Array, words: list[Array], mask: Array | None) -> Array:
-    """Performs the operation at byte offsets, (waves, 64); gives the old words, (words, waves, 64).
+    """Performs the operation at byte offsets, (waves, 64); returns the old words, (words, waves, 64).
 
-    For a comparing operation the words are the new value and then the one it is compared with.
+    For compare-and-swap the words are the new value and then the compared one.
     """
     size = operation.bytes // 4
     old: Array = np.zeros((size, *at.shape), U32)
@@ -105,7 +105,7 @@ def run(store: ByteStore, operation: AtomicOperation, at: Array, words: list[Arr
 def run_blindly(
     store: ByteStore, operation: AtomicOperation, at: Array, words: list[Array], mask: Array | None
 ) -> bool:
-    """The same where nobody asks for the old values, by NumPy's unbuffered functions; False if it is not possible."""
+    """The same without old values, by NumPy's unbuffered functions; False if that is not possible."""
     function, size = operation.combine, operation.bytes
     if not isinstance(function, np.ufunc) or np.dtype(operation.kind).itemsize != size or not is_aligned(at, size):
         return False
@@ -152,7 +152,7 @@ def build_global(instruction: Instruction, context: Context) -> Step:
 
 
 def build_lds(instruction: Instruction, context: Context) -> Step:
-    """ds_add_u32 and its kin, with and without `_rtn`. To the race check an atomic is a read."""
+    """ds_add_u32 and similar, with and without `_rtn`. For the race check an atomic is a read."""
     found = _LDS.fullmatch(instruction.name)
     returns = "_rtn" in instruction.name
     name = _LDS_NAMES.get(found[1].replace("_rtn", "") if found else "")
@@ -160,7 +160,7 @@ def build_lds(instruction: Instruction, context: Context) -> Step:
         raise UnsupportedInstruction(instruction.text)
     operation, first = OPERATIONS[name], int(returns)
     address, offset = lds_address(instruction, context, first), instruction.number("offset")
-    # ds_cmpst names the compared value before the new one.
+    # ds_cmpst has the compared value before the new one.
     data = instruction.operands[first + 1 :][::-1] if operation.compares else instruction.operands[first + 1 :]
     rows = [context.row(operand, number) for operand in data for number in range(operation.bytes // 4)]
     land = landing(instruction.operands[0], Width(operation.bytes), context)

@@ -1,4 +1,4 @@
-"""v_bitop3 (gfx950): any function of three bits, by a table in the instruction. [AMD CDNA4 ISA, "V_BITOP3_B32"]"""
+"""v_bitop3 (gfx950): any function of three bits, by a truth table. [AMD CDNA4 ISA, "V_BITOP3_B32"]"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tile2cu_runtime.amdgcn.instructions.vector import source, writer
 
 
 def build(instruction: Instruction, context: Context) -> Step:
-    """The step. Bit 4 a + 2 b + c of the table is the result where the sources have the bits a, b and c."""
+    """The step. Bit 4 a + 2 b + c of the table is the result for the source bits a, b and c."""
     letter = "w" if instruction.name == "v_bitop3_b16" else "u"
     sources = [source(instruction, number, letter, context) for number in range(3)]
     write, table = writer(instruction, letter, context), instruction.number("bitop3")

@@ -1,4 +1,4 @@
-"""Buffer loads and stores (MUBUF), also straight to LDS. [MI300 ISA, "Buffer Addressing"]"""
+"""Buffer loads and stores (MUBUF), also directly to LDS. [MI300 ISA, "Buffer Addressing"]"""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class BufferForm:
 
 @dataclass(frozen=True)
 class BufferPlace:
-    """`offset` in the buffer and `inside` by its record count; `address` in memory; `is_scratch`: no buffer at all."""
+    """`offset` in the buffer and `inside` by its record count; `address` in memory; `is_scratch`: a scratch access."""
 
     offset: Array
     address: Array
@@ -49,7 +49,7 @@ class BufferPlace:
 def buffer_place(
     instruction: Instruction, form: BufferForm, width: int, context: Context
 ) -> Callable[[Cohort], BufferPlace]:
-    """Where each lane's access goes. Lanes beyond the resource's records read 0 and write nothing."""
+    """The addresses of each lane's access. Lanes beyond the resource's records read 0 and write nothing."""
     resource, fixed = form.resource.index, instruction.number("offset")
     scalar = word(form.offset, context)
     by_offset, by_index = "offen" in instruction.modifiers, "idxen" in instruction.modifiers

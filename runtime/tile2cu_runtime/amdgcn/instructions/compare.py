@@ -1,4 +1,4 @@
-"""Vector comparisons: a lane mask into a pair of scalar registers. [MI300 ISA, "VOPC"]"""
+"""Vector comparisons: a lane mask in a pair of scalar registers. [MI300 ISA, "VOPC"]"""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def build(instruction: Instruction, context: Context) -> Step:
     if not found:
         raise UnsupportedInstruction(instruction.text)
     letter = _LETTERS[found[3] + found[4]]
-    # Here source k follows the destination, as everywhere; VOPC's destination is always written out.
+    # Source k follows the destination, which VOPC disassembly always prints.
     first = operand_source(instruction, instruction.operands[1], 0, letter, context)
     is_class = found[2] == "class"
     second = operand_source(instruction, instruction.operands[2], 1, "u" if is_class else letter, context)
@@ -72,7 +72,7 @@ def set_lane_mask(c: Cohort, index: int, lanes: Array) -> None:
 
 
 def _class(value: Array, wanted: Array) -> Array:
-    """v_cmp_class: bit k of `wanted` asks for class k. [MI300 ISA, "V_CMP_CLASS_F32"]"""
+    """v_cmp_class: bit k of `wanted` selects class k. [MI300 ISA, "V_CMP_CLASS_F32"]"""
     negative, magnitude = np.signbit(value), np.abs(value)
     normal, zero, infinite = np.isfinite(value) & (magnitude >= np.finfo(value.dtype).tiny), value == 0, np.isinf(value)
     denormal = np.isfinite(value) & ~normal & ~zero

@@ -1,4 +1,4 @@
-"""Jumps, barriers, the end of a kernel, waits, and what has no meaning here. [MI300 ISA, "Program Flow Control"]"""
+"""Branches, barriers, the end of a kernel, waits, and no-ops. [MI300 ISA, "Program Flow Control"]"""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tile2cu_runtime.amdgcn.errors import SimulatorError, UnsupportedInstruction
 from tile2cu_runtime.amdgcn.instruction import EXEC, VCC, Instruction
 from tile2cu_runtime.amdgcn.instructions.registers import Context, pair, set_scalar_pair
 
-# Instructions that schedule, prefetch, or keep caches in order: without effect on a result here. s_setreg changes the
-# MODE register, whose rounding and denormal settings the simulator ignores.
+# Instructions for scheduling, prefetching and cache coherence: without effect on results here. s_setreg writes the MODE
+# register, whose rounding and denormal settings the simulator ignores.
 WITHOUT_EFFECT = frozenset(
     (
         "s_nop", "s_sleep", "s_setprio", "s_setreg_imm32_b32", "s_setreg_b32", "s_icache_inv", "s_dcache_wb",
@@ -27,7 +27,9 @@ WITHOUT_EFFECT = frozenset(
 
 @dataclass(frozen=True)
 class End:
-    """How a basic block ends. `jump` gives the next address: one for all waves, or (waves,) int64. None: no next."""
+    """The end of a basic block. `jump` returns the next address: one for all waves, or (waves,) int64. None: no
+    successor.
+    """
 
     kind: str
     jump: Callable[[Cohort], int | Array] | None = None
@@ -37,7 +39,7 @@ JUMP, BARRIER, FINISH = "jump", "barrier", "finish"
 
 
 def is_end(instruction: Instruction) -> bool:
-    """Whether a basic block ends with the instruction."""
+    """Whether the instruction ends a basic block."""
     name = instruction.name
     return name in ("s_endpgm", "s_barrier", "s_setpc_b64", "s_swappc_b64", "s_trap") or bool(_BRANCH.fullmatch(name))
 
@@ -46,7 +48,7 @@ _BRANCH = re.compile(r"s_(?:c?branch)(?:_(\w+))?")
 
 
 def build_end(instruction: Instruction, context: Context) -> End:
-    """The end of a block for an instruction that is one."""
+    """The block end for an instruction that is one."""
     name = instruction.name
     if name == "s_endpgm":
         return End(FINISH)
@@ -68,7 +70,7 @@ def build_end(instruction: Instruction, context: Context) -> End:
 
 
 def fall_through(address: int) -> End:
-    """The end of a block before an instruction that others jump to."""
+    """The block end before a branch target."""
     return End(JUMP, lambda c: address)
 
 
@@ -114,7 +116,7 @@ def _indirect(instruction: Instruction, context: Context) -> Callable[[Cohort], 
 
 
 def build_wait(instruction: Instruction) -> Step:
-    """s_waitcnt vmcnt(a) lgkmcnt(b); other counters do not exist here."""
+    """s_waitcnt vmcnt(a) lgkmcnt(b); other counters are not modelled."""
     counts = {name: int(number) for name, number in re.findall(r"(\w+)\((\d+)\)", instruction.text)}
     if not counts:
         raise UnsupportedInstruction(instruction.text)

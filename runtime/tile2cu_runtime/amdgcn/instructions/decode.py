@@ -1,4 +1,4 @@
-"""From an instruction to the step that performs it: the families in the order in which they are asked."""
+"""Decoding of an instruction to the step that executes it: the families, in lookup order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tile2cu_runtime.amdgcn.instructions.registers import Context
 
 Builder = Callable[[Instruction, Context], Step]
 
-# Instructions whose names begin like this; the first match counts.
+# Instructions by name prefix; the first match counts.
 _FAMILIES: tuple[tuple[str, Builder], ...] = (
     ("s_load_", scalar_memory.build),
     ("s_buffer_load_", scalar_memory.build),
@@ -71,7 +71,7 @@ _FAMILIES: tuple[tuple[str, Builder], ...] = (
 
 
 def build_step(instruction: Instruction, context: Context) -> Step:
-    """The step. UnsupportedInstruction if there is none, or if the operands are not as expected."""
+    """The step. UnsupportedInstruction for an unknown instruction or unexpected operands."""
     name = instruction.name
     if name == "s_waitcnt":
         return control.build_wait(instruction)

@@ -1,4 +1,4 @@
-"""Lane permutations that an instruction applies to a source (DPP), and parts of words it selects (SDWA).
+"""Lane permutations of a source operand (DPP), and selection of parts of words (SDWA).
 
 [MI300 ISA, "Data Parallel Processing", "Sub-Dword Addressing"]
 """
@@ -19,14 +19,14 @@ from tile2cu_runtime.amdgcn.instructions.registers import across_lanes
 _ROW, _IN_ROW = LANES & ~15, LANES & 15
 _ALL = np.ones(64, bool)
 
-# offset and width in bits of what SDWA selects.
+# Offset and width in bits of SDWA selections.
 SELECTIONS = {
     "DWORD": (0, 32), "WORD_0": (0, 16), "WORD_1": (16, 16),
     "BYTE_0": (0, 8), "BYTE_1": (8, 8), "BYTE_2": (16, 8), "BYTE_3": (24, 8),
 }  # fmt: skip
 
 
-# Source lane and whether it exists, for each DPP control and its count.
+# The source lane and whether it exists, for each DPP control and its count.
 _SOURCES: dict[str, Callable[[int], tuple[Array, Array]]] = {
     "row_shl": lambda count: (LANES + count, _IN_ROW + count < 16),
     "row_shr": lambda count: (LANES - count, count <= _IN_ROW),
@@ -44,9 +44,9 @@ _SOURCES: dict[str, Callable[[int], tuple[Array, Array]]] = {
 
 @dataclass(frozen=True)
 class Permutation:
-    """`source` lane for each lane; `valid` where that lane exists; `writes` the lanes that row and bank masks leave.
+    """`source` lane of each lane; `valid` if that lane exists; `writes`: lanes enabled by row and bank masks.
 
-    `zero_fills`: a lane without a valid source reads 0 (bound_ctrl); else it keeps its old value.
+    `zero_fills`: a lane without a valid source reads 0 (bound_ctrl); otherwise it keeps its old value.
     """
 
     source: Array
@@ -55,7 +55,7 @@ class Permutation:
     zero_fills: bool
 
     def has_source(self, c: Cohort) -> Array:
-        """Lanes whose source lane exists and is active."""
+        """The lanes whose source lane exists and is active."""
         return self.valid if c.full else self.valid & c.exec[:, self.source]
 
     def apply(self, getter: Getter) -> Getter:
@@ -71,7 +71,7 @@ class Permutation:
 
 
 def permutation(instruction: Instruction) -> Permutation:
-    """The permutation that a DPP instruction names."""
+    """The permutation of a DPP instruction."""
     source, valid = _source(instruction)
     rows, banks = instruction.number("row_mask", 0xF), instruction.number("bank_mask", 0xF)
     writes = ((rows >> (LANES // 16)) & (banks >> (LANES % 16 // 4)) & 1).astype(bool)
@@ -91,7 +91,7 @@ def _source(instruction: Instruction) -> tuple[Array, Array]:
 
 
 def selected(getter: Getter, operand: Operand, selection: str) -> Getter:
-    """The bits that SDWA selects of a source, zero- or sign-extended to a word."""
+    """The bits of a source that SDWA selects, zero- or sign-extended to a word."""
     offset, width = SELECTIONS[selection]
     if width == 32:
         return getter

@@ -15,12 +15,12 @@ from tile2cu_runtime.amdgcn.instructions.vector import put_half
 
 _FROM = re.compile(r"v_cvt_(pk_)?f32_(fp8|bf8)")
 _TO = re.compile(r"v_cvt_pk_(fp8|bf8)_f32")
-# Which byte op_sel names in the VOP3 form of v_cvt_f32_fp8.
+# The byte that op_sel selects in the VOP3 form of v_cvt_f32_fp8.
 _BYTE_OF_OP_SEL = {(0, 0): 0, (1, 0): 8, (0, 1): 16, (1, 1): 24}
 
 
 def build(instruction: Instruction, context: Context) -> Step:
-    """The conversions in both directions."""
+    """Builds the conversions in both directions."""
     if found := _FROM.fullmatch(instruction.name):
         return _to_float32(instruction, context, pair=bool(found[1]), form=found[2])
     if found := _TO.fullmatch(instruction.name):
@@ -43,7 +43,7 @@ def _to_float32(instruction: Instruction, context: Context, *, pair: bool, form:
 
 
 def _bit_offset(instruction: Instruction, pair: bool) -> int:
-    """Where in the word the codes begin, by SDWA or op_sel."""
+    """The bit offset of the codes in the word, by SDWA or op_sel."""
     if instruction.encoding == "sdwa":
         return SELECTIONS[instruction.modifiers.get("src0_sel", "DWORD")][0]
     halves = instruction.numbers("op_sel")

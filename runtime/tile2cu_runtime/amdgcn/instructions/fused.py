@@ -1,4 +1,4 @@
-"""Multiply-adds that a table does not describe: accumulating ones, constants inside, mixed precision, dot products.
+"""Multiply-adds outside the tables: accumulating forms, literal constants, mixed precision, dot products.
 
 [MI300 ISA, "VOP2: V_FMAC_F32, V_FMAMK_F32", "VOP3P: V_FMA_MIX_F32, V_DOT2_F32_F16"]
 """
@@ -37,14 +37,14 @@ def accumulating(instruction: Instruction, context: Context) -> Step:
 
 
 def with_constant(instruction: Instruction, context: Context) -> Step:
-    """v_fmamk_f32 (a * k + b), v_fmaak_f32 (a * b + k): in the order of the operands, a fused multiply-add."""
+    """v_fmamk_f32 (a * k + b), v_fmaak_f32 (a * b + k): a fused multiply-add in operand order."""
     a, b, d = (typed(operand, "f", context) for operand in instruction.operands[1:])
     write = writer(instruction, "f", context)
     return lambda c: write(c, fused(a(c), b(c), d(c)))
 
 
 def mixed(instruction: Instruction, context: Context) -> Step:
-    """v_fma_mix_f32, v_fma_mixlo_f16, v_fma_mixhi_f16: each source is a float32 or a half of a word."""
+    """v_fma_mix_f32, v_fma_mixlo_f16, v_fma_mixhi_f16: each source is a float32 or one half of a word."""
     halves, is_half = instruction.numbers("op_sel") or [0] * 3, instruction.numbers("op_sel_hi") or [0] * 3
     sources = [
         _mixed_source(operand, bool(is_half[number]), bool(halves[number]), context)
@@ -73,7 +73,7 @@ def _mixed_source(operand: Operand, is_half: bool, high: bool, context: Context)
 
 
 def dot_product(instruction: Instruction, context: Context) -> Step:
-    """v_dot2, v_dot4 and their accumulating forms, in double precision or 64 bits, rounded once."""
+    """v_dot2, v_dot4 and their accumulating forms, in double precision or 64-bit integers, rounded once."""
     found = _DOT.fullmatch(instruction.name)
     if not found or found[3] not in _DOT_TYPES:
         raise UnsupportedInstruction(instruction.text)

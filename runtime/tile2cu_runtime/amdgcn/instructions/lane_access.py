@@ -1,4 +1,4 @@
-"""Vector instructions that look across lanes, and those that work with carries and lane masks.
+"""Cross-lane vector instructions, and those with carries and lane masks.
 
 [MI300 ISA, "VOP1: V_READFIRSTLANE_B32", "VOP3: V_READLANE_B32", "V_MBCNT_LO_U32_B32", "V_CNDMASK_B32"]
 """
@@ -73,7 +73,9 @@ def swap(instruction: Instruction, context: Context) -> Step:
 
 
 def permute_swap(instruction: Instruction, context: Context) -> Step:
-    """v_permlane16_swap, v_permlane32_swap (gfx950): odd groups of lanes of the first with even ones of the second."""
+    """v_permlane16_swap, v_permlane32_swap (gfx950): swaps odd lane groups of the first with even ones of the
+    second.
+    """
     size = int(instruction.name[len("v_permlane") :][:2])
     first, second = (context.row(operand) for operand in instruction.operands)
     odd = LANES // size % 2 == 1
@@ -88,7 +90,7 @@ def permute_swap(instruction: Instruction, context: Context) -> Step:
 
 
 def mask_bit_count(instruction: Instruction, context: Context) -> Step:
-    """v_mbcnt_lo, v_mbcnt_hi: bits of the mask that belong to lower lanes, plus the second source."""
+    """v_mbcnt_lo, v_mbcnt_hi: the mask bits of lower lanes, counted, plus the second source."""
     high = instruction.name == "v_mbcnt_hi_u32_b32"
     mask, base = word(instruction.operands[1], context), word(instruction.operands[2], context)
     position = np.clip(LANES - 32 if high else LANES, 0, 32).astype(U64)
@@ -98,7 +100,7 @@ def mask_bit_count(instruction: Instruction, context: Context) -> Step:
 
 
 def conditional(instruction: Instruction, context: Context) -> Step:
-    """v_cndmask_b32: the second source where the mask's bit is set."""
+    """v_cndmask_b32: the second source where the mask bit is set, else the first."""
     letter = "f" if any(operand.negate or operand.absolute for operand in instruction.operands[1:3]) else "u"
     first, second = (source(instruction, number, letter, context) for number in (0, 1))
     index = instruction.operands[3].index if len(instruction.operands) > 3 else VCC
@@ -115,7 +117,7 @@ _CARRY = re.compile(r"v_(add|sub|subrev|addc|subb|subbrev)_co_u32")
 
 
 def with_carry(instruction: Instruction, context: Context) -> Step:
-    """v_add_co_u32 and its kin: destination, carry out, two sources, and perhaps carry in."""
+    """v_add_co_u32 and similar: destination, carry out, two sources, optional carry in."""
     found = _CARRY.fullmatch(instruction.name)
     if not found:
         raise UnsupportedInstruction(instruction.text)
@@ -152,7 +154,7 @@ def multiply_add_64(instruction: Instruction, context: Context) -> Step:
 
 
 def division_scale(instruction: Instruction, context: Context) -> Step:
-    """v_div_scale: takes the source as it is and says that nothing was scaled. v_div_fixup gives the quotient."""
+    """v_div_scale: returns the source unscaled, with the flag clear. v_div_fixup computes the quotient."""
     letter = "d" if instruction.name.endswith("64") else "f"
     getter, index = typed(instruction.operands[2], letter, context), instruction.operands[1].index
     write = writer(instruction, letter, context)

@@ -51,7 +51,7 @@ def lds_address(instruction: Instruction, context: Context, operand: int) -> Cal
 def issue_read(
     c: Cohort, access: Transfer, values: Array, land: Callable[[Cohort, Transfer], None], registers: int
 ) -> None:
-    """Puts a read into lgkmcnt's queue; its registers hold the values once it is waited for."""
+    """Appends a read to lgkmcnt's queue; its registers are written when it is waited for."""
     access.values, access.land, access.registers = values, land, registers
     c.issue(access, c.lgkm)
 
@@ -82,12 +82,12 @@ def _write(instruction: Instruction, context: Context, width: Width) -> Step:
 
 
 def _read_transposed(instruction: Instruction, context: Context, width: Width, bits: int) -> Step:
-    """ds_read_b64_tr_b16, _b8 and _b4, ds_read_b96_tr_b6 (gfx950): 16 lanes read a matrix, and get its columns.
+    """ds_read_b64_tr_b16, _b8 and _b4, ds_read_b96_tr_b6 (gfx950): 16 lanes read a matrix and receive its columns.
 
-    What they read is, lane after lane, a matrix with rows of 16 elements, as many rows as a lane has elements. Lane l
-    receives column l. Lanes of b96 read from multiples of 16 bytes.
-    Source: AMD Instinct CDNA4 ISA, "DS_READ_B64_TR_B16"; AMD's own test of all four on a gfx950, rocRoller's
-    TransposeLoads (github.com/ROCm/rocm-libraries), and triton-lang/triton, pull request 8525.
+    The data in lane order is a matrix with rows of 16 elements, as many rows as elements per lane. Lane l receives
+    column l. Addresses of b96 are multiples of 16 bytes.
+    Source: AMD Instinct CDNA4 ISA, "DS_READ_B64_TR_B16"; AMD's test of all four on a gfx950, rocRoller's TransposeLoads
+    (github.com/ROCm/rocm-libraries), and triton-lang/triton, pull request 8525.
     """
     rows = 8 * width.bytes // bits
     address, offset, data = lds_address(instruction, context, 1), instruction.number("offset"), instruction.operands[0]
@@ -97,7 +97,7 @@ def _read_transposed(instruction: Instruction, context: Context, width: Width, b
         lds = c.batch.lds
         places = address(c, offset)
         if width.bytes == 12 and (places % 16)[c.exec].any():
-            raise SimulatorError(f"{instruction.text}: lanes read from multiples of 16 bytes")
+            raise SimulatorError(f"{instruction.text}: addresses must be multiples of 16 bytes")
         access = lds.place(c, instruction, places, width.bytes, active(c))
         codes = unpack_codes(lds.read(c, access).transpose(1, 2, 0), bits, rows)
         columns = codes.reshape(len(c), 4, rows, 16).swapaxes(2, 3).reshape(len(c), 64, rows)
@@ -109,7 +109,7 @@ def _read_transposed(instruction: Instruction, context: Context, width: Width, b
 def place_two(
     c: Cohort, instruction: Instruction, address: Callable[[Cohort, int], Array], offsets: tuple[int, int], width: Width
 ) -> Transfer:
-    """The place of two accesses as one of 128 lanes: the second 64 are the same lanes at the second offset."""
+    """Two accesses as one of 128 lanes: lanes 64 to 127 are the same lanes at the second offset."""
     at = np.concatenate([address(c, offset) for offset in offsets], axis=1)
     mask = None if c.full else np.concatenate((c.exec, c.exec), axis=1)
     return c.batch.lds.place(c, instruction, at, width.bytes, mask)
@@ -144,7 +144,7 @@ def _write_two(instruction: Instruction, context: Context, offsets: tuple[int, i
 
 
 def _lane_step(instruction: Instruction, context: Context, result: Getter) -> Step:
-    """An instruction without memory whose result comes back through lgkmcnt."""
+    """An instruction without memory access whose result returns through lgkmcnt."""
     data = instruction.operands[0]
     land, registers = landing(data, Width(4), context), data.register_bits()
 
@@ -157,7 +157,7 @@ def _lane_step(instruction: Instruction, context: Context, result: Getter) -> St
 
 
 def _permute(instruction: Instruction, context: Context) -> Step:
-    """bpermute pulls from the lane that the address names, permute pushes to it; inactive lanes give 0."""
+    """bpermute reads from the lane that the address selects, permute writes to it; inactive lanes give 0."""
     address, data = word(instruction.operands[1], context), word(instruction.operands[2], context)
     offset, pulls = U32(instruction.number("offset")), instruction.name == "ds_bpermute_b32"
 
@@ -184,7 +184,7 @@ def _swizzle(instruction: Instruction, context: Context) -> Step:
 
 
 def swizzle_source(offset: str) -> Array:
-    """The source lane of each lane, from `swizzle(...)` or the number it stands for."""
+    """The source lane of each lane, from `swizzle(...)` or its numeric encoding."""
     if not offset.startswith("swizzle("):
         return _numeric_swizzle(int(offset, 0))
     kind, *arguments = (part.strip(' "') for part in offset[len("swizzle(") : -1].split(","))
@@ -205,7 +205,7 @@ def swizzle_source(offset: str) -> Array:
 
 
 def _bitmask(mask: str) -> Array:
-    """Five letters for the bits of a lane in its 32, highest first: 0, 1, p (kept), i (inverted)."""
+    """Five letters for the bits of a lane index, highest first: 0, 1, p (preserved), i (inverted)."""
     source = LANES & ~31
     for letter, bit in zip(mask, (4, 3, 2, 1, 0), strict=True):
         old = LANES >> bit & 1

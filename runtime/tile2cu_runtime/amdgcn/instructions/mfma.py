@@ -1,7 +1,7 @@
-"""Matrix products (MFMA). Products are summed in double precision (integers: 64 bits) and rounded once to the result.
+"""MFMA. Accumulates in double precision (integers: 64 bits) and rounds once to the result.
 
-The hardware's own intermediate rounding is not published, so a float result may differ from it in the last place.
-EXEC does not matter to an MFMA. [MI300 ISA, "Matrix Arithmetic Instructions"]
+The hardware's intermediate rounding is not published, so float results may differ in the last place. MFMA ignores EXEC.
+[MI300 ISA, "Matrix Arithmetic Instructions"]
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def build(instruction: Instruction, context: Context) -> Step:
 
 
 def product_step(instruction: Instruction, shape: MfmaShape, a: Getter, b: Getter, context: Context) -> Step:
-    """D = A B + C; `a` gives (waves, blocks, m, k) and `b` (waves, blocks, n, k) in the type that is summed."""
+    """Computes D = A B + C; `a` returns (waves, blocks, m, k) and `b` (waves, blocks, n, k) in the accumulation
+    type.
+    """
     accumulator = accumulator_reader(instruction.operands[3], shape, context)
     store = _result_writer(instruction.operands[0], shape, context)
     to_registers = register_order(shape)
@@ -51,7 +53,7 @@ def product_step(instruction: Instruction, shape: MfmaShape, a: Getter, b: Gette
 
 
 def decoder(element: str, target: str) -> Callable[[Array], Array]:
-    """From 32-bit words, (waves, 64, registers), to the elements in them as float64 (integers: int64)."""
+    """Converts 32-bit words, (waves, 64, registers), to their elements as float64 (integers: int64)."""
     if element in ("fp8", "bf8"):
         values = table(fp8_formats(target)[element]).astype(F64)
         return lambda words: values.take(words.view(U8))
@@ -69,7 +71,7 @@ _DECODERS: dict[str, Callable[[Array], Array]] = {
 
 
 def words_of(operand: Operand, context: Context) -> Getter:
-    """The operand's registers side by side, (waves, 64, registers)."""
+    """The operand's registers, (waves, 64, registers)."""
     rows = context.rows(operand)
     return lambda c: np.ascontiguousarray(c.vgpr[rows].transpose(1, 2, 0))
 
@@ -96,7 +98,7 @@ def _rows(operand: Operand, shape: MfmaShape, element: str, context: Context) ->
 
 
 def register_order(shape: MfmaShape) -> Callable[[Array], Array]:
-    """From (waves, blocks, m, n) to (registers, waves, lanes), both split into the factors of the layout."""
+    """Transposes (waves, blocks, m, n) to (registers, waves, lanes), both split into the factors of the layout."""
     layout = shape.result_layout
     letters = "nb" + "".join(letter for letter, _ in layout.rows) + "c"
     order = [letters.index(letter) for letter in layout.registers + "n" + layout.lanes]
@@ -105,7 +107,7 @@ def register_order(shape: MfmaShape) -> Callable[[Array], Array]:
 
 
 def _splitter(shape: MfmaShape) -> Callable[[Array], Array]:
-    """From (registers, waves, lanes) to the same split into factors, as register_order gives it; a view."""
+    """Splits (registers, waves, lanes) into the factors of register_order; a view."""
     layout = shape.result_layout
     sizes = {"b": shape.blocks, "c": shape.n, **dict(layout.rows)}
     registers, lanes = ([sizes[letter] for letter in letters] for letters in (layout.registers, layout.lanes))
@@ -113,7 +115,7 @@ def _splitter(shape: MfmaShape) -> Callable[[Array], Array]:
 
 
 def accumulator_reader(operand: Operand, shape: MfmaShape, context: Context) -> Getter:
-    """C in the order of register_order."""
+    """Reads C in the order of register_order."""
     kind = _RESULTS[shape.result]
     if not operand.is_vector:
         bits = 64 if shape.result == "f64" else 32
@@ -126,7 +128,7 @@ def accumulator_reader(operand: Operand, shape: MfmaShape, context: Context) -> 
 
 
 def _joined_doubles(words: Array) -> Array:
-    """Pairs of rows, (2 n, waves, 64), as float64 (n, waves, 64)."""
+    """Converts pairs of rows, (2 n, waves, 64), to float64 (n, waves, 64)."""
     result: Array = (words[0::2].astype(U64) | (words[1::2].astype(U64) << U64(32))).view(F64)
     return result
 

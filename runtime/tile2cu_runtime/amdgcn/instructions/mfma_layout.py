@@ -1,4 +1,4 @@
-"""Where the elements of MFMA operands are, and how long an MFMA takes: as data.
+"""Register layouts of MFMA operands, and cycles of MFMAs, as data.
 
 Source: AMD Instinct MI200 and MI300 ISA, "Matrix Arithmetic Instructions", and AMD's matrix instruction calculator
 (github.com/ROCm/amd_matrix_instruction_calculator); for gfx950 the AMD CDNA4 ISA, same chapter.
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from tile2cu_runtime.amdgcn.arrays import WAVE_SIZE
 
-# Bits of an element; an operand of any type holds consecutive k in its registers, lowest first.
+# Bits per element; an operand's registers hold consecutive k, lowest first.
 ELEMENT_BITS = {"f16": 16, "bf16": 16, "i8": 8, "fp8": 8, "bf8": 8, "f32": 32, "xf32": 32, "f64": 64}
-# The elements of f8f6f4 are of types that the instruction's modifiers say.
+# The element types of f8f6f4 are given by modifiers.
 F8F6F4 = "f8f6f4"
 _NAME = re.compile(
     r"v_mfma_(?P<scale>scale_)?(?P<result>f32|i32|f64)_(?P<m>\d+)x(?P<n>\d+)x(?P<k>\d+)_?(?:\d+b_)?(?P<of>\w+)"
@@ -22,10 +22,10 @@ _NAME = re.compile(
 
 @dataclass(frozen=True)
 class ResultLayout:
-    """How C and D lie in registers, as letters.
+    """The register layout of C and D, as letters.
 
-    `rows` names the factors of a row number, most significant first, with their sizes; b is the block, c the column.
-    `registers` and `lanes` say which of these number the register and the lane.
+    `rows` has the factors of a row index, most significant first, with their sizes; b is the block, c the column.
+    `registers` and `lanes` select the factors of register and lane indices.
     """
 
     rows: tuple[tuple[str, int], ...]
@@ -33,7 +33,8 @@ class ResultLayout:
     lanes: str
 
 
-# By M and whether the result is float64. E.g. 32: row = 8 q + 4 h + s is in register 16 b + 4 q + s, lane 32 h + c.
+# By M and whether the result is float64. Example for 32: row = 8 q + 4 h + s is in register 16 b + 4 q + s, lane 32 h +
+# c.
 RESULT_LAYOUTS = {
     (32, False): ResultLayout((("q", 4), ("h", 2), ("s", 4)), "bqs", "hc"),
     (16, False): ResultLayout((("h", 4), ("s", 4)), "bs", "hc"),
@@ -58,12 +59,12 @@ class MfmaShape:
 
     @property
     def operand_elements(self) -> int:
-        """Elements of A (and of B) that a lane holds."""
+        """Elements of A (and of B) per lane."""
         return self.m * self.k * self.blocks // WAVE_SIZE
 
     @property
     def k_groups(self) -> int:
-        """Lanes that share a row of A: lane = (k group, block, row), the row fastest."""
+        """The number of lanes that share a row of A: lane = (k group, block, row), row fastest."""
         return WAVE_SIZE // (self.m * self.blocks)
 
     @property
@@ -72,9 +73,9 @@ class MfmaShape:
 
 
 def parse_shape(name: str, operand_registers: int) -> MfmaShape | None:
-    """The shape that a mnemonic names, with the registers that A takes; None if it is no dense MFMA of these types.
+    """The shape of a mnemonic, with the number of A's registers; None if it is not a dense MFMA of these types.
 
-    The number of blocks is what A's elements are enough for; gfx90a does not write it.
+    The number of blocks follows from A's size; gfx90a's mnemonics do not contain it.
     """
     found = _NAME.fullmatch(name)
     if not found:
@@ -91,10 +92,10 @@ def parse_shape(name: str, operand_registers: int) -> MfmaShape | None:
 
 # ---- time -------------------------------------------------------------------------------------------------------
 
-# Cycles of the shapes with one block, by chip and the bits of an element: (32x32, 16x16).
-# Source: MI200 and MI300 ISA, "Dependency Resolution: Required Independent Instructions" (4 cycles a pass); the same
-# in the calculator's "Execution cycles". For gfx950 from its peak rates (CDNA4 white paper): f16 4096 FLOP a cycle and
-# compute unit, 8 bits twice, 6 and 4 bits four times that.
+# Cycles of the shapes with one block, by architecture and bits per element: (32x32, 16x16).
+# Source: MI200 and MI300 ISA, "Dependency Resolution: Required Independent Instructions" (4 cycles per pass); the same
+# in the calculator's "Execution cycles". For gfx950 from its peak rates (CDNA4 white paper): f16 4096 FLOP per cycle
+# and compute unit, 8 bits twice, 6 and 4 bits four times that.
 _CYCLES_BY_BITS = {
     "gfx90a": {8: (64, 32), 16: (64, 32), 32: (64, 32)},
     "gfx942": {8: (32, 16), 16: (32, 16), 32: (64, 32)},

@@ -1,6 +1,6 @@
-"""Products of 8-, 6- and 4-bit floats with a scale for every 32 elements of k (gfx950).
+"""MFMA of 8-, 6- and 4-bit floats with a scale per 32 elements of k (gfx950).
 
-v_mfma_f32_{16x16x128,32x32x64}_f8f6f4 and its form with scales. cbsz says the type of A, blgp that of B.
+v_mfma_f32_{16x16x128,32x32x64}_f8f6f4 and its scaled form. cbsz is the type of A, blgp that of B.
 Source: AMD Instinct CDNA4 ISA, "Matrix Arithmetic Instructions", block scaling; OCP Microscaling Formats for the types.
 """
 
@@ -18,7 +18,7 @@ from tile2cu_runtime.amdgcn.instructions.mfma_layout import F8F6F4, MfmaShape, p
 from tile2cu_runtime.amdgcn.instructions.registers import Context, across_lanes, word
 
 FORMATS = (FP8_OCP, BF8_OCP, FP6, BF6, FP4)
-# Elements that share a scale, and elements that a lane holds.
+# Elements per scale, and elements per lane.
 SCALE_BLOCK = 32
 LANE_ELEMENTS = 32
 # A scale is a biased exponent (E8M0); this one is 1, and 255 is NaN.
@@ -39,9 +39,9 @@ def build(instruction: Instruction, context: Context) -> Step:
 
 
 def _rows(operand: Operand, form: SmallFloat, shape: MfmaShape, scales: Getter | None, context: Context) -> Getter:
-    """A as (waves, 1, m, k), or B transposed, with its scales multiplied in."""
+    """A as (waves, 1, m, k), or B transposed, multiplied by its scales."""
     words, values = words_of(operand, context), table(form).astype(F64)
-    # 8-bit elements come in two runs of 16 a lane, one in each half of k; others in one run of 32.
+    # 8-bit elements are in two runs of 16 per lane, one in each half of k; others in one run of 32.
     runs = 2 if form.bits == 8 else 1
     split = (-1, shape.k_groups, shape.m, runs, LANE_ELEMENTS // runs)
 
@@ -58,7 +58,7 @@ def _rows(operand: Operand, form: SmallFloat, shape: MfmaShape, scales: Getter |
 def _scales(instruction: Instruction, source: int, shape: MfmaShape, context: Context) -> Getter:
     """The scales of A (0) or B (1) as (waves, m, k / 32).
 
-    Lane = block of k times m plus row; op_sel and op_sel_hi are the low and high bit of the byte's number.
+    Lane = block of k times m plus row; op_sel and op_sel_hi are the low and high bit of the byte index.
     """
     raw = word(instruction.operands[4 + source], context)
     low, high = (instruction.numbers(name) or [0, 0] for name in ("op_sel", "op_sel_hi"))

@@ -1,6 +1,6 @@
-"""Packed vector instructions: two 16-bit values a word, or two 32-bit values in two registers. [MI300 ISA, "VOP3P"]
+"""Packed vector instructions: two 16-bit values per word, or two 32-bit values in two registers. [MI300 ISA, "VOP3P"]
 
-op_sel and op_sel_hi say which half of each source the low and the high result take; neg_lo and neg_hi negate it.
+op_sel and op_sel_hi select the half of each source for the low and the high result; neg_lo and neg_hi negate it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def build(instruction: Instruction, context: Context) -> Step:
 
 
 def _selection(instruction: Instruction, high: bool) -> tuple[list[int], list[int]]:
-    """For each source: whether this half of the result takes its upper half, and whether it is negated."""
+    """For each source: whether this half of the result reads its upper half, and whether it is negated."""
     count = len(instruction.operands) - 1
     default = [1] * count if high else [0] * count
     chosen = instruction.numbers("op_sel_hi" if high else "op_sel") or default
@@ -124,7 +124,7 @@ def _wide(instruction: Instruction, context: Context, name: str) -> Step:
         return result.view(U32)
 
     def step(c: Cohort) -> None:
-        # Both before either is written: the destination may be a source.
+        # Both are computed before either is written: the destination may be a source.
         first, second = half(c, low), half(c, high)
         put(c, row, first)
         put(c, row + 1, second)

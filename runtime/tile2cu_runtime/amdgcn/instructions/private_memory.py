@@ -1,4 +1,4 @@
-"""Scratch and flat loads and stores: memory of a lane alone, and addresses that may be of any kind.
+"""Scratch and flat loads and stores: private memory, and addresses in any aperture.
 
 [MI300 ISA, "Flat Memory Instructions"]
 """
@@ -19,7 +19,7 @@ from tile2cu_runtime.amdgcn.instructions.vector_memory import form_of, global_ad
 
 
 def store_scratch(c: Cohort, instruction: Instruction, offset: Array, words: list[Array], width: Width) -> None:
-    """Stores to each lane's private bytes."""
+    """Stores to each lane's private memory."""
     at = c.batch.scratch_place(c, offset)
     mask = active(c)
     if mask is not None:
@@ -33,7 +33,7 @@ def load_scratch(
     c: Cohort, instruction: Instruction, offset: Array, width: Width,
     land: Callable[[Cohort, Transfer], None], registers: int,
 ) -> None:  # fmt: skip
-    """Loads from each lane's private bytes."""
+    """Loads from each lane's private memory."""
     values = extended(c.batch.scratch.load(c.batch.scratch_place(c, offset), width.bytes), width)
     c.issue(Transfer(instruction=instruction, registers=registers, land=land, values=values, mask=active(c)), c.vm)
 
@@ -67,7 +67,7 @@ def build_scratch(instruction: Instruction, context: Context) -> Step:
 
 
 def build_flat(instruction: Instruction, context: Context) -> Step:
-    """flat_load, flat_store: global memory, LDS or scratch by the address's upper half; counted in both queues."""
+    """flat_load, flat_store: global memory, LDS or scratch by the address's upper half; counted by both counters."""
     form, width = form_of(instruction), width_of(instruction.name)
     if width is None or form.data is None:
         raise UnsupportedInstruction(instruction.text)

@@ -38,13 +38,13 @@ _UNSIGNED: dict[int, type[np.generic]] = {16: U16, 32: U32, 64: U64}
 
 @dataclass(frozen=True)
 class Context:
-    """What decoding needs to know of the chip and the kernel. Accumulation registers follow the others in rows."""
+    """The target and kernel properties that decoding uses. Accumulation registers follow the others in rows."""
 
     target: str
     accumulation_offset: int
 
     def row(self, operand: Operand, number: int = 0) -> int:
-        """The row of Cohort.vgpr that holds the operand's register of that number."""
+        """The row of Cohort.vgpr of an operand's register index."""
         return operand.index + number + (self.accumulation_offset if operand.kind == "a" else 0)
 
     def rows(self, operand: Operand) -> slice:
@@ -52,7 +52,7 @@ class Context:
 
 
 def constant(value: int, kind: type[np.generic]) -> Array:
-    """A (1, 1) array; the value is cut to the type's width."""
+    """A (1, 1) array; the value is truncated to the type's width."""
     bits = 8 * np.dtype(kind).itemsize
     return np.array([[value & ((1 << bits) - 1)]], _UNSIGNED[bits])
 
@@ -102,7 +102,7 @@ def typed(operand: Operand, letter: str, context: Context) -> Getter:
 
 
 def modified(raw: Getter, operand: Operand, letter: str) -> Getter:
-    """Bits seen as the type, after `|x|` and `-x` on floats."""
+    """Bits as the type, after `|x|` and `-x` on floats."""
     kind, unsigned = TYPES[letter], _UNSIGNED[BITS[letter]]
     sign = unsigned(1 << (BITS[letter] - 1))
     if letter not in FLOATS or not (operand.negate or operand.absolute):
@@ -135,7 +135,7 @@ def put_pair(c: Cohort, row: int, value: Array) -> None:
 
 
 def as_word(value: Array, letter: str) -> Array:
-    """A result of up to 32 bits as the register's bits; 16-bit results are zero above."""
+    """A result of up to 32 bits as register contents; 16-bit results are zero-extended."""
     if BITS[letter] == 16:
         return value.view(U16).astype(U32)
     return value if letter == "u" else value.view(U32)
@@ -158,5 +158,5 @@ def set_scalar_pair(c: Cohort, index: int, value: Array) -> None:
 
 
 def across_lanes(c: Cohort, value: Array) -> Array:
-    """The value with one entry a lane, (waves, 64)."""
+    """The value broadcast to one entry per lane, (waves, 64)."""
     return value if value.shape[1] == 64 and len(value) == len(c) else np.broadcast_to(value, (len(c), 64))

@@ -1,4 +1,4 @@
-"""Scalar instructions (SOP1, SOP2, SOPK, SOPC) that neither jump nor load. [MI300 ISA, "Scalar ALU Operations"]"""
+"""Scalar instructions (SOP1, SOP2, SOPK, SOPC) except branches and loads. [MI300 ISA, "Scalar ALU Operations"]"""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BIT_SET = re.compile(r"s_bitset([01])_b(32|64)")
 
 
 def build(instruction: Instruction, context: Context) -> Step:
-    """The step of a scalar instruction that neither jumps nor loads."""
+    """The step of a scalar instruction that is neither a branch nor a load."""
     name = instruction.name
     if name in TABLE:
         return _from_table(instruction, context)

@@ -1,4 +1,6 @@
-"""Scalar loads (SMEM). They may return in any order: only lgkmcnt(0) is sure of them. [MI300 ISA, "Scalar Memory"]"""
+"""Scalar loads (SMEM). They return out of order: only lgkmcnt(0) guarantees their completion. [MI300 ISA, "Scalar
+Memory"]
+"""
 
 from __future__ import annotations
 

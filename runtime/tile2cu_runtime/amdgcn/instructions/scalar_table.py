@@ -14,7 +14,7 @@ import numpy as np
 from tile2cu_runtime.amdgcn.arrays import I32, I64, U16, U32, U64, Array, sign_extend
 
 Function = Callable[..., Any]
-# What SCC becomes: unchanged, whether the result is not zero, or the second result of the function.
+# The effect on SCC: unchanged, whether the result is nonzero, or the second result of the function.
 KEEP, NONZERO, RESULT = "keep", "nonzero", "result"
 
 

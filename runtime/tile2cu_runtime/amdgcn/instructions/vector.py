@@ -1,4 +1,4 @@
-"""Vector instructions that a table describes: sources and result with their modifiers, SDWA, DPP and op_sel."""
+"""Table-driven vector instructions: sources and result with modifiers, SDWA, DPP and op_sel."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tile2cu_runtime.amdgcn.instructions.vector_integer import VectorOperation
 
 TABLE: dict[str, VectorOperation] = {**vector_integer.TABLE, **vector_float.TABLE}
 _OUTPUT_FACTORS = {("mul", "2"): 2.0, ("mul", "4"): 4.0, ("div", "2"): 0.5}
-# 16-bit instructions that leave the upper half of their register as it was. [MI300 ISA, "VOP3", op_sel]
+# 16-bit instructions that preserve the upper half of their destination. [MI300 ISA, "VOP3", op_sel]
 _KEEP_UPPER_HALF = frozenset(("v_fma_f16", "v_mad_u16", "v_mad_i16", "v_div_fixup_f16"))
 
 Writer = Callable[[Cohort, Array], None]
@@ -87,7 +87,7 @@ def source(instruction: Instruction, number: int, letter: str, context: Context)
 
 
 def operand_source(instruction: Instruction, operand: Operand, number: int, letter: str, context: Context) -> Getter:
-    """The same for an operand that is not in the usual place."""
+    """The same for an operand at another position."""
     bits = BITS[letter]
     if instruction.encoding == "sdwa":
         selection = instruction.modifiers.get(f"src{number}_sel", "DWORD")
@@ -132,7 +132,7 @@ def writer(instruction: Instruction, letter: str, context: Context) -> Writer:
 
 
 def put_half(c: Cohort, row: int, half: Array, *, high: bool) -> None:
-    """Writes 16 bits, in a uint32, to one half of a register; the other half stays."""
+    """Writes 16 bits, in a uint32, to one half of a register; the other half is unchanged."""
     old = c.vgpr[row]
     put(c, row, (half << U32(16)) | (old & U32(0xFFFF)) if high else half | (old & U32(0xFFFF0000)))
 
@@ -159,7 +159,7 @@ def _output_modifiers(instruction: Instruction, letter: str) -> Callable[[Array]
 
 
 def _sdwa_writer(instruction: Instruction, row: int, letter: str, finish: Callable[[Array], Array]) -> Writer:
-    """Places the result in a part of the word; the rest is zero, sign, or as it was."""
+    """Writes the result to a part of the word; the rest is zero, sign-extended, or unchanged."""
     offset, width = SELECTIONS[instruction.modifiers.get("dst_sel", "DWORD")]
     unused = instruction.modifiers.get("dst_unused", "UNUSED_PAD")
     mask = ((1 << width) - 1) << offset

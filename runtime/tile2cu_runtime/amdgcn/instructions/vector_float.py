@@ -1,7 +1,7 @@
 """Floating-point vector arithmetic and conversions, as tables. [MI300 ISA, "VOP1, VOP2, VOP3 Instructions"]
 
-Transcendental functions are correctly rounded here; the hardware's are approximations within an ulp or so. The MODE
-register is not modelled: denormals are kept, rounding is to nearest even.
+Transcendental functions are correctly rounded; the hardware's have errors of about 1 ulp. The MODE register is not
+modelled: denormals are kept, rounding is to nearest even.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _median(a: Array, b: Array, c: Array) -> Array:
 
 
 def _quotient(_: Array, denominator: Array, numerator: Array) -> Array:
-    """v_div_fixup: the quotient itself, since the steps before it are not modelled exactly."""
+    """v_div_fixup: computes the quotient, since the preceding steps are not modelled exactly."""
     return (numerator.astype(F64) / denominator).astype(numerator.dtype)
 
 
@@ -87,7 +87,7 @@ def _byte(number: int) -> Any:
 
 
 def _of_all_widths() -> dict[str, VectorOperation]:
-    """What float16, float32 and float64 have alike."""
+    """The instructions that float16, float32 and float64 have in common."""
     found: dict[str, VectorOperation] = {}
     for letter, name in (("h", "f16"), ("f", "f32"), ("d", "f64")):
         one, two, three = letter, 2 * letter, 3 * letter

@@ -12,7 +12,7 @@ from tile2cu_runtime.amdgcn.arrays import I32, I64, MASK32, U16, U32, U64, Array
 
 @dataclass(frozen=True)
 class VectorOperation:
-    """`sources` and `result` are type letters (see registers); `function` is of arrays that broadcast."""
+    """`sources` and `result` are type letters (see registers); `function` takes arrays that broadcast."""
 
     sources: str
     function: Any
@@ -20,7 +20,7 @@ class VectorOperation:
 
 
 def shift(amount: Array) -> Array:
-    """The low five bits: what a 32-bit shift looks at."""
+    """The low five bits, which a 32-bit shift uses."""
     result: Array = amount & amount.dtype.type(31)
     return result
 
@@ -57,7 +57,7 @@ def _bit_field(value: Array, offset: Array, width: Array) -> Array:
 
 
 def _signed_bit_field(value: Array, offset: Array, width: Array) -> Array:
-    """The field with its highest bit copied upwards; bits above the word are zero."""
+    """The field, sign-extended; bits above the word are zero."""
     count = shift(width)
     field = _bit_field(value, offset, width)
     negative = (count > 0) & ((field >> np.maximum(count, U32(1)) - U32(1)) & U32(1) == 1)
@@ -66,7 +66,7 @@ def _signed_bit_field(value: Array, offset: Array, width: Array) -> Array:
 
 
 def _leading_zeros(value: Array) -> Array:
-    """Position of the highest one from the top; all ones for zero."""
+    """The position of the highest set bit from the top; all ones for zero."""
     _, exponent = np.frexp(value.astype(np.float64))
     return np.where(value == 0, U32(MASK32), (32 - exponent).astype(U32))
 
@@ -78,14 +78,14 @@ def _trailing_zeros(value: Array) -> Array:
 
 
 def _reverse(value: Array) -> Array:
-    """The bits of the word in the other order, by halves that are exchanged."""
+    """The word with its bits reversed, by swapping halves."""
     for width, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF), (16, 0x0000FFFF)):
         value = ((value >> U32(width)) & U32(mask)) | ((value & U32(mask)) << U32(width))
     return value
 
 
 def count_ones(value: Array) -> Array:
-    """How many bits of the word are set: sums of neighbouring fields of 1, 2, 4 bits, then of the four bytes."""
+    """The number of set bits: sums of neighbouring fields of 1, 2, 4 bits, then of the four bytes."""
     value = value - ((value >> U32(1)) & U32(0x55555555))
     value = (value & U32(0x33333333)) + ((value >> U32(2)) & U32(0x33333333))
     value = (value + (value >> U32(4))) & U32(0x0F0F0F0F)
@@ -94,7 +94,7 @@ def count_ones(value: Array) -> Array:
 
 
 def _permute_bytes(a: Array, b: Array, selectors: Array) -> Array:
-    """v_perm_b32: each selector byte takes a byte of {a, b}; 12 is 0x00, 13 and above 0xff."""
+    """v_perm_b32: each selector byte selects a byte of {a, b}; 12 is 0x00, 13 and above 0xff."""
     both = (a.astype(U64) << U64(32)) | b
     result: Array = np.zeros(np.broadcast_shapes(both.shape, selectors.shape), U32)
     for number in range(4):

@@ -1,4 +1,4 @@
-"""Global loads and stores, and loads that go straight to LDS.
+"""Global loads and stores, and loads directly to LDS.
 
 [MI300 ISA, "Vector Memory Operations", "Flat Memory Instructions"]
 """
@@ -15,14 +15,14 @@ from tile2cu_runtime.amdgcn.instruction import M0, Instruction, Operand
 from tile2cu_runtime.amdgcn.instructions.access import Width, active, data_words, extended, landing, width_of
 from tile2cu_runtime.amdgcn.instructions.registers import Context, word
 
-# Bytes of a cache line's half, the unit in which requests are counted: 64. [MI300 ISA, "L1 cache"]
+# The unit in which requests are counted, half a cache line: 64 bytes. [MI300 ISA, "L1 cache"]
 LINE_BYTES = 64
 _LDS_OFFSET_BITS = 0x3FFFF
 
 
 @dataclass(frozen=True)
 class Form:
-    """The parts of a memory instruction: data register, address and scalar base as the text has them."""
+    """The parts of a memory instruction: data register, address and scalar base as in the disassembly."""
 
     data: Operand | None
     address: Operand
@@ -90,7 +90,7 @@ def _transfer_step(instruction: Instruction, form: Form, width: Width, address: 
 def store_global(
     c: Cohort, instruction: Instruction, at: Array, mask: Array | None, words: list[Array], width: Width
 ) -> None:
-    """Stores at offsets into the arena, and counts it in vmcnt."""
+    """Stores at offsets into the arena, counted by vmcnt."""
     if mask is not None:
         at, words = at[mask], [part[mask] for part in words]
     if at.size:
@@ -102,14 +102,14 @@ def load_global(
     c: Cohort, instruction: Instruction, at: Array, mask: Array | None, width: Width,
     land: Callable[[Cohort, Transfer], None], registers: int,
 ) -> None:  # fmt: skip
-    """Loads from offsets into the arena; the words land in the registers when they are waited for."""
+    """Loads from offsets into the arena; registers are written when vmcnt is waited for."""
     values = extended(c.batch.memory.store.load(at, width.bytes), width)
     transfer = Transfer(instruction=instruction, registers=registers, land=land, values=values, mask=mask)
     c.issue(transfer, c.vm)
 
 
 def load_to_lds(c: Cohort, instruction: Instruction, at: Array, mask: Array | None, width: Width) -> None:
-    """Loads into LDS; it lands when vmcnt is waited for."""
+    """Loads into LDS, written when vmcnt is waited for."""
     values = extended(c.batch.memory.store.load(at, width.bytes), width)
     transfer = Transfer(instruction=instruction, values=values, mask=mask)
     land_in_lds(c, transfer, width, instruction)
@@ -117,7 +117,7 @@ def load_to_lds(c: Cohort, instruction: Instruction, at: Array, mask: Array | No
 
 
 def land_in_lds(c: Cohort, transfer: Transfer, width: Width, instruction: Instruction) -> None:
-    """Makes the transfer write LDS: at M0 plus the constant offset, the wave's lanes one after the other."""
+    """Makes the transfer write LDS: at M0 plus the constant offset, in lane order."""
     lane_bytes = max(width.bytes, 4)
     first = (c.sgpr[M0].astype(I64) & _LDS_OFFSET_BITS) + instruction.number("offset")
     transfer.at = first + LANES * lane_bytes
