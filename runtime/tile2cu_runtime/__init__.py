@@ -1,4 +1,4 @@
-"""Builds, caches, loads and launches emitted kernels. Knows the manifest and the text, never the transpiler."""
+"""Builds, caches, loads and launches emitted kernels. Depends on manifest and source, never on the transpiler."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -52,7 +52,7 @@ _MODULES = ("paths", "errors", "spec", "report", "device", "engine", "kernel", "
 
 
 def __getattr__(name: str) -> Any:
-    """The names above bring their modules when first asked for: `tile2cu build` asks for `paths` alone."""
+    """Imports the modules of the names above on first use: `tile2cu build` needs `paths` only."""
     if name in __all__:
         for module in (import_module(f"tile2cu_runtime.{each}") for each in _MODULES):
             if hasattr(module, name):

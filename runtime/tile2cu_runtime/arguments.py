@@ -1,7 +1,7 @@
 """The arguments of a call: bound by name, sizes solved from shapes, outputs allocated, everything checked.
 
-All of it happens before anything is launched. Every refusal is an ArgumentError that names the argument, what was
-expected and what was there.
+All checks precede the launch. Every rejection is an ArgumentError that names the argument, the expected and the given
+value.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tile2cu_runtime.tensors import TensorView, allocate, unpacked, view_of
 
 @dataclass(frozen=True, kw_only=True)
 class BoundCall:
-    """A call that may be launched.
+    """A call that is ready to launch.
 
     `tensors` and `numbers` are by name; `numbers` holds scalars and sizes. `allocated` are the outputs that the caller
     did not pass, in the manifest's order. `device` is "cpu" or "cuda:<index>".
@@ -35,7 +35,7 @@ class BoundCall:
 
     @property
     def result(self) -> Any:
-        """What the call returns: the allocated output, a tuple of several, or None."""
+        """The return value of the call: the allocated output, a tuple of several, or None."""
         owners = tuple(self.tensors[name].owner for name in self.allocated)
         return owners[0] if len(owners) == 1 else owners or None
 
@@ -66,7 +66,7 @@ def bind_call(manifest: Manifest, device: str, args: tuple[Any, ...], kwargs: Ma
 
 
 def _by_name(manifest: Manifest, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The given values by name. Positional ones are all arguments, or all but the outputs."""
+    """The given values by name. Positional arguments are all arguments, or all except the outputs."""
     every = [argument.name for argument in manifest.called]
     inputs = [name for name in every if name not in manifest.output_names]
     sizes = [size.name for size in manifest.sizes]
@@ -114,7 +114,9 @@ def _view(tensor: TensorArgument, value: Any) -> TensorView:
 
 
 def _is_packed(tensor: TensorArgument, view: TensorView) -> bool:
-    """Whether the tensor holds two elements a byte, as the kernel does; what holds one is refused."""
+    """Whether the tensor holds two elements per byte, as the kernel's does; tensors with one element per byte are
+    rejected.
+    """
     if tensor.dtype not in PACKED_DTYPES:
         return False
     named = PACKED_DTYPES[tensor.dtype]
@@ -122,9 +124,9 @@ def _is_packed(tensor: TensorArgument, view: TensorView) -> bool:
     if view.dtype not in bytes_ or not view.shape:
         raise ArgumentError(
             "T2C-R102",
-            f"`{tensor.name}` must be {' or '.join(bytes_)}, two {tensor.dtype} a byte, not {view.dtype}",
+            f"`{tensor.name}` must be {' or '.join(bytes_)}, two {tensor.dtype} per byte, not {view.dtype}",
             argument=tensor.name,
-            help="the first of two elements is in bits 0 to 3; the last extent is half as long",
+            help="the first element of a byte is in bits 0 to 3; the last extent is halved",
         )
     return True
 
@@ -139,7 +141,7 @@ def _check_type(tensor: TensorArgument, view: TensorView) -> None:
 
 
 def _common_device(device: str, views: Mapping[str, TensorView]) -> str:
-    """The device of all tensors, "cpu" or "cuda:<index>"; it must be of the kind that the kernel was loaded for."""
+    """The common device of all tensors, "cpu" or "cuda:<index>", of the kind for which the kernel was loaded."""
     first_name, first = next(iter(views.items()), ("", None))
     for name, view in views.items():
         if not view.device.startswith(device):
@@ -157,14 +159,14 @@ def _common_device(device: str, views: Mapping[str, TensorView]) -> str:
 
 
 def _solve_sizes(manifest: Manifest, views: Mapping[str, TensorView], given: Mapping[str, Any]) -> dict[str, int]:
-    """The sizes: as given by keyword, else from the first tensor with an extent that is just that size."""
+    """The sizes: as given by keyword, else from the first tensor that has the size as an extent."""
     sizes: dict[str, int] = {}
     for size in manifest.sizes:
         found = _integer(size, given[size.name]) if size.name in given else _first_extent(size.name, manifest, views)
         if found is None:
             raise ArgumentError(
                 "T2C-R105",
-                f"no given tensor's shape tells the size `{size.name}`",
+                f"the size `{size.name}` does not follow from the shape of any given tensor",
                 argument=size.name,
                 help=f"pass it by keyword, {size.name}=...",
             )
@@ -178,7 +180,7 @@ def _solve_sizes(manifest: Manifest, views: Mapping[str, TensorView], given: Map
 
 
 def _plain_extents(size: str, manifest: Manifest, views: Mapping[str, TensorView]) -> Iterator[tuple[str, int, int]]:
-    """Where the size stands alone in the shape of a given tensor: the tensor's name, the dimension, the extent."""
+    """The given tensors that have the size as an extent: name, dimension, extent."""
     for tensor in manifest.tensors:
         if tensor.name in views:
             for dimension, extent in enumerate(tensor.shape):
@@ -192,7 +194,7 @@ def _first_extent(size: str, manifest: Manifest, views: Mapping[str, TensorView]
 
 
 def _first_stride(size: str, manifest: Manifest, views: Mapping[str, TensorView]) -> int | None:
-    """The size where it stands alone among the strides of a given tensor."""
+    """The size from the first given tensor that has it as a stride."""
     for tensor in manifest.tensors:
         for dimension, stride in enumerate(tensor.strides):
             if stride.text == size and tensor.name in views:
@@ -201,7 +203,7 @@ def _first_stride(size: str, manifest: Manifest, views: Mapping[str, TensorView]
 
 
 def _check_extents(manifest: Manifest, views: Mapping[str, TensorView], sizes: Mapping[str, int]) -> None:
-    """Every extent is what the manifest says for these sizes; the message names who gave a size its value."""
+    """Checks every extent against the manifest for these sizes; the message names the source of each size."""
     for tensor in manifest.tensors:
         if tensor.name not in views:
             continue
@@ -239,7 +241,7 @@ def _extent(extent: Extent, sizes: Mapping[str, int], tensor: TensorArgument) ->
 
 
 def _spread(tensor: TensorArgument, view: TensorView, sizes: Mapping[str, int]) -> TensorView:
-    """A tensor whose strides are as the manifest says, with the gaps between its elements."""
+    """Checks the strides of a tensor against the manifest; such a tensor may have padding between its elements."""
     wanted = tuple(_extent(stride, sizes, tensor) for stride in tensor.strides)
     steps = [(extent, stride, found) for extent, stride, found in zip(view.shape, wanted, view.strides, strict=True)]
     if any(extent > 1 and stride != found for extent, stride, found in steps) and 0 not in view.shape:
@@ -266,9 +268,9 @@ def _check_memory(tensor: TensorArgument, view: TensorView) -> None:
     if view.address % tensor.alignment and view.bytes:
         raise ArgumentError(
             "T2C-R109",
-            f"`{tensor.name}` must start at a multiple of {tensor.alignment} bytes; its address is {view.address:#x}",
+            f"`{tensor.name}` must be aligned to {tensor.alignment} bytes; its address is {view.address:#x}",
             argument=tensor.name,
-            help="a slice may start anywhere: copy it",
+            help="slices may be misaligned: copy the tensor",
         )
     if tensor.written and not view.writable:
         message = f"`{tensor.name}` is written, and the given tensor is read-only"
@@ -276,7 +278,7 @@ def _check_memory(tensor: TensorArgument, view: TensorView) -> None:
 
 
 def _check_overlap(manifest: Manifest, views: Mapping[str, TensorView]) -> None:
-    """A written tensor shares no byte with another: the kernel's pointers are __restrict__."""
+    """Checks that a written tensor overlaps no other argument: the kernel's pointers are __restrict__."""
     for a, b in combinations(manifest.tensors, 2):
         first, second = views[a.name], views[b.name]
         if not (a.written or b.written) or not first.bytes or not second.bytes:
@@ -312,7 +314,7 @@ def _scalar(scalar: ScalarArgument, value: Any) -> int | float:
 
 
 def _float(scalar: ScalarArgument, value: Any) -> float:
-    """The number; one that only a wider type could hold is refused, not turned into an infinity."""
+    """The number; rejected if it overflows the type, not converted to infinity."""
     try:
         found = float(value)
     except (TypeError, ValueError, OverflowError):

@@ -1,7 +1,7 @@
-"""The Python binding of one kernel: its text, and the library that cppimport builds of it.
+"""The Python binding of one kernel: its source, and the library that cppimport builds from it.
 
-The kernel stays a plain .cu file that no template engine touches. What cppimport (and so Mako) sees is a small
-generated .cpp on Python's C API; the block at its end runs the kernel's compiler and hands the object to the linker.
+The kernel stays a plain .cu file that no template engine processes. cppimport (and its Mako) processes a small
+generated .cpp with Python's C API; the block at its end runs the kernel's compiler and passes the object to the linker.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tile2cu_runtime.spec import Argument, Manifest, TensorArgument
 
 _FAILURE = "failure.json"
 _BUILD = "build.json"
-# There objects are laid out otherwise than in the stable ABI.
+# A free-threaded Python has another object layout than the stable ABI.
 _FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 _OWN_HEADERS = tuple(Path(__file__).with_name(name) for name in ("python_abi.h", "launches.h"))
 
@@ -122,8 +122,8 @@ add_kernel(
 _LAUNCH = Template("""\
   const tl_status status = ::$entry(${values}nullptr, 0, stream);""")
 
-# The launch's own workspace lives as long as it does: CUDA frees it in the order of the stream, the CPU engine launches
-# at once.
+# A workspace allocated per launch lives until the launch completes: CUDA frees it in stream order, the CPU engine's
+# launches are synchronous.
 _LAUNCH_WITH_WORKSPACE = Template("""\
   const bool is_lent = workspace != nullptr;
   const size_t workspace_bytes = $workspace_bytes;
@@ -135,7 +135,7 @@ _LAUNCH_WITH_WORKSPACE = Template("""\
 
 @dataclass(frozen=True, kw_only=True)
 class _Platform:
-    """What a binding knows of where its kernel runs: memory for the workspace, and the runtime's name for an error."""
+    """The platform-specific parts of a binding: workspace allocation, and the runtime's error strings."""
 
     allocate: str
     release: str
@@ -145,7 +145,7 @@ class _Platform:
 
 
 def _gpu(api: str) -> _Platform:
-    """The runtime of a GPU: every function's name begins with `api`, cuda or hip."""
+    """A GPU runtime: its function names begin with `api`, cuda or hip."""
     return _Platform(
         allocate=f"""{{
     const int error = {api}MallocAsync(&workspace, workspace_bytes, stream);
@@ -181,8 +181,8 @@ extern "C" void tl_engine_free(void*);
 }
 _PLATFORMS["ptx"] = _PLATFORMS["sim"]
 
-# How a number crosses, by the first letter of its dtype: PyArg_ParseTuple's format and the variable that it fills.
-# Halves cross as double and become float: the launcher is plain C.
+# The conversion of a number by the first letter of its dtype: PyArg_ParseTuple's format, and the type of the variable.
+# half is passed as double and converted to float: the launcher's interface is plain C.
 _ADDRESS = ("K", "unsigned long long")
 _NUMBERS = {
     "f": ("d", "double"),
@@ -203,7 +203,7 @@ _C_NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Library:
-    """A built binding: the folder of its cache entry, its module, and what building cost (0 when it was there)."""
+    """A built binding: the folder of its cache entry, its module, and the build time in seconds (0 for a cache hit)."""
 
     folder: Path
     module: str
@@ -213,7 +213,8 @@ class Library:
     def load(self) -> ModuleType:
         """Imports the binding. The CPU engine must be loaded before a binding that needs it.
 
-        Errors: T2C-R014 when the library does not load: the text lacks the launcher, or calls what the engine has not.
+        Errors: T2C-R014 when the library does not load: the source lacks the launcher, or calls a function that the
+        engine does not have.
         """
         loader = importlib.machinery.ExtensionFileLoader(self.module, str(self.path))
         spec = importlib.util.spec_from_file_location(self.module, self.path, loader=loader)
@@ -229,7 +230,9 @@ class Library:
 
 
 def binding_text(manifest: Manifest, module: str, build: Build, *, device: str) -> str:
-    """The binding's .cpp. It holds the kernel's whole compiler command: what cppimport hashes includes the flags."""
+    """The binding's .cpp. It contains the kernel's complete compiler command, so that cppimport's hash covers the
+    flags.
+    """
     arguments = manifest.arguments
     kinds = [_number(argument) for argument in arguments]
     values = "".join(f"{_value(argument)}, " for argument in arguments)
@@ -271,7 +274,7 @@ def add_kernel(cfg: Any, filepath: str, *, compile: list[str], link: list[str], 
     """Called by the block at the end of a binding, under cppimport's lock: compiles the kernel and extends `cfg`."""
     folder = Path(filepath).parent
     try:
-        run_compiler(tuple(compile), folder, f"the emitted text {_source_of(compile)}")
+        run_compiler(tuple(compile), folder, f"the emitted source {_source_of(compile)}")
     except CompileError as problem:
         report = {"code": problem.code, "message": problem.message, "command": problem.command}
         (folder / _FAILURE).write_text(json.dumps(report | {"output": problem.output}), encoding="utf-8")
@@ -285,7 +288,7 @@ def add_kernel(cfg: Any, filepath: str, *, compile: list[str], link: list[str], 
 
 
 def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str) -> Library:
-    """The library of an emitted kernel, from the cache or built now. Errors: T2C-R01x when a compiler fails."""
+    """The library of an emitted kernel, from the cache or built. Errors: T2C-R01x when a compiler fails."""
     if _FREE_THREADED and not has_python_header():
         raise CompileError("T2C-R010", "a free-threaded Python needs its Python.h", help="install python3-dev")
     sources = {name: (folder / name).read_bytes() for name in (manifest.text_file, manifest.header_file)}
@@ -300,8 +303,8 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str
         for header in _OWN_HEADERS:
             shutil.copy(header, temporary)
         for step in build.before:
-            run_compiler(step, temporary, f"the emitted text {manifest.text_file}")
-        plain = b"#define TL_" not in sources[manifest.text_file]  # else the headers say something else
+            run_compiler(step, temporary, f"the emitted source {manifest.text_file}")
+        plain = b"#define TL_" not in sources[manifest.text_file]  # the headers' contents depend on it
         headers = precompiled_headers(build) if device == "cpu" and plain else ()
         command = (*build.compile, *headers, *_path_map(temporary, place, cuda=device in ("cuda", "ptx")))
         text = binding_text(manifest, module, replace(build, compile=command), device=device)
@@ -317,7 +320,9 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str
 
 
 def _key(manifest: Manifest, sources: Mapping[str, bytes], build: Build, suffix: str, *, device: str) -> str:
-    """All that decides what is in the library. Paths do not: a compiler is known by its version, headers by content."""
+    """The cache key: everything that determines the library. Not paths: compilers are identified by version, headers by
+    content.
+    """
     text = binding_text(manifest, "module", build, device=device) + repr(build.before)
     for path, name in ((str(paths.headers_dir()), "<headers>"), (build.compile[0], "<compiler>")):
         text = text.replace(ascii(path)[1:-1], name)
@@ -327,9 +332,9 @@ def _key(manifest: Manifest, sources: Mapping[str, bytes], build: Build, suffix:
 
 
 def run_cppimport(binding: Path) -> None:
-    """Builds a binding by cppimport, in a child process: a compile error there ends in SystemExit.
+    """Builds a binding by cppimport in a child process: a compile error there raises SystemExit.
 
-    Errors: T2C-R011 with what the compiler printed.
+    Errors: T2C-R011 with the compiler's output.
     """
     answer = builders.build(binding, _child_environment())
     if answer.status == 0:
@@ -348,7 +353,7 @@ def run_cppimport(binding: Path) -> None:
 
 
 def has_python_header() -> bool:
-    """Whether this Python has its C headers."""
+    """Whether this Python's C headers are installed."""
     return os.path.isfile(os.path.join(sysconfig.get_path("include"), "Python.h"))
 
 
@@ -360,23 +365,23 @@ def _number(argument: Argument) -> tuple[str, str]:
 
 
 def _field(argument: Argument) -> str:
-    """The variable's name in C++: Python's identifiers may have other letters, which are written as their numbers."""
+    """The variable's name in C++: non-ASCII letters of Python identifiers are replaced by their code points."""
     return "".join(letter if letter.isascii() else f"_u{ord(letter):x}_" for letter in argument.name) + "_"
 
 
 def _value(argument: Argument) -> str:
-    """The C++ expression that hands a parsed number to the launcher."""
+    """The C++ expression that passes a parsed argument to the launcher."""
     if isinstance(argument, TensorArgument):
         return f"reinterpret_cast<{'void' if argument.written else 'const void'}*>(given.{_field(argument)})"
     return f"static_cast<{_C_NAMES.get(argument.dtype, argument.dtype + '_t')}>(given.{_field(argument)})"
 
 
 def _path_map(temporary: Path, place: Path, *, cuda: bool) -> tuple[str, ...]:
-    """Debug information names the folder in which the text will lie, not the one in which it was compiled."""
+    """Maps paths in debug information to the final folder of the source, instead of the temporary build folder."""
     flag = f"-ffile-prefix-map={temporary}={place}"
     if not cuda:
         return (flag,)
-    return () if "," in flag else ("-Xcompiler", flag)  # nvcc takes a comma for the end of the flag
+    return () if "," in flag else ("-Xcompiler", flag)  # nvcc splits flags at commas
 
 
 def _source_of(compile: list[str]) -> str:
@@ -384,12 +389,12 @@ def _source_of(compile: list[str]) -> str:
 
 
 def _own_files(dependencies: tuple[str, ...], include: str) -> list[str]:
-    """The dependencies that may change: relative ones, and our headers; neither the toolkit's nor the system's."""
+    """The dependencies that may change: relative paths and the tl headers, not the toolkit's or the system's."""
     return sorted({path for path in dependencies if not os.path.isabs(path) or path.startswith(include + os.sep)})
 
 
 def _remove_scraps(folder: Path) -> None:
-    """Leaves what a reader or a debugger wants: text, header, binding, library; and PTX, which the PTX machine runs."""
+    """Removes intermediate files. Source, header, binding and library stay, and the PTX, which the PTX machine runs."""
     nvccs = ("*.cpp?.ii", "*.cudafe1.*", "*.fatbin*", "*.module_id")
     for scrap in (OBJECT, DEPENDENCIES, ".rendered.*", "*.lock", *nvccs):
         for file in folder.glob(scrap):
@@ -397,7 +402,7 @@ def _remove_scraps(folder: Path) -> None:
 
 
 def _child_environment() -> dict[str, str]:
-    """This process's environment, but for what would lead setuptools to another compiler or other flags."""
+    """This process's environment without the variables that select another compiler or flags in setuptools."""
     foreign = {"CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "LDSHARED", "LDCXXSHARED", "CPPIMPORT_RELEASE_MODE"}
     environment = {name: value for name, value in os.environ.items() if name not in foreign}
     gxx = find_gxx().path

@@ -1,4 +1,4 @@
-"""Processes that build bindings by cppimport. One imports cppimport, with setuptools and Mako, once and forks for each
+"""Processes that build bindings by cppimport. One imports cppimport, with setuptools and Mako, once, and forks for each
 build: the imports take longer than compiling a small kernel.
 """
 
@@ -21,16 +21,16 @@ COMMAND = (sys.executable, "-m", "tile2cu_runtime.cppimport_child")
 
 @dataclass(frozen=True)
 class Answer:
-    """How a build ended: its exit status, and what it printed."""
+    """The result of a build: exit status and output."""
 
     status: int
     output: str
 
 
 def build(binding: Path, environment: Mapping[str, str]) -> Answer:
-    """Builds a binding by cppimport with these environment variables; any thread.
+    """Builds a binding by cppimport with these environment variables. Thread-safe.
 
-    It is built in an empty folder, since setuptools obeys pyproject.toml and setup.cfg of where it stands.
+    Runs in an empty folder, since setuptools reads pyproject.toml and setup.cfg of the current folder.
     """
     builder = _idle_builder() or _started(environment)
     with tempfile.TemporaryDirectory() as scratch:
@@ -44,7 +44,7 @@ def build(binding: Path, environment: Mapping[str, str]) -> Answer:
         }
         try:
             status = _asked(builder, json.dumps(request))
-        except BaseException:  # KeyboardInterrupt, too: nobody waits for the build any more
+        except BaseException:  # also on KeyboardInterrupt: the build is abandoned
             _end(builder)
             raise
         _idle.append(builder)
@@ -52,13 +52,13 @@ def build(binding: Path, environment: Mapping[str, str]) -> Answer:
 
 
 _idle: list[subprocess.Popen[str]] = []
-# A fork of this process would write into the same pipes.
+# A fork of this process must not use the same pipes.
 os.register_at_fork(after_in_child=_idle.clear)
 
 
 def _idle_builder() -> subprocess.Popen[str] | None:
     while _idle:
-        with contextlib.suppress(IndexError):  # another thread may have been faster
+        with contextlib.suppress(IndexError):  # another thread may have started one
             builder = _idle.pop()
             if builder.poll() is None:
                 return builder
@@ -67,7 +67,7 @@ def _idle_builder() -> subprocess.Popen[str] | None:
 
 
 def _started(environment: Mapping[str, str]) -> subprocess.Popen[str]:
-    """A new builder, in a session of its own: interrupts are for the process that asks, which ends it then."""
+    """Starts a builder in its own session: interrupts reach the requesting process, which then ends the builder."""
     return subprocess.Popen(
         COMMAND,
         stdin=subprocess.PIPE,
@@ -76,13 +76,13 @@ def _started(environment: Mapping[str, str]) -> subprocess.Popen[str]:
         encoding="utf-8",
         errors="replace",
         env=dict(environment),
-        cwd=os.sep,  # -m looks for modules where it starts
+        cwd=os.sep,  # -m searches the current folder
         start_new_session=True,
     )
 
 
 def _asked(builder: subprocess.Popen[str], request: str) -> int:
-    """The exit status of the build that is asked for; 1 where the builder itself dies."""
+    """The exit status of the requested build; 1 if the builder itself exits."""
     assert builder.stdin is not None and builder.stdout is not None
     try:
         builder.stdin.write(request + "\n")
@@ -93,11 +93,11 @@ def _asked(builder: subprocess.Popen[str], request: str) -> int:
 
 
 def _end(builder: subprocess.Popen[str]) -> None:
-    """Ends a builder with the compilers that it has started."""
+    """Ends a builder and the compilers that it started."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(builder.pid, signal.SIGKILL)
     with contextlib.suppress(BrokenPipeError):
-        builder.__exit__(None, None, None)  # closes its pipes and waits
+        builder.__exit__(None, None, None)  # closes the pipes and waits
 
 
 @atexit.register

@@ -1,8 +1,8 @@
-"""A content-addressed build cache that survives many processes, killed builds and damaged files.
+"""A content-addressed build cache that is safe with concurrent processes, killed builds and damaged files.
 
-An entry is a folder named by the hash of all that decides its content, so an entry is never stale. It is built in a
-temporary folder beside its place and renamed into it; a seal, written last, lists its files with their hashes, and an
-entry that does not match its seal is built again. Locks are flock(2): the kernel drops them when their process dies.
+An entry is a folder named by the hash of everything that determines its content, so an entry is never stale. It is
+built in a temporary folder in the same place and renamed; a seal, written last, lists its files with their hashes, and
+an entry that does not match its seal is rebuilt. Locks are flock(2), which the kernel releases when the process exits.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _SEAL = "sealed.json"
 
 @dataclass(frozen=True)
 class Entry:
-    """A whole entry of the cache. `built` is True when this very call built it."""
+    """An intact entry of the cache. `built` is True if this call built it."""
 
     folder: Path
     built: bool
 
 
 def content_key(*parts: str | bytes) -> str:
-    """A name for the given parts: 32 hexadecimal digits. Parts are delimited, so ("ab", "c") is not ("a", "bc")."""
+    """The hash of the parts, 32 hexadecimal digits. Parts are delimited: ("ab", "c") differs from ("a", "bc")."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
@@ -42,7 +42,7 @@ def content_key(*parts: str | bytes) -> str:
 
 
 def tree_key(folder: Path, suffixes: tuple[str, ...] = (".h", ".cpp")) -> str:
-    """A name for the content of all files with these suffixes under a folder: their relative paths and bytes."""
+    """The hash of all files with these suffixes in a folder: their relative paths and contents."""
     parts: list[str | bytes] = []
     for path in sorted(_files(folder)):
         if path.endswith(suffixes):
@@ -51,10 +51,10 @@ def tree_key(folder: Path, suffixes: tuple[str, ...] = (".h", ".cpp")) -> str:
 
 
 def get_or_build(kind: str, key: str, build: Callable[[Path, Path], None], *, root: Path | None = None) -> Entry:
-    """The entry `kind/key`: as it stands, or built now by one of the processes that want it.
+    """The entry `kind/key`, existing or built by one of the processes that request it.
 
-    `build(temporary, place)` fills the temporary folder, which then becomes `place`. When it raises CompileError, the
-    folder is kept as `kind/failed/key` and the error names it there; nothing half-built is ever seen in `place`.
+    `build(temporary, place)` fills the temporary folder, which is then renamed to `place`. If it raises CompileError,
+    the folder is kept as `kind/failed/key`, which the error names; `place` never holds an incomplete entry.
     """
     shelf = (root or paths.cache_dir()) / kind
     place = shelf / key
@@ -63,7 +63,7 @@ def get_or_build(kind: str, key: str, build: Callable[[Path, Path], None], *, ro
     with _locked(shelf, key):
         if _is_whole(place):
             return Entry(place, built=False)
-        # We hold the lock: what lies about under this key is damaged, or left by a build that was killed.
+        # With the lock held, other folders of this key are damaged or left by a killed build.
         for leftover in [place, *shelf.glob(f"{key}.build-*")]:
             shutil.rmtree(leftover, ignore_errors=True)
         temporary = Path(tempfile.mkdtemp(prefix=f"{key}.build-", dir=shelf))
@@ -90,7 +90,7 @@ def _digests(folder: Path, names: Iterable[str]) -> dict[str, str]:
 
 
 def _digest(path: str | Path) -> str:
-    """The hash of a file's content. A process reads a file again when it has changed: precompiled headers are large."""
+    """The hash of a file's content, cached by its metadata: precompiled headers are large."""
     state = os.stat(path)
     return _digest_of(str(path), state.st_ino, state.st_size, state.st_mtime_ns)
 
@@ -106,7 +106,7 @@ def _seal(folder: Path) -> None:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Whether the entry is there and every file in it is as it was when it was sealed."""
+    """Whether the entry exists and every file in it matches its seal."""
     try:
         sealed = json.loads((folder / _SEAL).read_bytes())
         return len(sealed) > 0 and bool(sealed == _digests(folder, sealed))
@@ -115,7 +115,7 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _kept(problem: CompileError, temporary: Path, place: Path) -> CompileError:
-    """Moves the folder of a failed build to where it is kept; the error with that place in its text."""
+    """Moves the folder of a failed build to its final place; returns the error with that path in its text."""
     shutil.rmtree(place, ignore_errors=True)
     place.parent.mkdir(parents=True, exist_ok=True)
     temporary.rename(place)
@@ -132,10 +132,10 @@ def _kept(problem: CompileError, temporary: Path, place: Path) -> CompileError:
 
 @contextlib.contextmanager
 def _locked(shelf: Path, key: str) -> Iterator[None]:
-    """Holds the key's lock. Errors: T2C-R015 when the cache cannot be written."""
+    """Holds the key's lock. Errors: T2C-R015 when the cache is not writable."""
     import fcntl
 
-    # Lock files stay: removing one would let two processes lock two files of the same name.
+    # Lock files are not removed: two processes could then lock two files of the same name.
     try:
         shelf.mkdir(parents=True, exist_ok=True)
         lock = os.open(shelf / f"{key}.lock", os.O_RDWR | os.O_CREAT, 0o666)
@@ -143,7 +143,7 @@ def _locked(shelf: Path, key: str) -> Iterator[None]:
         raise CompileError(
             "T2C-R015",
             f"cannot write to the cache {shelf}: {problem.strerror}",
-            help="name a folder that can be written in TILE2CU_CACHE",
+            help="set TILE2CU_CACHE to a writable folder",
         ) from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""Compiler commands as data, and running them: one emitted text to one object file."""
+"""Compiler commands as data, and their execution: one emitted source to one object file."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ OBJECT = "kernel.o"
 DEPENDENCIES = "kernel.d"
 _PRECOMPILED = "precompiled.h"
 
-# What the CPU engine's headers need: uint4 copies of half data alias, and 64-byte aligned values go by value. Findings
-# name functions and lines, inlined ones too, and no variables: of those g++ need not write, a tenth of its time.
+# Required by the CPU engine's headers: uint4 copies of half data alias, and 64-byte aligned values are passed by value.
+# Findings use functions and lines, inlined ones too, but no variables: g++ omits those, which saves a tenth of its
+# time.
 _HOST_FLAGS = ("-std=c++17", "-g1", "-fPIC", "-fno-strict-aliasing")
 _HOST_WARNINGS = ("-Wall", "-Wno-unused", "-Wno-unknown-pragmas", "-Wno-psabi")
-# The engine brings its own __tsan_* hooks. Function entry and exit are of no use to it, and findings name lines, not
-# where variables lie, which takes g++ an eighth of its time to find.
+# The engine defines the __tsan_* hooks. It does not use function entry and exit hooks, and findings use lines, not
+# variable locations, whose tracking takes an eighth of g++'s time.
 _HOOKS = ("-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0", "-Wno-tsan")
 _CHECK_FLAGS = ("-O1", "-fno-var-tracking", *_HOOKS)
 _DEVICE_FLAGS = ("-O3", "-std=c++17", "-lineinfo", "-Xcompiler", "-fPIC,-fvisibility=hidden")
-# ptxas C75xx: a setmaxnreg, a wgmma overlap or the like was ignored. The kernel would be right and slow.
+# ptxas C75xx: a setmaxnreg, a wgmma overlap or the like was ignored; the kernel would be correct but slow.
 _FATAL_WARNING = re.compile(r"\(C75\d\d\)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
-    """How a text becomes part of a library.
+    """The commands that turn a source into a part of a library.
 
-    `compile` runs in the folder of the text and writes `kernel.o` and `kernel.d` there, after the commands `before`;
-    `link` goes to the linker after the object. `identity` names the compilers by version.
+    `compile` runs in the folder of the source and writes `kernel.o` and `kernel.d` there, after the commands `before`;
+    `link` are linker arguments after the object. `identity` identifies the compilers by version.
     """
 
     compile: tuple[str, ...]
@@ -45,26 +46,26 @@ class Build:
 
 
 def host_flags(*, check: bool) -> tuple[str, ...]:
-    """g++ flags for C++ that runs on the CPU engine, with the engine's checks or at speed."""
+    """g++ flags for C++ that runs on the CPU engine, with the engine's checks or optimised."""
     f16c = ("-mf16c",) if platform.machine() in ("x86_64", "AMD64") else ()
     return (*_HOST_FLAGS, *f16c, *_HOST_WARNINGS, *(_CHECK_FLAGS if check else ("-O2",)))
 
 
 def host_build(text_file: str, *, check: bool, warp_size: int = 32) -> Build:
-    """Compiles an emitted text with g++ for the CPU engine, in warps (AMD: waves) of `warp_size` threads.
+    """Compiles an emitted source with g++ for the CPU engine, with warps (AMD: wavefronts) of `warp_size` threads.
 
-    It is linked without -fsanitize: libtsan stays out.
+    Linked without -fsanitize, so that libtsan is not used.
     """
     gxx = find_gxx()
-    # Hidden: two kernels with types of the same name live in one process.
+    # Hidden: several kernels in one process may have types of the same name.
     flags = (*host_flags(check=check), f"-DTL_WARP_SIZE={warp_size}", "-fvisibility=hidden")
     command = (gxx.path, "-x", "c++", *flags, *_common(text_file))
     return Build(compile=command, link=(), identity=gxx.version)
 
 
 def precompiled_headers(build: Build) -> tuple[str, ...]:
-    """Flags that spare a host build the reading of our headers, three quarters of its time: a precompiled header of
-    them, from the cache or made now with the build's own flags. g++ reads the headers themselves where it does not fit.
+    """Flags for a precompiled header of the tl headers, which take three quarters of a host build's time; from the
+    cache, or built with the same flags. g++ falls back to the headers if it does not match.
     """
     flags = build.compile[1 : build.compile.index("-I")]
     headers = paths.headers_dir()
@@ -79,7 +80,7 @@ def precompiled_headers(build: Build) -> tuple[str, ...]:
 
 
 def cuda_build(text_file: str, *, architecture: str, device: int | None, needs: tuple[str, ...] = ()) -> Build:
-    """Compiles an emitted text with nvcc. `architecture` is sm_80, sm_90a, ...; `device` the GPU's, 90 for 9.0.
+    """Compiles an emitted source with nvcc. `architecture` is sm_80, sm_90a, ...; `device` the GPU's, 90 for 9.0.
 
     `needs` names the libraries whose headers it includes.
     """
@@ -91,8 +92,9 @@ def cuda_build(text_file: str, *, architecture: str, device: int | None, needs: 
 
 
 def ptx_build(text_file: str, *, architecture: str, needs: tuple[str, ...] = ()) -> Build:
-    """Compiles an emitted text for the PTX machine: the launcher into the binding, and the PTX, which nvcc keeps beside
-    the text, in the same run. `needs` as in cuda_build."""
+    """Compiles an emitted source for the PTX machine in one run: the launcher into the binding, and the PTX, which nvcc
+    keeps in the same folder. `needs` as in cuda_build.
+    """
     nvcc = find_nvcc()
     libraries, versions = _libraries(needs)
     number = architecture.removeprefix("sm_")
@@ -118,7 +120,7 @@ def cubin_command(text_file: str, *, architecture: str, needs: tuple[str, ...], 
 
 
 def _libraries(needs: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """nvcc's flags for the headers of these libraries, and their versions. Errors: T2C-R010 for one that is missing."""
+    """nvcc's flags for the headers of these libraries, and their versions. Errors: T2C-R010 for a missing one."""
     if "cutlass" not in needs:
         return (), ""
     folder = cutlass_include()
@@ -127,10 +129,10 @@ def _libraries(needs: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
 
 
 def gencode(architecture: str, device: int | None = None) -> tuple[str, ...]:
-    """nvcc's choice of code. Never `-arch=sm_90a`: nvcc 13 then also assembles for sm_90, where wgmma does not exist.
+    """nvcc's code generation flags. Not `-arch=sm_90a`: nvcc 13 then also assembles for sm_90, which has no wgmma.
 
-    Code for sm_80 runs on later GPUs as well: it is assembled for the device at hand, or, when that is not known, goes
-    along as PTX. Code for sm_90a runs on 9.0 and nothing else.
+    sm_80 code runs on later GPUs: it is assembled for the present device or, if that is unknown, embedded as PTX.
+    sm_90a code runs on 9.0 only.
     """
     number = architecture.removeprefix("sm_")
     if not number.isdigit():
@@ -141,7 +143,7 @@ def gencode(architecture: str, device: int | None = None) -> tuple[str, ...]:
 
 
 def run_compiler(command: tuple[str, ...], folder: Path, what: str) -> str:
-    """Runs a compiler in a folder and returns what it printed. Errors: T2C-R011 when it fails or ignores an order."""
+    """Runs a compiler in a folder and returns its output. Errors: T2C-R011 when it fails or ignores a directive."""
     shown = f"cd {shlex.quote(str(folder))} && {shlex.join(command)}"
     try:
         answer = subprocess.run(
@@ -152,12 +154,17 @@ def run_compiler(command: tuple[str, ...], folder: Path, what: str) -> str:
     if answer.returncode:
         raise CompileError("T2C-R011", f"{what} does not compile", command=shown, output=answer.stdout)
     if _FATAL_WARNING.search(answer.stdout):
-        raise CompileError("T2C-R012", f"the assembler ignored an order in {what}", command=shown, output=answer.stdout)
+        raise CompileError(
+            "T2C-R012",
+            f"the assembler ignored a directive or instruction in {what}",
+            command=shown,
+            output=answer.stdout,
+        )
     return answer.stdout
 
 
 def read_dependencies(depfile: Path) -> tuple[str, ...]:
-    """The files that a compiler's -MMD found, as it wrote them, without the target."""
+    """The prerequisites in a -MMD dependency file, as written by the compiler."""
     text = depfile.read_text(encoding="utf-8").replace("\\\n", " ")
     return tuple(shlex.split(text.split(":", 1)[1]))
 

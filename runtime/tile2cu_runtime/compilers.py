@@ -1,4 +1,4 @@
-"""Finding compilers: g++ for the CPU engine and the bindings, nvcc for CUDA."""
+"""Lookup of compilers: g++ for the CPU engine and the bindings, nvcc for CUDA."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tile2cu_runtime.errors import CompileError
 
 @dataclass(frozen=True)
 class Compiler:
-    """A compiler: its path, and the text by which it names itself and its version."""
+    """A compiler: its path, and its version string."""
 
     path: str
     version: str
@@ -29,9 +29,9 @@ def find_gxx() -> Compiler:
     if path is None:
         raise CompileError(
             "T2C-R010",
-            f"there is no {wanted}",
+            f"{wanted} not found",
             command=f"{wanted} --version",
-            help="apt-get install g++, or name a compiler in TILE2CU_CXX",
+            help="apt-get install g++, or set TILE2CU_CXX to a compiler",
         )
     return _identified(path, os.stat(path).st_mtime_ns)
 
@@ -42,7 +42,7 @@ def find_nvcc() -> Compiler:
     if path is None:
         raise CompileError(
             "T2C-R010",
-            "there is no nvcc",
+            "nvcc not found",
             command="nvcc --version",
             help="pip install 'cuda-toolkit[nvcc,cccl]==13.0.*', put nvcc on PATH, or set CUDA_HOME",
         )
@@ -66,26 +66,26 @@ def find_nvdisasm() -> str:
 
 
 def cutlass_include() -> Path:
-    """The folder of CUTLASS's headers: in TILE2CU_CUTLASS or CUTLASS_PATH, else in the package nvidia-cutlass.
+    """The folder of CUTLASS's headers: TILE2CU_CUTLASS or CUTLASS_PATH, else the package nvidia-cutlass.
 
     Errors: T2C-R010 when there is none.
     """
     folders = [Path(root) for name in ("TILE2CU_CUTLASS", "CUTLASS_PATH") if (root := os.environ.get(name))]
-    spec = importlib.util.find_spec("cutlass_library")  # finds it without importing it
+    spec = importlib.util.find_spec("cutlass_library")  # locates the package without importing it
     folders += [Path(folder, "source") for folder in (spec.submodule_search_locations or ())] if spec else []
     for folder in (each for root in folders for each in (root / "include", root)):
         if (folder / "cute" / "tensor.hpp").is_file():
             return folder
     raise CompileError(
         "T2C-R010",
-        "there are no headers of CUTLASS, which this kernel includes",
+        "the headers of CUTLASS, which this kernel includes, were not found",
         command="echo $CUTLASS_PATH",
         help="pip install 'tile2cu[cutlass]', or set CUTLASS_PATH to a checkout",
     )
 
 
 def cudart_dir(nvcc: Compiler) -> Path:
-    """The folder with libcudart_static.a. Asks nvcc for its root: the one on PATH may be a wrapper or a link."""
+    """The folder with libcudart_static.a. Queries nvcc for its root: the nvcc on PATH may be a wrapper or a link."""
     answer = subprocess.run(
         [nvcc.path, "--dryrun", "-x", "cu", "-c", os.devnull], capture_output=True, encoding="utf-8", errors="replace"
     )
@@ -96,7 +96,7 @@ def cudart_dir(nvcc: Compiler) -> Path:
             return found.parent
     raise CompileError(
         "T2C-R010",
-        f"there is no libcudart_static.a beside {nvcc.path}",
+        f"libcudart_static.a not found for {nvcc.path}",
         command=f"{nvcc.path} --dryrun -x cu -c /dev/null",
         output=answer.stderr,
         help="pip install 'cuda-toolkit[nvcc,cccl]==13.0.*'",
@@ -119,7 +119,7 @@ def _nvcc_candidates() -> Iterator[str]:
 
 @functools.lru_cache
 def _identified(path: str, modified: int) -> Compiler:
-    """The compiler with its version; asked again when the file has changed."""
+    """The compiler with its version, cached until the file changes."""
     answer = subprocess.run([path, "--version"], capture_output=True, encoding="utf-8", errors="replace")
     if answer.returncode:
         raise CompileError("T2C-R010", f"{path} does not run", command=f"{path} --version", output=answer.stderr)

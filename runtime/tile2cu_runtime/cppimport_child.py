@@ -1,7 +1,7 @@
-"""`python -m tile2cu_runtime.cppimport_child`: builds bindings by cppimport, and does not load them.
+"""`python -m tile2cu_runtime.cppimport_child`: builds bindings by cppimport without loading them.
 
-cppimport's own command loads what it has built, and a kernel for the CPU engine loads only beside the engine. Each line
-of the input is a request in JSON, each line of the output the exit status of its build: builders.py asks.
+cppimport's own command loads what it has built, but a kernel for the CPU engine loads only with the engine present.
+Each input line is a request in JSON, each output line the exit status of its build (see builders.py).
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ def main() -> None:
 
 
 def _prepare() -> None:
-    """Does once what each build would do again, half as long as it takes to compile a small kernel.
+    """Caches work that each build would repeat, half as long as compiling a small kernel takes.
 
-    setuptools asks five times a build for the entry points of all installed packages, which stay as they are.
+    setuptools queries the entry points of all installed packages five times per build.
     """
     importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)  # type: ignore[assignment]
-    with contextlib.suppress(ImportError):  # a build says what is missing
+    with contextlib.suppress(ImportError):  # the build reports what is missing
         import cppimport.importer  # noqa: F401
         import setuptools
         import setuptools.command.build_ext  # noqa: F401
 
-        import tile2cu_runtime.binding  # noqa: F401  the builds have them from here
+        import tile2cu_runtime.binding  # noqa: F401  imported here once for all builds
 
         setuptools.Distribution().get_command_obj("build_ext").ensure_finalized()
 
 
 def _build_and_exit(request: dict[str, Any]) -> NoReturn:
-    """Builds in a process that this takes for itself. What is printed goes to the request's file."""
+    """Builds in the forked process. Output goes to the request's file."""
     output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     for stream in (1, 2):
         os.dup2(output, stream)
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    # The compiler's command lines are logged as information; the parent shows them when the build fails.
+    # The compiler's command lines are logged at level INFO; the parent shows them if the build fails.
     logging.basicConfig(level=logging.INFO)
     status = 1
     try:

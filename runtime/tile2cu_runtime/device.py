@@ -1,4 +1,4 @@
-"""What this machine has: NVIDIA GPUs and their compute capability, AMD GPUs and their chips."""
+"""Devices of this machine: NVIDIA GPUs and their compute capability, AMD GPUs and their architectures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TOPOLOGY = Path("/sys/class/kfd/kfd/topology/nodes")
 
 
 def compute_capability(index: int = 0) -> tuple[int, int] | None:
-    """Compute capability of an NVIDIA GPU of this machine, (9, 0) for an H200; None when there is no such GPU."""
+    """The compute capability of an NVIDIA GPU of this machine, (9, 0) for an H200; None if there is none."""
     torch = sys.modules.get("torch")
     if torch is not None and torch.version.cuda is not None:
         if not torch.cuda.is_available() or index >= torch.cuda.device_count():
@@ -26,10 +26,10 @@ def compute_capability(index: int = 0) -> tuple[int, int] | None:
 
 
 def amd_architectures(topology: Path = _TOPOLOGY) -> tuple[str, ...]:
-    """The chips of this machine's AMD GPUs, such as gfx942, in the driver's order.
+    """The architectures of this machine's AMD GPUs, such as gfx942, in the driver's order.
 
-    Source: Linux, amdkfd, kfd_topology.c: gfx_target_version is 90402 for gfx942, 0 for a CPU; ROCm prints the last
-    two digits, the stepping, in hexadecimal.
+    Source: Linux, amdkfd, kfd_topology.c: gfx_target_version is 90402 for gfx942, 0 for a CPU; ROCm prints the last two
+    digits, the stepping, in hexadecimal.
     """
     versions = []
     for node in sorted(topology.glob("*/properties"), key=lambda path: int(path.parent.name)):
@@ -39,15 +39,14 @@ def amd_architectures(topology: Path = _TOPOLOGY) -> tuple[str, ...]:
 
 
 def auto_target() -> str:
-    """The target that suits this machine: `cuda:sm_90a` on a 9.0 GPU, else `cuda:sm_80`, which also is what the CPU
-    engine runs on machines without a GPU."""
+    """The target for this machine: `cuda:sm_90a` on a 9.0 GPU, else `cuda:sm_80`, which the CPU engine also runs."""
     return "cuda:sm_90a" if compute_capability() == (9, 0) else _NO_GPU
 
 
 def can_run(architecture: str, capability: tuple[int, int]) -> bool:
-    """Whether code for sm_80, sm_90a, ... runs on a GPU of that capability.
+    """Whether code for sm_80, sm_90a, ... runs on a GPU of that compute capability.
 
-    Source: PTX ISA, target directives: sm_NN code runs on NN and later, sm_NNa code on NN alone.
+    Source: PTX ISA, target directives: sm_NN code runs on NN and later, sm_NNa code on NN only.
     """
     number = architecture.removeprefix("sm_")
     device = capability[0] * 10 + capability[1]

@@ -1,4 +1,4 @@
-"""The CPU engine: built once, loaded into the process, and its C interface (headers/tl/host/engine.h) in types."""
+"""The CPU engine: built once, loaded into the process, and its C interface (headers/tl/host/engine.h) as ctypes."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from tile2cu_runtime.compilers import find_gxx
 from tile2cu_runtime.errors import CompileError, OptionError
 
 LIBRARY = "libtile2cu_engine.so"
-_COMMON = "common.h"  # of the engine's sources, precompiled
+_COMMON = "common.h"  # precompiled for the engine's sources
 _JOBS = 2
 
 SCHEDULES: Mapping[str, int] = {"round-robin": 0, "reverse": 1, "shuffle": 2}
 LANDINGS: Mapping[str, int] = {"late": 0, "early": 1, "random": 2}
-# enum tl_engine_type, of the types of which a value shows that nothing has written it.
+# enum tl_engine_type: the types with a marker for unwritten values.
 ELEMENT_TYPES: Mapping[str, int] = {"float16": 0, "bfloat16": 1, "float32": 4, "float64": 5}
 
 
 @dataclass(frozen=True, kw_only=True)
 class EngineOptions:
-    """How the engine runs a kernel.
+    """Options of a run on the engine.
 
-    `schedule`: which ready thread runs next, one of SCHEDULES. `landing`: when asynchronous copies become visible, one
-    of LANDINGS. `preempt`: probability that a thread yields at a memory access. `seed` of all that is random.
-    `workers`: OS threads that share the blocks. `banks` of shared memory, 32 or 64, whose conflicts `statistics`
-    counts. `check` and `statistics` need a kernel that was built for checking.
+    `schedule`: the order of runnable threads, one of SCHEDULES. `landing`: when asynchronous copies write their
+    destination, one of LANDINGS. `preempt`: the probability that a thread yields at a memory access. `seed` of
+    everything random. `workers`: OS threads that execute blocks. `banks` of shared memory, 32 or 64, for the conflicts
+    that `statistics` counts. `check` and `statistics` need a kernel that was built for checking.
     """
 
     check: bool = False
@@ -52,7 +52,7 @@ class EngineOptions:
             ("landing", self.landing, LANDINGS),
         ):
             if value not in known:
-                raise OptionError("T2C-R030", f"there is no {name} {value!r}", help=f"one of {', '.join(known)}")
+                raise OptionError("T2C-R030", f"unknown {name} {value!r}", help=f"one of {', '.join(known)}")
         if not 0.0 <= self.preempt <= 1.0 or self.workers < 1 or not 0 <= self.seed < 2**64:
             raise OptionError("T2C-R030", "`preempt` is in 0..1, `workers` at least 1, `seed` in 0..2**64-1")
 
@@ -74,7 +74,7 @@ class _COptions(ctypes.Structure):
 
 
 class Engine:
-    """The loaded engine. Its options belong to the process, so that one thread at a time may use it."""
+    """The loaded engine. Its options are process-wide, so one thread at a time uses it."""
 
     def __init__(self, library: ctypes.CDLL, path: Path) -> None:
         self.path = path
@@ -96,9 +96,9 @@ class Engine:
 
     @contextmanager
     def turn(self, options: EngineOptions, aliased: tuple[int, int] = (0, 0)) -> Iterator[None]:
-        """The engine with these options, for this thread alone. What it reported before is dropped.
+        """The engine with these options, exclusively for this thread. Discards earlier reports.
 
-        Its reports have the flows of the shared memory between the offsets `aliased`.
+        Its reports contain the data flows through the shared memory between the offsets `aliased`.
         """
         c_options = _COptions(
             check=options.check,
@@ -120,19 +120,19 @@ class Engine:
                 self._set_options(None)
 
     def report(self) -> Mapping[str, Any]:
-        """What the engine has to say of this thread's launches since its last report."""
+        """The engine's report of this thread's launches since the last one."""
         text = self._report()
         return json.loads(text) if text else {}
 
     @contextmanager
     def memory(self, size: int, content: int | None, dtype: str = "", *, read_only: bool = False) -> Iterator[int]:
-        """The address of `size` bytes of checked memory, filled from the address `content`, or uninitialised. Stores of
-        values that nothing has written are found where `dtype` is a floating-point type of ELEMENT_TYPES. Races are not
-        looked for where it is `read_only`.
+        """The address of `size` bytes of checked memory, initialised from the address `content`, or uninitialised.
+        With a floating-point `dtype` of ELEMENT_TYPES, stores of unwritten values to it are findings. `read_only`
+        memory is not checked for races.
         """
         address = self._alloc(size, int(content is not None))
         if not address:
-            raise MemoryError(f"the CPU engine's heap has no {size} bytes left")
+            raise MemoryError(f"the CPU engine's heap has fewer than {size} free bytes")
         try:
             if dtype in ELEMENT_TYPES:
                 self._set_element_type(address, ELEMENT_TYPES[dtype])
@@ -145,12 +145,12 @@ class Engine:
             self._free(address)
 
 
-# One engine a process: its options are the process's, and so is the lock that guards them.
+# One engine per process: its options, and the lock that guards them, are process-wide.
 _loading = threading.Lock()
 
 
 def load_engine() -> Engine:
-    """The engine, built if it has to be. Its symbols become visible to kernels that are loaded later."""
+    """The engine, built if necessary. Its symbols are global, for kernels that are loaded later."""
     with _loading:
         return _loaded_engine()
 
@@ -162,19 +162,19 @@ def _loaded_engine() -> Engine:
 
 
 def build_engine() -> Path:
-    """Path of libtile2cu_engine.so, from the cache or built now. Errors: T2C-R01x when it does not compile."""
+    """The path of libtile2cu_engine.so, from the cache or built. Errors: T2C-R01x when it does not compile."""
     sources = sorted(paths.engine_dir().glob("*.cpp"))
     if not sources:
-        raise CompileError("T2C-R013", f"there are no sources of the CPU engine in {paths.engine_dir()}")
+        raise CompileError("T2C-R013", f"no sources of the CPU engine in {paths.engine_dir()}")
     gxx = find_gxx()
     flags = (*host_flags(check=False), "-I", str(paths.headers_dir()))
     headers = cache.tree_key(paths.headers_dir() / "tl" / "host", (".h",))
     key = cache.content_key(gxx.version, *host_flags(check=False), cache.tree_key(paths.engine_dir()), headers)
 
     def make(temporary: Path, place: Path) -> None:
-        from concurrent.futures import ThreadPoolExecutor  # not at the top: it imports logging, 5 ms
+        from concurrent.futures import ThreadPoolExecutor  # imported here: it imports logging, 5 ms
 
-        # Half of what compiling takes is reading headers that nearly every source includes.
+        # Reading headers that nearly every source includes takes half of the compile time.
         (temporary / _COMMON).write_text('#include "worker.h"\n', encoding="utf-8")
         common = ("-I", str(paths.engine_dir()), _COMMON)
         run_compiler((gxx.path, "-x", "c++-header", *flags, *common), temporary, "the CPU engine's headers")

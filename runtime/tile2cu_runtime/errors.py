@@ -1,13 +1,13 @@
-"""What the runtime raises: a code, what went wrong, notes, and how to get out."""
+"""Exceptions of the runtime: code, message, notes, and help."""
 
 from __future__ import annotations
 
 
 class Tile2CuRuntimeError(Exception):
-    """A runtime problem. `code` is `T2C-R<3 digits>`.
+    """A runtime error. `code` is `T2C-R<3 digits>`.
 
     R0xx manifest, compilers, devices and options; R1xx the arguments of a call; R2xx the launch; R3xx findings of a
-    checked run. `message` is lower case and without a full stop; `help` says how to get out.
+    checked run. `message` is lower case without a full stop; `help` states the remedy.
     """
 
     def __init__(self, code: str, message: str, *, notes: tuple[str, ...] = (), help: str = "") -> None:
@@ -26,11 +26,11 @@ class Tile2CuRuntimeError(Exception):
 
 
 class ManifestError(Tile2CuRuntimeError, ValueError):
-    """The manifest is missing, is no manifest, or says something that cannot be."""
+    """The manifest is missing, malformed or inconsistent."""
 
 
 class CompileError(Tile2CuRuntimeError):
-    """A compiler is missing or has failed. `command` is what was run, `output` what it printed, `kept` the folder."""
+    """A compiler is missing or has failed: `command`, its `output`, and the folder `kept`."""
 
     def __init__(
         self,
@@ -58,15 +58,15 @@ class CompileError(Tile2CuRuntimeError):
 
 
 class DeviceError(Tile2CuRuntimeError):
-    """The machine has not the device that was asked for, or the kernel is not for it."""
+    """The requested device is missing, or the kernel is for another one."""
 
 
 class OptionError(Tile2CuRuntimeError, ValueError):
-    """An option of `load_kernel` that does not exist, or that does not go with the others."""
+    """An unknown option of `load_kernel`, or options that exclude each other."""
 
 
 class ArgumentError(Tile2CuRuntimeError, ValueError):
-    """The arguments of a call do not fit the kernel; nothing was launched. `argument` is the name of the culprit."""
+    """The arguments of a call do not fit the kernel; nothing was launched. `argument` names the first one found."""
 
     def __init__(
         self, code: str, message: str, *, argument: str = "", notes: tuple[str, ...] = (), help: str = ""
@@ -76,11 +76,11 @@ class ArgumentError(Tile2CuRuntimeError, ValueError):
 
 
 class SimulationError(Tile2CuRuntimeError):
-    """A simulated launch ended early: an instruction that the simulator has not, or a fault that it cannot go past."""
+    """A simulated launch was aborted: an unsupported instruction, or an unrecoverable fault."""
 
 
 class LaunchError(Tile2CuRuntimeError):
-    """The launcher returned a status other than TL_OK. `status` is the number, `name` its name."""
+    """The launcher returned a status other than TL_OK: the number `status`, and its `name`."""
 
     def __init__(self, code: str, message: str, *, status: int, name: str, notes: tuple[str, ...] = ()) -> None:
         super().__init__(code, message, notes=notes)

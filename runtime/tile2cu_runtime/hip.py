@@ -1,6 +1,8 @@
-"""Builds of HIP text by a clang with AMD's back end: for the simulator, and for an AMD GPU with HIP's runtime.
+"""Builds of HIP sources by a clang with the AMDGPU back end: for the simulator, and for an AMD GPU with the HIP
+runtime.
 
-Neither needs ROCm's headers or device library (headers/tl/hip/standalone.h), so what was simulated is what runs.
+Neither needs ROCm's headers or device library (headers/tl/hip/standalone.h), so the simulated and the executed code are
+the same.
 """
 
 from __future__ import annotations
@@ -19,10 +21,10 @@ from tile2cu_runtime import paths
 from tile2cu_runtime.compile import DEPENDENCIES, OBJECT, Build
 from tile2cu_runtime.errors import CompileError
 
-# What the simulator reads, and for gfx950 the assembly that its disassembler wants beside it.
+# The simulator's input and, for gfx950, the assembly that its disassembler needs in the same folder.
 CODE_OBJECT = "kernel.hsaco"
 _ASSEMBLY, _RELOCATABLE = "kernel.s", "kernel_device.o"
-# The first LLVM that knows the chip. [LLVM 20.1 release notes, "Changes to the AMDGPU Backend": gfx950]
+# The first LLVM version that supports the target. [LLVM 20.1 release notes, "Changes to the AMDGPU Backend": gfx950]
 _FIRST_CLANG = {"gfx90a": 19, "gfx942": 19, "gfx950": 20}
 _LAST_CLANG = 23
 _LANGUAGE = ("-x", "hip", "-std=c++17")
@@ -31,9 +33,10 @@ _STANDALONE = ("-nogpuinc", "-nogpulib", "-DTL_HIP_STANDALONE")
 
 @dataclass(frozen=True)
 class Clang:
-    """A clang that makes code for an AMD chip: how it is called, and its version.
+    """A clang that compiles for an AMD target: its command and version.
 
-    `linker` is named where the driver cannot start its own, as in the ziglang wheel; code then goes by way of assembly.
+    `linker` is set if the driver cannot start its own, as in the ziglang wheel; compilation then produces assembly
+    first.
     """
 
     command: tuple[str, ...]
@@ -42,10 +45,10 @@ class Clang:
 
 
 def simulator_build(text_file: str, *, architecture: str) -> Build:
-    """Compiles an emitted text for the simulator: device code into CODE_OBJECT, the launcher into the binding."""
+    """Compiles an emitted source for the simulator: device code into CODE_OBJECT, the launcher into the binding."""
     clang = find_clang(architecture)
     common = _common(clang, architecture)
-    # The code object is taken into the host object, as the driver does it; without cuid the names carry no random part.
+    # The code object is embedded in the host object, as by the driver; without a cuid, names have no random part.
     embed = ("-fuse-cuid=none", "-Xclang", "-fcuda-include-gpubinary", "-Xclang", CODE_OBJECT)
     host = (*common, "--cuda-host-only", "-O1", "-fPIC", "-fvisibility=hidden", *embed)
     return Build(
@@ -64,7 +67,9 @@ def code_object_commands(text_file: str, *, architecture: str) -> tuple[tuple[st
 
 
 def rocm_build(text_file: str, *, architecture: str) -> Build:
-    """Compiles an emitted text for an AMD GPU: the same device code as for the simulator, and HIP's library linked."""
+    """Compiles an emitted source for an AMD GPU: the same device code as for the simulator, linked with HIP's
+    library.
+    """
     library = find_hip_library()
     own = library.parents[1] / "llvm" / "bin" / "clang++"
     clang = _identified((str(own),)) if own.is_file() else find_clang(architecture)
@@ -83,7 +88,7 @@ def _common(clang: Clang, architecture: str) -> tuple[str, ...]:
 
 
 def _device_commands(clang: Clang, compile: tuple[str, ...], architecture: str) -> Iterator[tuple[str, ...]]:
-    """The commands that make CODE_OBJECT."""
+    """The commands that produce CODE_OBJECT."""
     if not clang.linker:
         yield (*compile, "--no-gpu-bundle-output", "-o", CODE_OBJECT)
         return
@@ -97,13 +102,15 @@ def _device_commands(clang: Clang, compile: tuple[str, ...], architecture: str) 
 
 
 def find_clang(architecture: str) -> Clang:
-    """A clang for the chip: TILE2CU_HIP_CLANG, clang-19 or later on PATH with its ld.lld, the ziglang wheel.
+    """A clang for the target: TILE2CU_HIP_CLANG, clang-19 or later on PATH with its ld.lld, or the ziglang wheel.
 
-    Errors: T2C-R010 when there is none, T2C-R022 for a chip that the simulator does not have.
+    Errors: T2C-R010 when there is none, T2C-R022 for a target that the simulator does not support.
     """
     first = _FIRST_CLANG.get(architecture)
     if first is None:
-        raise CompileError("T2C-R010", f"the simulator has no {architecture}", help=f"it has {', '.join(_FIRST_CLANG)}")
+        raise CompileError(
+            "T2C-R010", f"the simulator does not support {architecture}", help=f"it supports {', '.join(_FIRST_CLANG)}"
+        )
     if wanted := os.environ.get("TILE2CU_HIP_CLANG"):
         return _identified((wanted,))
     for version in range(first, _LAST_CLANG):
@@ -117,9 +124,9 @@ def find_clang(architecture: str) -> Clang:
     debian = f"apt-get install clang-{first} lld-{first} llvm-{first}" if first == 19 else "pip install ziglang==0.17.0"
     raise CompileError(
         "T2C-R010",
-        f"there is no clang for {architecture}",
+        f"no clang for {architecture} found",
         command=f"clang-{first} --version",
-        help=f"{debian}, or name one of version {first} or later in TILE2CU_HIP_CLANG",
+        help=f"{debian}, or set TILE2CU_HIP_CLANG to a clang of version {first} or later",
     )
 
 
@@ -134,9 +141,9 @@ def find_hip_library() -> Path:
                 return library
     raise CompileError(
         "T2C-R010",
-        "there is no libamdhip64.so, HIP's runtime",
+        "libamdhip64.so, the HIP runtime, not found",
         command="hipconfig --version",
-        help='install ROCm, or name its folder in ROCM_PATH; device="sim" and device="cpu" need none',
+        help='install ROCm, or set ROCM_PATH to its folder; device="sim" and device="cpu" do not need it',
     )
 
 

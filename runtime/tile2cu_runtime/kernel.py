@@ -1,4 +1,4 @@
-"""A loaded kernel: called from Python, launched on a GPU, on the CPU engine or on the simulator."""
+"""A loaded kernel: called from Python, executed on a GPU, on the CPU engine or by a simulator."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from tile2cu_runtime.resources import Resources
 
 Device = Literal["cpu", "cuda", "hip", "sim", "ptx"]
-# Where the tensors of a device are, as their libraries spell it: torch calls AMD GPUs "cuda", too.
+# The device of the tensors in their libraries' spelling: torch uses "cuda" for AMD GPUs, too.
 TENSORS_ON = {"cpu": "cpu", "sim": "cpu", "ptx": "cpu", "cuda": "cuda", "hip": "cuda"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """How a kernel is run: where, and on the CPU with which options, when checked under each of the schedules.
+    """How a kernel is run: device, engine options, and the schedules of checked runs.
 
-    The simulator has one schedule; of the options it takes `check` and `statistics`.
+    The simulator has one schedule, and uses the options `check` and `statistics` only.
     """
 
     device: Device
@@ -43,12 +43,12 @@ class Run:
 
     @property
     def is_checked(self) -> bool:
-        """Whether the kernel is built for the engine's checks, and runs on copies in its memory."""
+        """Whether the kernel is built for the engine's checks and runs on copies in its memory."""
         return self.options.check or self.options.statistics
 
 
 class Kernel:
-    """A loaded kernel. Calling it checks the arguments, launches, and returns the outputs that it allocated."""
+    """A loaded kernel. A call checks the arguments, launches, and returns the outputs that it allocated."""
 
     def __init__(
         self, manifest: Manifest, folder: Path, library: binding.Library, run: Run, source_map: SourceMap
@@ -65,31 +65,31 @@ class Kernel:
         self._source_map = source_map
         self._engine = load_engine() if run.device == "cpu" else None
         self._module = library.load()
-        self._repeats: Repeats | None = None  # from the first call on torch's tensors on
-        self._first: Callable[..., Any] | None = None  # launches calls like an earlier one
+        self._repeats: Repeats | None = None  # created at the first call with torch tensors
+        self._first: Callable[..., Any] | None = None  # launches calls of a known kind
         if run.device in ("sim", "ptx"):
-            from tile2cu_runtime.simulator import simulator  # NumPy is imported where it is needed
+            from tile2cu_runtime.simulator import simulator  # NumPy is imported on demand
 
             self._simulator = simulator(library, run.device, manifest.target)
 
     @property
     def device(self) -> Device:
-        """Where it runs: "cpu", on the engine; "sim" or "ptx", simulated; "cuda" or "hip", on a GPU."""
+        """The device: "cpu" (the engine), "sim" or "ptx" (simulated), "cuda" or "hip" (a GPU)."""
         return self._run.device
 
     @property
     def is_checked(self) -> bool:
-        """Whether its runs are checked, or counted: on copies in checked memory, on the CPU engine."""
+        """Whether runs are checked or counted: on copies in checked memory, on the CPU engine."""
         return self._run.is_checked
 
     @property
     def build_seconds(self) -> float:
-        """What building cost in this process; 0 when the library came from the cache."""
+        """The build time in this process; 0 for a cache hit."""
         return self._library.seconds
 
     @property
     def library(self) -> Path:
-        """The built library. Its folder holds the text that it was compiled from."""
+        """The built library. Its folder holds the source that it was compiled from."""
         return self._library.path
 
     def resources(self, **sizes: int) -> Resources:
@@ -131,9 +131,9 @@ class Kernel:
         """Launches the kernel.
 
         Arguments: tensors and scalars, positional or by keyword, with or without the outputs; outputs that are not
-        passed are allocated and returned. A size may be given by keyword. On a GPU, `stream` is a stream of torch, or
-        its address; by default torch's current one. A checked run leaves its findings in `report`, a simulated one the
-        cost of each launch in `costs`.
+        passed are allocated and returned. A size may be given by keyword. On a GPU, `stream` is a torch stream or a
+        stream's address, by default torch's current one. A checked run stores its findings in `report`, a simulated one
+        the cost of each launch in `costs`.
         Errors: ArgumentError before anything is launched; LaunchError; CheckError in a checked run.
         """
         if not kwargs and self._first is not None:
@@ -159,7 +159,7 @@ class Kernel:
         return call.result
 
     def _remember(self, args: tuple[Any, ...], call: BoundCall) -> None:
-        """Notes a call on torch's tensors that went well, so that its like are launched without being bound again."""
+        """Records a successful call with torch tensors, so that calls of the same kind skip binding."""
         torch = sys.modules.get("torch")
         if torch is None or not torch.cuda.is_available():
             return
@@ -196,7 +196,7 @@ class Kernel:
         self._raise_faults(status)
 
     def _launch_checked(self, call: BoundCall) -> None:
-        """Runs on copies in checked memory, once a schedule; what the first run wrote is copied back."""
+        """Runs on copies in checked memory, once per schedule; the results of the first run are copied back."""
         assert self._engine is not None
         reports, statuses, contents = [], [], []
         for schedule in self._run.schedules:
@@ -216,7 +216,7 @@ class Kernel:
         self._raise_faults(max(statuses))
 
     def _raise_faults(self, status: int) -> None:
-        """Raises for what the report found, else for a launcher that refused."""
+        """Raises CheckError for findings, else LaunchError for a failed launch."""
         assert self.report is not None
         if self.report.findings and self._run.raise_findings:
             raise CheckError(self.report)
@@ -244,7 +244,7 @@ class Kernel:
 
 @functools.lru_cache(maxsize=1)
 def gpu_kernel() -> type[Kernel]:
-    """Kernel as it is on a GPU: where repeats.cpp can be built, calls like an earlier one get there from C."""
+    """The Kernel class for a GPU: if repeats.cpp can be built, calls of a known kind are dispatched in C."""
     native = native_module()
     if native is None:
         return Kernel
@@ -253,8 +253,9 @@ def gpu_kernel() -> type[Kernel]:
 
 @contextmanager
 def _device_copies(engine: Engine, manifest: Manifest, call: BoundCall) -> Iterator[dict[str, int]]:
-    """Addresses of copies in the engine's checked memory. Outputs that we allocated are left uninitialised there, so
-    that a kernel which reads them is found out."""
+    """The addresses of copies in the engine's checked memory. Allocated outputs are uninitialised there, so that
+    reads of them are findings.
+    """
     written = {tensor.name for tensor in manifest.tensors if tensor.written}
     with ExitStack() as stack:
         addresses = dict.fromkeys(call.tensors, 0)
@@ -268,7 +269,7 @@ def _device_copies(engine: Engine, manifest: Manifest, call: BoundCall) -> Itera
 
 
 def _written(manifest: Manifest, call: BoundCall, addresses: Mapping[str, int]) -> dict[str, bytes]:
-    """Content of the written arguments, by name."""
+    """The contents of the written arguments, by name."""
     return {
         tensor.name: ctypes.string_at(addresses[tensor.name], call.tensors[tensor.name].bytes)
         for tensor in manifest.tensors
@@ -278,7 +279,9 @@ def _written(manifest: Manifest, call: BoundCall, addresses: Mapping[str, int]) 
 
 @contextmanager
 def _gpu(device: str) -> Iterator[int]:
-    """Makes the GPU current; gives the address of torch's current stream on it, 0 (the default one) without torch."""
+    """Makes the GPU current; yields the address of torch's current stream on it, 0 (the default stream) without
+    torch.
+    """
     torch = sys.modules.get("torch")
     if torch is None or not torch.cuda.is_available():
         yield 0

@@ -1,6 +1,6 @@
-// CUDA's and HIP's runtime as far as an emitted launcher and its compiler's host code call them, for device="ptx" and
-// "sim": a launch is handed to a function that Python sets. Included by a binding, hidden there: a real libcudart or
-// libamdhip64 in the process is not touched.
+// The functions of the CUDA and HIP runtimes that an emitted launcher and its compiler's host code call, for
+// device="ptx" and "sim": launches are forwarded to a function that Python sets. Included by a binding, with hidden
+// visibility: a real libcudart or libamdhip64 in the process is unaffected.
 // Source: hip_runtime_api.h and clang's CGCUDANV.cpp; cuda_runtime_api.h and crt/host_runtime.h of CUDA 13. Compilers
 // register each kernel, its host address and its symbol, when the library is loaded.
 #pragma once
@@ -15,7 +15,7 @@ struct Extent {
   uint32_t x, y, z;
 };
 
-// cudaLaunchConfig_t. Its attributes may let a kernel start early; here one runs after the other.
+// cudaLaunchConfig_t. Attributes (such as programmatic dependent launch) are ignored: kernels run one after another.
 struct Config {
   Extent grid, block;
   size_t shared_bytes;
@@ -28,11 +28,11 @@ struct Memory {
   size_t bytes;
 };
 
-// Carries out a launch of the kernel of that symbol; 0, or the hipError_t that the launcher is to see.
+// Executes a launch of the kernel with that symbol; returns 0, or the launcher's hipError_t.
 using Launch = int (*)(const char* kernel, const Extent* grid, const Extent* block, void** arguments,
                        size_t shared_bytes, const Memory* workspace);
 
-// A kernel's host address and its symbol in the code object, and the kernel that was registered before it.
+// A registered kernel: host address, symbol in the code object, and the previously registered one.
 struct Kernel {
   const void* host;
   const char* symbol;
@@ -40,7 +40,7 @@ struct Kernel {
 };
 
 static Kernel*& kernels() {
-  static Kernel* last = nullptr;  // in a function: registration comes before this file's own initialisers
+  static Kernel* last = nullptr;  // function-local: registration precedes this file's initialisers
   return last;
 }
 static void register_kernel(const void* host, const char* symbol) { kernels() = new Kernel{host, symbol, kernels()}; }
@@ -49,7 +49,7 @@ static Launch& launch() {
   return chosen;
 }
 
-// The workspace of the call that runs now; it holds poison at first, NaN as every type of floating point.
+// The workspace of the current call, initialised with a NaN of every floating-point type.
 static Memory& workspace() {
   static Memory memory{};
   return memory;
@@ -67,13 +67,13 @@ inline void free_workspace() {
 
 constexpr int no_such_kernel = 98;  // hipErrorInvalidDeviceFunction, cudaErrorInvalidDeviceFunction
 
-// What the device says of itself to a launcher for CUDA: 80 for compute capability 8.0.
+// The compute capability that a CUDA launcher queries: 80 for 8.0.
 static int& compute_capability() {
   static int capability = 0;
   return capability;
 }
 
-// cuTensorMapEncodeTiled: refuses what the driver refuses, and keeps its arguments in the CUtensorMap, as
+// cuTensorMapEncodeTiled: rejects what the driver rejects, and stores its arguments in the CUtensorMap, as
 // ptx/tensor_map.py reads them. [CUDA Driver API, "cuTensorMapEncodeTiled"]
 static int encode_tensor_map(void* map, int type, uint32_t rank, void* address, const uint64_t* extents,
                              const uint64_t* strides, const uint32_t* box, const uint32_t* steps, int interleave,
@@ -160,7 +160,7 @@ void __cudaRegisterFunction(void**, const char* host, char*, const char* symbol,
                             int*) {
   tile2cu::register_kernel(host, symbol);
 }
-// CuTe has __device__ constants at namespace scope, which no launcher writes.
+// CuTe has namespace-scope __device__ constants, which no launcher writes.
 void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int) {}
 int __cudaPopCallConfiguration(tile2cu::Extent*, tile2cu::Extent*, size_t*, void*) { return 1; }  // kernel<<<>>> only
 int __cudaGetKernel(void**, const void*) { return tile2cu::no_such_kernel; }
@@ -191,7 +191,7 @@ int cudaMemsetAsync(void* memory, int value, size_t bytes, void*) {
   return 0;
 }
 int cudaDeviceGetAttribute(int* value, int attribute, int) {
-  if (attribute == 16) *value = 3;  // cudaDevAttrMultiProcessorCount: few, so that blocks which stay take several tiles
+  if (attribute == 16) *value = 3;  // cudaDevAttrMultiProcessorCount: few, so that persistent blocks loop
   if (attribute == 75) *value = tile2cu::compute_capability() / 10;      // cudaDevAttrComputeCapabilityMajor
   if (attribute == 76) *value = tile2cu::compute_capability() % 10;      // cudaDevAttrComputeCapabilityMinor
   return attribute == 16 || attribute == 75 || attribute == 76 ? 0 : 1;  // cudaErrorInvalidValue

@@ -32,20 +32,20 @@ def load_kernel(
     on_finding: Literal["raise", "report"] = "raise",
     source: str | Path | None = None,
 ) -> Kernel:
-    """Loads an emitted kernel from its folder, its manifest or its .cu file; builds it unless the cache has it.
+    """Loads an emitted kernel from its folder, its manifest or its .cu file; builds it unless it is cached.
 
-    `device`: "cpu" runs the text on the CPU engine, "cuda" and "hip" on a GPU; "sim" runs the AMD code object and "ptx"
-    nvcc's PTX instruction by instruction; by default a GPU when this machine has one that runs the target's
-    code, and the CPU for `check`. `check` looks for races, accesses out of bounds or of uninitialised memory, and wrong
-    synchronisation, on the CPU under each of the `schedules` ("round-robin", "reverse", "shuffle"); findings raise
-    CheckError, or are only left in `.report` with `on_finding="report"`. `statistics` counts bank conflicts and
+    `device`: "cpu" runs the source on the CPU engine, "cuda" and "hip" on a GPU; "sim" simulates the AMD code object
+    and "ptx" nvcc's PTX instruction by instruction. Default: a GPU of this machine that runs the target's code, else
+    the CPU; with `check` the CPU. `check` detects races, accesses out of bounds or of uninitialised memory, and
+    synchronisation errors, on the CPU under each of the `schedules` ("round-robin", "reverse", "shuffle"); findings
+    raise CheckError, or are only stored in `.report` with `on_finding="report"`. `statistics` counts bank conflicts and
     sectors. `landing`, `preempt`, `seed` and `workers` are those of EngineOptions. `source` is the Python file, if it
-    lies neither beside the manifest nor in the current folder: reports then show its lines.
+    is neither in the manifest's folder nor in the current one: reports then show its lines.
     Errors: ManifestError, OptionError, DeviceError, CompileError.
     """
     manifest, folder = manifest_of(path), _manifest_path(Path(path)).parent
     if on_finding not in ("raise", "report") or not schedules:
-        raise OptionError("T2C-R030", '`on_finding` is "raise" or "report", and `schedules` names one at least')
+        raise OptionError("T2C-R030", '`on_finding` must be "raise" or "report", and `schedules` must not be empty')
     options = [
         EngineOptions(
             check=check,
@@ -81,7 +81,7 @@ def manifest_of(path: str | Path) -> Manifest:
 
 
 def _manifest_path(path: Path) -> Path:
-    """The manifest in a folder, beside a .cu file, or as given."""
+    """The manifest in a folder, next to a .cu file, or as given."""
     if path.is_dir():
         found = sorted(path.glob("*.json"))
         if len(found) != 1:
@@ -94,34 +94,36 @@ def _manifest_path(path: Path) -> Path:
 
 
 def _architecture(manifest: Manifest, language: str, device: str) -> str:
-    """The chip, sm_80 or gfx942, of a kernel in the device's language. Errors: T2C-R022 for one in the other."""
+    """The architecture, sm_80 or gfx942, of a kernel in the device's language. Errors: T2C-R022 for a kernel in the
+    other.
+    """
     found, architecture = manifest.target.split(":")
     if found != language:
         raise DeviceError(
             "T2C-R022",
-            f'{manifest.kernel} is for {manifest.target}, and device="{device}" runs what is for {language}',
-            help='device="cpu" runs any text on the CPU engine',
+            f'{manifest.kernel} is for {manifest.target}; device="{device}" runs kernels for {language}',
+            help='device="cpu" runs any kernel on the CPU engine',
         )
     return architecture
 
 
 def _device(manifest: Manifest, wanted: str | None, *, checked: bool) -> Device:
-    """The device that was asked for; else a GPU when there is one that runs the kernel, and the run is not checked."""
+    """The requested device; else a GPU that runs the kernel, unless the run is checked."""
     match wanted:
         case "cpu" | "sim" | "ptx":
             return wanted
         case "cuda" | "hip" if checked:
-            others = '"cpu", or "sim" for an AMD chip'
-            raise OptionError("T2C-R031", "a GPU runs without checks and statistics", help=f"device={others}")
+            others = '"cpu", or "sim" for AMD targets'
+            raise OptionError("T2C-R031", "checks and statistics are unavailable on a GPU", help=f"device={others}")
         case "cuda" | "hip":
             return wanted
         case None:
             return "cpu" if checked else _gpu(manifest) or "cpu"
-    raise OptionError("T2C-R030", f"there is no device {wanted!r}", help='"cpu", "cuda", "hip", "sim" or "ptx"')
+    raise OptionError("T2C-R030", f"unknown device {wanted!r}", help='"cpu", "cuda", "hip", "sim" or "ptx"')
 
 
 def _gpu(manifest: Manifest) -> Literal["cuda", "hip"] | None:
-    """The kind of GPU of this machine that runs the kernel's code."""
+    """The kind of this machine's GPU that runs the kernel's code."""
     language, architecture = manifest.target.split(":")
     if language == "hip":
         return "hip" if architecture in devices.amd_architectures() else None
@@ -130,7 +132,7 @@ def _gpu(manifest: Manifest) -> Literal["cuda", "hip"] | None:
 
 
 def _build(manifest: Manifest, run: Run) -> Build:
-    """How the text is compiled. Errors: T2C-R020 without a GPU, T2C-R021 and T2C-R022 when it cannot run the text."""
+    """The build of the source. Errors: T2C-R020 without a GPU, T2C-R021 and T2C-R022 when it cannot run the code."""
     match run.device:
         case "cpu" if manifest.needs:
             libraries = " and ".join(manifest.needs)
@@ -152,7 +154,7 @@ def _build(manifest: Manifest, run: Run) -> Build:
     architecture = _architecture(manifest, "cuda", "cuda")
     capability = devices.compute_capability()
     if capability is None:
-        raise DeviceError("T2C-R020", "this machine has no NVIDIA GPU", help='device="cpu" runs the same text')
+        raise DeviceError("T2C-R020", "this machine has no NVIDIA GPU", help='device="cpu" runs the same source')
     if not devices.can_run(architecture, capability):
         raise DeviceError(
             "T2C-R021",
@@ -168,14 +170,14 @@ def _build(manifest: Manifest, run: Run) -> Build:
 
 
 def _hip_build(manifest: Manifest) -> Build:
-    """AMD's code objects run on the very chip that they are for."""
+    """AMD code objects run on exactly the architecture that they are for."""
     architecture = _architecture(manifest, "hip", "hip")
     found = devices.amd_architectures()
     if not found:
         raise DeviceError(
             "T2C-R020",
             "this machine has no AMD GPU",
-            help='device="sim" runs the same code object, device="cpu" the text',
+            help='device="sim" runs the same code object, device="cpu" the source',
         )
     if architecture not in found:
         raise DeviceError(

@@ -1,4 +1,4 @@
-"""Where things are: the tl headers, the CPU engine's sources, the cache."""
+"""Paths: the tl headers, the CPU engine's sources, the cache."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ _PACKAGE = Path(__file__).resolve().parent
 
 
 def headers_dir() -> Path:
-    """The folder to give a compiler with -I, so that `#include <tl/tl.h>` is found.
+    """The -I folder for `#include <tl/tl.h>`.
 
-    A checkout's own headers/ where there is one: an editable install also leaves a copy in site-packages, and that copy
-    goes stale. Else the copy inside the installed package.
+    A checkout's headers/ if it exists: an editable install also leaves a copy in site-packages, which becomes stale.
+    Else the copy in the installed package.
     """
     checkout = _PACKAGE.parents[1] / "headers"
     return checkout if (checkout / "tl").is_dir() else _PACKAGE / "headers"
 
 
 def licence_file() -> Path:
-    """tile2cu's licence, which the tl headers are under."""
+    """tile2cu's licence, which covers the tl headers."""
     checkout = _PACKAGE.parents[1] / "LICENSE"
     return checkout if checkout.is_file() else _PACKAGE / "LICENSE"
 
@@ -30,9 +30,9 @@ def engine_dir() -> Path:
 
 
 def cache_dir() -> Path:
-    """The folder for what was built: TILE2CU_CACHE, else XDG_CACHE_HOME/tile2cu, else ~/.cache/tile2cu."""
+    """The build cache: TILE2CU_CACHE, else XDG_CACHE_HOME/tile2cu, else ~/.cache/tile2cu."""
     if chosen := os.environ.get("TILE2CU_CACHE"):
         return Path(chosen).expanduser().absolute()
     base = os.environ.get("XDG_CACHE_HOME", "")
-    # The XDG specification: a relative path there is to be ignored.
+    # XDG specification: relative paths are ignored.
     return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "tile2cu"

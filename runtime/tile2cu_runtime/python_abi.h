@@ -1,6 +1,6 @@
-// The names of Python's C API that a binding uses, all of them in the stable ABI since 3.2. Their declarations stand here:
-// Python.h would be most of what a binding's compiler reads, and is missing without python3-dev. A free-threaded Python,
-// whose objects have another head, needs its own.
+// The functions of Python's C API that a binding uses, all in the stable ABI since 3.2, declared here: parsing Python.h
+// would take most of a binding's compile time, and it is missing without python3-dev. A free-threaded Python has
+// another object layout and needs its own header.
 // Source: docs.python.org/3/c-api/stable.html; layouts from the limited API's object.h, methodobject.h, moduleobject.h.
 #pragma once
 

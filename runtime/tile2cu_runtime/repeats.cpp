@@ -1,7 +1,7 @@
-// Calls like an earlier one, as repeats.py has them, without Python's attribute lookups: a module with two types,
-// Repeats and a base of kernels, Called, that comes here without a Python frame.
-// Tensors are seen through torch's DLPack exchange, which every torch.Tensor offers from torch 2.10 on. Whatever is not
-// just like a remembered call is answered with NotImplemented, and Python takes it from there.
+// The fast path of repeats.py for repeated calls, without Python attribute lookups: a module with two types, Repeats,
+// and Called, a base class of kernels that dispatches without a Python frame.
+// Tensors are accessed by torch's DLPack exchange API, which torch.Tensor has from torch 2.10 on. A call that differs
+// from all recorded ones returns NotImplemented, and Python handles it.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
@@ -16,9 +16,9 @@ namespace {
 
 constexpr Py_ssize_t most_tensors = 32;
 constexpr Py_ssize_t most_words = 64;  // addresses and sizes of a call, and its workspace
-constexpr size_t most_kinds = 256;     // of calls; then they are forgotten
+constexpr size_t most_kinds = 256;     // of calls; then the cache is cleared
 
-// A reference to a Python object, or none.
+// An owned reference to a Python object, or null.
 class Owned {
  public:
   explicit Owned(PyObject* taken = nullptr) : object_(taken) {}
@@ -45,7 +45,7 @@ struct Tensor {
   uint64_t byte_offset;
 
   uint64_t address() const { return reinterpret_cast<uint64_t>(data) + byte_offset; }
-  // torch has types of 1 to 7 bits, which DLPack gives as bytes.
+  // torch has types of 1 to 7 bits, which DLPack exports as bytes.
   bool is_byte() const { return code == 1 && bits == 8; }
 };
 
@@ -53,13 +53,13 @@ struct Exchange {
   uint32_t major, minor;
   const void* earlier_version;
   void* managed_functions[3];
-  int (*describe)(void* object, Tensor* tensor);  // 0, or -1 and a Python error; the tensor keeps its memory
+  int (*describe)(void* object, Tensor* tensor);  // 0, or -1 with a Python error; borrows the memory
   int (*current_stream)(int32_t device_type, int32_t device, void** stream);
 };
 
-// ---- what is remembered ---------------------------------------------------------------------------------------------
+// ---- recorded calls -------------------------------------------------------------------------------------------------
 
-// All but the memory of a tensor that decides whether a call is right.
+// The properties of a tensor, except its address, that determine whether a call is valid.
 struct Kind {
   int32_t device_type, device;
   uint8_t code, bits;
@@ -77,7 +77,7 @@ struct Kind {
   }
 };
 
-// An output to allocate: its place among the kernel's tensors, and what to call with what for it.
+// An output to allocate: its index among the kernel's tensors, and the call that allocates it.
 struct Missing {
   Py_ssize_t place;
   Owned function, arguments, keywords;
@@ -88,7 +88,7 @@ struct Missing {
 struct Known {
   std::vector<Kind> given;
   std::vector<Missing> missing;
-  std::vector<uint64_t> bytes;  // of each of the kernel's tensors
+  std::vector<uint64_t> bytes;  // per tensor of the kernel
   std::vector<uint64_t> sizes;
   std::vector<Missing> workspace;  // one, or none
   long gpu;
@@ -98,15 +98,15 @@ struct Pair {
   Py_ssize_t a, b;
 };
 
-// The kernel's launcher on words of 8 bytes: addresses, then sizes. Returns its status.
+// The kernel's launcher; `words` are 8 bytes each: addresses, then sizes. Returns its status.
 using Launch = int (*)(const void* words, void* stream);
 
-// What torch.Tensor answers in C, found once: calls without a lookup of the name in each tensor.
+// An attribute of torch.Tensor that is implemented in C, looked up once.
 struct Attribute {
-  Owned descriptor;  // keeps the functions alive
+  Owned descriptor;  // owns the functions
   getter get = nullptr;
   void* closure = nullptr;
-  PyCFunction method = nullptr;  // without arguments
+  PyCFunction method = nullptr;  // METH_NOARGS
 
   Attribute(PyObject* type, const char* name) : descriptor(PyObject_GetAttrString(type, name)) {
     PyObject* const found = descriptor.get();
@@ -124,17 +124,17 @@ struct Attribute {
   Owned of(PyObject* tensor) const { return Owned(get != nullptr ? get(tensor, closure) : method(tensor, nullptr)); }
 };
 
-// What a Repeats holds, for C++ to make and to destroy.
+// The C++ state of a Repeats.
 struct State {
   const Exchange* exchange;
   Launch launch;
   Attribute dtype, is_neg, requires_grad;
-  // Python's: the types of tensors, what to call with which arguments.
+  // Python objects: the types of tensors, and functions to call.
   Owned tensor, parameter, current_device, fail;
-  uint64_t alignment;         // less one
-  std::vector<bool> written;  // by the place among the kernel's tensors
+  uint64_t alignment;         // minus one
+  std::vector<bool> written;  // by index among the kernel's tensors
   std::vector<Pair> apart;    // tensors that must not overlap
-  // Shared: a call that allocates may run Python code, which may come back here.
+  // Shared ownership: an allocating call may run Python code that re-enters.
   std::vector<std::shared_ptr<const Known>> known;
   size_t last;  // the kind of the last call
 };
@@ -149,7 +149,7 @@ PyObject* not_implemented() {
   Py_RETURN_NOTIMPLEMENTED;
 }
 
-// Whether a call of Python's gave just that object.
+// Whether a Python call returned this object.
 bool is(PyObject* wanted, const Owned& answer) { return answer.get() == wanted; }
 
 bool describe(const State& self, PyObject* object, Tensor& tensor) {
@@ -158,7 +158,7 @@ bool describe(const State& self, PyObject* object, Tensor& tensor) {
          (tensor.strides != nullptr || tensor.rank == 0);
 }
 
-// The kind of call that these tensors make, or null.
+// The recorded kind of a call with these tensors, or null.
 std::shared_ptr<const Known> find(State& self, const Tensor* tensors, size_t count) {
   const auto fits = [&](const Known& known) {
     if (known.given.size() != count) return false;
@@ -174,14 +174,15 @@ std::shared_ptr<const Known> find(State& self, const Tensor* tensors, size_t cou
   return nullptr;
 }
 
-// What DLPack does not tell: the type of small integers, a lazily negated value, a written tensor with a gradient.
+// Properties that DLPack does not export: the dtype of small integers, lazy negation, requires_grad of a written
+// tensor.
 bool is_plain(const State& self, PyObject* object, const Tensor& tensor, const Kind& kind, Py_ssize_t place) {
   if (tensor.is_byte() && !is(kind.dtype.get(), self.dtype.of(object))) return false;
   if (!is(Py_False, self.is_neg.of(object))) return false;
   return !self.written[place] || is(Py_False, self.requires_grad.of(object));
 }
 
-// The addresses are aligned, and what is written lies apart from the rest.
+// Whether the addresses are aligned, and written tensors overlap no other.
 bool is_legal(const State& self, const Known& known, const uint64_t* addresses, Py_ssize_t count) {
   uint64_t all = 0;
   for (Py_ssize_t i = 0; i < count; ++i) all |= addresses[i];
@@ -206,7 +207,7 @@ PyObject* result_of(const std::vector<Owned>& made) {
   return all;
 }
 
-// Repeats(*tensors): launches and returns the outputs that it allocated, or NotImplemented.
+// Repeats(*tensors): launches and returns the allocated outputs, or NotImplemented.
 PyObject* call(PyObject* object, PyObject* const* args, size_t nargsf, PyObject* keywords) {
   State& self = *reinterpret_cast<Repeats*>(object)->state;
   const Py_ssize_t count = PyVectorcall_NARGS(nargsf);
@@ -236,7 +237,7 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t nargsf, PyObject*
   if (!is_legal(self, *known, words, places)) return not_implemented();
   for (const uint64_t size : known->sizes) words[places++] = size;
   words[places] = 0;
-  // Of torch's allocator, which gives the memory again to what follows on this stream only.
+  // From torch's allocator, which reuses the memory in stream order.
   const Owned workspace(known->workspace.empty() ? nullptr : known->workspace[0].made());
   if (!known->workspace.empty()) {
     Tensor memory;
@@ -256,7 +257,7 @@ PyObject* call(PyObject* object, PyObject* const* args, size_t nargsf, PyObject*
 
 // ---- the type -------------------------------------------------------------------------------------------------------
 
-// Numbers of a sequence; with a Python error where it has something else.
+// The numbers of a sequence; sets a Python error for other elements.
 template <class T> std::vector<T> numbers(PyObject* sequence) {
   std::vector<T> found;
   const Owned items(PySequence_Tuple(sequence));
@@ -265,7 +266,7 @@ template <class T> std::vector<T> numbers(PyObject* sequence) {
   return found;
 }
 
-// remember(args, bytes, sizes, places, outputs, gpu): True when calls like this one are known from now on. `outputs` is
+// remember(args, bytes, sizes, places, outputs, gpu): returns True if calls of this kind are recorded now. `outputs` is
 // (function, arguments, keywords) for each of `places`, and for the workspace, if the kernel needs one.
 PyObject* remember(PyObject* object, PyObject* arguments) {
   State& self = *reinterpret_cast<Repeats*>(object)->state;
@@ -301,7 +302,7 @@ PyObject* remember(PyObject* object, PyObject* arguments) {
                            {t.shape, t.shape + t.rank},
                            {t.strides, t.strides + t.rank}});
   }
-  if (find(self, given, count) != nullptr) Py_RETURN_TRUE;  // and yet bound anew: another GPU was current
+  if (find(self, given, count) != nullptr) Py_RETURN_TRUE;  // known, but bound again because another GPU was current
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs); ++i) {
     PyObject *function, *arguments, *keywords;
     PyObject* const output = PyTuple_GET_ITEM(outputs, i);
@@ -317,8 +318,8 @@ PyObject* remember(PyObject* object, PyObject* arguments) {
   Py_RETURN_TRUE;
 }
 
-// Repeats(exchange, launch, tensor, parameter, current_device, fail, alignment, written, apart):
-// two capsules, Python objects, a number, the places of written tensors, and pairs of places, one after the other.
+// Repeats(exchange, launch, tensor, parameter, current_device, fail, alignment, written, apart): two capsules, Python
+// objects, a number, the indices of written tensors, and flattened pairs of indices.
 PyObject* make(PyTypeObject* type, PyObject* arguments, PyObject*) {
   PyObject *exchange, *launch, *objects[4], *written, *apart;
   unsigned long long alignment;
@@ -363,7 +364,7 @@ void destroy(PyObject* object) {
   Py_TYPE(object)->tp_free(object);
 }
 
-// `fail` may be a method of the kernel that owns this.
+// `fail` may be a bound method of the owning kernel.
 int traverse(PyObject* object, visitproc visit, void* arg) {
   const State* const state = reinterpret_cast<Repeats*>(object)->state;
   if (state != nullptr) Py_VISIT(state->fail.get());
@@ -376,7 +377,7 @@ PyTypeObject repeats_type = {PyVarObject_HEAD_INIT(nullptr, 0)};
 
 // ---- a base of kernels ----------------------------------------------------------------------------------------------
 
-// Calls go to `_first`, if there is one; those that it answers with NotImplemented, to the method `_call`.
+// Calls are forwarded to `_first`, if set; if it returns NotImplemented, to the method `_call`.
 struct Called {
   PyObject_HEAD vectorcallfunc call;
   PyObject* first;
@@ -389,7 +390,7 @@ PyObject* call_first(PyObject* object, PyObject* const* args, size_t nargsf, PyO
   const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
   PyObject* const first = reinterpret_cast<Called*>(object)->first;
   if (named == 0 && first != nullptr && first != Py_None) {
-    const Owned kept = shared(first);  // what runs in the call may replace it
+    const Owned kept = shared(first);  // the call may replace it
     PyObject* const result = PyObject_Vectorcall(first, args, size_t(count), nullptr);
     if (result != Py_NotImplemented) return result;
     Py_DECREF(result);

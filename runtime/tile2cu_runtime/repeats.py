@@ -1,8 +1,8 @@
-"""Calls like an earlier one: what was found right for tensors of one type, shape and place is not looked at again.
+"""Fast path for repeated calls: checks that depend only on dtype, shape, strides and device are not repeated.
 
-Binding and checking a call costs tens of microseconds in Python, launching it a few. A call that gives torch tensors by
-position, equal in all but their memory to those of a call that passed every check, needs only that looked at: in C++
-(repeats.cpp), where that can be built and torch tells C++ of its tensors, else in Python.
+Binding and checking a call takes tens of microseconds in Python, launching it a few. A call with positional torch
+tensors that agree, except for their addresses, with those of an earlier successful call needs only its addresses
+checked: in C++ (repeats.cpp) if that can be built and torch exports its tensors to C++, else in Python.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from tile2cu_runtime.errors import CompileError
 from tile2cu_runtime.spec import Manifest, SizeArgument, TensorArgument
 from tile2cu_runtime.tensors import dense_strides
 
-_MOST = 256  # kinds of calls that are remembered; then they are forgotten
+_MOST = 256  # kinds of calls that are cached; then the cache is cleared
 _NATIVE = Path(__file__).with_name("repeats.cpp")
 _MODULE = "tile2cu_repeats"
 _Key = tuple[Any, ...]
 
 
 class _Known(NamedTuple):
-    """What is known of a kind of calls.
+    """A known kind of calls.
 
-    Bytes of each tensor, sizes, outputs to allocate (place, shape, dtype), and the workspace's bytes.
+    The bytes of each tensor, sizes, outputs to allocate (index, shape, dtype), and the workspace's bytes.
     """
 
     bytes: tuple[int, ...]
@@ -47,8 +47,8 @@ class _Known(NamedTuple):
 class Repeats:
     """The kinds of calls of a kernel that were bound and checked in this process.
 
-    `launch(*args)` launches a call like one of them, and gives what it returns; NotImplemented when the call is to be
-    bound and checked. `fail` raises for a status other than 0.
+    `launch(*args)` launches a call of a known kind and returns its result; NotImplemented if the call has to be bound
+    and checked. `fail` raises for a status other than 0.
     """
 
     launch: Callable[..., Any]
@@ -59,7 +59,7 @@ class Repeats:
         self._workspace_bytes = module.workspace_bytes if manifest.workspace else None
         self._stream, self._gpu = raw_stream(), current_gpu()
         tensors = manifest.tensors
-        # Sizes follow tensors, and no scalar is to be converted.
+        # Sizes follow tensors, and no scalar has to be converted.
         plain = all(isinstance(argument, TensorArgument | SizeArgument) for argument in manifest.arguments)
         self._applies = plain and not any(tensor.strides for tensor in tensors)
         self._alignment = max((tensor.alignment for tensor in tensors), default=1)
@@ -71,7 +71,7 @@ class Repeats:
         self.launch = self._native or self._launch
 
     def _in_cpp(self, tensors: int, module: Any) -> Any:
-        """What does the same in C++, or None where it cannot be had."""
+        """The C++ implementation, or None if it is unavailable."""
         torch = sys.modules["torch"]
         exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
         capsule = getattr(module, "launch", None)
@@ -89,7 +89,7 @@ class Repeats:
                 [place in self._written for place in range(tensors)],
                 [place for pair in self._pairs for place in pair],
             )
-        except NotImplementedError:  # of another major version
+        except NotImplementedError:  # another major version
             return None
 
     def _launch(self, *args: Any) -> Any:
@@ -98,7 +98,7 @@ class Repeats:
             if known is None:
                 return NotImplemented
             addresses = [tensor.data_ptr() for tensor in args]
-        except (AttributeError, RuntimeError, TypeError):  # no torch tensors with memory of their own
+        except (AttributeError, RuntimeError, TypeError):  # not torch tensors with their own memory
             return NotImplemented
         made: list[Any] = []
         if known.missing:
@@ -114,7 +114,7 @@ class Repeats:
         return (made[0] if len(made) == 1 else tuple(made)) if made else None
 
     def _is_legal(self, addresses: list[int], bytes_: tuple[int, ...]) -> bool:
-        """Whether the tensors are aligned, and what is written lies apart from the rest."""
+        """Whether the tensors are aligned, and written ones overlap no other."""
         bits = 0
         for address in addresses:
             bits |= address
@@ -127,14 +127,14 @@ class Repeats:
         return True
 
     def remember(self, manifest: Manifest, args: tuple[Any, ...], call: BoundCall) -> None:
-        """Notes a call that passed every check, if calls like it may be repeated."""
+        """Records a successful call, if calls of its kind may be repeated."""
         views = [call.tensors[tensor.name] for tensor in manifest.tensors]
         torch = sys.modules.get("torch")
         if torch is None or not self._applies or not all(view.bytes and view.library == "torch" for view in views):
             return
         if any(type(arg) not in (torch.Tensor, torch.nn.Parameter) for arg in args) or not args:
             return
-        if any(views[place].owner.requires_grad for place in self._written):  # whether they may be written can change
+        if any(views[place].owner.requires_grad for place in self._written):  # whether they are writable can change
             return
         if len(self._known) >= _MOST:
             self._known.clear()
@@ -162,7 +162,9 @@ class Repeats:
 
 
 def _key(args: tuple[Any, ...]) -> _Key:
-    """All but the memory of torch tensors that decides whether a call is right. Raises what others raise."""
+    """Everything except the addresses of torch tensors that determines whether a call is valid. Raises for other
+    objects.
+    """
     key: list[Any] = []
     for t in args:
         gaps = t.is_contiguous() or t.stride()
@@ -171,9 +173,9 @@ def _key(args: tuple[Any, ...]) -> _Key:
 
 
 def _allocation(shape: tuple[int, ...], dtype: Any, device: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """What to call with what for an uninitialised tensor on the current device, which `device` is then."""
+    """The function and arguments that allocate an uninitialised tensor on `device`, which is current at the call."""
     torch = sys.modules["torch"]
-    # Inductor's own: half of torch.empty's time goes into its arguments.
+    # Inductor's function: argument parsing takes half of torch.empty's time.
     guards = getattr(getattr(torch._C, "_dynamo", None), "guards", None)
     if (fast := getattr(guards, f"_empty_strided_{device.type}", None)) is not None:
         return fast, (shape, dense_strides(shape), dtype), {}
@@ -181,7 +183,7 @@ def _allocation(shape: tuple[int, ...], dtype: Any, device: Any) -> tuple[Any, t
 
 
 def raw_stream() -> Callable[[int], int]:
-    """torch's current stream on a GPU, as an address."""
+    """The address of torch's current stream on a GPU."""
     import torch
 
     fast: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
@@ -189,7 +191,7 @@ def raw_stream() -> Callable[[int], int]:
 
 
 def current_gpu() -> Callable[[], int]:
-    """The index of torch's current GPU. What is asked here comes with tensors on one: torch has set it up."""
+    """The index of torch's current GPU. Called with tensors on a GPU, so torch is initialised."""
     import torch
 
     fast: Callable[[], int] | None = getattr(torch._C, "_cuda_getDevice", None)
@@ -198,7 +200,7 @@ def current_gpu() -> Callable[[], int]:
 
 @functools.lru_cache(maxsize=1)
 def native_module() -> ModuleType | None:
-    """repeats.cpp, from the cache or built now; None without Python.h or a compiler."""
+    """repeats.cpp, from the cache or built; None without Python.h or a compiler."""
     include = sysconfig.get_path("include")
     if not (Path(include) / "Python.h").is_file():
         return None

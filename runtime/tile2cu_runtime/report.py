@@ -1,4 +1,4 @@
-"""What a checked run found, in terms of the Python source and of the emitted text."""
+"""The report of a checked run, in terms of the Python source and of the emitted source."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tile2cu_runtime.spec import Manifest
 
 @dataclass(frozen=True)
 class Place:
-    """A line of the emitted text, and the Python line that it comes from (0: none, or not known)."""
+    """A line of the emitted source, and the Python line that it comes from (0: none or unknown)."""
 
     file: str
     line: int
@@ -26,13 +26,15 @@ class Place:
 
     @property
     def name(self) -> str:
-        """File name and line, of the Python source where it is known."""
+        """File name and line, of the Python source if it is known."""
         return f"{Path(self.python_file).name}:{self.python_line}" if self.python_line else f"{self.file}:{self.line}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """A fault. `places` are its ends: of a race both, this access first. `count` is how often it was seen."""
+    """A finding. `places` are its locations: of a race both accesses, this one first. `count` is the number of
+    occurrences.
+    """
 
     kind: str
     message: str
@@ -46,7 +48,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedAccess:
-    """Shared-memory requests of one line. `wavefronts` of `ideal`: more are bank conflicts; `bytes` a thread."""
+    """The shared-memory requests of one line. `wavefronts` above `ideal` are bank conflicts; `bytes` per thread."""
 
     place: Place
     access: str
@@ -62,14 +64,14 @@ class SharedAccess:
 
     def __str__(self) -> str:
         return (
-            f"{self.place.name}: shared {self.access} of {self.bytes} bytes a thread: {self.requests} requests, "
-            f"{self.wavefronts} wavefronts where {self.ideal} would do, at worst {self.worst_ways}-way"
+            f"{self.place.name}: shared {self.access} of {self.bytes} bytes per thread: {self.requests} requests, "
+            f"{self.wavefronts} wavefronts (ideal {self.ideal}), at worst {self.worst_ways}-way"
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class GlobalAccess:
-    """Global-memory requests of one line: 32-byte `sectors` touched, and the fewest that would have done."""
+    """The global-memory requests of one line: the 32-byte `sectors` accessed, and the minimum `ideal`."""
 
     place: Place
     access: str
@@ -80,19 +82,18 @@ class GlobalAccess:
 
     def __str__(self) -> str:
         return (
-            f"{self.place.name}: global {self.access} of {self.bytes} bytes a thread: {self.requests} requests, "
-            f"{self.sectors} sectors where {self.ideal} would do"
+            f"{self.place.name}: global {self.access} of {self.bytes} bytes per thread: {self.requests} requests, "
+            f"{self.sectors} sectors (ideal {self.ideal})"
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """All that the engine reports of one call, over all its schedules; figures are those of the first one.
+    """The engine's report of one call under all its schedules; statistics are those of the first one.
 
-    `warnings` are reads of uninitialised MMA operands, which are no fault as long as no result depends on them.
-    `omitted` counts findings beyond those that the engine lists; `switches` are from one thread to the next.
-    `unstable` names the arguments that came out different under different schedules: no fault where a kernel adds
-    floats atomically, and a hint everywhere else.
+    `warnings` are reads of uninitialised MMA operands, which are faults only if a result depends on them. `omitted`
+    counts findings beyond those that the engine lists; `switches` counts switches between threads. `unstable` names the
+    arguments whose results differ between schedules: expected if a kernel adds floats atomically, suspicious otherwise.
     """
 
     kernel: str
@@ -110,22 +111,22 @@ class Report:
         return not self.findings
 
     def __str__(self) -> str:
-        """The findings and warnings, then a line that counts them. The figures print themselves, one by one."""
+        """The findings and warnings, and a line that counts them. Statistics have their own string forms."""
         many = "1 finding" if len(self.findings) == 1 else f"{len(self.findings) or 'no'} findings"
         many += f" and {self.omitted} more" if self.omitted else ""
         if self.warnings:
             many += ", 1 warning" if len(self.warnings) == 1 else f", {len(self.warnings)} warnings"
-        unstable = f"; different from schedule to schedule: {', '.join(self.unstable)}" if self.unstable else ""
+        unstable = f"; results differ between schedules: {', '.join(self.unstable)}" if self.unstable else ""
         summary = f"{self.kernel}: {many} ({', '.join(self.schedules)}){unstable}"
         warnings = ("\n".join(_finding_lines(each, "warning")) for each in self.warnings)
         return "\n\n".join([*map(str, self.findings), *warnings, summary])
 
 
 class CheckError(Tile2CuRuntimeError):
-    """A checked run found faults in the kernel. `report` has them all."""
+    """A checked run has findings, which are in `report`."""
 
     def __init__(self, report: Report) -> None:
-        super().__init__("T2C-R300", f"the checked run of {report.kernel} found faults")
+        super().__init__("T2C-R300", f"the checked run of {report.kernel} has findings")
         self.report = report
 
     def __str__(self) -> str:
@@ -134,10 +135,10 @@ class CheckError(Tile2CuRuntimeError):
 
 @dataclass(frozen=True, kw_only=True)
 class SourceMap:
-    """Finds the Python line, and the text of both lines, for a line of the emitted text.
+    """Maps lines of the emitted source to Python lines, with the text of both.
 
-    `python` is the source if it is at hand and still what was transpiled. `trusted`: the emitted text is as it was
-    emitted, so that the manifest's lines hold; a text that was edited by hand has no Python lines.
+    `python` is the source if it is available and unchanged since the transpilation. `trusted`: the emitted source is
+    unmodified, so that the manifest's lines are valid; an edited source has no Python lines.
     """
 
     manifest: Manifest
@@ -148,7 +149,7 @@ class SourceMap:
 
     @staticmethod
     def of(manifest: Manifest, folder: Path, source: Path | None = None) -> SourceMap:
-        """The map of the emitted kernel in a folder. `source` is the Python file, if it is not where it was."""
+        """The map of the emitted kernel in a folder. `source` is the Python file, if it has moved."""
         content = (folder / manifest.text_file).read_bytes()
         usual = [folder / manifest.source_file, Path(manifest.source_file)]
         path = _find_source(manifest, [source] if source else usual)
@@ -161,9 +162,9 @@ class SourceMap:
         )
 
     def place(self, file: str, line: int) -> Place:
-        """The place of a line as the debug information names it."""
+        """The place of a file and line from the debug information."""
         name = Path(file).name
-        if name == self.manifest.source_file:  # of a text with #line directives
+        if name == self.manifest.source_file:  # a source with #line directives
             return Place(name, line, "", self.python_file, line, _line(self.python, line))
         if name != self.manifest.text_file:
             return Place(name, line)
@@ -178,13 +179,13 @@ class SourceMap:
         )
 
     def in_python_terms(self, message: str) -> str:
-        """The message with Python lines where it names lines of the emitted text."""
+        """The message with lines of the emitted source replaced by Python lines."""
         file = self.manifest.text_file
         return re.sub(rf"\b{re.escape(file)}:(\d+)", lambda found: self.place(file, int(found[1])).name, message)
 
 
 def read_report(reports: Sequence[tuple[str, Mapping[str, Any]]], source_map: SourceMap) -> Report:
-    """The report of one call from the engine's reports, each with the name of its schedule."""
+    """The report of one call from the engine's reports, one per schedule."""
     schedules: list[str] = []
     omitted = 0
     first: Mapping[str, Any] = {}
@@ -273,7 +274,7 @@ def _line(text: str, number: int) -> str:
 
 
 def _find_source(manifest: Manifest, candidates: Iterable[Path]) -> Path | None:
-    """The first of the files that is, byte for byte, what was transpiled."""
+    """The first file that is byte for byte the transpiled source."""
     for path in candidates:
         try:
             if hashlib.sha256(path.read_bytes()).hexdigest() == manifest.source_sha256:
@@ -291,7 +292,9 @@ def _finding_lines(finding: Finding, severity: str = "error") -> Iterator[str]:
 
 
 def _place_lines(place: Place, arrow: str) -> Iterator[str]:
-    """The Python line with its text and the line of the emitted text below it; the latter alone where it has none."""
+    """The Python line with its text, followed by the line of the emitted source; only the latter if there is no
+    Python line.
+    """
     file, line, text = place.python_file, place.python_line, place.python_text
     if not line:
         file, line, text = place.file, place.line, place.text

@@ -1,4 +1,4 @@
-"""Shape expressions of a manifest: `M`, `128`, `M // 2`, `(N + 127) // 128`, evaluated over integers only."""
+"""Shape expressions of a manifest: `M`, `128`, `M // 2`, `(N + 127) // 128`, evaluated over integers."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _FUNCTIONS: Mapping[str, Callable[[int, int], int]] = {
 
 @dataclass(frozen=True)
 class Extent:
-    """One extent of a tensor, in elements: an expression over sizes. `names` are the sizes that it uses."""
+    """An extent of a tensor, in elements: an expression over the sizes in `names`."""
 
     text: str
     names: frozenset[str]
 
     @property
     def is_plain(self) -> bool:
-        """True when the extent is just a size, so that a tensor's shape gives that size its value."""
+        """Whether the extent is a size, which a tensor's shape then determines."""
         return self.text in self.names
 
     def evaluate(self, sizes: Mapping[str, int]) -> int:
-        """The extent's value. Every size in `names` must be there."""
+        """The extent's value; `sizes` must contain every name in `names`."""
         if self.is_plain:
             return sizes[self.text]
         return _evaluate(_parse(self.text), sizes) if self.names else int(self.text)
@@ -56,9 +56,9 @@ Shape = tuple[Extent, ...]
 
 
 def parse_extent(value: object, where: str) -> Extent:
-    """An extent as it stands in the manifest. Errors: T2C-R002 when it is not an integer or a simple expression."""
+    """An extent of the manifest. Errors: T2C-R002 when it is neither an integer nor a simple expression."""
     text = str(value).strip()
-    # JSON's numbers and strings; true is an int in Python.
+    # JSON numbers and strings; bool is a subclass of int in Python.
     if type(value) not in (int, str) or len(text) > _LONGEST:
         raise ManifestError("T2C-R002", f"{where}: {value!r} is not an extent")
     try:
@@ -76,12 +76,12 @@ def parse_extent(value: object, where: str) -> Extent:
     except ZeroDivisionError:
         constant = -1
     if constant < 0:
-        raise ManifestError("T2C-R002", f"{where}: {value!r} is no number of elements")
+        raise ManifestError("T2C-R002", f"{where}: {value!r} is not a number of elements")
     return Extent(str(constant), frozenset())
 
 
 def _is_simple(node: ast.expr, names: set[str]) -> bool:
-    """Whether the node is in the little language; collects the sizes it names."""
+    """Whether the node is in the expression language; collects the sizes it uses."""
     match node:
         case ast.Constant(value=int() as value):
             return not isinstance(value, bool)

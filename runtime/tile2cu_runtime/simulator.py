@@ -1,4 +1,6 @@
-"""device="sim" and "ptx": an emitted kernel's own launcher runs here, and each launch it makes goes to a simulator."""
+"""device="sim" and "ptx": executes an emitted kernel's launcher natively, and passes each of its launches to a
+simulator.
+"""
 
 from __future__ import annotations
 
@@ -49,35 +51,35 @@ _LAUNCH = ctypes.CFUNCTYPE(
     ctypes.c_size_t,
     ctypes.POINTER(_Memory),
 )
-_FAILED = 1  # hipErrorInvalidValue; the exception itself is raised once the launcher has returned
+_FAILED = 1  # hipErrorInvalidValue; the exception is raised after the launcher has returned
 
 
 @dataclass
 class Launches:
-    """What the launches of one call gave, in order; `failure` ended them."""
+    """The results of the launches of one call, in order; `failure` aborted them."""
 
     results: list[Result] = field(default_factory=list)
     failure: Exception | None = None
 
 
 class Machine(ABC):
-    """What runs the device code of one binding."""
+    """The simulator of one binding's device code."""
 
-    # What a launcher for CUDA is told of the device, 80 for 8.0.
+    # The compute capability that a CUDA launcher queries, 80 for 8.0.
     compute_capability = 0
 
     @abstractmethod
     def parameter_bytes(self, kernel: str) -> list[int]:
-        """Bytes of each of the kernel's arguments."""
+        """The size in bytes of each kernel argument."""
 
     @abstractmethod
     def run(self, kernel: str, launch: Launch, *, check: bool, measure: bool) -> Result | None:
-        """Performs a launch; what it found and cost, where the machine says so. Errors: SimulationError."""
+        """Executes a launch; returns findings and cost if the machine has them. Errors: SimulationError."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """One launch: extents, arguments with the names that findings use, bytes of dynamic shared memory."""
+    """A launch: extents, arguments with their names for findings, bytes of dynamic shared memory."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -103,7 +105,7 @@ class AmdMachine(Machine):
 
 
 class PtxMachine(Machine):
-    """The PTX machine. `compute_capability`: of the chip that it stands for."""
+    """The PTX machine. `compute_capability`: that of the simulated target."""
 
     def __init__(self, library: Library, compute_capability: int) -> None:
         self._module = Module.load(next(library.folder.glob("*.ptx")))
@@ -119,7 +121,7 @@ class PtxMachine(Machine):
 
 
 def simulator(library: Library, device: str, target: str) -> Simulator:
-    """The simulator of "sim" or "ptx" for a binding of a text for `target`, such as cuda:sm_90a."""
+    """The simulator of "sim" or "ptx" for the binding of a source for `target`, such as cuda:sm_90a."""
     if device == "sim":
         return Simulator(library, AmdMachine(library))
     return Simulator(library, PtxMachine(library, int(target.partition("sm_")[2].rstrip("a"))))
@@ -136,7 +138,7 @@ class Simulator:
 
     @contextmanager
     def turn(self, tensors: Mapping[str, TensorView], *, check: bool, measure: bool) -> Iterator[Launches]:
-        """Launches of this thread go to the simulator; `tensors` are what their pointers may point to."""
+        """Directs launches of this thread to the simulator; `tensors` are the memory that pointers may address."""
         launches = Launches()
         known = [
             _Range(f"`{name}`", view.address, _bytes_at(view.address, view.bytes, view.writable))
@@ -145,7 +147,7 @@ class Simulator:
         ]
 
         def launch(kernel: bytes, grid: Any, block: Any, values: Any, shared_bytes: int, workspace: Any) -> int:
-            # No exception may leave: it would be lost between C and Python.
+            # An exception must not propagate through C.
             try:
                 name, ranges = kernel.decode(), list(known)
                 if start := workspace[0].start:
@@ -179,10 +181,10 @@ class Simulator:
             raise launches.failure
 
     def _arguments(self, kernel: str, values: Any, ranges: Sequence[_Range]) -> list[tuple[str, ArgumentValue]]:
-        """The kernel's arguments with their names; `values` is what the launcher gave the runtime.
+        """The kernel's arguments with their names; `values` are the runtime's argument pointers.
 
-        8 bytes that are an address in a tensor or the workspace are a pointer there, as the address in a tensor map is;
-        anything else is what was passed.
+        8 bytes that are an address in a tensor or the workspace are a pointer, and so is the address in a tensor map;
+        other arguments are passed by value.
         """
         arguments: list[tuple[str, ArgumentValue]] = []
         for number, size in enumerate(self._machine.parameter_bytes(kernel)):
@@ -200,7 +202,7 @@ class Simulator:
 
 @dataclass(frozen=True)
 class _Range:
-    """Memory that a kernel may be given a pointer into."""
+    """Memory that a kernel's pointers may address."""
 
     name: str
     start: int
@@ -208,9 +210,9 @@ class _Range:
 
 
 def read_results(results: Sequence[Result], source_map: SourceMap) -> Report:
-    """The findings of all launches of a call, at lines of the emitted text and of the Python source.
+    """The findings of all launches of a call, at lines of the emitted source and of the Python source.
 
-    Several instructions of one line that fail alike are one finding.
+    The same finding at several instructions of one line is one finding.
     """
     found: dict[tuple[object, ...], Finding] = {}
     for finding in (_finding(each, source_map) for result in results for each in result.findings):
@@ -229,14 +231,14 @@ def _finding(found: SimulatorFinding, source_map: SourceMap) -> Finding:
 
 
 def _place(frames: Sequence[tuple[str, int]], source_map: SourceMap) -> Place:
-    """The innermost inlined frame that is a line of the emitted text; the outermost one if none is."""
+    """The innermost inlined frame in the emitted source; the outermost frame if none is."""
     text = source_map.manifest.text_file
     file, line = next((frame for frame in frames if frame[0].endswith(text)), frames[-1])
     return source_map.place(file, line)
 
 
 def _bytes_at(address: int, size: int, writable: bool) -> Array:
-    """Memory as an array; one that cannot be written is not written back."""
+    """Memory as an array; read-only memory is not written back."""
     raw: Array = np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
     raw.flags.writeable = writable
     return raw

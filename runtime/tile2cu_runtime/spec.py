@@ -1,4 +1,4 @@
-"""The manifest as frozen data: what a kernel is called, what it takes, where its lines come from.
+"""The manifest as frozen data: name, arguments and line map of a kernel.
 
 `NAME.json` is written by the transpiler and read here; neither side imports the other.
 """
@@ -43,14 +43,15 @@ DTYPE_BYTES: Mapping[str, int] = {
     "float32": 4,
     "float64": 8,
 }
-# Element types of which memory holds two a byte, and whether libraries call such a byte by a name of its own.
+# Element types with two elements per byte, and whether array libraries have a dtype of that name for such a byte.
 PACKED_DTYPES: Mapping[str, str] = {"int4": "int8", "uint4": "uint8", "float4_e2m1fn": "float4_e2m1fn_x2"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class TensorArgument:
-    """A tensor, row-major, and dense where it has no `strides`. They and `shape` are in elements, `alignment` of its
-    first element in bytes."""
+    """A tensor, row-major, and contiguous if it has no `strides`. They and `shape` are in elements, `alignment` of
+    its first element in bytes.
+    """
 
     name: str
     dtype: str
@@ -66,7 +67,7 @@ class TensorArgument:
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarArgument:
-    """A number that the caller gives."""
+    """A scalar."""
 
     name: str
     dtype: str
@@ -74,7 +75,7 @@ class ScalarArgument:
 
 @dataclass(frozen=True, kw_only=True)
 class SizeArgument:
-    """An extent, solved from the tensors' shapes."""
+    """A size, solved from the tensors' shapes."""
 
     name: str
     dtype: str
@@ -85,11 +86,10 @@ Argument = TensorArgument | ScalarArgument | SizeArgument
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """How the kernel is launched. `grid` is in C++; `shared_bytes` of `shared_limit` are used.
+    """The launch configuration. `grid` is in C++; `shared_bytes` of `shared_limit` are used.
 
-    `kernel` is the namespace of the kernel where a source has several. A persistent kernel loops over `tiles`.
-    `lifetimes`: the first and last Python line of each group of tiles that the shared memory between the offsets
-    `aliased` holds, one group after the other.
+    `kernel` is the kernel's namespace if a source has several. A persistent kernel loops over `tiles`. `lifetimes`: the
+    first and last Python line of each group of tiles that reuse the shared memory between the offsets `aliased`.
     """
 
     kernel: str = ""
@@ -114,7 +114,7 @@ class Launch:
 
 @dataclass(frozen=True, kw_only=True)
 class Fact:
-    """One decision of the transpiler, with the rule that made it and the Python line (0: none)."""
+    """A decision of the transpiler, with its rule and Python line (0: none)."""
 
     about: str
     what: str
@@ -125,13 +125,12 @@ class Fact:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What is known of an emitted kernel.
+    """The properties of an emitted kernel.
 
-    `arguments` are in the order of the C launcher: tensors and scalars as they are called, then sizes; a
-    workspace, its bytes and the stream follow. `outputs` are indices into it. `needs` names the libraries whose
-    headers the text includes beside `tl`: "cutlass". `workspace` names the tensors that are
-    kept in the workspace. `lines` are pairs (.cu line, Python line), ascending; a .cu line belongs to
-    the last pair at or above it, and Python line 0 means that there is none.
+    `arguments` are in the order of the C launcher: tensors and scalars in call order, then sizes; a workspace, its
+    bytes and the stream follow. `outputs` are indices into it. `needs` names the libraries whose headers the source
+    includes in addition to `tl`: "cutlass". `workspace` names the tensors in the workspace. `lines` are pairs (.cu
+    line, Python line), ascending; a .cu line belongs to the last pair at or above it, and Python line 0 means none.
     """
 
     kernel: str
@@ -158,12 +157,12 @@ class Manifest:
 
     @property
     def banks(self) -> int:
-        """The banks of the target's shared memory, of 4 bytes each. [AMD CDNA4 ISA, "Local Data Share": 64]"""
+        """The shared-memory banks of the target, 4 bytes each. [AMD CDNA4 ISA, "Local Data Share": 64]"""
         return 64 if self.target == "hip:gfx950" else 32
 
     @property
     def warp_size(self) -> int:
-        """The threads of a warp on the target: 64 on AMD's, which call it a wave."""
+        """The threads per warp of the target: 64 for AMD's wavefronts."""
         return 64 if self.target.startswith("hip:") else 32
 
     @property
@@ -178,7 +177,7 @@ class Manifest:
 
     @cached_property
     def called(self) -> tuple[TensorArgument | ScalarArgument, ...]:
-        """What a caller gives, in order: everything but sizes."""
+        """The caller's arguments, in order: all except sizes."""
         return tuple(argument for argument in self.arguments if not isinstance(argument, SizeArgument))
 
     @cached_property
@@ -200,7 +199,7 @@ class Manifest:
 
 
 def read_manifest(path: Path) -> Manifest:
-    """The manifest in a file. Errors: T2C-R001 when there is none, T2C-R002 when it is not one."""
+    """The manifest in a file. Errors: T2C-R001 when it is missing, T2C-R002 when it is malformed."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as problem:
@@ -223,7 +222,7 @@ def parse_manifest(data: object, *, where: str = "manifest") -> Manifest:
         raise ManifestError(
             "T2C-R003",
             f"{where} has manifest format {found}; this runtime reads format {FORMAT}",
-            help="emit the kernel again with the tile2cu that is installed beside this runtime",
+            help="regenerate the kernel with the installed version of tile2cu",
         )
     source = _Fields(fields.take("source", dict), f"{where}: source")
     manifest = Manifest(
@@ -257,7 +256,7 @@ T = TypeVar("T")
 
 
 class _Fields:
-    """The fields of a JSON object, taken one by one with the type that each must have."""
+    """The fields of a JSON object, each checked for its type."""
 
     def __init__(self, data: object, where: str) -> None:
         if not isinstance(data, dict):
@@ -267,7 +266,7 @@ class _Fields:
 
     def take(self, name: str, kind: type[T], default: T | None = None) -> T:
         value = self.data.get(name, default)
-        # bool is an int in Python, not in JSON.
+        # bool is a subclass of int in Python, not in JSON.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             found = "is missing" if value is None else f"is {value!r}"
             raise ManifestError("T2C-R002", f"{self.where}: `{name}` must be {_JSON_NAMES[kind]}, but {found}")
@@ -278,7 +277,7 @@ _JSON_NAMES: Mapping[type, str] = {int: "an integer", str: "a string", list: "an
 
 
 def _files(data: Mapping[str, object], where: str) -> tuple[tuple[str, str], ...]:
-    """Names and SHA-256 of the emitted files. A name is a name, never a path out of the folder."""
+    """Names and SHA-256 of the emitted files. A name contains no path."""
     for name, digest in data.items():
         if not name or Path(name).name != name or not isinstance(digest, str):
             raise ManifestError("T2C-R002", f"{where}: `files` has the entry {name!r}: {digest!r}")
@@ -369,7 +368,7 @@ def _lines(data: list[Any], where: str) -> tuple[tuple[int, int], ...]:
 
 
 def _check(manifest: Manifest, where: str) -> None:
-    """What must hold between fields."""
+    """Checks the consistency of the fields."""
     for problem in _problems(manifest):
         raise ManifestError("T2C-R002", f"{where}: {problem}")
 
@@ -386,7 +385,7 @@ def _problems(manifest: Manifest) -> Iterator[str]:
     if len(set(names)) != len(names):
         yield "two arguments have the same name"
     if manifest.arguments != (*manifest.called, *manifest.sizes):
-        yield "a size stands before a tensor or scalar"
+        yield "a size precedes a tensor or scalar"
     yield from _shape_problems(manifest)
     for index in manifest.outputs:
         argument = manifest.arguments[index] if type(index) is int and 0 <= index < len(names) else None
@@ -399,4 +398,4 @@ def _shape_problems(manifest: Manifest) -> Iterator[str]:
     for tensor in manifest.tensors:
         for extent in (*tensor.shape, *tensor.strides):
             if unknown := sorted(extent.names - sizes):
-                yield f"the shape of `{tensor.name}` uses `{unknown[0]}`, which is no size"
+                yield f"the shape of `{tensor.name}` uses `{unknown[0]}`, which is not a size"

@@ -1,4 +1,4 @@
-"""Tensors of NumPy, torch and other libraries, seen as one kind of thing: an address with a shape and a type."""
+"""A common view of tensors of NumPy, torch and other libraries: address, shape and type."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _TYPESTRS = {
 
 
 class TensorView(NamedTuple):
-    """A tensor in memory: a tuple, since one is made for each argument of each call.
+    """A tensor in memory. A tuple, because one is created per argument and call.
 
-    `shape` and `strides` are in elements; `bytes` is what a contiguous tensor of that shape takes; `device` is "cpu" or
-    "cuda:<index>"; `library` is what allocates outputs like it, "numpy" or "torch". `owner` keeps the memory alive.
+    `shape` and `strides` are in elements; `bytes` is the size of a contiguous tensor of that shape; `device` is "cpu"
+    or "cuda:<index>"; `library` allocates outputs like it, "numpy" or "torch". `owner` keeps the memory alive.
     """
 
     address: int
@@ -38,9 +38,9 @@ class TensorView(NamedTuple):
 
 
 def view_of(value: Any) -> TensorView | None:
-    """The tensor in `value`, without a copy; None when there is none in it.
+    """The tensor in `value`, without a copy; None if it is not a tensor.
 
-    Takes NumPy arrays, torch tensors, and whatever offers __cuda_array_interface__, __array_interface__ or __dlpack__.
+    Accepts NumPy arrays, torch tensors, and objects with __cuda_array_interface__, __array_interface__ or __dlpack__.
     """
     if (torch := sys.modules.get("torch")) is not None and isinstance(value, torch.Tensor):
         return _of_torch(value, torch)
@@ -56,7 +56,9 @@ def view_of(value: Any) -> TensorView | None:
 
 
 def allocate(shape: tuple[int, ...], dtype: str, like: TensorView | None, device: str) -> TensorView:
-    """An uninitialised tensor of `like`'s library and device; without `like`, NumPy's on the CPU, torch's on a GPU."""
+    """An uninitialised tensor of `like`'s library and device; without `like`, of NumPy on the CPU, of torch on a
+    GPU.
+    """
     library = like.library if like else ("numpy" if device == "cpu" else "torch")
     if dtype in PACKED_DTYPES:
         return unpacked(allocate((*shape[:-1], shape[-1] // 2), _byte_of(dtype, library), like, device), dtype)
@@ -74,21 +76,21 @@ def allocate(shape: tuple[int, ...], dtype: str, like: TensorView | None, device
 
 
 def _byte_of(dtype: str, library: str) -> str:
-    """What a library calls a byte of two elements."""
+    """A library's dtype for a byte of two elements."""
     name = PACKED_DTYPES[dtype]
     known = hasattr(sys.modules.get("torch"), name) if library == "torch" else name in _TYPESTRS.values()
     return name if known else "uint8"
 
 
 def unpacked(view: TensorView, dtype: str) -> TensorView:
-    """A tensor of bytes as the elements of `dtype` that it holds, two a byte along the last dimension."""
+    """The elements of `dtype` in a tensor of bytes, two per byte along the last dimension."""
     *outer, last = view.shape
     strides = tuple(2 * stride for stride in view.strides[:-1])
     return view._replace(shape=(*outer, 2 * last), strides=(*strides, *view.strides[-1:]), dtype=dtype)
 
 
 def numpy_dtype(name: str) -> Any:
-    """NumPy's dtype of that name; bfloat16 and the 8-bit floats come from ml_dtypes."""
+    """NumPy's dtype of that name; bfloat16 and 8-bit floats come from ml_dtypes."""
     import numpy
 
     if name in _ML_DTYPES:
@@ -117,14 +119,14 @@ def _of_numpy(array: Any) -> TensorView:
 
 @functools.lru_cache
 def _name_of(dtype: Any) -> str:
-    """NumPy's or torch's name of an element type, which both work out anew each time."""
+    """The name of a NumPy or torch dtype, cached."""
     name = getattr(dtype, "name", None) or str(dtype).removeprefix("torch.")
     return name if getattr(dtype, "isnative", True) else f"byte-swapped {name}"
 
 
 def _of_torch(tensor: Any, torch: Any) -> TensorView:
     if tensor.layout is not torch.strided:
-        raise ArgumentError("T2C-R101", f"a tensor of layout {tensor.layout} has no single memory", help=".to_dense()")
+        raise ArgumentError("T2C-R101", f"a tensor of layout {tensor.layout} is not strided memory", help=".to_dense()")
     lazy = tensor.is_conj() or tensor.is_neg()
     device = tensor.device.type
     if device == "cuda":
@@ -137,7 +139,7 @@ def _of_torch(tensor: Any, torch: Any) -> TensorView:
         bytes=tensor.numel() * tensor.element_size(),
         device=device,
         contiguous=tensor.is_contiguous(),
-        # torch's own operations refuse to write a leaf in place, too: its gradient would be wrong.
+        # torch, too, rejects in-place writes to a leaf that requires a gradient.
         writable=not (tensor.requires_grad and tensor.is_leaf and torch.is_grad_enabled()),
         library="torch",
         owner=tensor,
@@ -151,7 +153,7 @@ def _of_array_interface(value: Any) -> TensorView:
 
 
 def _of_cuda_interface(value: Any) -> TensorView:
-    """From cupy, numba and others. Source: numba.readthedocs.io, CUDA Array Interface, version 3."""
+    """Tensors of cupy, numba and others. Source: numba.readthedocs.io, CUDA Array Interface, version 3."""
     interface = value.__cuda_array_interface__
     address, read_only = interface["data"]
     shape, typestr = tuple(interface["shape"]), interface["typestr"]
@@ -182,7 +184,7 @@ def _of_dlpack(value: Any, torch: Any) -> TensorView:
 
 
 def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Of a contiguous tensor, in elements."""
+    """The strides of a contiguous tensor, in elements."""
     strides, step = [], 1
     for extent in reversed(shape):
         strides.append(step)

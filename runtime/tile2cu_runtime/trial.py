@@ -1,4 +1,4 @@
-"""A kernel tried on made-up data: tensors for its manifest from a seed, one call, and what came out of it."""
+"""A trial call of a kernel with random data: tensors from a seed, one call, a summary of the results."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[Any]
 
-# Made-up integers are small, so that sums of products stay exact: -4 ... 4, or 0 ... 8 where they have no sign.
+# Random integers are small, so that accumulations stay exact: -4 ... 4, or 0 ... 8 if unsigned.
 _LARGEST_INTEGER = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class TensorSummary:
-    """A tensor in few words. `sha256` is of its bytes; extremes and mean are of its finite elements, in float64."""
+    """A summary of a tensor. `sha256` is of its bytes; minimum, maximum and mean are of its finite elements, in
+    float64.
+    """
 
     name: str
     access: str
@@ -43,9 +45,9 @@ class TensorSummary:
 
 
 def call_numbers(manifest: Manifest, given: Mapping[str, int | float], tensors: Mapping[str, Array]) -> dict[str, Any]:
-    """Sizes and scalars of a call by name: as given, or a size as the shape of a given tensor tells it.
+    """The sizes and scalars of a call by name: as given, or sizes from the shapes of given tensors.
 
-    Errors: T2C-R100 for a name that the kernel has not, T2C-R105 for one that nothing tells.
+    Errors: T2C-R100 for an unknown name, T2C-R105 for a missing one.
     """
     numbers: list[SizeArgument | ScalarArgument] = list(manifest.sizes)
     numbers += [each for each in manifest.called if isinstance(each, ScalarArgument)]
@@ -66,15 +68,17 @@ def call_numbers(manifest: Manifest, given: Mapping[str, int | float], tensors: 
         wanted = " ".join(f"--size {name}=..." for name in missing)
         raise ArgumentError(
             "T2C-R105",
-            f"nothing tells the size `{missing[0]}`",
+            f"the size `{missing[0]}` is not given",
             argument=missing[0],
-            help=f"give {wanted}, or tensors that tell it",
+            help=f"give {wanted}, or tensors whose shapes determine it",
         )
     return {each.name: found[each.name] for each in numbers}
 
 
 def made_up_tensors(manifest: Manifest, numbers: Mapping[str, Any], seed: int) -> dict[str, Array]:
-    """Every tensor that the kernel reads, by name: normal floats, small integers. A seed gives the same everywhere."""
+    """Every tensor that the kernel reads, by name: normally distributed floats, small integers. Deterministic for a
+    seed.
+    """
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -96,9 +100,9 @@ def shape_of(tensor: TensorArgument, numbers: Mapping[str, Any]) -> tuple[int, .
 
 
 def try_kernel(kernel: Kernel, tensors: Mapping[str, Array], numbers: Mapping[str, Any]) -> dict[str, Array]:
-    """Calls the kernel on NumPy arrays wherever it runs; gives all its tensors as they are afterwards.
+    """Calls the kernel on NumPy arrays, on any device; returns all its tensors after the call.
 
-    Outputs are zeros before the call, or uninitialised where the CPU engine looks for reads of such memory.
+    Outputs are zeros before the call, or uninitialised if the CPU engine checks reads of such memory.
     Errors: those of the call.
     """
     import numpy as np
@@ -120,7 +124,7 @@ def try_kernel(kernel: Kernel, tensors: Mapping[str, Array], numbers: Mapping[st
 
 
 def summaries(manifest: Manifest, tensors: Mapping[str, Array]) -> Iterator[TensorSummary]:
-    """One for each tensor, in the manifest's order."""
+    """One summary per tensor, in the manifest's order."""
     import numpy as np
 
     for tensor in manifest.tensors:
@@ -141,7 +145,7 @@ def summaries(manifest: Manifest, tensors: Mapping[str, Array]) -> Iterator[Tens
 
 
 def to_gpu(array: Array) -> Any:
-    """A torch tensor; types that torch does not take from NumPy cross as bytes."""
+    """A torch tensor; types that torch does not accept from NumPy are passed as bytes."""
     import torch
 
     raw = torch.from_numpy(array.view("uint8")) if array.size else torch.empty(array.shape)

@@ -396,7 +396,7 @@ def test_a_size_that_no_shape_gives_is_passed_by_name(tmp_path: Path) -> None:
     a, b = integers(8, dtype=np.float32), np.zeros(8, np.float32)
     kernel(a, b, blocks=5, turns=3)
     np.testing.assert_array_equal(b, np.where(np.arange(8) < 5, 3 * a, 0))
-    with pytest.raises(ArgumentError, match="no given tensor's shape tells the size `blocks`"):
+    with pytest.raises(ArgumentError, match="the size `blocks` does not follow from the shape of any given tensor"):
         kernel(a, b, turns=3)
 
 

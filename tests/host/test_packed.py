@@ -203,7 +203,7 @@ def test_arguments_hold_two_elements_a_byte(tmp_path: Path) -> None:
         found = kernel(x)
         assert found.dtype == np.int8 and found.shape == (16, 32)
         np.testing.assert_array_equal(found.view(np.uint8), x.view(np.uint8))
-    with pytest.raises(ArgumentError, match="must be int8 or uint8, two int4 a byte, not int4"):
+    with pytest.raises(ArgumentError, match="must be int8 or uint8, two int4 per byte, not int4"):
         kernel(np.zeros((16, 64), ml_dtypes.int4))
     with pytest.raises(ArgumentError, match="dimension 1 must be 64, not 128"):
         kernel(np.zeros((16, 64), np.uint8))

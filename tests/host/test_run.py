@@ -79,13 +79,13 @@ def test_findings_are_an_exit_status(tmp_path: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([GEMM, "--size", "M=8"], "nothing tells the size `K`\n  = help: give --size K=... --size N=..."),
+        ([GEMM, "--size", "M=8"], "the size `K` is not given\n  = help: give --size K=... --size N=..."),
         ([GEMM, *SIZES, "--size", "Q=8"], "gemm_relu has no size `Q`; it has M, K, N"),
         ([GEMM, "--size", "M"], "`--size M` is not of the form NAME=NUMBER"),
         ([GEMM, "--size", "M=x"], "`--size M=x` is not of the form NAME=NUMBER"),
         ([GEMM, *SIZES, "--input", "nothing.npz"], "cannot read `nothing.npz`"),
         ([ADD, "--size", "N=4", "--save", "no/such/folder.npz"], "cannot write `no/such/folder.npz`"),
-        ([GEMM, *SIZES, "--target", "cuda:sm_80", "--device", "sim"], 'device="sim" runs what is for hip'),
+        ([GEMM, *SIZES, "--target", "cuda:sm_80", "--device", "sim"], 'device="sim" runs kernels for hip'),
     ],
 )
 def test_wrong_calls(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

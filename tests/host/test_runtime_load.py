@@ -161,7 +161,7 @@ def test_a_race_names_both_python_lines(emit: Emit) -> None:
     assert {place.python_line for place in finding.places} == {14, 16}
     assert {place.line for place in finding.places} == {27, 33}
     text = str(raised.value)
-    assert text.startswith("error[T2C-R300]: the checked run of reverse found faults\n\nerror[")
+    assert text.startswith("error[T2C-R300]: the checked run of reverse has findings\n\nerror[")
     assert "16 |                 B[bx * block_N + i] = A_shared[block_N - 1 - i]" in text
     assert "   = reverse.cu:33: B(bx * block_N + i) = A_shared(block_N - 1 - i);" in text
     assert "14 |                 A_shared[i] = A[bx * block_N + i]" in text
@@ -233,7 +233,7 @@ def test_statistics(emit: Emit) -> None:
     assert all(access.is_free_of_conflicts and access.bytes == 2 for access in kernel.report.shared)
     assert {access.place.python_line for access in kernel.report.global_memory} == {14, 16}
     assert str(next(access for access in kernel.report.shared if access.access == "write")) == (
-        "reverse.py:14: shared write of 2 bytes a thread: 16 requests, 16 wavefronts where 16 would do, at worst 1-way"
+        "reverse.py:14: shared write of 2 bytes per thread: 16 requests, 16 wavefronts (ideal 16), at worst 1-way"
     )
 
 
@@ -251,7 +251,7 @@ def test_results_that_hang_on_the_schedule_are_named(emit: Emit) -> None:
     kernel = load_kernel(folder, device="cpu", check=True, schedules=schedules, on_finding="report")
     kernel(numbers(512, BF16))
     assert kernel.report is not None and kernel.report.unstable == ("B",)
-    assert str(kernel.report).endswith("(round-robin, reverse); different from schedule to schedule: B")
+    assert str(kernel.report).endswith("(round-robin, reverse); results differ between schedules: B")
 
 
 def test_a_deadlock_ends_the_launch(emit: Emit) -> None:

@@ -136,7 +136,7 @@ def test_tvm_ffi(gxx: str, tmp_path: Path) -> None:
     run(x, w, s, y)
     np.testing.assert_array_equal(arrays[3], expected)
     for wrong in (arrays[0].astype(np.float32), arrays[0][:, :32].copy(), arrays[0].T):
-        with pytest.raises(ValueError, match="linear_int4: a size is"):
+        with pytest.raises(ValueError, match="linear_int4: a size (or stride )?is"):
             run(tvm_ffi.from_dlpack(wrong), w, s, y)
 
 
@@ -156,5 +156,5 @@ def test_pybind11(gxx: str, tmp_path: Path) -> None:
     module.linear_int4(*arrays)
     np.testing.assert_array_equal(arrays[3], expected)
     assert module.linear_int4_workspace_size(5, 64, 9) == 0 and module.linear_int4_supports(5, 64, 9, -1) == 0
-    with pytest.raises(RuntimeError, match="no multiple of what"):
+    with pytest.raises(RuntimeError, match="not divisible as the kernel requires"):
         module.linear_int4(arrays[0].astype(np.float32), *arrays[1:])

@@ -109,13 +109,13 @@ def test_a_missing_compiler_is_a_diagnostic(
     monkeypatch.setattr(compilers, "_nvcc_candidates", lambda: iter(()))
     assert main(["resources", EMITTED]) == 1
     error = capsys.readouterr().err
-    assert "error[T2C-R010]: there is no nvcc" in error and "pip install" in error
+    assert "error[T2C-R010]: nvcc not found" in error and "pip install" in error
     monkeypatch.setattr(hip.shutil, "which", lambda name: None)
     monkeypatch.setattr(hip, "_zig_folder", lambda: None)
     monkeypatch.delenv("TILE2CU_HIP_CLANG", raising=False)
     assert main(["resources", GEMM, "--target", "hip:gfx942"]) == 1
     error = capsys.readouterr().err
-    assert "error[T2C-R010]: there is no clang for gfx942" in error and "apt-get install" in error
+    assert "error[T2C-R010]: no clang for gfx942 found" in error and "apt-get install" in error
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ BIG = ones(24)
         ((ones(4, 3).T, Y, 1.0), {}, "T2C-R107", "X", "its strides (1, 3) elements"),
         ((ones(3, 8)[:, ::2], Y, 1.0), {}, "T2C-R107", "X", "contiguous"),
         ((X, ones(1, 4).repeat(1, 0)[[0]].repeat(3, 0)[::-1], 1.0), {}, "T2C-R107", "Y", "strides (-4, 1)"),
-        ((misaligned(3, 4), Y, 1.0), {}, "T2C-R109", "X", "multiple of 16 bytes"),
+        ((misaligned(3, 4), Y, 1.0), {}, "T2C-R109", "X", "aligned to 16 bytes"),
         ((X, Y, read_only(3, 4), 1.0), {}, "T2C-R110", "Z", "read-only"),
         ((X, Y, X, 1.0), {}, "T2C-R111", "Z", "`X` and `Z` overlap"),
         ((BIG[:12].reshape(3, 4), Y, BIG[8:20].reshape(3, 4), 1.0), {}, "T2C-R111", "Z", "overlap"),
@@ -142,8 +142,8 @@ def test_a_status_becomes_an_error_with_its_name(load_axpy: Load) -> None:
         load_axpy()(X, Y, 99.0)
     assert (raised.value.status, raised.value.name, raised.value.code) == (3, "TL_NOT_SUPPORTED", "T2C-R200")
     assert str(raised.value) == (
-        "error[T2C-R200]: axpy: TL_NOT_SUPPORTED: a size is no multiple of what the kernel's text asks for, "
-        "or its blocks do not all run at once"
+        "error[T2C-R200]: axpy: TL_NOT_SUPPORTED: a size or stride is not divisible as the kernel requires, "
+        "or a cooperative grid does not fit"
     )
 
 

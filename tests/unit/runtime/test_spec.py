@@ -93,7 +93,7 @@ def test_refusals(axpy_data: dict[str, Any], change: Callable[[Any], None], code
 def test_a_size_before_a_tensor_is_refused(axpy_data: dict[str, Any]) -> None:
     axpy_data["arguments"].insert(0, axpy_data["arguments"].pop())
     axpy_data["outputs"] = [3]
-    with pytest.raises(ManifestError, match="a size stands before"):
+    with pytest.raises(ManifestError, match="a size precedes"):
         parse_manifest(axpy_data)
 
 

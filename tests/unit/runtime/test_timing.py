@@ -221,7 +221,7 @@ def test_the_shape_of_the_json() -> None:
 def test_wrong_options_and_sizes_are_errors() -> None:
     with pytest.raises(OptionError, match="0 rounds"):
         benched(Clock(), timing=Timing(rounds=0))
-    with pytest.raises(ArgumentError, match="nothing tells the size"):
+    with pytest.raises(ArgumentError, match="is not given"):
         bench(FakeKernel(Clock()), {"M": 1})  # type: ignore[arg-type]
 
 
