@@ -24,7 +24,7 @@ def built(output: str, commands: Sequence[Sequence[str]], *sources: Path) -> Pat
 
 
 def built_for_engine(source: Path, *flags: str, check: bool) -> Path:
-    """A text, and the header beside it, as a library for the CPU engine, with the engine's hooks or without."""
+    """A source, with the header in its folder, as a library for the CPU engine, with the engine's hooks or without."""
     gxx, name = find_gxx().path, f"{source.stem}{'_checked' if check else ''}.so"
     compiled = [gxx, "-x", "c++", *host_flags(check=check), *flags, "-I", str(paths.headers_dir()), "-c", str(source)]
     own = [header] if (header := source.with_suffix(".h")).is_file() else []

@@ -1,9 +1,9 @@
-"""What the tests need, and what happens when it is missing.
+"""The requirements of tests, and the handling of missing ones.
 
-A test folder is named for what it needs: `host` and `engine` need g++, `gpu` needs a CUDA GPU; the tests in `compile`
-name their compiler by the fixture they ask for (`nvcc`, `gxx`, `clang_hip`). Any test can say more with
-`@pytest.mark.needs("torch")`. A missing need is a skip that says what to install. TILE2CU_REQUIRE, a comma-separated
-list such as `g++,nvcc`, turns that skip into a failure: CI names there all that it has.
+A test folder is named for its requirement: `host` and `engine` need g++, `gpu` needs a CUDA GPU; the tests in `compile`
+name their compiler by a fixture (`nvcc`, `gxx`, `clang_hip`). Any test can add requirements by
+`@pytest.mark.needs("torch")`. A missing requirement is a skip with an installation hint. TILE2CU_REQUIRE, a
+comma-separated list such as `g++,nvcc`, turns that skip into a failure: CI lists there what it has installed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def find_compiler(find: Callable[[], Compiler]) -> str | None:
 
 
 def find_clang_hip() -> str | None:
-    """clang-19 with the linker that turns its objects into a code object, and the reader of their notes."""
+    """clang-19 with the linker that produces code objects, and the reader of their notes."""
     tools = [shutil.which(tool) for tool in ("clang-19", "ld.lld-19", "llvm-readelf-19")]
     return tools[0] if all(tools) else None
 
@@ -180,7 +180,7 @@ def pytest_report_header() -> list[str]:
 
 
 def folder_need(path: Path) -> str | None:
-    """The need that the test's folder stands for."""
+    """The requirement of the test's folder."""
     tests = ROOT / "tests"
     return FOLDER_NEEDS.get(path.relative_to(tests).parts[0]) if path.is_relative_to(tests) else None
 

@@ -28,7 +28,7 @@ def compile_hip(source: Path, target: str, folder: Path, *flags: str) -> Path:
 
 
 def compile_text(text: str, name: str, target: str, folder: Path, *flags: str) -> Path:
-    """The code object of HIP text, which may include "standalone.h"."""
+    """The code object of a HIP source, which may include "standalone.h"."""
     source = folder / f"{name}.hip"
     source.write_text(text, encoding="utf-8")
     return compile_hip(source, target, folder, *flags)

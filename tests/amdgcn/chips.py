@@ -1,4 +1,4 @@
-"""Which chips the examples are compiled and simulated for."""
+"""The AMD targets for which the examples are compiled and simulated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-# All with TILE2CU_AMD_CHIPS=gfx90a,gfx942,gfx950; one keeps CI short, and what chips differ in has tests of its own.
+# TILE2CU_AMD_CHIPS=gfx90a,gfx942,gfx950 selects all; one keeps CI short, and target-specific behaviour has its own
+# tests.
 CHIPS = tuple(os.environ.get("TILE2CU_AMD_CHIPS", "gfx942").split(","))
 ALL_CHIPS = "TILE2CU_AMD_CHIPS" in os.environ
 

@@ -1,4 +1,4 @@
-"""What the code object of an emitted text must be like, whatever it computes."""
+"""Required properties of the code object of any emitted source."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tile2cu_runtime.hip import CODE_OBJECT
 
 
 def assert_well_compiled(kernel: Kernel) -> None:
-    """No register is spilled, nothing lies in scratch memory, and products run on MFMA in the inner loop.
+    """No register is spilled, no scratch memory is used, and GEMMs use MFMA in the inner loop.
 
-    Where the text promises two waves to a SIMD, no value moves from or to accumulation registers.
+    If the source requests two waves per SIMD, no value is moved to or from accumulation registers.
     """
     path = kernel.library.parent / CODE_OBJECT
     assert_no_spills(path, products="tl::gemm(" in kernel.source)
@@ -28,12 +28,12 @@ def assert_no_spills(path: Path, *, products: bool) -> None:
     if code.target == "gfx950":
         return
     assert not any(code.kernel(name).spills for name in code.kernel_names)
-    has_loops = code.listing.inside_loops("")  # a loop of few turns is unrolled
+    has_loops = code.listing.inside_loops("")  # loops with a small trip count are unrolled
     assert code.listing.inside_loops("v_mfma") == (products and has_loops)
 
 
 def assert_fits(path: Path) -> None:
-    """Nothing lies in scratch memory, and what a block needs is there."""
+    """No scratch memory is used, and the block's resources are available."""
     code = CodeObject.load(path)
     for name in code.kernel_names:
         kernel = code.kernel(name)

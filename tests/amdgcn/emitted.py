@@ -11,9 +11,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def portable(name: str, target: str, folder: Path, *, text: str | None = None) -> Path:
-    """The manifest of an emitted CUDA text without matrix products, as one for AMD: all it uses is in headers/tl/hip.
+    """The manifest of an emitted CUDA source without MMA, as one for AMD: headers/tl/hip has all that it uses.
 
-    Its warps of 32 become halves of a wave. `text` replaces the emitted one.
+    Its warps of 32 become halves of a wavefront. `text` replaces the emitted source.
     """
     source = ROOT / "emitted" / "cuda" / "sm_80"
     data = json.loads((source / f"{name}.json").read_text(encoding="utf-8"))

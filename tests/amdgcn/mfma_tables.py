@@ -1,8 +1,8 @@
-"""The dense MFMA instructions of CDNA2, CDNA3 and CDNA4, and where the manuals say that their elements are.
+"""The dense MFMA instructions of CDNA2, CDNA3 and CDNA4, and their register layouts from the manuals.
 
-Layouts: AMD Instinct MI300 ISA, "Dense Matrix Layouts": the formulas for A, B and D in terms of H, B_I, M_I and G.
-The result of the float64 4x4x4 is an exception to them; it is written here as AMD's matrix instruction calculator
-prints it. CDNA4 ISA, same chapter, for the wider shapes.
+Layouts: AMD Instinct MI300 ISA, "Dense Matrix Layouts": the formulas for A, B and D in terms of H, B_I, M_I and G. The
+result of the float64 4x4x4 is an exception; its layout is the output of AMD's matrix instruction calculator. CDNA4 ISA,
+same chapter, for the wider shapes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Mfma:
     cycles: int
 
     def place_of_a(self, i: int, k: int, block: int) -> tuple[int, int]:
-        """Item and lane of A[i][k]; of B[k][i] alike."""
+        """Item and lane of A[i][k], and of B[k][i]."""
         per_lane = self.k * self.m * self.blocks // 64
         return k % per_lane, i + self.m * (block + self.blocks * (k // per_lane))
 

@@ -1,7 +1,7 @@
-"""Operands of wgmma that no turn of a loop changes: how many PTX has, and for how many ptxas keeps registers.
+"""Loop-invariant A operands of wgmma in registers: their number in PTX, and the number that ptxas keeps in registers.
 
-ptxas 12.8 to 13.0 may give the registers of a loop's unchanging first operand to another value of the loop, silently.
-PTX still says which operands are unchanging; the machine code says which registers the loop writes.
+ptxas 12.8 to 13.0 may silently assign the registers of a loop-invariant A operand to another value of the loop. PTX
+shows which operands are invariant, machine code which registers the loop writes.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _NO_RESULT = re.compile(
 class Instruction:
     opcode: str
     operands: str
-    loops: frozenset[int]  # that it stands in, by the place of their last instruction
+    loops: frozenset[int]  # the loops that contain it, by the index of their last instruction
 
 
 def held_in_ptx(text: str) -> int:
-    """How many wgmma instructions stand in a loop with a first operand in registers that the loop does not change."""
+    """The number of wgmma instructions in a loop whose register operand A the loop does not write."""
     program = _in_loops([line for part in re.split(r";|(?<=:)\n", _code(text)) if (line := part.strip("{} \t\n"))])
     writers: dict[str, list[Instruction]] = {}
     for each in program:
@@ -51,7 +51,7 @@ def held_in_ptx(text: str) -> int:
 
 
 def held_in_machine_code(text: str) -> int:
-    """The same of nvdisasm's text: such operands whose registers no instruction of the loop writes."""
+    """The same in nvdisasm's output: operands whose registers no instruction of the loop writes."""
     lines = re.findall(r"^(?:\s*/\*[0-9a-f]+\*/\s+)?(@!?U?P\w+ .*?|\.L_x_\d+:|[A-Z].*?)\s*;?\s*$", text, re.MULTILINE)
     program = _in_loops([re.sub(r"`?\(?\.(L_x_\d+)\)?", r"$\1", line) for line in lines])
     found = 0

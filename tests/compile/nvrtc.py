@@ -22,10 +22,11 @@ class Nvrtc:
     includes: tuple[Path, ...]
 
     def compile(self, text: Path, arch: str, *includes: Path, to_code: bool = True) -> str:
-        """Compiles a text, its kernel templates as its launcher names them, to machine code; gives NVRTC's log.
+        """Compiles a source to machine code, with the kernel template instances that its launcher uses; returns NVRTC's
+        log.
 
-        With `to_code=False` it is read and its templates are instantiated, in a tenth of the time, and no more. Raises
-        an AssertionError with the log when NVRTC refuses it, or when there is no kernel in the code.
+        With `to_code=False` it is only parsed and instantiated, in a tenth of the time. Raises an AssertionError with
+        the log if NVRTC rejects it, or if the code contains no kernel.
         """
         source = text.read_text(encoding="ascii")
         folders = [*includes, *self.includes]

@@ -1,4 +1,4 @@
-"""Arguments for a program that nobody wrote a driver for: sizes, and random tensors of sensible ranges."""
+"""Arguments for a program without a driver: sizes, and random tensors in suitable ranges."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 
-# How large the sizes are made: those that count blocks (batch, heads) take all but the last number in turn, those that
-# tiles run along the last. The first choice is ragged for every tile; kernels that only work for whole tiles, for rows
-# of 16 bytes, or for many heads, get the next.
+# The values of sizes: those that count blocks (batch, heads) take the first values of a choice in rotation, those along
+# which tiles run the last. The first choice is not divisible by any tile; kernels that need whole tiles, rows aligned
+# to 16 bytes, or many heads, get later ones.
 CHOICES = (
     (2, 136), (2, 100), (2, 128), (4, 256), (16, 128), (32, 512), (1, 1024), (1, 16, 256), (16, 1, 256), (1, 128, 256),
     (2, 16),
@@ -115,7 +115,7 @@ def _counted(program: Program) -> set[str]:
 
 
 def _divisors(program: Program) -> set[str]:
-    """The names of the numbers that divide extents of the grid and are not divided: groups of heads, say."""
+    """The names of numbers that divide extents of the grid and are not divided themselves, such as groups of heads."""
     quotients = [
         part
         for launch in program.launches
@@ -188,7 +188,7 @@ def make(program: Program, choice: Choice) -> dict[str, object]:
         total += int(np.prod(shape)) * param.dtype.bytes
         if total > MAX_BYTES:
             raise TooLarge(f"tensors of {total >> 20} MB and more")
-        if min(shape, default=1) < 1:  # more groups than heads, say: no call has that
+        if min(shape, default=1) < 1:  # for example more groups than heads: no call has that
             raise KernelFault(f"{param.name} has no elements")
         if param.strides is not None:
             strides_of(param, shape, values, sizes)
@@ -235,7 +235,7 @@ def smaller(program: Program, largest: int) -> dict[str, int]:
 
 
 def with_smaller_numbers(program: Program, text: str, largest: int) -> str:
-    """The file's text where the numbers that it assigns to extents of tensors, and of no tile, are smaller."""
+    """The file's source with smaller values for the numbers that are extents of tensors but not of tiles."""
     lines = text.splitlines(keepends=True)
     for constant in _only_of_tensors(program, largest):
         if not constant.origin and constant.formula == str(constant.value):
@@ -288,7 +288,7 @@ def tensor(buffer: Buffer, shape: tuple[int, ...], rng: np.random.Generator, cho
 
 
 def metadata_of(program: Program) -> set[str]:
-    """The tensors that say where the elements of sparse matrices are: what is copied to T.gemm_sp's second operand."""
+    """The metadata tensors of sparse matrices: those that are copied to T.gemm_sp's second operand."""
     stmts = [stmt for launch in program.launches for stmt in walk_stmts(launch.body)]
     tiles = [stmt.metadata.buffer for stmt in stmts if isinstance(stmt, Gemm) and stmt.metadata is not None]
     return {stmt.src.buffer.name for stmt in stmts if isinstance(stmt, Copy) and stmt.dst.buffer in tiles}
@@ -340,7 +340,7 @@ def _factor(index: Expr, origins: Mapping[object, frozenset[str]]) -> int:
     return max(factors)
 
 
-# Quotients and remainders of a number say little of its range.
+# Quotients and remainders do not bound a number's range.
 _PARTS = frozenset(("//", "%", ">>"))
 
 
@@ -389,7 +389,7 @@ def _names_in(
 
 
 def _own(buffer: Buffer) -> frozenset[str]:
-    """A tensor of integers stands for itself."""
+    """The origin of an integer tensor is the tensor itself."""
     if buffer.scope is Scope.GLOBAL and buffer.dtype.is_int:
         return frozenset((buffer.name,))
     return frozenset()

@@ -1,6 +1,6 @@
-"""Arguments by hand for kernels to which random ones give no meaning, or too long a run: tables name what is there.
+"""Explicit arguments for kernels to which random ones give no meaning, or too long a run: tables and indices.
 
-By the kernel's file and name; given.json has what their factories get besides.
+By the kernel's file and name; given.json has further arguments of their factories.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def paged_decoding(rng: np.random.Generator) -> Chosen:
 
 
 def sparse_latent_attention(rng: np.random.Generator) -> Chosen:
-    """Six tiles of keys in two slots. What a slot is given first the query sees; of the others not all."""
+    """Six tiles of keys in two buffers. The query attends to the first tiles of a buffer completely, to later ones
+    in part.
+    """
     first, keys = 350, 500
     named = rng.integers(0, keys, (1, 1, 1, 384))
     named[..., :128] = rng.permutation(first)[:128]

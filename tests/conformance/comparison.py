@@ -18,19 +18,19 @@ _ROUNDOFF = {
     "float8_e4m3fn": 2.0**-4, "float8_e5m2": 2.0**-3, "float8_e4m3fnuz": 2.0**-4, "float8_e5m2fnuz": 2.0**-3,
     "float4_e2m1fn": 2.0**-2,
 }  # fmt: skip
-# wgmma cuts float8 products off 13 bits behind the first bit of the largest of 32, or of the sum before them.
-# [DeepSeek-V3 Technical Report, 3.3.2; an H200's sums are this model's, and not one's with 12 or 14 bits]
+# wgmma truncates float8 products 13 bits after the leading bit of the largest of 32, or of the accumulator.
+# [DeepSeek-V3 Technical Report, 3.3.2; results of an H200 match this model, and not one with 12 or 14 bits]
 _FLOAT8_SUM = 2.0**-13
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a program's results may lie from exact ones.
+    """The tolerated deviation of a program's results from exact ones.
 
-    `inner` is the coarsest type that values are rounded to on their way (tf32 where float32 is multiplied), `length`
-    the most values that one sum adds up in float32. An element may be off by 2 roundoffs of its own type, and by 8 of
-    `inner` and one of float32 for each value of the sum, relative to the tensor's largest element. The root of the
-    mean square error, which rounding makes small and a wrong element large, may be a quarter of that.
+    `inner` is the coarsest type of intermediate values (tf32 if float32 is multiplied), `length` the largest number of
+    values that one float32 accumulation adds. An element may deviate by 2 roundoffs of its own type, and by 8 of
+    `inner` and one of float32 per accumulated value, relative to the tensor's largest element. The root mean square
+    error, which is small for rounding and large for a wrong element, may be a quarter of that.
     """
 
     inner: float
@@ -62,7 +62,7 @@ class Tolerance:
 
 
 def tolerance(program: Program, arguments: Mapping[str, object], *, wgmma: bool = False) -> Tolerance:
-    """The tolerance of a program's results; `wgmma`: where products may run on Hopper's tensor cores."""
+    """The tolerance of a program's results; `wgmma`: GEMMs may run on Hopper's tensor cores."""
     inner = max((_ROUNDOFF[dtype.name] for dtype in _rounded_to(program)), default=_ROUNDOFF["float32"])
     if wgmma and any(_multiplies_float8(stmt) for launch in program.launches for stmt in walk_stmts(launch.body)):
         inner = max(inner, _FLOAT8_SUM)

@@ -1,4 +1,4 @@
-"""What a kernel of a corpus is called with: its own file's driver says it, or a file beside, which -D stands for."""
+"""The arguments of a corpus's kernels: from the driver in the kernel's file, or in a related file, as -D options."""
 
 from __future__ import annotations
 

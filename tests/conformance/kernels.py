@@ -27,7 +27,7 @@ def small():
 def small_program(
     statements: str, params: str, *, grid: str = "1", blocks: str = "bx", threads: int = 128, head: str = ""
 ) -> Program:
-    """The program of a kernel with this body; `head` stands before it at the top of the file."""
+    """The program of a kernel with this body; `head` precedes it in the file."""
     body = indent(dedent(statements).strip("\n"), " " * 12)
     text = _TEXT.format(head=head, params=params, grid=grid, blocks=blocks, threads=threads, statements=body)
     (program,) = programs(None, text)

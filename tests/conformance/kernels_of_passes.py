@@ -3,7 +3,7 @@
 PARAMS = """X: T.Tensor((256, 64), "float32"), H: T.Tensor((256, 64), "float16"), rows: T.Tensor((256,), "int32"),
     Y: T.Tensor((256, 64), "float32")"""
 
-# By the pass: the target, the threads of a block, and what it does.
+# By pass: the target, the threads per block, and the pass's effect.
 KERNELS: dict[str, tuple[str, int, str]] = {
     "clear-in-gemm": (
         "cuda:sm_90a",

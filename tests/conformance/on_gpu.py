@@ -1,11 +1,11 @@
-"""Runs a corpus's kernels on a GPU, on the arguments and against the results of the reference interpreter.
+"""Runs a corpus's kernels on a GPU, with arguments and expected results of the reference interpreter.
 
-    python tests/conformance/on_gpu.py collect DIR OUT --target cuda:sm_90a    texts and arguments of what runs right
+    python tests/conformance/on_gpu.py collect DIR OUT --target cuda:sm_90a    sources and arguments of correct kernels
     python tests/conformance/on_gpu.py run OUT                                 on the GPU's machine: Python, NumPy, nvcc
-    python tests/conformance/on_gpu.py compare OUT                             a line a kernel, and a count
+    python tests/conformance/on_gpu.py compare OUT                             one line per kernel, and a count
 
-`collect` takes the kernels that status.json calls correct on the target, which the CPU engine has run. OUT holds a
-folder for each: the text, arguments.npz and what the interpreter says, expected.npz. Each runs in a process of its own.
+`collect` takes the kernels that are correct on the target in status.json, which the CPU engine has run. OUT holds a
+folder for each: the source, arguments.npz, and the interpreter's results, expected.npz. Each runs in its own process.
 """
 
 from __future__ import annotations

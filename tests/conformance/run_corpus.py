@@ -1,11 +1,11 @@
-"""Walks a folder of tile-language files and says what becomes of each kernel.
+"""Processes a folder of tile-language files, and reports the status of each kernel.
 
     python tests/conformance/run_corpus.py DIR [--run]
 
-Every kernel is emitted with the arguments that its own file calls it with, compiled where --compile names a compiler,
-and with --run also run on the CPU engine with every check on and compared with the reference interpreter
-(run_kernel.py). The table goes to standard output; `--write` merges it into the committed one, which may only improve,
-and into docs/coverage.md. The folder (a checkout of TileLang's `examples`, for instance) is no part of this repository.
+Every kernel is emitted with the arguments of the call in its file, compiled if --compile names a compiler, and with
+--run also run on the CPU engine with all checks and compared with the reference interpreter (run_kernel.py). The table
+goes to standard output; `--write` merges it into the committed one, which may only improve, and into docs/coverage.md.
+The folder (for example a checkout of TileLang's `examples`) is not part of this repository.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from tile2cu.targets import Target, find  # noqa: E402
 
 TABLE = Path(__file__).with_name("status.json")
 COVERAGE = ROOT / "docs" / "coverage.md"
-# From worst to best. A refusal is a diagnostic; `failed` is an exception that is none; `compiled` means also that the
-# run gave no answer (a report of the engine, nothing to compare with), `ran` that it gave another one.
+# From worst to best. `refused` is a diagnostic; `failed` is any other exception; `compiled` includes runs without a
+# result (a finding of the engine, nothing to compare with), `ran` those with a wrong one.
 RANKS = ("failed", "miscompiled", "refused", "emitted", "compiled", "ran", "correct")
 _MARKS = ("<!-- the conformance table: run_corpus.py --write -->", "<!-- end of the table -->")
 # What one kernel's build and runs may take, in seconds.

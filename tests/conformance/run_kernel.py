@@ -1,9 +1,9 @@
-"""Runs one kernel of a file on the CPU engine with every check on, and compares it with the reference interpreter.
+"""Runs one kernel of a file on the CPU engine with all checks, and compares it with the reference interpreter.
 
     python tests/conformance/run_kernel.py FILE KERNEL [--target cuda:sm_80] [--device ptx]
 
-Prints one line of JSON: a status of run_corpus.RANKS, and what there is to say. It is a process of its own, so that
-a kernel that hangs or crashes takes nothing along.
+Prints one line of JSON: a status of run_corpus.RANKS, and details. A separate process, so that a kernel that hangs or
+crashes affects nothing else.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ QUICK_SECONDS = 4.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """`status` is one of run_corpus.RANKS from `miscompiled` on; `choice` says with which arguments."""
+    """`status` is one of run_corpus.RANKS from `miscompiled` on; `choice` identifies the arguments."""
 
     status: str
     message: str = ""
@@ -80,7 +80,7 @@ def run_kernel(path: Path, name: str, target: Target, run: Callable[..., Outcome
 
 
 def _with_sizes(program: Program, text: str, largest: int) -> tuple[dict[str, int], str]:
-    """Arguments of the factory, and a text of the file, with which a program has no larger sizes."""
+    """Arguments of the factory, and a variant of the file's source, with which a program has no larger sizes."""
     return making.smaller(program, largest), making.with_smaller_numbers(program, text, largest)
 
 
@@ -97,9 +97,9 @@ def _programs(path: Path, text: str, name: str, target: Target, bindings: Mappin
 def run_program(
     program: Program, emitted: Emitted, *, seconds: float = RUN_SECONDS, device: Literal["cpu", "ptx"] = "cpu"
 ) -> Outcome:
-    """Builds a program's text, finds arguments for it, runs both sides and compares them.
+    """Builds a program's source, finds arguments for it, runs both sides and compares them.
 
-    `device`: the text on the CPU engine, or nvcc's PTX of it on the PTX machine, which runs what brings PTX anyhow.
+    `device`: the source on the CPU engine, or its PTX by nvcc on the PTX machine, which also runs inline PTX.
     """
     with tempfile.TemporaryDirectory() as folder:
         for file, content in emitted.files.items():
@@ -112,15 +112,15 @@ def run_program(
                 kernel = load_kernel(text, device="cpu", check=True, schedules=("round-robin", "shuffle"))
         except CompileError as error:
             return Outcome("miscompiled", str(error)[:300])
-        except Tile2CuRuntimeError as error:  # PTX of a chip that is not simulated
+        except Tile2CuRuntimeError as error:  # PTX of a target that is not simulated
             return Outcome("compiled", str(error)[:300])
         return _search(program, kernel, seconds)
 
 
 def _search(program: Program, kernel: Kernel, seconds: float) -> Outcome:
-    """Tries arguments until the interpreter gives the kernel a meaning with them, and the engine takes them.
+    """Tries arguments until the interpreter can evaluate the kernel with them, and the engine accepts them.
 
-    Those with which results hang on what nobody wrote are the last resort.
+    Arguments with which results depend on unwritten values are the last resort.
     """
     deadline, why = time.process_time() + SEARCH_SECONDS, ""
     doubtful: list[tuple[dict[str, object], dict[str, np.ndarray], str]] = []
@@ -169,9 +169,9 @@ def _meaning(
 
 
 def hangs_on_rounding(program: Program, arguments: dict[str, object], choice: making.Choice) -> bool:
-    """Whether the interpreter's own results move by more than the tolerance where its inputs move by a roundoff.
+    """Whether the interpreter's results change by more than the tolerance if its inputs change by a roundoff.
 
-    An iteration that diverges, say: no two ways to compute it agree, and a comparison says nothing.
+    For example a diverging iteration: no two ways to compute it agree, and a comparison is meaningless.
     """
     limits, types = tolerance(program, arguments), {param.name: param.dtype for param in program.params}
     exact = interpret(program, arguments, seconds=RUN_SECONDS)
@@ -182,7 +182,7 @@ def hangs_on_rounding(program: Program, arguments: dict[str, object], choice: ma
 def _compare(
     program: Program, kernel: Kernel, arguments: dict[str, object], expected: dict[str, np.ndarray], choice: str
 ) -> Outcome | None:
-    """The outcome of a run, or None where the launcher refuses the sizes."""
+    """The outcome of a run, or None if the launcher rejects the sizes."""
     types = {param.name: param.dtype for param in program.params}
     actual = {
         name: making.with_strides(program, arguments, name, in_memory(value, types[name]))

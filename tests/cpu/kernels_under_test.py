@@ -18,7 +18,7 @@ from tile2cu_runtime.engine import Engine, EngineOptions
 
 SOURCES = Path(__file__).parent / "kernels"
 
-# Orders of threads and of what lands asynchronously, as options of a launch.
+# Orders of threads and of the completion of asynchronous copies, as options of a launch.
 SCHEDULES: list[dict[str, object]] = [
     {},
     {"schedule": "reverse"},

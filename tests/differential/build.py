@@ -1,6 +1,6 @@
-"""Builds a text for the CPU engine, and loads it without a Python binding of its own.
+"""Builds a source for the CPU engine, and loads it without a Python binding.
 
-tile2cu_runtime's way costs a second more for each kernel; what runs is the same.
+tile2cu_runtime's way takes a second more per kernel; the executed code is the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tile2cu_runtime.kernel import Kernel, Run
 from tile2cu_runtime.report import SourceMap
 from tile2cu_runtime.spec import Manifest, TensorArgument, read_manifest
 
-# The text is compiled with its symbols hidden.
+# The source is compiled with hidden symbols.
 _EXPORT = """\
 int {entry}(void);
 __attribute__((visibility("default"))) void* launcher(void) {{ return (void*)&{entry}; }}

@@ -1,7 +1,7 @@
-"""Random pipelined loops of one to three MMAs, as text: what schedules move, and what they must not move over.
+"""Random pipelined loops of one to three MMAs, as source: statements that schedules move, and those that block motion.
 
-Scalars change between statements, accumulators are reached through views, accumulation is cleared on conditions, work
-stands under branches on iterations, scalars and tensors, statements follow the last MMA, and scalar arguments are
+Scalars change between statements, accumulators are accessed through views, accumulation is cleared on conditions,
+statements are in branches on iterations, scalars and tensors, statements follow the last MMA, and scalar arguments are
 extreme. Values stay small, so that results compare within the tolerance of their types.
 """
 
@@ -82,7 +82,7 @@ class Body:
 
 
 def scale(b: Body) -> None:
-    """The accumulator is scaled, by a number, a scalar that changes, or values of a row."""
+    """Scales the accumulator by a number, a scalar that changes, or one value per row."""
     by = b.random.choice(("0.5", "s", "factor", "T.if_then_else(total[i] > 8.0, 0.5, 1.0)"))
     b.add(*b.each(f"O[i, j] = O[i, j] * {by}"))
 

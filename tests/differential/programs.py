@@ -1,9 +1,9 @@
-"""Random programs of the tile language, as text: copies, elementwise loops, reductions, scans and products.
+"""Random programs of the tile language, as source: copies, elementwise loops, reductions, scans and GEMMs.
 
 All tiles of a program have the block's shape, its rows or its columns, so that any step may follow any other. Values
-are small integers, and each tile carries a bound: a step that would leave the integers that its type holds exactly is
-not taken. So the result is the same in whatever order it is computed, and is compared exactly. A program that is
-`smooth` has other functions too, bounded ones, and is compared within a tolerance.
+are small integers, and each tile has a bound: steps that would exceed the integers that its type represents exactly are
+not taken. The result is thus independent of the order of evaluation, and compared exactly. A program that is `smooth`
+has other, bounded functions, too, and is compared within a tolerance.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def elementwise(b: Builder) -> None:
 
 
 def _expression(b: Builder, first: Tile) -> tuple[str, float]:
-    """(text, bound) of an expression of i and j."""
+    """(source, bound) of an expression of i and j."""
     text, bound = first.at("i, j"), first.bound
     second = b.some(str(b.pick("ij", "i", "j")))
     if second is not None and b.pick(False, True):
@@ -237,7 +237,7 @@ def reduce(b: Builder) -> None:
 
 
 def scan(b: Builder) -> None:
-    """A running sum or maximum in shared memory."""
+    """A cumulative sum or maximum in shared memory."""
     source = b.some(shared=True)
     kind = str(b.pick("cumsum", "cummax"))
     dim = int(b.pick(0, 1))  # type: ignore[call-overload]
@@ -268,9 +268,9 @@ def repeat(b: Builder) -> None:
 
 
 def product(b: Builder) -> None:
-    """A product over K, loaded tile by tile, pipelined or not, one operand through registers or not.
+    """A GEMM over K, loaded tile by tile, pipelined or not, with one operand in registers or not.
 
-    Some turns may be left out, a line may be added in each, and the places may have names.
+    Some iterations may be skipped, a row may be added in each, and coordinates may be named.
     """
     dtype = str(b.pick("float16", "bfloat16", "float32", "int8"))
     accumulator = "int32" if dtype == "int8" else "float32"
@@ -304,7 +304,7 @@ def product(b: Builder) -> None:
 
 
 def _left_behind(b: Builder, tile: Tile, loaded: str) -> list[str]:
-    """An element that the turn before has loaded is added to all of a product, in a branch."""
+    """Adds an element that the previous iteration has loaded to all of the accumulator, in a branch."""
     return [
         "if k > 0:",
         f"    for i, j in T.Parallel({b.rows}, {b.cols}):",
@@ -313,7 +313,7 @@ def _left_behind(b: Builder, tile: Tile, loaded: str) -> list[str]:
 
 
 def _added_line(b: Builder, tile: Tile) -> list[str]:
-    """A row of the turn's own, by shared memory, is added to all rows of a product."""
+    """Adds a row of the iteration, through shared memory, to all rows of the accumulator."""
     row = b.allocate("L", (b.cols,), "float32", is_shared=True)
     source = b.tensor(("K", "N"), "float32")
     place = b.pick("k", "at")
@@ -326,7 +326,7 @@ def _added_line(b: Builder, tile: Tile) -> list[str]:
 
 
 def second_product(b: Builder) -> None:
-    """A product whose left operand is a tile that was computed, in 16 bits, in registers or shared memory."""
+    """A GEMM whose left operand is a computed tile, in 16 bits, in registers or shared memory."""
     source = b.some(shared=False)
     if source is None or source.bound > EXACT["float16"] or b.cols % 16 or source.bound * INPUT * b.cols > 2**24:
         return
@@ -342,7 +342,9 @@ def second_product(b: Builder) -> None:
 
 
 def exchange(b: Builder) -> None:
-    """Values of rows or columns change a line of shared memory in place, and are told what was there."""
+    """Atomically exchanges values of a vector in shared memory, one per row or column, and returns the previous
+    ones.
+    """
     source = b.some(str(b.pick("i", "j")), shared=False)
     if source is None or source.dtype != "float32" or source.bound + 1 > EXACT["float32"]:
         return
@@ -360,7 +362,7 @@ def exchange(b: Builder) -> None:
 
 
 def accumulate(b: Builder) -> None:
-    """Atomic sums of rows or columns over all blocks, or a store that leaves through shared memory."""
+    """Atomic additions of rows or columns over all blocks, or a store through shared memory."""
     source = b.some(str(b.pick("i", "j")))
     if source is None or source.bound * 64 > EXACT["float32"] or b.is_smooth:
         return
@@ -451,7 +453,7 @@ def _write(b: Builder, tile: Tile) -> None:
             place = f"by * {b.rows} + i, bx * {b.cols} + i % {b.cols}"
             b.lines += [f"for i in T.Parallel({b.rows}):", f"    {output}[{place}] = 5"]
         return
-    # Every block of a row (or column) has its own: they may differ.
+    # Each block of a row (or column) has its own: they may differ.
     other, extent = (("N", b.cols), b.rows) if tile.axes == "i" else (("M", b.rows), b.cols)
     output = b.tensor((*shape, other[0]) if tile.axes == "i" else (other[0], *shape), tile.dtype, is_output=True)
     block = f"bx * {b.cols}" if tile.axes == "i" else f"by * {b.rows}"

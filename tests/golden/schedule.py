@@ -156,7 +156,7 @@ def _number(expression: str, scope: _Scope) -> int:
 
 
 def _block(text: str, at: int) -> tuple[str, int]:
-    """A statement, or what stands in braces, and where it ends."""
+    """A statement or braced block, and its end."""
     start = at + len(text[at:]) - len(text[at:].lstrip())
     if text[start] == "{":
         end = closing(text, start)

@@ -1,6 +1,6 @@
-"""An emitted source read as text: its constants, kernels and tensors, and the value of its index expressions.
+"""Parses an emitted source: its constants, kernels and tensors, and the value of its index expressions.
 
-Nothing here asks tile2cu: what tests compute from it is independent of what the transpiler believed.
+Nothing here uses tile2cu: what tests compute from it is independent of the transpiler's data.
 """
 
 import re
@@ -47,7 +47,7 @@ class Values(dict[str, object]):
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """A tensor as a kernel sees it: the bytes that its rows are said to be aligned to, None where the launcher asks."""
+    """A tensor as a kernel accesses it: the stated row alignment in bytes, None if the launcher checks it."""
 
     name: str
     alignment: int | None
@@ -122,7 +122,7 @@ class Source:
 
     @staticmethod
     def of(text: str) -> "Source":
-        """The source of a text."""
+        """Parses a source."""
         device, _, host = text.partition("// ---- host")
         constants: dict[str, int] = {}
         kernels, at = [], 0

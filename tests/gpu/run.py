@@ -1,11 +1,11 @@
 """Runs emitted kernels on this machine's GPU and compares them with NumPy: `python tests/gpu/run.py FOLDER`.
 
-Needs NumPy, torch and nvcc, and nothing of tile2cu but this checkout: FOLDER holds NAME.cu, NAME.h and NAME.json, at
-any depth. With `--device cpu` the texts run on the CPU engine, checked; that needs tile2cu's runtime installed.
+Needs NumPy, torch and nvcc, and of tile2cu only this checkout: FOLDER holds NAME.cu, NAME.h and NAME.json, at any
+depth. With `--device cpu` the sources run on the CPU engine, checked; that needs tile2cu's runtime installed.
 
-Writes results.json into --out ($OUT, or the current folder): one row for each kernel, size and kind of data, with the
-SHA-256 of the output's bytes. `--expect other.json` demands on small-integer data the bytes that another run gave, such
-as the CPU engine's. Exits 1 when anything is wrong.
+Writes results.json into --out ($OUT, or the current folder): one row per kernel, size and kind of data, with the
+SHA-256 of the output's bytes. `--expect other.json` requires on small-integer data the bytes of another run, such as
+the CPU engine's. Exits with 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def run(folder: Path, device: str, nvcc: str) -> list[Row]:
     if device == "cpu":
         return [row for text in found for row in rows_of(text, on_cpu(text))]
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(os.cpu_count()) as pool:
-        folders = [Path(scratch) / str(number) for number in range(len(found))]  # two targets' texts share a name
+        folders = [Path(scratch) / str(number) for number in range(len(found))]  # targets share file names
         built = pool.map(lambda text, out: build(text, arch=device_arch(), out=out, nvcc=nvcc), found, folders)
         return [row for kernel in built for row in rows_of(kernel, on_gpu(kernel))]
 

@@ -1,4 +1,4 @@
-"""Calls of the examples: random inputs, and what a float64 reference says they give. They serve every device."""
+"""Calls of the examples: random inputs, and the results of a float64 reference. Used for every device."""
 
 from __future__ import annotations
 

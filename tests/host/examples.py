@@ -17,7 +17,7 @@ def load(name: str, kernel: str | None = None, **bindings: object) -> Kernel:
 
 
 def assert_clean(kernel: Kernel) -> None:
-    """Nothing found, and no bank conflict where a product reads its operands."""
+    """No findings, and no bank conflicts in MMA operand loads."""
     assert kernel.report is not None
     assert not kernel.report.findings
     products = [

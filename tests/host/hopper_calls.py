@@ -1,4 +1,4 @@
-"""What the texts of hopper/ are called with, and what they must write: for the CPU engine and for a GPU."""
+"""Arguments and expected results of the kernels in hopper/: for the CPU engine and for a GPU."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def product_calls(library: ctypes.CDLL) -> Iterator[Call]:
 
 
 def slice_with_zeros(tensor: Array, corner: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-    """The box of a tensor at a corner that may lie outside: zeros there."""
+    """The box of a tensor at coordinates that may be out of bounds: zeros there."""
     box = np.zeros(shape, tensor.dtype)
     inner = [(max(c, 0), min(c + s, e)) for c, s, e in zip(corner, shape, tensor.shape, strict=True)]
     if all(low < high for low, high in inner):
@@ -164,9 +164,9 @@ def box_calls() -> Iterator[Call]:
         )  # fmt: skip
 
 
-# extents of clusters and of the grid of each ring, x first
+# extents of clusters and of the grid of each pipeline, x first
 RINGS = [((2, 1, 1), (6, 3, 1)), ((2, 2, 2), (4, 2, 4)), ((1, 4, 1), (3, 8, 1))]
-# which, mask, blocks of a cluster, the tile's shape and type, turns
+# which, mask, blocks of a cluster, the tile's shape and type, iterations
 CLUSTER_LOADS = [
     (0, 0b11, 2, (32, 64), np.float16, 5),
     (1, 0b0110, 4, (16, 128), np.float16, 4),
@@ -199,7 +199,7 @@ def ring_call(which: int, cluster: tuple[int, ...], grid: tuple[int, ...]) -> Ca
 
 
 def cluster_load_call(which: int, mask: int, blocks: int, shape: tuple[int, int], dtype: object, turns: int) -> Call:
-    """Two clusters, turn after turn: blocks of the mask get the tile of the first of them."""
+    """Two clusters, iteration after iteration: blocks of the mask get the tile of the first of them."""
     rows, columns = turns * shape[0] - 7, 2 * blocks * shape[1] - 8
     tensor = np.random.default_rng(which).integers(1, 1000, (rows, columns)).astype(dtype)
     first = (mask & -mask).bit_length() - 1
@@ -230,7 +230,7 @@ def exchange_call(
 
 
 def meeting_call(turns: int = 3) -> Call:
-    """The sums of what the four blocks of each cluster bring, turn after turn."""
+    """The sums of the contributions of the four blocks of each cluster, iteration after iteration."""
     values = np.random.default_rng(5).integers(-99, 100, (2, 4, 128)).astype(np.int32)
     factors = np.arange(1, turns + 1)[None, :, None]
     expected = values.sum(axis=1)[:, None, :] * factors
@@ -248,7 +248,7 @@ def cluster_calls() -> Iterator[Call]:
     yield from (exchange_call(*case) for case in EXCHANGES)
 
 
-# M, N, K: whole tiles; ragged in each; smaller than a tile; fewer and more turns than stages; nothing to sum
+# M, N, K: whole tiles; partial tiles in each; smaller than a tile; fewer and more iterations than stages; K = 0
 GEMM_SIZES = [(128, 256, 64), (256, 512, 256), (136, 264, 72), (1, 8, 8), (130, 8, 200), (5, 520, 448), (128, 256, 0)]
 ATTENTION_SIZES = [(1, 128, 1), (2, 200, 3), (1, 300, 2), (1, 1, 1)]
 Calls = Callable[[ctypes.CDLL], Iterator[Call]]

@@ -39,7 +39,7 @@ def load_body(
 ) -> Kernel:
     """A kernel whose last parameter is its output, on the engine, or on AMD's simulator with `device="sim"`.
 
-    `head` stands above the kernel; `prelude` is T.Kernel's.
+    `head` precedes the kernel; `prelude` is T.Kernel's.
     """
     body = indent(dedent(statements).strip("\n"), " " * 12) + "\n"
     text = _TEXT.format(

@@ -36,9 +36,9 @@ _STATEMENTS = """
 
 @dataclass(frozen=True, kw_only=True)
 class Product:
-    """A product of M x N x K elements; `in_registers` takes A from a fragment, `b_in_registers` B.
+    """A GEMM of M x N x K; `in_registers` takes A from a fragment, `b_in_registers` B.
 
-    `dtype_b` is B's type where it is not A's.
+    `dtype_b` is B's type if it differs from A's.
     """
 
     shape: tuple[int, int, int] = (64, 64, 64)
@@ -90,7 +90,7 @@ class Product:
         return kernel
 
 
-# (chip, product, its MFMA): run on the CPU engine and, as code objects, on AMD's simulator.
+# (target, GEMM, its MFMA): run on the CPU engine and, as code objects, on the AMD simulator.
 _F16, _BF16, _F8 = "v_mfma_f32_16x16x16_f16", "v_mfma_f32_16x16x16_bf16", "v_mfma_f32_16x16x32"
 _WIDE_F8 = "v_mfma_f32_16x16x128_f8f6f4"
 MFMA_PRODUCTS = (
@@ -117,7 +117,7 @@ MFMA_PRODUCTS = (
     ("gfx950", Product(shape=(64, 96, 48), ta=True, threads=64), _F16),
     ("gfx950", Product(dtype="bfloat16", in_registers=True, policy="FullRow"), "v_mfma_f32_16x16x32_bf16"),
     ("gfx950", Product(dtype="int8", accumulator="int32", tb=True), "v_mfma_i32_16x16x64_i8"),
-    # Each chip has instructions for one of the two 8-bit formats at most; the other goes through halves.
+    # Each target has instructions for at most one of the two kinds of 8-bit formats; the others are converted to half.
     ("gfx942", Product(dtype="float8_e4m3fnuz"), f"{_F8}_fp8_fp8"),
     ("gfx942", Product(dtype="float8_e5m2fnuz", tb=True), f"{_F8}_bf8_bf8"),
     ("gfx942", Product(dtype="float8_e4m3", tb=True), _F16),
@@ -126,7 +126,7 @@ MFMA_PRODUCTS = (
     ("gfx950", Product(dtype="float8_e4m3", tb=True, shape=(64, 64, 256)), _WIDE_F8),
     ("gfx950", Product(dtype="float8_e5m2", shape=(32, 64, 128)), _WIDE_F8),
     ("gfx950", Product(dtype="float8_e4m3fnuz", tb=True, shape=(64, 64, 80)), _F16),
-    # B's format, which the instruction takes first, stands first in its name.
+    # B's format, the instruction's first operand, is first in its name.
     ("gfx942", Product(dtype="float8_e4m3fnuz", dtype_b="float8_e5m2fnuz", tb=True), f"{_F8}_bf8_fp8"),
     ("gfx942", Product(dtype="float8_e5m2fnuz", dtype_b="float8_e4m3fnuz", ta=True), f"{_F8}_fp8_bf8"),
     ("gfx942", Product(dtype="float8_e4m3fnuz", dtype_b="float8_e4m3", tb=True), _F16),

@@ -1,4 +1,4 @@
-"""Who arrives at each barrier and who waits there while a kernel runs, and the same as its table of barriers says."""
+"""The arrivals and waits at each barrier while a kernel runs, and the same in its table of barriers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GROUP = 4  # warps
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """The warps of a block that arrive and that wait; `copied` where bytes of copies complete the phase."""
+    """The warps of a block that arrive and that wait; `copied` if bytes of copies complete the phase."""
 
     arriving: frozenset[int]
     waiting: frozenset[int]
@@ -123,7 +123,7 @@ def table(text: str) -> list[tuple[str, str, str]]:
 
 
 def disagreements(text: str, trace: Trace) -> list[str]:
-    """Barriers that are used as no row of the text's table says, and rows as which no barrier was used."""
+    """Barriers that no row of the source's table describes, and rows without a barrier that is used."""
     rows = table(text)
     consumers = int(_CONSUMERS.search(text)[1])  # type: ignore[index]
     said = {row: _uses(row, consumers) for row in rows if not row[0].startswith("named barrier")}

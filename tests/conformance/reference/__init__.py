@@ -1,10 +1,10 @@
-"""A reference interpreter of programs: what a kernel means, told apart from how it is emitted.
+"""A reference interpreter of programs: the semantics of a kernel, independent of how it is emitted.
 
-Blocks run one after the other, arithmetic is float64, and values are rounded to a buffer's type where the program
-stores them; sums (products, reductions, atomics) stay float64 until they are copied or returned. There are no layouts,
-pipelines or barriers, and nothing is shared with the rules, the emitter or the headers: it is what the emitted text is
-compared with. Where a kernel speaks of single threads, all of them take each statement together, so that what they
-write and read between barriers must not depend on turns; operations whose meaning does are CannotInterpret.
+Blocks run one after another, arithmetic is float64, and values are rounded to a buffer's type when the program stores
+them; accumulations (GEMMs, reductions, atomics) stay float64 until they are copied or returned. There are no layouts,
+pipelines or barriers, and no code is shared with the rules, the emitter or the headers: emitted sources are compared
+with it. In kernels that address single threads, all threads execute each statement together, so accesses between
+barriers must not depend on their order; operations that do raise CannotInterpret.
 """
 
 from tests.conformance.reference.numbers import CannotInterpret, KernelFault, from_memory, in_memory, numpy_dtype

@@ -87,7 +87,7 @@ class Values:
         self.random: Generators | None = None  # of the block's threads
 
     def copy(self, memory: Memory) -> Values:
-        """Variables of a block's or group's own, which sees this memory."""
+        """Variables of a block or group with its own values, and the same memory."""
         found = Values(memory)
         found.variables, found.thread, found.random = dict(self.variables), self.thread, self.random
         return found
@@ -127,7 +127,7 @@ class Values:
         return int(values[0])
 
     def elements(self, at: Expr, mask: Array) -> Iterator[Array]:
-        """The elements from an address on, as many as it says."""
+        """The elements from an address on, as many as it has."""
         assert isinstance(at, Address) and isinstance(at.buffer, Buffer)
         *of, first = (self.of(index, mask) for index in at.indices)
         for step in range(at.extent):

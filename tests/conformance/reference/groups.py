@@ -1,4 +1,4 @@
-"""Groups of threads that work by themselves and wait for one another at barriers: one after the other, in turns."""
+"""Groups of threads that run independently and synchronise at barriers, executed one at a time."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tests.conformance.reference.numbers import CannotInterpret, KernelFault
 
 
 class Barriers:
-    """The barriers of a block: T.alloc_barrier's, whose phases end with so many arrivals, and those with numbers.
+    """The barriers of a block: T.alloc_barrier's, whose phases complete with a number of arrivals, and named ones.
 
-    Copies are done when they are begun, so that a phase has no bytes to wait for.
+    Copies complete when they are issued, so a phase has no bytes to wait for.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class _Stopped(BaseException):
 
 
 class Turns:
-    """Functions, each in a thread of its own, only one of which runs at a time."""
+    """Functions on separate threads, only one of which runs at a time."""
 
     def __init__(self, groups: list[Callable[[], None]]) -> None:
         self._control = threading.Semaphore(0)
@@ -74,7 +74,7 @@ class Turns:
         ]
 
     def run(self) -> None:
-        """Lets each group run in turn as soon as what it waits for has come."""
+        """Runs each group in order as soon as its wait is satisfied."""
         for thread in self._threads:
             thread.start()
         while self._error is None and not all(self._done):

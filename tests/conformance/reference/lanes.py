@@ -1,4 +1,4 @@
-"""What the lanes of a warp tell one another: all threads of a block side by side, 32 of them a warp."""
+"""Communication between the lanes of a warp: all threads of a block at once, 32 per warp."""
 
 from __future__ import annotations
 

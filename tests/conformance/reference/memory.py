@@ -20,10 +20,10 @@ def _unknown_size(extent: Expr) -> int:
 
 
 class Memory:
-    """The contents of all buffers that a block sees, floats as float64.
+    """The contents of all buffers that a block can access, floats as float64.
 
     A private array (Scope.LOCAL, and a fragment that only single threads use) has a leading dimension: one copy for
-    each of the elements that are computed side by side, or a single one.
+    each of the elements that are computed together, or a single one.
     """
 
     def __init__(self) -> None:
@@ -33,14 +33,14 @@ class Memory:
         # times; None where some may wait for others.
         self._writers: dict[tuple[int, int], Array] | None = None
         self._block = self._phase = 0
-        # Of fragments in a loop over elements: what they held before it, and which turn wrote each element since.
+        # Fragments in a loop over elements: their contents before it, and the iteration that wrote each element since.
         self._before: dict[int, tuple[Array, Array]] = {}
         self._of_threads: frozenset[int] = frozenset()  # fragments of which each thread has one of its own
         # The type that each shared tile was written as last: memory of which a view shows another type is used again.
         self._seen_as: dict[int, DType] = {}
 
     def begin_loop(self, fragments: list[Buffer]) -> None:
-        """A loop over elements begins that writes these: a turn reads what was there before, or what it wrote."""
+        """Begins a loop over elements that writes these: an iteration reads the previous contents, or what it wrote."""
         self._before = {id(tile): (self._of(tile).copy(), np.full(tile.static_shape, -1)) for tile in fragments}
 
     def end_loop(self) -> None:
@@ -55,7 +55,7 @@ class Memory:
         return buffer.scope is Scope.LOCAL or id(buffer) in self._of_threads
 
     def of_block(self, block: int) -> Memory:
-        """What a block sees: the tensors, and tiles of its own."""
+        """A block's memory: the tensors, and its own tiles."""
         found = copy(self)
         found._data, found._block, found._before, found._seen_as = dict(self._data), block, {}, {}
         return found
@@ -173,7 +173,7 @@ class Memory:
         return np.where(inside, found, np.zeros((), data.dtype))
 
     def store(self, buffer: Buffer, indices: list[Array], values: Array, mask: Array) -> None:
-        """Writes elements where the mask is set and, for a tensor, where they lie inside."""
+        """Writes elements where the mask is set and, for a tensor, where they are in bounds."""
         data, places = self._places(buffer, indices, mask)
         inside = self._inside(buffer, data, places, mask)
         chosen = tuple(np.broadcast_to(place, mask.shape)[inside] for place in places)
@@ -214,7 +214,7 @@ class Memory:
         return inside
 
     def box(self, buffer: Buffer, ranges: Box, *, atomic: bool = False) -> Array:
-        """The elements of a box; 0 where it lies outside of a tensor."""
+        """The elements of a box; 0 where it is out of bounds of a tensor."""
         data = self._whole(buffer)
         found = np.zeros([len(part) for part in ranges], data.dtype)
         inner, outer = _overlap(buffer, data, ranges)
@@ -224,7 +224,7 @@ class Memory:
         return found
 
     def set_box(self, buffer: Buffer, ranges: Box, values: Array, *, atomic: bool = False) -> None:
-        """Writes a box; what lies outside of a tensor is dropped."""
+        """Writes a box; elements that are out of bounds of a tensor are dropped."""
         data = self._whole(buffer)
         inner, outer = _overlap(buffer, data, ranges)
         if not atomic:
@@ -232,9 +232,9 @@ class Memory:
         data[outer] = values[inner]
 
     def enter_loop(self, buffers: tuple[Buffer, ...], mask: Array) -> list[tuple[Buffer, Array, Array]]:
-        """Threads of the mask share a loop: each private array, what they have, what its elements see.
+        """Threads of the mask share a loop: each private array's contents, as its elements access them.
 
-        Elements see what all those threads have. Of a thread's own none of them has any.
+        Elements access the contents of all those threads, and no thread's own ones.
         """
         found: list[tuple[Buffer, Array, Array]] = []
         for buffer in buffers:
@@ -261,7 +261,7 @@ class Memory:
 
 
 def _overlap(buffer: Buffer, data: Array, ranges: Box) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
-    """The part of a box that lies inside of a buffer, as slices of the box and of the buffer."""
+    """The part of a box that is within a buffer, as slices of the box and of the buffer."""
     inner, outer = [], []
     for part, extent in zip(ranges, data.shape, strict=True):
         low, high = max(part.start, 0), min(part.stop, extent)

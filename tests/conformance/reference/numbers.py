@@ -21,7 +21,7 @@ _FLOATS = {
     "float8_e5m2": ml_dtypes.float8_e5m2,
     "float4_e2m1fn": ml_dtypes.float4_e2m1fn,
 }
-_INTEGERS = {"int4": ml_dtypes.int4, "uint4": ml_dtypes.uint4}  # an element a byte
+_INTEGERS = {"int4": ml_dtypes.int4, "uint4": ml_dtypes.uint4}  # one element per byte
 # Conversions to these saturate: PTX ISA, cvt.satfinite.
 _SATURATED = {
     "float8_e4m3fn": 448.0, "float8_e5m2": 57344.0, "float8_e4m3fnuz": 240.0, "float8_e5m2fnuz": 57344.0,
@@ -91,7 +91,7 @@ def rounded_as(values: Array, dtype: DType, mode: str) -> Array:
     to = numpy_dtype(dtype)
     if to.itemsize == 8:
         raise CannotInterpret("stated roundings of float64, in which the interpreter itself computes")
-    up = values > 0 if mode == "rz" else np.full(values.shape, mode == "rd")  # whether the nearest may lie too high
+    up = values > 0 if mode == "rz" else np.full(values.shape, mode == "rd")  # the nearest may be too large
     wrong = np.where(up, nearest > values, nearest < values)
     toward = np.where(up, -np.inf, np.inf).astype(to)
     return np.where(wrong, np.nextafter(nearest.astype(to), toward), nearest).astype(np.float64)
@@ -108,7 +108,7 @@ def reinterpreted(values: Array, source: DType, target: DType) -> Array:
 
 
 def in_memory(values: Array, dtype: DType) -> Array:
-    """A caller's array as the kernel takes it: elements of 4 bits two a byte, the first in bits 0 to 3."""
+    """A caller's array in the kernel's representation: 4-bit elements two per byte, the first in bits 0 to 3."""
     if not dtype.is_packed:
         return values
     codes = values.view(np.uint8) & 15

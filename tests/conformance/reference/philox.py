@@ -39,7 +39,7 @@ class Generators:
         self._second = np.full(threads, np.nan)
 
     def start(self, other: Generators, mask: Array) -> None:
-        """The threads of the mask begin anew, as others say."""
+        """The threads of the mask start again with the given state."""
         for mine, theirs in (
             (self._seed, other._seed),
             (self._sequence, other._sequence),
@@ -51,7 +51,7 @@ class Generators:
     def take(self, kind: str, mask: Array) -> Array:
         """The next number of each thread of the mask: "next", "uniform" or "normal".
 
-        Of a block's only thread, which meets the elements of a loop one after the other, one for each element.
+        If the block has a single thread, which executes the elements of a loop one after another, one per element.
         """
         if len(mask) == len(self._place):
             return self._of(kind, mask)

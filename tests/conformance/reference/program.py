@@ -144,7 +144,7 @@ def _with_meetings(launch: Launch) -> Launch:
 
 
 def _uses_threads(launch: Launch) -> bool:
-    """Whether the body speaks of single threads: then every statement outside of tiles runs once a thread."""
+    """Whether the body addresses single threads: then every statement outside tiles runs once per thread."""
     return any(is_of_thread(expr) for stmt in walk_stmts(launch.body) for expr in expressions(stmt))
 
 
@@ -164,7 +164,7 @@ def _of_threads(launch: Launch) -> frozenset[Buffer]:
 
 
 def _orders_blocks(launch: Launch) -> bool:
-    """Whether blocks tell one another how far they are: by atomics that order what is around them."""
+    """Whether blocks synchronise by atomics that order other accesses."""
     loads = (part for stmt in walk_stmts(launch.body) for expr in expressions(stmt) for part in walk(expr))
     return any(isinstance(part, Call) and part.function.startswith("atomic_load") for part in loads) or any(
         isinstance(stmt, Atomic) and (stmt.order or stmt.previous is not None) for stmt in walk_stmts(launch.body)
@@ -180,7 +180,7 @@ def _draws_out_of_turn(loop: Parallel) -> bool:
 
 
 def _read_and_written(loop: Parallel) -> list[Buffer]:
-    """The fragments of which a turn of the loop may read what another writes."""
+    """The fragments of which an iteration of the loop may read what another writes."""
     stores = (stmt for stmt in walk_stmts(loop.body) if isinstance(stmt, Store))
     written = {id(stmt.buffer): stmt.buffer for stmt in stores if stmt.buffer.scope is Scope.FRAGMENT}
     parts = (part for stmt in walk_stmts(loop.body) for expr in expressions(stmt) for part in walk(expr))
@@ -189,8 +189,9 @@ def _read_and_written(loop: Parallel) -> list[Buffer]:
 
 
 def _side_by_side(body: tuple[Stmt, ...]) -> list[tuple[Stmt, ...]]:
-    """The statements one by one, and together those of T.ws that stand next to one another, one a group; likewise
-    branches that nothing before them changes."""
+    """Single statements, and groups of consecutive T.ws statements, one per thread group; likewise consecutive
+    branches whose conditions do not change in between.
+    """
     found: list[tuple[Stmt, ...]] = []
     for stmt in body:
         group, before = asked_warpgroups(stmt), {asked_warpgroups(each) for each in found[-1]} if found else {None}
@@ -215,7 +216,9 @@ def _waits(stmt: Stmt) -> bool:
 
 
 class Block:
-    """One block's run. A mask says for which of the elements side by side a statement runs."""
+    """The execution of one block. A mask states which of the elements that are computed together execute a
+    statement.
+    """
 
     def __init__(
         self,
@@ -229,7 +232,7 @@ class Block:
         self.memory, self.values, self.launch, self.meet_others = memory, values, launch, meet_others
         self.tiles = Tiles(memory, values)
         self.lanes, self.deadline = lanes, deadline
-        # Elements that left the innermost loop, and those that left its current turn.
+        # Elements that left the innermost loop, and those that left its current iteration.
         self.broken, self.left = np.zeros(lanes, bool), np.zeros(lanes, bool)
         self.barriers = Barriers()
         self.in_group = 0  # threads of the group whose statements run; 0 outside of groups
@@ -250,9 +253,9 @@ class Block:
                     self._run(stmt, live)
 
     def _arms(self, stmts: tuple[Stmt, ...], mask: Array) -> list[tuple[tuple[Stmt, ...], Array]]:
-        """What groups of threads do side by side, with their threads: those of T.ws, or of a branch that not all take.
+        """The concurrent parts of groups of threads: those of T.ws, or of a branch that not all threads take.
 
-        Nothing where nobody waits.
+        Empty if nothing waits.
         """
         first = stmts[0]
         if not isinstance(first, If) or not any(map(_waits, walk_stmts(stmts))):
@@ -270,7 +273,7 @@ class Block:
         return [arm for arm in (*arms, (rest, mask)) if arm[0] and arm[1].any()]
 
     def _apart(self, branches: tuple[Stmt, ...], mask: Array) -> list[tuple[tuple[Stmt, ...], Array]]:
-        """Branches next to one another; those that a thread takes both are one arm."""
+        """Consecutive branches; those with a common thread are one part."""
         arms: list[tuple[tuple[Stmt, ...], Array]] = []
         for branch in branches:
             assert isinstance(branch, If)
@@ -338,7 +341,7 @@ class Block:
         return True
 
     def _control(self, stmt: Stmt, mask: Array) -> bool:
-        """Runs the statement if it says what runs, how often, or when."""
+        """Runs the statement if it is control flow."""
         match stmt:
             case If():
                 self._branch(stmt, mask)
@@ -389,7 +392,7 @@ class Block:
             self.memory.store(dst.buffer, [*to, start + step], found, mask)
 
     def _copy_async(self, call: Call, mask: Array) -> None:
-        """Each thread copies elements that lie side by side; past the bytes that are given they are zero."""
+        """Each thread copies consecutive elements; past the given bytes they are zero."""
         dst, src, given = call.args
         assert isinstance(dst, Address) and isinstance(src, Address)
         assert isinstance(dst.buffer, Buffer) and isinstance(src.buffer, Buffer)
@@ -425,7 +428,7 @@ class Block:
 
     def _branch(self, stmt: If, mask: Array) -> None:
         numbers = asked_warpgroups(stmt)
-        if numbers is not None:  # each group's turn comes, in the order of the text
+        if numbers is not None:  # the groups run in source order
             outside, self.in_group = self.in_group, _WARPGROUP * len(numbers)
             self.run(stmt.then, self._of_group(stmt, mask))
             self.in_group = outside
@@ -475,9 +478,9 @@ class Block:
         self.broken, self.left = outside
 
     def _parallel(self, stmt: Parallel, mask: Array) -> None:
-        """All elements of the loop side by side; one inside another is a loop of more dimensions.
+        """All elements of the loop at once; a nested one is a loop of more dimensions.
 
-        Threads next to one another, as a branch may choose them, share the loop as all threads of a block do.
+        Consecutive threads, as a branch may select them, share the loop as all threads of a block do.
         """
         if self.lanes > 1 and not mask[mask.argmax() :][: mask.sum()].all():
             raise CannotInterpret("T.Parallel for some of the threads")
@@ -493,7 +496,7 @@ class Block:
             if len(value) > 1 and len(same := np.unique(value[mask])) == 1:
                 self.values.variables[key] = same
             elif len(value) > 1:
-                del self.values.variables[key]  # a thread's own value: no element of the loop has it
+                del self.values.variables[key]  # thread-private: no element of the loop has it
         for var, index in zip(stmt.vars, np.indices(extents), strict=True):
             self.values.set(var, index.reshape(-1))
         self.lanes, self.values.thread = count, None

@@ -89,7 +89,7 @@ class Tiles:
             self.memory.set_box(stmt.dst.buffer, target, values.reshape([len(part) for part in target]))
 
     def _before_ends(self, stmt: Copy, source: Box, found: Array, mask: Array) -> Array:
-        """A box of which what lies at or behind an end is zero."""
+        """A box whose elements at or past an end are zero."""
         for dim, end in enumerate(stmt.ends):
             if end is not None:
                 kept = np.array(source[dim]) < self.values.number(end, mask)
@@ -176,7 +176,7 @@ class Tiles:
 
 
 def expanded(a: Array, metadata: Array) -> Array:
-    """A sparse matrix with its zeros: of each four along a row `a` has two, and 4 bits of `metadata` say which."""
+    """A sparse matrix with its zeros: `a` has two of each four elements of a row, selected by 4 bits of `metadata`."""
     bits = 8 * metadata.dtype.itemsize
     words = metadata.astype(np.int64)[..., None] >> np.arange(0, bits, 4)
     codes = words.reshape(len(a), -1) & 15

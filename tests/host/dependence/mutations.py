@@ -61,7 +61,7 @@ def _positions(body: list[ast.stmt], loop: str | None = None) -> Iterator[tuple[
 
 
 def _changed(stmt: str, tiles: Tiles, loop: str | None) -> Iterator[str]:
-    """What may stand in the place of a statement."""
+    """The replacements of a statement."""
     inside = indent(stmt, "    ")
     yield f"if bx % 2 == 0:\n{inside}"
     yield f"if below > 0:\n{inside}"

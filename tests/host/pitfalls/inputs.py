@@ -1,4 +1,4 @@
-"""What the kernels of this folder are given: small whole numbers, which any order of sums adds up exactly."""
+"""The inputs of the kernels of this folder: small integers, whose sums are exact in any order."""
 
 import numpy as np
 import pytest

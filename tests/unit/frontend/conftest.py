@@ -1,4 +1,4 @@
-"""A kernel's text in, a listing of its Program out: what the tests of the front end compare."""
+"""A listing of the Program of a kernel's source, which the tests of the front end compare."""
 
 import textwrap
 from collections.abc import Callable, Iterator

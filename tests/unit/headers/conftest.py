@@ -1,4 +1,4 @@
-"""The kernels of this folder, compiled for the CPU engine once, and programs that print what types say."""
+"""The kernels of this folder, compiled once for the CPU engine, and programs that print properties of types."""
 
 from __future__ import annotations
 

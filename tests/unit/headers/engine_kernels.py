@@ -57,7 +57,7 @@ class Kernels:
         return run
 
     def findings(self, function: str, *arguments: Argument, **options: Any) -> list[dict[str, Any]]:
-        """What the engine has to say of a launch with a fault."""
+        """The engine's findings of a faulty launch."""
         return self._launch(function, *arguments, **options)[2]
 
     def _launch(self, function: str, *arguments: Argument, **options: Any) -> tuple[int, Run, list[dict[str, Any]]]:

@@ -1,4 +1,4 @@
-"""A launcher in plain C++ that stands for an emitted kernel, a cache of the tests' own, and no engine."""
+"""A launcher in plain C++ in place of an emitted kernel, a separate cache, and no engine."""
 
 from __future__ import annotations
 
