@@ -129,10 +129,10 @@ void tl_engine_shuffle(void* value, int bytes, int mode, int operand, int width,
 uint64_t tl_engine_ballot(uint64_t mask, int predicate);
 void tl_engine_ldmatrix(uint32_t* registers, const void* row, int matrices, int transposed);
 
-/* Unwritten registers (tl::host::mark_unwritten) and shared memory hold signalling NaNs whose six payload bits below the
- * quiet bit are TL_ENGINE_PAYLOAD_UNWRITTEN in half, bfloat16 and float; registers in double, too. Conversions preserve
- * these bits; arithmetic sets the quiet bit, and may change the sign. An MMA that reads unwritten operands sets its
- * results' to TL_ENGINE_PAYLOAD_COMPUTED. */
+/* Unwritten registers (tl::host::mark_unwritten) and shared memory hold signalling NaNs. Their six payload bits below
+ * the quiet bit are TL_ENGINE_PAYLOAD_UNWRITTEN in half, bfloat16 and float; in registers also in double. Conversions
+ * preserve these bits; arithmetic sets the quiet bit, and may change the sign. An MMA that reads unwritten operands
+ * sets its results' payload to TL_ENGINE_PAYLOAD_COMPUTED. */
 #define TL_ENGINE_PAYLOAD_UNWRITTEN 0x36
 #define TL_ENGINE_PAYLOAD_COMPUTED 0x2d
 #define TL_ENGINE_UNWRITTEN_SHARED 0x7fb6u
@@ -146,8 +146,8 @@ void tl_engine_ldmatrix(uint32_t* registers, const void* row, int matrices, int 
 void tl_engine_check_accumulators(const void* accumulators, int count, int type);
 /* Sets the payload of NaNs among them that an MMA computed from unwritten operands. */
 void tl_engine_mark_computed(void* accumulators, int count, int type);
-/* Until it ends, the calling thread reads shared memory for the operands of an MMA of half, bfloat16 or float: unwritten
- * ones are no finding, as a result that depends on them is found where it is stored. */
+/* Begins or ends a section in which the calling thread's reads of shared memory load operands of an MMA of half,
+ * bfloat16 or float: reads of unwritten operands are no finding there, since the store of a dependent result is. */
 void tl_engine_operand_reads(int begins);
 
 /* mma.sync m16n8kK, d += a * b, with the fragments of the PTX ISA. K is 16 for 16-bit operands, 8 for tf32, 32 for
