@@ -69,7 +69,7 @@ def test_blocks_have_ranks(tmp_path: Path) -> None:
     y, x = np.mgrid[:6, :8]
     np.testing.assert_array_equal(ranks, x % 4 + 4 * (y % 2))
     assert "__cluster_dims__(4, 2, 1) __launch_bounds__(threads)" in kernel.source
-    assert "tl::launch_clusters(kernel, dim3(4, 2, 1), grid," in kernel.source
+    assert "tl::launch_clusters(clustered_kernel, dim3(4, 2, 1), grid," in kernel.source
 
 
 SUMS = """

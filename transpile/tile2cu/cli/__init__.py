@@ -20,7 +20,7 @@ VERBS = {
     "explain": "explains decisions about a kernel, their reasons, and what would change them; or a rule or an error",
     "build": "writes what pyproject.toml lists; also when neither a verb nor a file is given",
     "run": "runs a kernel on made-up data: on a GPU, on the CPU engine with its checks, or on the AMD simulator",
-    "bench": "times a kernel on a GPU beside its peers, as a fraction of the roofline; on the CPU, counts its work",
+    "bench": "times a kernel on a GPU against its peers, as a fraction of the roofline; on the CPU, counts its work",
     "resources": "reports registers, spills, shared memory, occupancy, waves and instruction counts of a kernel",
     "check": "checks whether the files are what would be emitted now: exit status 0 yes, 1 no, 2 failure",
     "update": "builds, and merges manual edits with the regenerated sources",

@@ -1,4 +1,4 @@
-"""`tile2cu bench`: a kernel timed on a GPU beside its peers; on the CPU engine, the work of a call."""
+"""`tile2cu bench`: a kernel timed on a GPU against its peers; on the CPU engine, the work of a call."""
 
 import argparse
 import importlib
@@ -95,7 +95,7 @@ def _imported(module: str, text: str) -> Any:
 
 
 def _module_of(file: Path) -> Any:
-    """A module from a file, which may import what is beside it. It is executed: it is the user's own."""
+    """A module from a file, which may import modules of its folder. It is executed: it is the user's own."""
     import importlib.util
 
     spec = importlib.util.spec_from_file_location(f"peers_of_{file.stem}", file)

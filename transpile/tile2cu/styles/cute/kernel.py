@@ -299,7 +299,7 @@ class CuteKernel(Statements):
 
 
 def _factor(text: str) -> str:
-    """A factor of a product."""
+    """A factor of an expression."""
     return text if text.replace("_", "").isalnum() else f"({text})"
 
 

@@ -132,7 +132,7 @@ class Layouts:
         return [user for alias in self.aliases if alias.layout == layout for user in alias.users]
 
     def _operand_about(self, alias: _Alias) -> tuple[str, ...]:
-        """Why a product's result may be the next one's operand."""
+        """Why an MMA's result may be the next one's operand."""
         operands = self.registers.operands
         names = [self.printer.names(tile.name) for tile in alias.users if any(tile is a for a in operands)]
         if not names or not isinstance(alias.layout, MmaAccumulator | WgmmaAccumulator | MfmaAccumulator):
