@@ -77,6 +77,6 @@ def test_launcher_is_linked_with_hips_runtime(tmp_path: Path, gxx: str, monkeypa
 
 def test_missing_rocm_says_what_else_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "glob", lambda self, pattern: iter(()))
-    with pytest.raises(hip.CompileError, match="no libamdhip64.so") as raised:
+    with pytest.raises(hip.CompileError, match="libamdhip64.so, the HIP runtime, not found") as raised:
         hip.find_hip_library()
     assert 'device="sim"' in raised.value.help

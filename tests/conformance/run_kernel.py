@@ -106,7 +106,7 @@ def run_program(
             (Path(folder) / file).write_text(content, encoding="utf-8")
         (text,) = Path(folder).glob("*.cu")
         try:
-            if device == "ptx" or any(_ASM.search(pasted.text) for pasted in program.pasted):  # g++ knows no PTX
+            if device == "ptx" or any(_ASM.search(written.text) for written in program.user_code):  # g++ knows no PTX
                 kernel = load_kernel(text, device="ptx", check=True)
             else:
                 kernel = load_kernel(text, device="cpu", check=True, schedules=("round-robin", "shuffle"))
