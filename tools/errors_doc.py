@@ -15,12 +15,15 @@ AREAS = {
     "P": "Pipeline",
     "R": "Runtime",
     "S": "Select",
+    "W": "Warnings",
 }
 HEAD = """\
 # Diagnostics
 
-A diagnostic has a code, a place, a message, and where there is one a way out (`help`). This page says more about each
-code. It is written by `tools/errors_doc.py` from `transpile/tile2cu/core/codes.py`; a test compares.
+A diagnostic has a code, a place, a message, and where there is one a way out (`help`). Warnings do not prevent that
+files are written, except with `-Werror`; `# tile2cu: ignore[W002]` at the end of the line, or alone on the line above,
+silences the warnings that it names. This page explains each code. It is written by `tools/errors_doc.py` from
+`transpile/tile2cu/core/codes.py`; a test compares.
 """
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tile2cu.api import emit_text
 from tile2cu.core.origin import Look, Tool
+from tile2cu.emitter import Emitted
 from tile2cu.targets import find
 from tile2cu.version import VERSION
 
@@ -25,10 +26,17 @@ class Golden:
 
     def files(self) -> dict[str, str]:
         """The files as they are emitted now, by their path below emitted/."""
+        return self.files_of(self.emitted())
+
+    def files_of(self, emitted: tuple[Emitted, ...]) -> dict[str, str]:
+        """The files of emitted kernels, by their path below emitted/."""
+        return {f"{self.folder}/{name}": text for one in emitted for name, text in one.files.items()}
+
+    def emitted(self) -> tuple[Emitted, ...]:
+        """The example's kernels as they are emitted now."""
         path = ROOT / "examples" / self.example
         look = Look(style=self.style)
-        emitted = emit_text(path, kernel=None, target=find(self.target), bindings=self.bindings, tool=TOOL, look=look)
-        return {f"{self.folder}/{name}": text for one in emitted for name, text in one.files.items()}
+        return emit_text(path, kernel=None, target=find(self.target), bindings=self.bindings, tool=TOOL, look=look)
 
 
 HOPPER_ATTENTION = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256}

@@ -16,7 +16,9 @@ EMITTED = ROOT / "emitted"
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: f"{golden.folder}/{golden.example}")
 def test_emitted_is_current(golden: Golden, update_emitted: bool) -> None:
-    for name, text in golden.files().items():
+    emitted = golden.emitted()
+    assert [warning.render() for one in emitted for warning in one.warnings] == [], "no example has a warning"
+    for name, text in golden.files_of(emitted).items():
         place = EMITTED / name
         if update_emitted:
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -15,6 +15,7 @@ from tile2cu.core.program import Launch, Program
 from tile2cu.emitter import Emitted, Settled, emit_kernel
 from tile2cu.files import read_python
 from tile2cu.frontend import kernel_names, programs
+from tile2cu.lint import warnings_of
 from tile2cu.rules import RULES, Context, resolve
 from tile2cu.targets import Target, find
 from tile2cu.tool import this_tool
@@ -58,7 +59,12 @@ def emit_text(
     """
     look = look or Look()
     found = settled_kernels(path, kernel=kernel, target=target, bindings=bindings, text=text, name=look.name)
-    return tuple(emit_kernel(settled, tool=tool or this_tool(), look=look) for settled in found)
+    return tuple(_emitted(settled, tool or this_tool(), look) for settled in found)
+
+
+def _emitted(settled: tuple[Settled, ...], tool: Tool, look: Look) -> Emitted:
+    """A kernel's files, and the warnings about it."""
+    return replace(emit_kernel(settled, tool=tool, look=look), warnings=warnings_of(settled))
 
 
 def dispatch(

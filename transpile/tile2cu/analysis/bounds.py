@@ -243,6 +243,10 @@ class Bounds:
             case _:
                 return Interval(None, None)
 
+    def stop(self, var: Var) -> Expr | None:
+        """The end of the range of an index, exclusive; None where it is not the index of a grid or of a loop."""
+        return self._ranges[var][1] if var in self._ranges else None
+
     def expanded(self, expr: Expr) -> Expr:
         """The expression with the values of its immutable names in their place."""
         while any(part in self._values for part in walk(expr)):

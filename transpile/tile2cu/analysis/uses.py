@@ -15,6 +15,7 @@ from tile2cu.core.program import (
     Loop,
     LoopKind,
     Stmt,
+    operations,
     steps,
     walk_stmts,
 )
@@ -28,6 +29,11 @@ def pipelined_loops(launch: Launch) -> list[Loop]:
 def has_mma(launch: Launch) -> bool:
     """Whether a launch multiplies matrices."""
     return any(isinstance(stmt, Gemm) for stmt in steps(launch.body))
+
+
+def operations_of(launch: Launch) -> tuple[Stmt, ...]:
+    """The operations of a launch, in order: elementwise loops are one each."""
+    return tuple(operations(launch.body))
 
 
 def outside_of(parts: Iterable[Stmt], body: tuple[Stmt, ...]) -> list[Stmt]:

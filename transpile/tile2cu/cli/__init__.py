@@ -27,6 +27,7 @@ VERBS = {
     "map": "translates a line of the text to the Python line it comes from, and back",
     "vendor": "makes a folder with all that another project needs to build the kernels",
 }
+_ALIKE = 0.7  # of an unknown option and the one that may have been meant: difflib's ratio
 _FILE = "emit"  # the verb of `tile2cu kernel.py`
 
 
@@ -85,7 +86,7 @@ def _way_out(parser: argparse.ArgumentParser, word: str) -> str:
 
     if not word.startswith("-"):
         return "one file is taken at a time"
-    near = difflib.get_close_matches(word.partition("=")[0], parser._option_string_actions, n=1)
+    near = difflib.get_close_matches(word.partition("=")[0], parser._option_string_actions, n=1, cutoff=_ALIKE)
     return f"did you mean `{near[0]}`?" if near else f"`{parser.prog} --help` lists what there is"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tile2cu.cli.diagnostics import add_format, diagnostics_of, is_error, report
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.files import write_files
 from tile2cu.project.job import Outcome, Selection, emit_all
@@ -19,26 +20,38 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--force", action="store_true", help="overwrite files with manual edits")
     parser.add_argument("--list-outputs", action="store_true", help="print the files' names and write nothing")
+    add_format(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     from tile2cu.project.config import read_project
 
-    return build(read_project(options.project), force=options.force, list_outputs=options.list_outputs)
+    return build(
+        read_project(options.project),
+        force=options.force,
+        list_outputs=options.list_outputs,
+        werror=options.werror,
+        form=options.format,
+    )
 
 
-def build(selection: Selection, *, force: bool, list_outputs: bool) -> int:
-    """Emits the jobs that are not current and writes what they gave; prints the files that it wrote."""
+def build(selection: Selection, *, force: bool, list_outputs: bool, werror: bool = False, form: str = "text") -> int:
+    """Emits the jobs that are not current and writes what they gave; prints the files that it wrote.
+
+    With `werror` nothing is written of a job that has warnings; `form` is how diagnostics are printed.
+    """
     memory = Memory(selection.root)
     current = [job for job in selection.jobs if memory.is_current(job)]
     with progress(len(selection.jobs) - len(current)) as step:
         outcomes = emit_all([job for job in selection.jobs if job not in current], step)
+    said = diagnostics_of(outcomes, werror=werror)
+    report(said, form)
+    failed = sum(map(is_error, said))
     if list_outputs:
         _print_outputs(selection, outcomes, memory)
-        return 1 if report_errors(outcomes) else 0
-    failed = report_errors(outcomes)
+        return 1 if failed else 0
     for outcome in outcomes:
-        if outcome.error is None:
+        if not any(map(is_error, diagnostics_of([outcome], werror=werror))):
             try:
                 _write(outcome, memory, force)
             except Tile2CuError as error:
@@ -49,11 +62,10 @@ def build(selection: Selection, *, force: bool, list_outputs: bool) -> int:
 
 
 def report_errors(outcomes: Sequence[Outcome]) -> int:
-    """Prints the diagnostics of the jobs that failed and gives their number."""
-    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
-    for error in errors:
-        print(error.render(), file=sys.stderr)
-    return len(errors)
+    """Prints the diagnostics of the jobs and gives the number of errors."""
+    said = diagnostics_of(outcomes, werror=False)
+    report(said, "text")
+    return sum(map(is_error, said))
 
 
 @contextmanager

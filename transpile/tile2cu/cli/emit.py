@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tile2cu.cli import no_such_file
+from tile2cu.cli.diagnostics import add_format, given, is_error, report
 from tile2cu.cli.request import add_request_arguments, bindings, look
 from tile2cu.core.errors import Tile2CuError
 
@@ -21,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--list-outputs", action="store_true", help="print the files' names and write nothing")
     parser.add_argument("-MD", dest="depfile", action="store_true", help="write NAME.d too: what the files depend on")
     parser.add_argument("-MF", dest="depfile_name", type=Path, metavar="FILE", help="where -MD writes; implies it")
+    add_format(parser)
     parser.add_argument("--list-targets", action="store_true", help="print the names that --target takes and exit")
     parser.add_argument("--includes", action="store_true", help="print the -I flag for headers/ and exit")
     parser.add_argument("--cmakedir", action="store_true", help="print the folder of tile2cuConfig.cmake and exit")
@@ -42,7 +44,13 @@ def run(options: argparse.Namespace) -> int:
         from tile2cu.cli.build import build
         from tile2cu.project.config import read_project
 
-        return build(read_project(Path(".")), force=False, list_outputs=options.list_outputs)
+        return build(
+            read_project(Path(".")),
+            force=False,
+            list_outputs=options.list_outputs,
+            werror=options.werror,
+            form=options.format,
+        )
     return _emit(options)
 
 
@@ -59,12 +67,17 @@ def _emit(options: argparse.Namespace) -> int:
 
     if not options.file.exists():
         raise no_such_file(options.file)
-    target, given, wanted = find(options.target), bindings(options), look(options)
+    target, values, wanted = find(options.target), bindings(options), look(options)
+    to_stderr = options.output == "-"  # the source has the standard output
     try:
-        emitted = emit_text(options.file, kernel=options.kernel, target=target, bindings=given, look=wanted)
+        emitted = emit_text(options.file, kernel=options.kernel, target=target, bindings=values, look=wanted)
     except Tile2CuError as error:
-        found = [error] if options.kernel else errors_of(options.file, error, target=target, bindings=given)
-        print("\n\n".join(each.render() for each in found), file=sys.stderr)
+        found = [error] if options.kernel else errors_of(options.file, error, target=target, bindings=values)
+        report(found, options.format, to_stderr=to_stderr)
+        return 1
+    said = given(emitted, werror=options.werror)
+    report(said, options.format, to_stderr=to_stderr)
+    if any(map(is_error, said)):
         return 1
     if options.output == "-":
         _print_one(emitted)
@@ -81,7 +94,8 @@ def _emit(options: argparse.Namespace) -> int:
         written = write_files(files, folder) + write_files({name.name: text}, name.parent)
     else:
         written = write_files(files, folder)
-    print("\n".join(str(path) for path in written))
+    if options.format in ("text", "github"):  # the others are one document
+        print("\n".join(str(path) for path in written))
     return 0
 
 

@@ -1,6 +1,6 @@
 """The diagnostics: one table, by code. docs/errors.md is written from it.
 
-Letters: F front end, L layout, P pipeline, S select, E emit, R runtime, C command line.
+Letters: F front end, L layout, P pipeline, S select, E emit, R runtime, C command line, W warnings.
 """
 
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from tile2cu.core.codes_decisions import DECISIONS
 from tile2cu.core.codes_runtime import RUNTIME
+from tile2cu.core.codes_warnings import WARNINGS
 from tile2cu.core.explanation import Explanation
 
 _FRONT_END = {
@@ -167,6 +168,6 @@ _FRONT_END = {
     ),
 }
 
-CODES: Mapping[str, Explanation] = MappingProxyType({**_FRONT_END, **DECISIONS, **RUNTIME})
+CODES: Mapping[str, Explanation] = MappingProxyType({**_FRONT_END, **DECISIONS, **RUNTIME, **WARNINGS})
 
 __all__ = ["CODES", "Explanation"]

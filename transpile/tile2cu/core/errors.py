@@ -45,18 +45,42 @@ class Tile2CuError(Exception):
 
     def render(self) -> str:
         """The diagnostic as printed to a terminal, without colour and without a final newline."""
-        lines = [f"error[{self.code}]: {self.message}"]
-        if self.span is not None:
-            lines += _place(self.span)
-        for note in self.notes:
-            if note.span is None:
-                lines.append("  = note: " + note.message.replace("\n", "\n          "))
-            else:
-                lines.append(f"note: {note.message}")
-                lines += _place(note.span)
-        if self.help:
-            lines.append("  = help: " + self.help.replace("\n", "\n          "))
-        return "\n".join(lines)
+        return _rendered(f"error[{self.code}]: {self.message}", self.span, self.notes, self.help)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tile2CuWarning:
+    """A diagnostic about a kernel that is emitted nevertheless. `code` is `T2C-W<3 digits>`; the rest is as above."""
+
+    code: str
+    message: str
+    span: Span
+    notes: tuple[Note, ...] = ()
+    help: str = ""
+
+    def render(self) -> str:
+        """The warning as printed to a terminal, without colour and without a final newline."""
+        return _rendered(f"warning[{self.code}]: {self.message}", self.span, self.notes, self.help)
+
+    def as_error(self) -> Tile2CuError:
+        """The error that it is under -Werror."""
+        notes = (*self.notes, Note("-Werror makes warnings errors"))
+        return Tile2CuError(self.code, self.message, self.span, notes=notes, help=self.help)
+
+
+def _rendered(head: str, span: Span | None, notes: tuple[Note, ...], help: str) -> str:
+    lines = [head]
+    if span is not None:
+        lines += _place(span)
+    for note in notes:
+        if note.span is None:
+            lines.append("  = note: " + note.message.replace("\n", "\n          "))
+        else:
+            lines.append(f"note: {note.message}")
+            lines += _place(note.span)
+    if help:
+        lines.append("  = help: " + help.replace("\n", "\n          "))
+    return "\n".join(lines)
 
 
 def _rebuilt(code: str, message: str, span: Span | None, notes: tuple[Note, ...], help: str) -> Tile2CuError:

@@ -588,9 +588,10 @@ class Program:
     where `name` is another one: given with --name, or the file's for a function called main. `workspaces` are tensors
     in global memory that the launches share (T.alloc_global): the launcher provides them, callers do not see them. With
     `own_barriers` the user writes all barriers between accesses to shared tiles (tl.disable_thread_storage_sync).
-    `derived` are names for sizes, in the order in which the file computes them; expressions hold the values. `doc` is
-    the function's docstring, `about` the file's, without the paragraph that is its title, and both without paragraphs
-    about other values of the arguments.
+    `derived` are names for sizes, in the order in which the file computes them; expressions hold the values. `dropped`
+    are calls in the kernel's body that Python makes when it traces the file, by their names. `doc` is the function's
+    docstring, `about` the file's, without the paragraph that is its title, and both without paragraphs about other
+    values of the arguments.
     """
 
     name: str
@@ -611,6 +612,7 @@ class Program:
     own_barriers: bool = False
     alias_of: str = ""
     derived: tuple[Derived, ...] = ()
+    dropped: tuple[tuple[Span, str], ...] = ()
 
 
 def group_of(stmt: Stmt) -> int | None:

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, replace
 
 from tile2cu.core.decisions import BARRIER, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
-from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.errors import Tile2CuError, Tile2CuWarning
 from tile2cu.core.expr import Call, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import AtomicTile, Copy, Derived, Gemm, Launch, Program, Reduce, Scan, Sync, walk_stmts
@@ -39,11 +39,15 @@ _WORD = re.compile(r"[A-Za-z]\w*")
 
 @dataclass(frozen=True)
 class Emitted:
-    """The files of one kernel: name to text. `kernel` names it; `source` is the kernel's own text."""
+    """The files of one kernel: name to text. `kernel` names it; `source` is the kernel's own text.
+
+    `warnings` are about the kernel in the Python file; the files do not depend on them.
+    """
 
     kernel: str
     suffix: str  # of the text: ".cu" or ".hip"
     files: dict[str, str]
+    warnings: tuple[Tile2CuWarning, ...] = ()
 
     @property
     def source(self) -> str:

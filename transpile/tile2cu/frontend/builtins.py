@@ -333,6 +333,8 @@ def _all(cx: Context, values: object) -> object:
 
 
 def _print(cx: Context, *values: object, **named: object) -> object:
+    if cx.recorder.tracing and cx.here is not None:
+        cx.recorder.dropped.setdefault(cx.here, "print")
     return None
 
 

@@ -383,6 +383,7 @@ class _Trace:
             workspaces=_as_buffers(names.apply(workspaces)),
             user_code=tuple(recorder.pasted),
             own_barriers=self.decorated.own_barriers,
+            dropped=tuple(recorder.dropped.items()),
             derived=tuple(replace(each, value=_as_expr(names.apply(each.value))) for each in cx.derived),
         )
 

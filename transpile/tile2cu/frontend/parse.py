@@ -19,6 +19,7 @@ from tile2cu.core.span import Span
 MAX_CHARACTERS = 500_000
 _LINE_END = re.compile("\r\n|\r|\n")  # to Python; str.splitlines ends lines at form feeds, too
 _FORM_FEED = re.compile(r"^[ \t\f]*\f", re.MULTILINE)  # in an indentation, where Python counts columns anew
+_FOR_TILE2CU = "tile2cu:"  # how comments begin that are no text of the kernel's
 MAX_SHOWN = 300  # characters of a line in a diagnostic
 _Place = tuple[int, int, int, int]  # line and column of the start and of the end: lines from 1, columns from 0
 MAX_NESTING = 120  # levels of the syntax tree; deeper files would exhaust the stack of a recursive reader
@@ -207,13 +208,18 @@ def _positions(module: cst.Module) -> Mapping[cst.CSTNode, _Place]:
 
 
 def comment_text(comment: cst.Comment | None) -> str:
-    """A comment without its `#`."""
-    return comment.value.lstrip("#").strip() if comment is not None else ""
+    """A comment without its `#`; of one that is for tile2cu, such as `# tile2cu: ignore[W002]`, nothing."""
+    return "" if comment is None or _is_for_tile2cu(comment) else comment.value.lstrip("#").strip()
 
 
 def comment_lines(lines: Sequence[cst.EmptyLine]) -> tuple[str, ...]:
     """The comments among the empty lines above a statement."""
-    return tuple(comment_text(line.comment) for line in lines if line.comment is not None)
+    found = (line.comment for line in lines if line.comment is not None)
+    return tuple(comment_text(each) for each in found if not _is_for_tile2cu(each))
+
+
+def _is_for_tile2cu(comment: cst.Comment) -> bool:
+    return comment.value.lstrip("#").strip().startswith(_FOR_TILE2CU)
 
 
 def leading_comments(node: cst.CSTNode) -> tuple[str, ...]:

@@ -30,9 +30,12 @@ class Memory:
         self._new: dict[str, bytes] = {}
 
     def is_current(self, job: Job) -> bool:
-        """Whether the job's files are what it would write now: nothing that decides them has changed, nor they."""
+        """Whether the job's files are what it would write now: nothing that decides them has changed, nor they.
+
+        A job with warnings is not, so that every build shows them.
+        """
         entry = self._built.get(job.key)
-        if not isinstance(entry, dict) or entry.get("tool") != this_tool().sha256:
+        if not isinstance(entry, dict) or entry.get("tool") != this_tool().sha256 or entry.get("warnings"):
             return False
         sources, outputs = entry.get("sources", {}), entry.get("outputs", {})
         return bool(outputs) and (
@@ -49,6 +52,7 @@ class Memory:
             sources |= {source["file"]: source["sha256"], **source["imports"]}
         outputs = {name: _file_sha256(job.folder / name) for name in files}
         self._built[job.key] = {"tool": this_tool().sha256, "sources": sources, "outputs": outputs}
+        self._built[job.key]["warnings"] = sum(len(one.warnings) for one in outcome.emitted)
         self.keep(files.values())
 
     def keep(self, texts: Iterable[str]) -> None:

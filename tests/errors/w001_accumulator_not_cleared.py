@@ -1,0 +1,28 @@
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def kernel(M=1024, N=256, K=1024):
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(T.ceildiv(N, 64), T.ceildiv(M, 128), threads=128) as (bx, by):
+            A_shared = T.alloc_shared((128, 32), "float16")
+            B_shared = T.alloc_shared((32, 64), "float16")
+            acc = T.alloc_fragment((128, 64), "float32")
+            for k in T.Pipelined(K // 32, num_stages=2):
+                T.copy(A[by * 128, k * 32], A_shared)
+                T.copy(B[k * 32, bx * 64], B_shared)
+                T.gemm(A_shared, B_shared, acc)
+            T.copy(acc, C[by * 128, bx * 64])
+    return main
+
+
+# ---- expected ----
+# warning[T2C-W001]: `acc` is read before it is written
+#   --> w001_accumulator_not_cleared.py:16:17
+#    |
+# 16 |                 T.gemm(A_shared, B_shared, acc)
+#    |                 ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+#   = note: the values are what the registers held before
+#   = help: initialise it first, with T.clear(acc) or T.fill

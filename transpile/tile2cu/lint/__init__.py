@@ -1,0 +1,40 @@
+"""Warnings about a kernel that is emitted: what its author probably does not want.
+
+Each lint asks analysis/ or the facts one question about a launch; the codes are described in core/codes_warnings.py.
+`# tile2cu: ignore[W002]` at the end of a line, or on the line above, silences the warnings named about that line.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from tile2cu.core.errors import Tile2CuWarning
+from tile2cu.lint.ignored import is_ignored
+from tile2cu.lint.lints import (
+    dropped_calls,
+    integer_overflows,
+    reads_of_unwritten_tiles,
+    scalar_gemms,
+    swapped_blocks,
+    uncoalesced_accesses,
+    uncovered_tails,
+)
+from tile2cu.plan.settled import Settled
+
+Lint = Callable[[Settled], Iterator[Tile2CuWarning]]
+
+LINTS: tuple[Lint, ...] = (
+    reads_of_unwritten_tiles,
+    uncovered_tails,
+    swapped_blocks,
+    uncoalesced_accesses,
+    dropped_calls,
+    scalar_gemms,
+    integer_overflows,
+)
+
+
+def warnings_of(launches: Sequence[Settled]) -> tuple[Tile2CuWarning, ...]:
+    """The warnings about a kernel, each once, in the order of their places."""
+    text = launches[0].program.source.text
+    found = (warning for settled in launches for lint in LINTS for warning in lint(settled))
+    kept = dict.fromkeys(warning for warning in found if not is_ignored(warning, text))
+    return tuple(sorted(kept, key=lambda warning: (warning.span, warning.code)))

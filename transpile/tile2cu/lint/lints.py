@@ -1,0 +1,144 @@
+"""The lints: questions to analysis/ and to the facts, and the words of the answers."""
+
+from collections.abc import Iterator
+
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.coalescing import SECTOR_BYTES, warp_accesses
+from tile2cu.analysis.coverage import swapped_indices, tails
+from tile2cu.analysis.integer_sums import overflowing_sums
+from tile2cu.analysis.uninitialised import read_unwritten
+from tile2cu.analysis.uses import operations_of
+from tile2cu.core.decisions import INSTRUCTION, LAYOUT, NO_TENSOR_CORES
+from tile2cu.core.errors import Note, Tile2CuWarning
+from tile2cu.core.expr import static_value
+from tile2cu.core.instruction import MmaUnit
+from tile2cu.core.layout import Blocked
+from tile2cu.core.program import Gemm, Launch, Parallel, Scope
+from tile2cu.plan.settled import Settled
+
+_WASTE = 4  # times as many sectors as the elements fill
+_LEAST_BYTES = 4096  # of a loop's accesses to one tensor
+
+
+def _as_written(settled: Settled) -> Launch:
+    """The launch as the file has it, before any pass."""
+    return next((launch for launch in settled.program.launches if launch.span == settled.launch.span), settled.launch)
+
+
+def reads_of_unwritten_tiles(settled: Settled) -> Iterator[Tile2CuWarning]:
+    """T2C-W001."""
+    for tile, span in read_unwritten(_as_written(settled)).items():
+        where = "registers" if tile.scope is not Scope.SHARED else "shared memory"
+        yield Tile2CuWarning(
+            code="T2C-W001",
+            message=f"`{tile.name}` is read before it is written",
+            span=span,
+            notes=(Note(f"the values are what the {where} held before"),),
+            help=f"initialise it first, with T.clear({tile.name}) or T.fill",
+        )
+
+
+def uncovered_tails(settled: Settled) -> Iterator[Tile2CuWarning]:
+    """T2C-W002."""
+    for tail in tails(_as_written(settled)):
+        tile = tail.tile
+        what = f"dimension {tile.dim} of `{tile.tensor.name}`"
+        size = static_value(tile.extent)
+        if tail.count is None:
+            message = f"where {what} is no multiple of {tile.length}, its tail is never accessed"
+        else:
+            message = f"the last {tail.count} of {size} elements along {what} are never accessed"
+        yield Tile2CuWarning(
+            code="T2C-W002",
+            message=message,
+            span=tile.span,
+            help=f"count the tiles with T.ceildiv(size, {tile.length}); accesses past the end are bounds-checked",
+        )
+
+
+def swapped_blocks(settled: Settled) -> Iterator[Tile2CuWarning]:
+    """T2C-W003."""
+    for found in swapped_indices(_as_written(settled)):
+        tile = found.tile
+        yield Tile2CuWarning(
+            code="T2C-W003",
+            message=f"`{found.block.name}` does not cover dimension {tile.dim} of `{tile.tensor.name}`,"
+            f" but `{found.other.name}` does",
+            span=tile.span,
+            notes=(Note("the grid's indices are named here, x first", settled.launch.span),),
+            help=f"swap `{found.block.name}` and `{found.other.name}` here or in the grid",
+        )
+
+
+def uncoalesced_accesses(settled: Settled) -> Iterator[Tile2CuWarning]:
+    """T2C-W004."""
+    bounds = Bounds(settled.launch)
+    for loop in operations_of(settled.launch):
+        layout = settled.facts.get(loop, LAYOUT) if isinstance(loop, Parallel) else None
+        if not isinstance(loop, Parallel) or not isinstance(layout, Blocked):
+            continue
+        for found in warp_accesses(loop, layout, bounds):
+            if found.sectors < _WASTE * found.least or found.bytes < _LEAST_BYTES:
+                continue
+            access = found.access
+            yield Tile2CuWarning(
+                code="T2C-W004",
+                message=f"{'stores to' if access.is_store else 'loads from'} `{access.buffer.name}` are not coalesced",
+                span=access.span,
+                notes=(
+                    Note(
+                        f"the lanes of a warp touch {found.sectors} sectors of {SECTOR_BYTES} bytes;"
+                        f" their elements fill {found.least}"
+                    ),
+                ),
+                help=f"index the last dimension of `{access.buffer.name}` with the last loop variable,"
+                " or transpose a tile in shared memory",
+            )
+
+
+def dropped_calls(settled: Settled) -> Iterator[Tile2CuWarning]:
+    """T2C-W005."""
+    for span, name in settled.program.dropped:
+        yield Tile2CuWarning(
+            code="T2C-W005",
+            message=f"`{name}` has no effect in the kernel",
+            span=span,
+            notes=(Note("Python calls it when the file is traced; tile2cu does not execute the file"),),
+            help="T.print prints a value or a tile from the kernel",
+        )
+
+
+def scalar_gemms(settled: Settled) -> Iterator[Tile2CuWarning]:
+    """T2C-W006."""
+    for op in operations_of(settled.launch):
+        instruction = settled.facts.get(op, INSTRUCTION) if isinstance(op, Gemm) else None
+        if not isinstance(op, Gemm) or instruction is None or instruction.unit is not MmaUnit.FMA:
+            continue
+        rejected = settled.facts.get(op, NO_TENSOR_CORES)
+        types = f"{op.a.buffer.dtype} x {op.b.buffer.dtype} + {op.c.buffer.dtype}"
+        yield Tile2CuWarning(
+            code="T2C-W006",
+            message="the GEMM runs on scalar FMA, not on tensor cores",
+            span=op.span,
+            notes=(
+                Note(
+                    rejected.because
+                    if rejected is not None
+                    else f"no MMA instruction of {settled.target.name} computes {types}"
+                ),
+            ),
+            help=f"tensor cores need {rejected.edit}" if rejected is not None else "",
+        )
+
+
+def integer_overflows(settled: Settled) -> Iterator[Tile2CuWarning]:
+    """T2C-W007."""
+    for found in overflowing_sums(_as_written(settled)):
+        tile = found.accumulator
+        yield Tile2CuWarning(
+            code="T2C-W007",
+            message=f"`{tile.name}` may overflow",
+            span=found.span,
+            notes=(Note(f"the sum of {found.count:,} values of up to {found.largest:,} does not fit {tile.dtype}"),),
+            help="accumulate in a wider type, or in several parts",
+        )
