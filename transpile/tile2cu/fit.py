@@ -9,9 +9,10 @@ from dataclasses import replace
 from itertools import product
 from math import prod
 
+from tile2cu.analysis.uses import statements
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Named, rebuilt, static_value, walk
-from tile2cu.core.program import Buffer, Copy, If, Launch, Loop, LoopKind, Program, Scope, Stmt, While, walk_stmts
+from tile2cu.core.program import Buffer, Copy, If, Launch, Loop, LoopKind, Program, Scope, Stmt, While
 
 TOO_LARGE = "T2C-L020"
 _SMALLEST = 16  # of a tile's extents: what one matrix instruction takes
@@ -93,14 +94,14 @@ def _of_tensors(program: Program) -> Iterator[Expr]:
 
 def _stages(launches: tuple[Launch, ...]) -> int:
     """The most stages that a loop asks for."""
-    loops = (stmt for launch in launches for stmt in walk_stmts(launch.body) if isinstance(stmt, Loop))
+    loops = (stmt for launch in launches for stmt in statements(launch.body, Loop))
     return max((loop.num_stages for loop in loops), default=0)
 
 
 def _loaded_ahead(body: tuple[Stmt, ...]) -> set[Buffer]:
     """The shared tiles that pipelined loops load, which are multi-buffered."""
-    loops = (loop for loop in walk_stmts(body) if isinstance(loop, Loop) and loop.num_stages > 0)
-    copies = (stmt for loop in loops for stmt in walk_stmts(loop.body) if isinstance(stmt, Copy))
+    loops = (loop for loop in statements(body, Loop) if loop.num_stages > 0)
+    copies = (stmt for loop in loops for stmt in statements(loop.body, Copy))
     return {copy.dst.buffer for copy in copies if copy.dst.buffer.scope is Scope.SHARED}
 
 

@@ -37,5 +37,6 @@ RENAMED = {
     "vector.tensor.row-start": "vector.tensor.alignment",
     "vector.tensor.row-start-when": "vector.tensor.alignment-dispatch",
     "vector.tile.part-start": "vector.tile.alignment",
-    "warps.gemm.wgmma-by-hand": "warps.gemm.explicit-wgmma",
+    "warps.gemm.explicit-wgmma": "warps.gemm.on-wgmma",
+    "warps.gemm.wgmma-by-hand": "warps.gemm.on-wgmma",
 }

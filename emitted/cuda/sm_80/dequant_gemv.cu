@@ -183,8 +183,8 @@ extern "C" tl_status dequant_gemv(const void* X, const void* W, const void* S, c
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Z, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = K % 32 == 0 && K / group % 16 == 0 && N % 8 == 0 ? dequant_gemv_kernel<tl::Aligned<16>>
-                                                                       : dequant_gemv_kernel<tl::AnyAlignment>;
+  const auto chosen =
+      K % 512 == 0 && N % 8 == 0 ? dequant_gemv_kernel<tl::Aligned<16>> : dequant_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(X),
                             static_cast<const uint8_t*>(W), static_cast<const tl::half*>(S),

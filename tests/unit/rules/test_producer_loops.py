@@ -4,7 +4,8 @@ import pytest
 
 from tests.unit.rules.kernels import FIRST_LINE, settled
 from tile2cu.analysis.prelude import Walk, around, for_loads_alone, path_to, walk_to
-from tile2cu.core.decisions import WARP_SPECIALISED
+from tile2cu.analysis.uses import statements
+from tile2cu.core.decisions import CALL, PIPELINE, TMA_COLUMNS_IF, WARP_SPECIALISED
 from tile2cu.core.program import Assign, Copy, Fill, Let, Loop, LoopKind, While, walk_stmts
 from tile2cu.rules.pipeline import pipeline_of
 
@@ -87,7 +88,7 @@ LOOP = f"for k in T.Pipelined(4, num_stages=2):\n    {LOAD}"
     ("parts", "because"),
     [
         ({}, ""),
-        ({"stages": 0}, "has no stages to load into"),
+        ({"stages": 0}, ""),
         ({"end": LOOP}, "2 pipelined loops (lines {4}, {7}), and a producer loads for one"),
         (
             {"load": f"if k > bx:\n        {LOAD}"},
@@ -105,6 +106,58 @@ def test_reasons_name_what_to_change(parts: dict[str, str], because: str) -> Non
     found = str(context.facts[context.launch, WARP_SPECIALISED].because)
     lines = because.format(*range(FIRST_LINE - 1, FIRST_LINE + 9))
     assert lines in found if because else not found
+
+
+def test_a_loop_without_stages_is_loaded_into_one() -> None:
+    context = settled(GEMM.format(**{**PLAIN_GEMM, "stages": 0}), target="cuda:sm_90a")
+    (loop,) = statements(context.launch.body, Loop)
+    assert context.facts[loop, PIPELINE].stages == 1
+    older = settled(GEMM.format(**{**PLAIN_GEMM, "stages": 0}), target="cuda:sm_80")
+    assert older.facts.get(loop, PIPELINE) is None
+
+
+COLUMNS = """
+A_shared = T.alloc_shared((64, 64), "float16")
+C_local = T.alloc_fragment((64, 64), "float32")
+T.clear(C_local)
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(Z[0, {column}], A_shared)
+    T.gemm(A_shared, A_shared, C_local)
+T.copy(C_local, Y[0, {stored}])
+"""
+
+
+@pytest.mark.parametrize(
+    ("column", "conditions"),
+    [
+        ("k * 64", None),
+        ("k * 64 + bx * 24", None),
+        ("k * 64 + bx * m", "m % 8 == 0"),
+        ("k * 64 + bx * (m // 4)", "m // 4 % 8 == 0"),
+    ],
+)
+def test_boxes_start_at_multiples_of_16_bytes(column: str, conditions: str | None) -> None:
+    """TMA reads wrong addresses from other columns: the launcher asks sizes that decide where a box starts."""
+    context = settled(COLUMNS.format(column=column, stored="0"), target="cuda:sm_90a")
+    assert context.facts[context.launch, WARP_SPECIALISED].producer
+    found = context.facts.get(context.launch, TMA_COLUMNS_IF)
+    assert (None if found is None else ", ".join(map(str, found))) == conditions
+
+
+@pytest.mark.parametrize("column", ["k * 64 + bx * 4", "k * 64 + T.cast(A[bx, 0], 'int32')", "k * 64 + 1"])
+def test_boxes_from_other_columns_are_not_loaded_by_tma(column: str) -> None:
+    context = settled(COLUMNS.format(column=column, stored="0"), target="cuda:sm_90a")
+    assert (
+        "may start at a column that is no multiple of 16 bytes"
+        in context.facts[context.launch, WARP_SPECIALISED].because
+    )
+
+
+@pytest.mark.parametrize(("stored", "by_tma"), [("bx * 64", True), ("bx * 4", False), ("bx * m", False)])
+def test_results_are_stored_by_tma_from_multiples_of_16_bytes(stored: str, by_tma: bool) -> None:
+    context = settled(COLUMNS.format(column="k * 64", stored=stored).replace("Y[", "Z["), target="cuda:sm_90a")
+    store = list(statements(context.launch.body, Copy))[-1]
+    assert (context.facts.get(store, CALL) == "tma_store") == by_tma
 
 
 def test_way_has_what_decides_and_nothing_else() -> None:

@@ -98,6 +98,7 @@ def test_what_rows_need_is_loaded_a_turn_ahead() -> None:
     assert loaded_ahead() == (["A_ahead"], ["A_ahead_2"])
     assert loaded_ahead("A[i, k] * A[i, k] + 1.0") == (["A_ahead"], [])
     assert loaded_ahead("other") == ([], ["A_ahead"])
+    assert loaded_ahead(stages=0) == (["A_ahead"], ["A_ahead_2"])
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,6 @@ def test_what_rows_need_is_loaded_a_turn_ahead() -> None:
         {"value": "A[i, 64 // (4 - k)]"},  # by zero behind the last turn
         {"value": "A_shared[i, 0]"},
         {"at": "j"},
-        {"stages": 0},  # no producer
     ],
     ids=str,
 )

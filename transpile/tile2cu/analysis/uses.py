@@ -1,6 +1,7 @@
 """Queries that several passes need: positions of statements, and the names that they declare and use."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 from tile2cu.analysis.accesses import buffers_used, buffers_written, expressions, variables
 from tile2cu.core.expr import Var
@@ -19,6 +20,13 @@ from tile2cu.core.program import (
     steps,
     walk_stmts,
 )
+
+_Kind = TypeVar("_Kind", bound=Stmt)
+
+
+def statements(body: tuple[Stmt, ...], kind: type[_Kind]) -> Iterator[_Kind]:
+    """The statements of a kind below a body, in order, outermost first."""
+    return (stmt for stmt in walk_stmts(body) if isinstance(stmt, kind))
 
 
 def pipelined_loops(launch: Launch) -> list[Loop]:

@@ -61,9 +61,7 @@ BLOCK_WARPS: Key[int] = Key("warps", "warps of a block", Launch, int)
 INSTRUCTION: Key[MmaInstruction] = Key(
     "instruction", "the MMA instruction, with its shape and types, or `fma`", Gemm, MmaInstruction
 )
-EXPLICIT_WGMMA: Key[bool] = Key(
-    "explicit_wgmma", "the GEMM runs on wgmma in a kernel that assigns its groups of threads itself", Gemm, bool
-)
+ON_WGMMA: Key[bool] = Key("on_wgmma", "the GEMM runs on wgmma", Gemm, bool)
 WAVE_PRIORITY: Key[int] = Key("priority", "the priority of a wave on its SIMD during the GEMM", Gemm, int)
 GEMM_SLICES: Key[str] = Key("slices", "the operands of which the GEMM reads a slice", Gemm, str)
 CALL: Key[str] = Key("call", "the tl:: function that does a copy or a tile atomic", (Copy, AtomicTile), str)
@@ -121,6 +119,9 @@ ROW_ALIGNMENT_IF: Key[Multiple] = Key(
     "row_alignment_if", "the condition under which rows are aligned to 16 bytes", Buffer, Multiple
 )
 TMA_IF: Key[Multiple] = Key("tma_if", "the condition under which TMA can address the tensor", (Buffer, Copy), Multiple)
+TMA_COLUMNS_IF: Key[tuple[Multiple, ...]] = Key(
+    "tma_columns_if", "the conditions under which TMA's boxes start at multiples of 16 bytes of a row", Launch, tuple
+)
 WARP_SPECIALISED: Key[WarpSpecialised] = Key(
     "warp_specialised", "whether the launch has producer warps, and why not", Launch, WarpSpecialised
 )

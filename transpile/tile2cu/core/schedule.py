@@ -6,7 +6,7 @@ from enum import Enum
 from math import lcm, prod
 
 from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Binary, Const, Expr, Var, static_value
+from tile2cu.core.expr import Binary, Expr, Var, static_value
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Parallel, Reduce, Stmt, Store
 
@@ -430,8 +430,8 @@ def _shown(extent: Expr) -> str:
     value = static_value(extent)
     if value is not None:
         return str(int(value))
-    if isinstance(extent, Binary) and extent.op == "//":
-        return f"{_shown(extent.lhs)} // {_shown(extent.rhs)}"
+    if isinstance(extent, Binary):
+        return f"{_shown(extent.lhs)} {extent.op} {_shown(extent.rhs)}"
     return extent.name if isinstance(extent, Var) else "extent"
 
 
@@ -445,9 +445,9 @@ def strictest(conditions: Iterable[Multiple]) -> tuple[Multiple, ...]:
     for condition in conditions:
         found[condition.value] = lcm(found.get(condition.value, 1), condition.of)
     for value in list(found):
-        if isinstance(value, Binary) and value.op == "//" and isinstance(value.rhs, Const) and value.lhs in found:
-            by = int(value.rhs.value)
-            if found[value.lhs] % by == 0:
+        if isinstance(value, Binary) and value.op == "//" and value.lhs in found:
+            by = static_value(value.rhs)
+            if isinstance(by, int) and found[value.lhs] % by == 0:
                 found[value.lhs] = lcm(found[value.lhs], by * found.pop(value))
     return tuple(Multiple(value, of) for value, of in found.items())
 

@@ -6,7 +6,7 @@ from textwrap import TextWrapper
 
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uninitialised import read_unwritten
-from tile2cu.core.decisions import BOUNDS_CHECKED, TMA_IF
+from tile2cu.core.decisions import BOUNDS_CHECKED, TMA_COLUMNS_IF, TMA_IF
 from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import BindTensor, Buffer, Program, walk_stmts
@@ -161,7 +161,10 @@ def _edges(launches: tuple[Settled, ...], printer: Printer, limits: tuple[str, .
     """Which sizes are taken, and what happens outside of a tensor."""
     wanted = (settled.facts.get(tensor, TMA_IF) for settled in launches for tensor in tensors(settled))
     rows = strictest(each for each in wanted if each is not None and static_value(each.value) is None)
-    multiples = {part for each in rows for part in walk(each.value)}
+    columns = strictest(
+        each for settled in launches for each in settled.facts.get(settled.launch, TMA_COLUMNS_IF) or ()
+    )
+    multiples = {part for each in (*rows, *columns) for part in walk(each.value)}
     sizes = launches[0].program.sizes
     unknown = [printer.names(size.name) for size in sizes if size not in _extents(launches[0].program)]
     even = _of_whole_bytes(launches[0].program)
@@ -175,10 +178,11 @@ def _edges(launches: tuple[Settled, ...], printer: Printer, limits: tuple[str, .
     if even:
         names = listed([printer.text(last) for last in even])
         text += f"{names} must be even, since two elements share a byte; else TL_NOT_SUPPORTED. "
-    for factor in dict.fromkeys(each.of for each in rows):
-        alike = [printer.text(each.value) for each in rows if each.of == factor]
-        must = "must be a multiple" if len(alike) == 1 else "must be multiples"
-        text += f"{listed(alike)} {must} of {factor}, since TMA needs 16-byte row pitches; else TL_NOT_SUPPORTED. "
+    for asked, needs in ((rows, "16-byte row pitches"), (columns, "boxes that start at multiples of 16 bytes")):
+        for factor in dict.fromkeys(each.of for each in asked):
+            alike = [printer.text(each.value) for each in asked if each.of == factor]
+            must = "must be a multiple" if len(alike) == 1 else "must be multiples"
+            text += f"{listed(alike)} {must} of {factor}, since TMA needs {needs}; else TL_NOT_SUPPORTED. "
     if any(syncs_grid(settled.launch.body) for settled in launches):
         text += "Grid-wide barriers: a grid that is not co-resident on the device is TL_NOT_SUPPORTED. "
     for x, y, z in dict.fromkeys(settled.launch.cluster for settled in launches if settled.launch.cluster):

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from tile2cu.core.decisions import TMA_IF
+from tile2cu.core.decisions import TMA_COLUMNS_IF, TMA_IF
 from tile2cu.core.dispatch import Dispatch, Entry, condition, size
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Binary, Expr, Named, Var, static_value, walk
@@ -230,6 +230,9 @@ def _not_a_fallback(last: _Special, group: list[_Special], never_open: list[str]
     for launch, tensor in product(last.launches, _tensors(last.program)):
         multiple = launch.facts.get(tensor, TMA_IF)
         if multiple is not None and static_value(multiple.value) is None:
+            return f"supports only {multiple}"
+    for launch in last.launches:
+        for multiple in launch.facts.get(launch.launch, TMA_COLUMNS_IF) or ():
             return f"supports only {multiple}"
     for special in group:
         if not last.target.code_runs_on(special.target):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
     ROW_ALIGNMENT_IF,
     TMA_IF,
@@ -10,7 +11,6 @@ from tile2cu.core.facts import Fact, Key, Subject
 from tile2cu.core.program import (
     Copy,
     UserCode,
-    walk_stmts,
 )
 from tile2cu.core.schedule import Multiple, strictest
 from tile2cu.plan.settled import Settled
@@ -38,5 +38,5 @@ def rule_of_rows(settled: Settled) -> str:
 def _asked_of_rows(settled: Settled) -> Iterator[Fact]:
     """Of tensors that the kernel reaches by pointer, and of stores that go by TMA if it reaches their rows."""
     asked: list[tuple[Subject, Key[Multiple]]] = [(tensor, ROW_ALIGNMENT_IF) for tensor in viewed_tensors(settled)]
-    asked += [(op, TMA_IF) for op in walk_stmts(settled.launch.body) if isinstance(op, Copy)]
+    asked += [(op, TMA_IF) for op in statements(settled.launch.body, Copy)]
     return (settled.facts.fact(*key) for key in asked if settled.facts.get(*key) is not None)

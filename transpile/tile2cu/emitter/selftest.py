@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from tile2cu.analysis.accesses import buffers_written, expressions
-from tile2cu.core.decisions import TMA_IF
+from tile2cu.core.decisions import TMA_COLUMNS_IF, TMA_IF
 from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Unary, Var, static_value, walk
@@ -157,7 +157,18 @@ def _multiples(launches: tuple[Settled, ...]) -> dict[str, int]:
             found[condition.value.name] = condition.of
         if isinstance(param, Buffer) and param.dtype.is_packed and isinstance(param.shape[-1], Var):
             found.setdefault(param.shape[-1].name, param.dtype.fewest_written)
+    for condition in (each for settled in launches for each in settled.facts.get(settled.launch, TMA_COLUMNS_IF) or ()):
+        size, of = _dividend(condition.value, condition.of)
+        if isinstance(size, Var):
+            found[size.name] = max(of, found.get(size.name, 1))
     return found
+
+
+def _dividend(value: Expr, of: int) -> tuple[Expr, int]:
+    """A value, and a multiple that makes its quotients multiples, too."""
+    if isinstance(value, Binary) and value.op == "//" and isinstance(by := static_value(value.rhs), int):
+        return _dividend(value.lhs, of * by)
+    return value, of
 
 
 def _compiler(target: Target) -> str:

@@ -12,6 +12,7 @@ from tile2cu.core.decisions import (
     SHARED_LAYOUT,
     STAGES,
     STAGING_TILE,
+    TMA_COLUMNS_IF,
     TMA_IF,
 )
 from tile2cu.core.expr import static_value
@@ -148,9 +149,10 @@ def host_argument(view: TensorMap, printer: Printer) -> str:
 
 
 def run_time_rows(settled: Settled, maps: dict[int, TensorMap]) -> tuple[Multiple, ...]:
-    """The conditions on run-time sizes under which TMA can reach all its tensors."""
+    """The conditions on run-time sizes under which TMA can reach all its tensors, and all boxes of them."""
     wanted = (settled.facts.get(view.tensor, TMA_IF) for view in distinct(maps))
-    return tuple(dict.fromkeys(m for m in wanted if m is not None and static_value(m.value) is None))
+    rows = dict.fromkeys(m for m in wanted if m is not None and static_value(m.value) is None)
+    return (*rows, *(settled.facts.get(settled.launch, TMA_COLUMNS_IF) or ()))
 
 
 def _sides(op: Copy | AtomicTile, settled: Settled, printer: Printer) -> tuple[Region, Buffer | Staging, str]:

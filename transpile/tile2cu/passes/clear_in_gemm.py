@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tile2cu.analysis.accesses import buffers_used, used_by_itself, viewed
-from tile2cu.analysis.uses import outside_of
+from tile2cu.analysis.uses import outside_of, statements
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import (
     Buffer,
@@ -33,7 +33,7 @@ def overwriting_gemms(launch: Launch) -> Launch:
 
     Nothing else uses the tile. Some compilers find this themselves; others clear registers in each iteration.
     """
-    for loop in (op for op in walk_stmts(launch.body) if isinstance(op, Loop)):
+    for loop in statements(launch.body, Loop):
         for mma in loop.body:
             cleared = _cleared(mma, loop, launch) if isinstance(mma, Gemm) else None
             if cleared is not None:

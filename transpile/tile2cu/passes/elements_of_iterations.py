@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.uses import statements
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Load, binary, joined, static_value, walk
 from tile2cu.core.program import Buffer, If, Loop, Parallel, Stmt, Store, While, walk_stmts
@@ -106,7 +107,7 @@ class _Reader:
 
 def _stores(body: Body, tile: Buffer) -> Iterator[Store]:
     """The stores to the tile below the statements."""
-    return (stmt for stmt in walk_stmts(body) if isinstance(stmt, Store) and stmt.buffer is tile)
+    return (stmt for stmt in statements(body, Store) if stmt.buffer is tile)
 
 
 def _disjoint(one: Place, other: Place) -> bool:

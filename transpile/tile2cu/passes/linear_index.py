@@ -7,9 +7,9 @@ from itertools import combinations
 
 from tile2cu.analysis.accesses import element_accesses, variables
 from tile2cu.analysis.bounds import Bounds
-from tile2cu.analysis.uses import names_used
+from tile2cu.analysis.uses import names_used, statements
 from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value, substitute
-from tile2cu.core.program import Launch, Let, Parallel, Scope, Stmt, walk_stmts
+from tile2cu.core.program import Launch, Let, Parallel, Scope, Stmt
 from tile2cu.passes.dead_code import without_unused
 from tile2cu.passes.rebuild import Body, in_body, with_expressions
 
@@ -118,7 +118,7 @@ def _name(op: Parallel, own: tuple[Var, ...]) -> str:
 
 def _without_aliases(op: Parallel) -> Parallel:
     """The loop without names of its variables by which fragments are indexed; the last one takes the name's place."""
-    lets = {part.var: part.value for part in walk_stmts(op.body) if isinstance(part, Let) and part.value in op.vars}
+    lets = {part.var: part.value for part in statements(op.body, Let) if part.value in op.vars}
     used = {part: lets[part] for index, _ in _of_fragments(op) for part in variables(index) if part in lets}
     if not used:
         return op

@@ -11,6 +11,7 @@ from tile2cu.analysis.accesses import (
     overwrites,
     touches,
 )
+from tile2cu.analysis.uses import statements
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import (
     Buffer,
@@ -22,7 +23,6 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     While,
-    walk_stmts,
 )
 from tile2cu.passes.rebuild import Body, under_comments, with_buffer
 from tile2cu.passes.tiles import fresh, whole
@@ -46,7 +46,7 @@ def views_through_shared(launch: Launch) -> Launch:
 def _may_stay(view: Buffer, launch: Launch) -> bool:
     """Whether the view groups the columns of an accumulator."""
     assert view.of is not None
-    mmas = [op for op in walk_stmts(launch.body) if isinstance(op, Gemm)]
+    mmas = [*statements(launch.body, Gemm)]
     operands = [region.buffer for op in mmas for region in (op.a, op.b, op.c)]
     rows, *rest = view.of.static_shape
     return (

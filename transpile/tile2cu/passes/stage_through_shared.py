@@ -6,6 +6,7 @@ from tile2cu.analysis.accesses import buffers_read, buffers_written, covers, ele
 from tile2cu.analysis.dependence import keeps, may_repeat
 from tile2cu.analysis.effects import effects
 from tile2cu.analysis.prelude import above
+from tile2cu.analysis.uses import statements
 from tile2cu.core.expr import static_value, walk
 from tile2cu.core.program import (
     Buffer,
@@ -50,7 +51,7 @@ def through_shared(launch: Launch, op: Stmt, tile: Buffer, why: str = "") -> Lau
 
 def _loop(launch: Launch, op: Parallel, tile: Buffer) -> Launch | None:
     repeated = [var for var, extent in zip(op.vars, op.extents, strict=True) if static_value(extent) != 1]
-    sums = [stmt for stmt in walk_stmts(op.body) if isinstance(stmt, Store) and stmt.buffer is tile and stmt.op]
+    sums = [stmt for stmt in statements(op.body, Store) if stmt.buffer is tile and stmt.op]
     if any(not {*repeated} <= {part for index in stmt.indices for part in walk(index)} for stmt in sums):
         return None  # a sum over elements of other threads: T.reduce_sum
     read, written = indices_read(op, tile), indices_written(op, tile)

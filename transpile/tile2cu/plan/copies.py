@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
     CALL,
     MULTICAST_MASK,
@@ -15,7 +16,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import static_value
-from tile2cu.core.program import AtomicTile, Copy, Region, Scope, Stmt, walk_stmts
+from tile2cu.core.program import AtomicTile, Copy, Region, Scope, Stmt
 from tile2cu.plan import copy_ops, ops
 from tile2cu.plan.claims import AddedByTma, AddressableByTma, Aligned, Claim, Evicts, Staged, StoredByTma, Streams
 from tile2cu.plan.operands import Operand, TensorTile, Threads, Tile
@@ -184,7 +185,7 @@ def _dimensions_along(region: Region, other: Region) -> tuple[int, ...]:
 def _claims(op: Copy, settled: Settled) -> Iterator[Claim]:
     """Why the copy is there where the user did not write it, or how it is done: stated once of those that are alike."""
     facts = settled.facts
-    copies = [stmt for stmt in walk_stmts(settled.launch.body) if isinstance(stmt, Copy)]
+    copies = [*statements(settled.launch.body, Copy)]
     if op.reason:
         yield Staged(because=op.reason.replace("`", ""), rule=facts.rule(op, STAGED_BECAUSE))
     elif facts.get(op, STREAMING) is not None:

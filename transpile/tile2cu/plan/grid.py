@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import PERSISTENT, RASTER_GROUP, TILE_ORDER
 from tile2cu.core.expr import Expr, Var, walk
 from tile2cu.core.program import Swizzle, walk_stmts
@@ -86,7 +87,7 @@ def _order(settled: Settled) -> TileOrder | None:
     longest = facts.get(launch, TILE_ORDER)
     if longest is not None:
         return LptOrder(least=longest.least, rule=facts.rule(launch, TILE_ORDER))
-    asked = next((stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Swizzle)), None)
+    asked = next(statements(launch.body, Swizzle), None)
     if asked is not None and len(launch.grid) > 1:
         return InPanels(size=asked.panel, across=_ASKED[asked.order], cluster=launch.cluster, dies=1, rule="")
     size = facts.get(launch, RASTER_GROUP)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.prelude import producer_loop
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
     BARRIER,
     BLOCK_BARRIER,
@@ -12,7 +13,7 @@ from tile2cu.core.decisions import (
     STORE_STAGING,
     WAR_ONLY,
 )
-from tile2cu.core.program import Copy, Stmt, Sync, walk_stmts
+from tile2cu.core.program import Copy, Stmt, Sync
 from tile2cu.plan.claims import Ends, MadeVisible, OutlivesUse, ReachedElsewhere, Reuses
 from tile2cu.plan.ops import Barrier, BarrierScope, Proxy, ProxyFence
 from tile2cu.plan.settled import Settled
@@ -23,7 +24,7 @@ def fence_before(stmt: Stmt, settled: Settled) -> Iterator[ProxyFence]:
     found = settled.facts.get(stmt, PROXY_FENCE)
     if found is not None:
         tiles = tuple(found.split(", "))
-        begun = (op for op in walk_stmts(settled.launch.body) if isinstance(op, Copy) and op.begun)
+        begun = (op for op in statements(settled.launch.body, Copy) if op.begun)
         reader = Proxy.TMA if {op.src.buffer.memory.name for op in begun} >= set(tiles) else Proxy.WGMMA
         claim = MadeVisible(rule=settled.facts.rule(stmt, PROXY_FENCE))
         yield ProxyFence(source=stmt, tiles=tiles, reader=reader, claims=(claim,))

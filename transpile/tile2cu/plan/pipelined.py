@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, shared, viewed
 from tile2cu.analysis.effects import may_leave
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import MMA_IN_FLIGHT, PIPELINE
 from tile2cu.core.program import Buffer, Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Pipeline
@@ -69,7 +70,7 @@ class Depths:
 @functools.lru_cache(maxsize=8)  # asked for every tile
 def depths(settled: Settled) -> Depths:
     """The depths of a launch's pipelines."""
-    loops = [stmt for stmt in walk_stmts(settled.launch.body) if isinstance(stmt, Loop)]
+    loops = [*statements(settled.launch.body, Loop)]
     found = [each for loop in loops if (each := settled.facts.get(loop, PIPELINE)) is not None]
     flying = [other for loop in loops if (other := settled.facts.get(loop, MMA_IN_FLIGHT)) is not None]
     return Depths(

@@ -31,11 +31,12 @@ from tile2cu.rules.concurrent_mmas import concurrent_mmas
 from tile2cu.rules.deferred_reductions import deferred_reduction
 from tile2cu.rules.early_exit import early_exit
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
-from tile2cu.rules.explicit_pipelines import explicit_barriers, explicit_tma, explicit_wgmma
+from tile2cu.rules.explicit_pipelines import explicit_barriers, explicit_tma
 from tile2cu.rules.explicit_setmaxnreg import explicit_setmaxnreg
 from tile2cu.rules.fences import proxy_fence
 from tile2cu.rules.grid import grid_raster_groups, grid_xcds, lpt_order
 from tile2cu.rules.hopper import (
+    on_wgmma,
     producer_warp,
     share_among_warpgroups,
     tma,
@@ -108,7 +109,7 @@ RULES: tuple[Rule, ...] = (
     cluster,
     block_threads,
     producer_warp,
-    explicit_wgmma,
+    on_wgmma,
     ping_pong,
     share_among_warpgroups,
     square,

@@ -8,11 +8,11 @@ from tile2cu.analysis.effects import effects
 from tile2cu.analysis.lifetimes import Lifetimes
 from tile2cu.core.decisions import (
     AWAITED_AT,
-    EXPLICIT_WGMMA,
     LAYOUT,
     MMA_IN_FLIGHT,
     MMA_OVERLAP,
     NO_MMA_IN_FLIGHT,
+    ON_WGMMA,
     PING_PONG,
     PIPELINE,
     RETIRED,
@@ -23,7 +23,7 @@ from tile2cu.core.facts import Key, rejected
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Fill, Gemm, Let, Loop, Parallel, Reduce, Scope, Stmt
 from tile2cu.core.schedule import Retirement
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import iterations_in_sequence, on_wgmma, runs_on_wgmma
+from tile2cu.rules.hopper import is_specialised, iterations_in_sequence, runs_on_wgmma
 from tile2cu.rules.overlap import fit
 
 _THREE = """
@@ -53,7 +53,7 @@ _FEWEST = 3  # two concurrent MMAs gain nothing: 1.000 to 1.002 of three kernels
     "pipeline.loop.concurrent-mmas",
     phase=Phase.PIPELINE,
     on=Loop,
-    reads=(EXPLICIT_WGMMA, LAYOUT, MMA_IN_FLIGHT, MMA_OVERLAP, PING_PONG, PIPELINE, WARP_SPECIALISED),
+    reads=(ON_WGMMA, LAYOUT, MMA_IN_FLIGHT, MMA_OVERLAP, PING_PONG, PIPELINE, WARP_SPECIALISED),
     writes=(AWAITED_AT, NO_MMA_IN_FLIGHT, RETIRED, RETIRED_BEFORE),
     source="measured on an H200: benchmarks/RESULTS.md, attention backward",
     examples=(
@@ -73,7 +73,7 @@ def concurrent_mmas(op: Loop, context: Context) -> Iterator[Decision]:
     Gives: which MMAs stay in flight, and before which statements the others are awaited.
     """
     pipeline = iterations_in_sequence(op, context)
-    if pipeline is None or not on_wgmma(context):
+    if pipeline is None or not is_specialised(context):
         return
     mmas = [stmt for stmt in pipeline.body if isinstance(stmt, Gemm)]
     known = all(isinstance(stmt, _KNOWN) for stmt in pipeline.body)

@@ -6,15 +6,11 @@ from tile2cu.analysis.groups import outside_of_groups
 from tile2cu.core.decisions import (
     CALL,
     EXPLICIT_SYNC,
-    EXPLICIT_WGMMA,
-    NO_WGMMA,
     SHARED_LAYOUT,
     TMA_IF,
-    WARP_SPECIALISED,
 )
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import static_value
-from tile2cu.core.facts import rejected
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Reduce, Region, Scan, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -22,12 +18,10 @@ from tile2cu.rules.hopper import (
     PATTERN_ROWS,
     TMA_RANK,
     box_unsupported,
-    is_specialised,
     rows_aligned_if,
     rows_unsupported,
 )
 from tile2cu.rules.layout.operands import swizzled
-from tile2cu.rules.wgmma_support import gemm_unsupported
 
 _EXPLICIT = """\
 S = T.alloc_shared((64, 64), "float16")
@@ -43,15 +37,6 @@ S = T.alloc_shared((64, 64), "float16")
 T.clear(S)
 T.tma_copy(S, Y[bx * 64, 0])
 T.tma_store_wait()"""
-
-_GEMM = """\
-A_shared = T.alloc_shared((64, 64), "float16")
-C_local = T.alloc_fragment((64, 64), "float32")
-T.copy(Z[0, 0], A_shared)
-T.clear(C_local)
-T.wgmma_gemm(A_shared, A_shared, C_local)
-T.wait_wgmma(0)"""
-_WARPGROUP = 128  # threads
 
 
 @rule(
@@ -107,59 +92,6 @@ def explicit_barriers(launch: Launch, context: Context) -> Iterator[Decision]:
         )
     if barriers:
         yield launch, EXPLICIT_SYNC, True
-
-
-@rule(
-    "warps.gemm.explicit-wgmma",
-    phase=Phase.WARPS,
-    on=Launch,
-    reads=(WARP_SPECIALISED,),
-    writes=(EXPLICIT_WGMMA, NO_WGMMA),
-    source="PTX ISA, 'wgmma.mma_async': every thread of a warpgroup, four warps from a multiple of four on",
-    examples=(Example(_GEMM, 5, "explicit_wgmma", "True", target="cuda:sm_90a"),),
-)
-def explicit_wgmma(launch: Launch, context: Context) -> Iterator[Decision]:
-    """In a kernel with an explicit pipeline, GEMMs by whole warpgroups run on wgmma, too.
-
-    GEMMs that share a fragment need the same layout of it: all of them run on wgmma, or none.
-
-    Gives: which GEMMs run on wgmma, and why others do not.
-    """
-    if not context.target.wgmma or is_specialised(context) or not _writes_its_pipeline(launch, context):
-        return
-    mmas = [op for op in context.statements if isinstance(op, Gemm)]
-    causes = {id(op): _wgmma_unsupported(op, launch, context) for op in mmas}
-    for _ in mmas:
-        for op in mmas:
-            met = (causes[id(other)] for other in mmas if not causes[id(op)] and _share_a_fragment(op, other))
-            causes[id(op)] = next(filter(None, met), causes[id(op)])
-    for op in mmas:
-        if causes[id(op)]:
-            yield rejected(op, NO_WGMMA, causes[id(op)], "change that: docs/hopper.md has the rest")
-        else:
-            yield op, EXPLICIT_WGMMA, True
-
-
-def _writes_its_pipeline(launch: Launch, context: Context) -> bool:
-    """Whether the user assigns work to threads and orders it: by groups, barriers, or asynchronous GEMMs."""
-    by_hand = launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles)
-    return by_hand or any(isinstance(op, Gemm) and op.begun for op in context.statements)
-
-
-def _wgmma_unsupported(op: Gemm, launch: Launch, context: Context) -> str:
-    threads = context.of(op).threads
-    if threads % _WARPGROUP or any(sum(launch.sizes[:group]) % _WARPGROUP for group in range(launch.groups)):
-        return f"{threads} threads, or those of the groups before them, are not a whole number of warpgroups"
-    return gemm_unsupported(op, context.of(op))
-
-
-def _share_a_fragment(op: Gemm, other: Gemm) -> bool:
-    """Whether two GEMMs use a common fragment."""
-    own, others = (
-        {region.buffer.memory.name for region in mma.regions if region.buffer.scope is Scope.FRAGMENT}
-        for mma in (op, other)
-    )
-    return bool(own & others)
 
 
 @rule(

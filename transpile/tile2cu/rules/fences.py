@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tile2cu.analysis.accesses import buffers_written, shared
-from tile2cu.core.decisions import BARRIER, EXPLICIT_WGMMA, PIPELINE, PROXY_FENCE, WARP_SPECIALISED
+from tile2cu.core.decisions import BARRIER, ON_WGMMA, PIPELINE, PROXY_FENCE, WARP_SPECIALISED
 from tile2cu.core.expr import Call
 from tile2cu.core.program import Buffer, CallStmt, Copy, Gemm, If, Launch, Loop, Region, Stmt, Sync, While, group_of
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -37,7 +37,7 @@ _ARRIVALS = (
     "sync.shared.proxy-fence",
     phase=Phase.SYNC,
     on=Launch,
-    reads=(BARRIER, EXPLICIT_WGMMA, PIPELINE, WARP_SPECIALISED),
+    reads=(BARRIER, ON_WGMMA, PIPELINE, WARP_SPECIALISED),
     writes=(PROXY_FENCE,),
     source="PTX ISA, 'Async proxy': a fence.proxy.async orders stores before what wgmma reads",
     examples=(Example(_STORED, 4, "proxy_fence", "A_shared", target="cuda:sm_90a"),),

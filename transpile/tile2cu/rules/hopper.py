@@ -4,27 +4,31 @@ from collections.abc import Iterator
 from typing import Any
 
 from tile2cu.analysis.accesses import buffers_used, expressions, touches
+from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.prelude import around, before, outermost
 from tile2cu.analysis.producer_loads import why_no_producer
 from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
     CALL,
     CLUSTER_SYNC,
-    EXPLICIT_WGMMA,
     INSTRUCTION,
     LAYOUT,
     MMA_IN_FLIGHT,
     MMA_OVERLAP,
     NO_PRODUCER,
     NO_TMA,
+    NO_WGMMA,
+    ON_WGMMA,
     PING_PONG,
     PIPELINE,
     STAGES,
+    TMA_COLUMNS_IF,
     TMA_IF,
     WARP_SPECIALISED,
     WARPS,
 )
-from tile2cu.core.expr import int_const, static_value
+from tile2cu.core.expr import Binary, Expr, Role, Var, int_const, static_value, walk
 from tile2cu.core.facts import Key, rejected
 from tile2cu.core.instruction import wgmma as wgmma_of
 from tile2cu.core.layout import WgmmaAccumulator, widest_swizzle_of
@@ -50,10 +54,10 @@ from tile2cu.rules.warps import gathers_on_mma, mma_of
 from tile2cu.rules.wgmma_support import (
     MOST_COLUMNS,
     WARPGROUP,
-    gemm_unsupported,
     instruction_of,
     registers_unsupported,
     split_of,
+    wgmma_unsupported,
 )
 
 GEMM = """
@@ -96,6 +100,34 @@ T.copy(C_local, Z[0, 0])
 """
 
 
+_ASYNCHRONOUS = """\
+A_shared = T.alloc_shared((64, 64), "float16")
+C_local = T.alloc_fragment((64, 64), "float32")
+T.copy(Z[0, 0], A_shared)
+T.clear(C_local)
+T.wgmma_gemm(A_shared, A_shared, C_local)
+T.wait_wgmma(0)"""
+
+
+_FEW_ROWS = """
+A_shared = T.alloc_shared((64, 64), "float16")
+B_shared = T.alloc_shared((32, 64), "float16")
+C_local = T.alloc_fragment((64, 64), "float32")
+D_local = T.alloc_fragment((32, 64), "float32")
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(Z[k * 64, 0], A_shared)
+    T.copy(Z[k * 64, 0], B_shared)
+    T.gemm(A_shared, A_shared, C_local)
+    T.gemm(B_shared, A_shared, D_local)
+T.copy(C_local, Z[0, 0])
+T.copy(D_local, Z[0, 0])
+"""
+_FEW_ROWS_BECAUSE = (
+    "the GEMM of line 19 is 32 x 64 x 64: wgmma takes 64 rows per warpgroup, "
+    "N a multiple of 8 up to 256, K a multiple of 16"
+)
+
+
 def _example(about: str | int, what: str, value: str) -> tuple[Example, ...]:
     return (Example(GEMM, about, what, value, target="cuda:sm_90a"),)
 
@@ -110,7 +142,7 @@ LESSONS = "measured on an H200: benchmarks/RESULTS.md"
     phase=Phase.WARPS,
     on=Launch,
     reads=(CLUSTER_SYNC, WARP_SPECIALISED),
-    writes=(NO_PRODUCER, TMA_IF, WARP_SPECIALISED),
+    writes=(NO_PRODUCER, TMA_COLUMNS_IF, TMA_IF, WARP_SPECIALISED),
     source=f"{LESSONS}: a producer warp is worth 3 % over the same pipeline without one",
     examples=(
         *_example("launch", "warp_specialised", "yes"),
@@ -125,23 +157,64 @@ def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:
     the epilogue. The tensors' rows must suit TMA, and on a target with wgmma a warpgroup must be able to take the
     GEMMs. On a target that has TMA and no wgmma, GEMMs stay on mma.sync, which reads TMA's swizzled tiles by ldmatrix.
 
-    Gives: whether there is a producer warp, and why not; the condition on the sizes of tensors that it loads.
+    Gives: whether there is a producer warp, and why not; the conditions on the sizes of tensors that it loads, and on
+    those that decide where its boxes start.
     """
     if context.target.tma:
         reason = _why_not(launch, context)
         yield launch, WARP_SPECIALISED, WarpSpecialised(not reason, reason)
         for load in producer_loads(context):
             yield load.src.buffer, TMA_IF, rows_aligned_if(load.src.buffer)
+        columns = (columns_aligned_if(load.src, context.bounds) or () for load in producer_loads(context))
+        if conditions := tuple(dict.fromkeys(each for found in columns for each in found)):
+            yield launch, TMA_COLUMNS_IF, conditions
         if reason:
             wish = "a producer warp, TMA and wgmma" if context.target.wgmma else "a producer warp and TMA"
             yield rejected(launch, NO_PRODUCER, reason, "change that: docs/hopper.md has the rest", named=wish)
 
 
 @rule(
+    "warps.gemm.on-wgmma",
+    phase=Phase.WARPS,
+    on=Launch,
+    reads=(WARP_SPECIALISED,),
+    writes=(NO_WGMMA, ON_WGMMA),
+    source="PTX ISA, 'wgmma.mma_async': every thread of a warpgroup, four warps from a multiple of four on",
+    examples=(
+        *_example(7, "on_wgmma", "True"),
+        Example(_ASYNCHRONOUS, 5, "on_wgmma", "True", target="cuda:sm_90a"),
+        Example(_FEW_ROWS, 9, "not wgmma", _FEW_ROWS_BECAUSE, target="cuda:sm_90a"),
+    ),
+)
+def on_wgmma(launch: Launch, context: Context) -> Iterator[Decision]:
+    """With a producer warp, or in a kernel with an explicit pipeline, GEMMs by whole warpgroups run on wgmma.
+
+    The others run on mma.sync, which reads the same swizzled tiles by ldmatrix. GEMMs that share a fragment need the
+    same layout of it: all of them run on wgmma, or none.
+
+    Gives: which GEMMs run on wgmma, and why others do not.
+    """
+    if not context.target.wgmma or not (is_specialised(context) or _is_explicit(launch, context)):
+        return
+    causes = wgmma_unsupported(launch, context)
+    for op in context.statements:
+        if isinstance(op, Gemm) and causes[id(op)]:
+            yield rejected(op, NO_WGMMA, causes[id(op)], "change that: docs/hopper.md has the rest")
+        elif isinstance(op, Gemm):
+            yield op, ON_WGMMA, True
+
+
+def _is_explicit(launch: Launch, context: Context) -> bool:
+    """Whether the user assigns work to threads and orders it: by groups, barriers, or asynchronous GEMMs."""
+    by_user = launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles)
+    return by_user or any(isinstance(op, Gemm) and op.begun for op in context.statements)
+
+
+@rule(
     "warps.gemm.warpgroups",
     phase=Phase.WARPS,
     on=Gemm,
-    reads=(EXPLICIT_WGMMA, PING_PONG, WARP_SPECIALISED),
+    reads=(ON_WGMMA, PING_PONG),
     writes=(WARPS,),
     source="PTX ISA, 'Asynchronous Warpgroup Level Matrix Shape': M is 64",
     examples=_example(7, "warps", "Warps(m=4, n=1)"),
@@ -163,7 +236,7 @@ def share_among_warpgroups(op: Gemm, context: Context) -> Iterator[Decision]:
     "select.gemm.wgmma",
     phase=Phase.STRICT,
     on=Gemm,
-    reads=(EXPLICIT_WGMMA, WARPS, WARP_SPECIALISED),
+    reads=(ON_WGMMA, WARPS),
     writes=(INSTRUCTION,),
     source="PTX ISA, 'wgmma.mma_async'",
     examples=_example(7, "instruction", "wgmma.m64n64k16.f32.f16.f16"),
@@ -185,7 +258,7 @@ def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
     "layout.gemm.wgmma-accumulator",
     phase=Phase.STRICT,
     on=Gemm,
-    reads=(EXPLICIT_WGMMA, PING_PONG, WARPS, WARP_SPECIALISED),
+    reads=(ON_WGMMA, PING_PONG, WARPS),
     writes=(LAYOUT,),
     source="PTX ISA, 'Register Fragments for wgmma.mma_async.m64nNk16'",
     examples=_example("C_local", "layout", "WgmmaAccumulator(rows=64, cols=64, along_m=1, along_n=1, copies=1)"),
@@ -229,7 +302,7 @@ def tma(op: Loop, context: Context) -> Iterator[Decision]:
         yield op, PIPELINE, pipeline
         for load in pipeline.loads:
             if isinstance(load, Copy):
-                yield load.dst.buffer, STAGES, op.num_stages
+                yield load.dst.buffer, STAGES, pipeline.stages
                 yield load, CALL, "tma_load"
         for line in prefetchable_vectors(op, context.launch):
             yield rejected(
@@ -251,14 +324,14 @@ def iterations_in_sequence(op: Loop, context: Context) -> Pipeline | None:
     return pipeline if pipeline is not None and pipeline.producer and disjoint else None
 
 
-def on_wgmma(context: Context) -> bool:
-    """Whether the launch has a producer warp, and its GEMMs run on wgmma."""
-    return is_specialised(context) and bool(context.target.wgmma)
-
-
 def runs_on_wgmma(op: Gemm, context: Context) -> bool:
-    """Whether a GEMM runs on wgmma: with a producer warp, or in a kernel with explicit groups."""
-    return on_wgmma(context) or bool(context.facts.get(op, EXPLICIT_WGMMA))
+    """Whether a GEMM runs on wgmma."""
+    return bool(context.facts.get(op, ON_WGMMA))
+
+
+def all_on_wgmma(loop: Loop, context: Context) -> bool:
+    """Whether all GEMMs of a producer's loop run on wgmma."""
+    return is_specialised(context) and all(runs_on_wgmma(op, context) for op in statements(loop.body, Gemm))
 
 
 def rows_aligned_if(tensor: Buffer) -> Multiple:
@@ -268,6 +341,38 @@ def rows_aligned_if(tensor: Buffer) -> Multiple:
         *strides, _ = tensor.strides
         decides = next((stride for stride in strides if static_value(stride) is None), strides[-1])
     return Multiple(decides, tensor.dtype.elements_in(POINTER_BYTES))
+
+
+def columns_aligned_if(region: Region, bounds: Bounds) -> tuple[Multiple, ...] | None:
+    """The conditions on sizes under which a box starts at a multiple of 16 bytes of a row; None where no size decides.
+
+    From another column TMA reads wrong addresses, or ends in an illegal instruction: measured on an H200.
+    """
+    elements = region.buffer.dtype.elements_in(POINTER_BYTES)
+    start = bounds.linear(region.ranges[-1].start)
+    conditions: list[Multiple] = []
+    for term, factor in ((int_const(start.constant), 1), *start.terms.items()):
+        if bounds.multiple_of(term) * (factor & -factor) % elements:
+            decides = next(filter(_is_of_sizes, _factors(term, bounds)), None)
+            if decides is None:
+                return None
+            conditions.append(Multiple(decides, elements))
+    return tuple(conditions)
+
+
+def _factors(expr: Expr, bounds: Bounds) -> Iterator[Expr]:
+    """What an expression multiplies, with names by their values."""
+    if isinstance(expr, Binary) and expr.op == "*":
+        yield from (*_factors(expr.lhs, bounds), *_factors(expr.rhs, bounds))
+    else:
+        named = bounds.linear(expr)
+        yield from named.terms if len(named.terms) == 1 and not named.constant else (expr,)
+
+
+def _is_of_sizes(expr: Expr) -> bool:
+    """Whether the launcher knows a value: it is computed from sizes alone, and is no number."""
+    leaves = [part for part in walk(expr) if not isinstance(part, Binary) and static_value(part) is None]
+    return bool(leaves) and all(isinstance(part, Var) and part.role is Role.SIZE for part in leaves)
 
 
 def _sharing(op: Gemm, context: Context) -> int:
@@ -300,15 +405,17 @@ def _why_not(launch: Launch, context: Context) -> str:
     if pipeline is None:
         return _why_nothing_prefetched(loops[0])
     mmas = [op for op in context.statements if isinstance(op, Gemm)]
-    if not any(isinstance(op, Gemm) for op in walk_stmts(pipeline.body)):
+    if not any(statements(pipeline.body, Gemm)):
         return "the pipelined loop has no GEMM"
-    unsupported = gemm_unsupported if context.target.wgmma else _mma_unsupported
     causes = [why_no_producer(loops[0], pipeline.loads, launch)]
     causes.append(_used_before_loop(pipeline.buffers, before(launch.body, outermost(launch.body, loops[0]))))
-    causes += [unsupported(op, context) for op in mmas]
-    causes += [registers_unsupported(op, launch) for op in mmas if context.target.wgmma]
+    not_on_wgmma = wgmma_unsupported(launch, context) if context.target.wgmma else dict.fromkeys(map(id, mmas), " ")
+    if context.target.wgmma and all(not_on_wgmma[id(op)] for op in statements(pipeline.body, Gemm)):
+        causes += filter(None, not_on_wgmma.values())
+    causes += [_mma_unsupported(op, context) for op in mmas if not_on_wgmma[id(op)]]
+    causes += [registers_unsupported(op, launch) for op in mmas if not not_on_wgmma[id(op)]]
     causes += [_scan_unsupported(op) for op in context.statements if isinstance(op, Scan)]
-    causes += [load_unsupported(load) for load in pipeline.loads if isinstance(load, Copy)]
+    causes += [load_unsupported(load, context.bounds) for load in pipeline.loads if isinstance(load, Copy)]
     return next(filter(None, causes), "")
 
 
@@ -319,7 +426,7 @@ def _loops_unsupported(loops: list[Loop]) -> str:
     if len(loops) > 1:
         lines = ", ".join(str(loop.span.line) for loop in loops)
         return f"the kernel has {len(loops)} pipelined loops (lines {lines}), and a producer loads for one"
-    return "" if loops[0].num_stages else f"the loop in line {loops[0].span.line} has no stages to load into"
+    return ""
 
 
 def _why_nothing_prefetched(loop: Loop) -> str:
@@ -381,7 +488,7 @@ def producer_loads(context: Context) -> tuple[Copy, ...]:
     return tuple(op for found in pipelines if found for op in found.loads if isinstance(op, Copy))
 
 
-def load_unsupported(load: Copy) -> str:
+def load_unsupported(load: Copy, bounds: Bounds) -> str:
     """Why TMA cannot do a load; empty if it can."""
     tile, tensor = load.dst.buffer, load.src.buffer
     line = f"the copy in line {load.span.line}"
@@ -394,6 +501,8 @@ def load_unsupported(load: Copy) -> str:
     if load.ends:
         return f"{line} ends inside the tensor"
     cause = box_unsupported(load.src, load.dst)
+    if not cause and columns_aligned_if(load.src, bounds) is None:
+        cause = "may start at a column that is no multiple of 16 bytes, from which TMA does not load"
     return f"{line} {cause}" if cause else rows_unsupported(tensor)
 
 

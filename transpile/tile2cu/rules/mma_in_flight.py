@@ -20,6 +20,7 @@ from tile2cu.core.decisions import (
     LAYOUT,
     MMA_IN_FLIGHT,
     MMA_OVERLAP,
+    ON_WGMMA,
     PERSISTENT,
     PING_PONG,
     PIPELINE,
@@ -44,7 +45,7 @@ from tile2cu.core.program import (
 )
 from tile2cu.core.schedule import MmaInFlight, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import on_wgmma, warpgroups
+from tile2cu.rules.hopper import all_on_wgmma, warpgroups
 from tile2cu.rules.overlap import has_room
 from tile2cu.rules.pipeline import is_at_top
 from tile2cu.rules.storage import shared_budget_of, workspaces_of
@@ -96,6 +97,7 @@ _DECODE_IN_REGISTERS = _decode("alloc_fragment", 128, "B, A_shared")
         ALIASING,
         LAYOUT,
         MMA_OVERLAP,
+        ON_WGMMA,
         PERSISTENT,
         PING_PONG,
         PIPELINE,
@@ -141,7 +143,7 @@ def mma_in_flight(op: Loop, context: Context) -> Iterator[Decision]:
     for the MMA, the fragment to copy. All decisions are then made again with the copy.
     """
     pipeline = context.facts.get(op, PIPELINE)
-    if pipeline is None or not pipeline.producer or not on_wgmma(context) or pipeline.stages < 2:
+    if pipeline is None or not pipeline.producer or not all_on_wgmma(op, context) or pipeline.stages < 2:
         return
     if not is_at_top(op, context):
         return  # the pipeline continues over tiles: a stage that is still read would be one of the next tile

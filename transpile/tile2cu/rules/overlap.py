@@ -18,6 +18,7 @@ from tile2cu.core.decisions import (
     ALIASING,
     LAYOUT,
     MMA_OVERLAP,
+    ON_WGMMA,
     PERSISTENT,
     PING_PONG,
     PIPELINE,
@@ -38,7 +39,7 @@ from tile2cu.core.schedule import MmaOverlap, PingPong, Pipeline, PrologueLoads,
 from tile2cu.passes.register_operands import HELD
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.grid import equal_trip_counts
-from tile2cu.rules.hopper import on_wgmma, warpgroups
+from tile2cu.rules.hopper import all_on_wgmma, is_specialised, warpgroups
 from tile2cu.rules.pipeline import is_at_top, iterations_adjacent
 from tile2cu.rules.rescale_factors import keeps, row_factor
 from tile2cu.rules.storage import shared_budget_of
@@ -83,7 +84,7 @@ _FEWEST_OTHERS = 24  # with which nvcc 13.0 compiles MMAs in flight without a sp
     "pipeline.loop.overlap",
     phase=Phase.PIPELINE,
     on=Loop,
-    reads=(LAYOUT, PIPELINE, VECTOR, WARP_SPECIALISED),
+    reads=(LAYOUT, ON_WGMMA, PIPELINE, VECTOR, WARP_SPECIALISED),
     writes=(MMA_OVERLAP,),
     source=f"{_LESSONS}: 8 to 10 % of attention",
     examples=(
@@ -103,7 +104,9 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     Gives: the schedule of an iteration.
     """
     pipeline = context.facts.get(op, PIPELINE)
-    if pipeline is not None and pipeline.producer and on_wgmma(context) and iterations_adjacent(op, pipeline, context):
+    if pipeline is None or not pipeline.producer:
+        return
+    if all_on_wgmma(op, context) and iterations_adjacent(op, pipeline, context):
         found = _overlap(pipeline, op)
         if (
             found is not None
@@ -248,7 +251,7 @@ def register_shares(launch: Launch, context: Context) -> Iterator[Decision]:
 
     Gives: the registers per thread of the producer and of a consumer; None for even shares.
     """
-    if not on_wgmma(context):
+    if not (is_specialised(context) and context.target.wgmma):
         return
     groups = warpgroups(launch)
     even = _REGISTERS // (groups + 1)  # the registers of a producer warp count as those of a warpgroup

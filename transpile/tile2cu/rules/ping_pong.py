@@ -17,7 +17,7 @@ from tile2cu.analysis.accesses import (
 )
 from tile2cu.analysis.dependence import broken_by, conflicts
 from tile2cu.analysis.effects import effects
-from tile2cu.core.decisions import NO_PING_PONG, PING_PONG, THREAD_LOCAL_SUM, WARP_SPECIALISED
+from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, PING_PONG, THREAD_LOCAL_SUM, WARP_SPECIALISED
 from tile2cu.core.expr import Role, Var
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
@@ -37,7 +37,7 @@ from tile2cu.core.program import (
 from tile2cu.core.schedule import PingPong, Pipeline, RowFactor, Step
 from tile2cu.rules.deferred_reductions import running_sums
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import on_wgmma, warpgroups
+from tile2cu.rules.hopper import all_on_wgmma, warpgroups
 from tile2cu.rules.overlap import registers_left
 from tile2cu.rules.pipeline import is_at_top, pipeline_of
 from tile2cu.rules.rescale_factors import row_factor
@@ -65,7 +65,7 @@ _OWN = (Let, Gemm, Parallel, Reduce, Copy, Fill, If)  # statements that one warp
     "pipeline.loop.ping-pong",
     phase=Phase.WARPS,
     on=Loop,
-    reads=(WARP_SPECIALISED,),
+    reads=(ON_WGMMA, WARP_SPECIALISED),
     writes=(NO_PING_PONG, PING_PONG, THREAD_LOCAL_SUM),
     source="measured on an H200: benchmarks/RESULTS.md, MLA decode",
     examples=(Example(_LATENT, 7, "ping_pong", "S by one warpgroup per iteration, O by both", "cuda:sm_90a", 256),),
@@ -79,7 +79,7 @@ def ping_pong(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: the parts of an iteration and their order; for a running sum, that each thread keeps a partial sum.
     """
-    if warpgroups(context.launch) != _GROUPS or not on_wgmma(context) or not is_at_top(op, context):
+    if warpgroups(context.launch) != _GROUPS or not all_on_wgmma(op, context) or not is_at_top(op, context):
         return
     pipeline = pipeline_of(op, context.launch, producer=True)
     if pipeline is None or not _shares_columns_of_last(pipeline):

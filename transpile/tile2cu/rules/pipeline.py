@@ -6,6 +6,7 @@ from tile2cu.analysis.accesses import lets_for, loaded, without_unused_lets
 from tile2cu.analysis.prefetch import names_of, unprefetchable
 from tile2cu.analysis.prelude import walk_to_active
 from tile2cu.analysis.sync_calls import syncs_grid
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
     FEWER_STAGES,
     NOT_PIPELINED,
@@ -27,7 +28,6 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     Store,
-    walk_stmts,
 )
 from tile2cu.core.schedule import PingPong, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -80,14 +80,17 @@ def prefetch_pipeline(loop: Loop, launch: Launch) -> Pipeline | None:
 
 def stages_of(tile: Buffer, launch: Launch, made: Callable[[Loop, Launch], Pipeline | None]) -> int:
     """The stages of the deepest pipeline that loads the tile."""
-    found = (made(loop, launch) for loop in walk_stmts(launch.body) if isinstance(loop, Loop))
+    found = (made(loop, launch) for loop in statements(launch.body, Loop))
     return max(pipeline.stages for pipeline in found if pipeline is not None and tile in pipeline.buffers)
 
 
 def pipeline_of(loop: Loop, launch: Launch, *, producer: bool) -> Pipeline | None:
-    """The pipeline that a loop asks for; None when it asks for none, or no load can be prefetched."""
+    """The pipeline that a loop asks for; None when it asks for none, or no load can be prefetched.
+
+    A producer loads for a loop without stages as well, into one: its consumers wait as they would for their own copies.
+    """
     parts = _parts(loop, launch, by_tma=producer)
-    return Pipeline(loop.num_stages, *parts, producer=producer) if parts else None
+    return Pipeline(max(1, loop.num_stages), *parts, producer=producer) if parts else None
 
 
 def is_at_top(loop: Stmt, context: Context) -> bool:
@@ -121,7 +124,7 @@ def staged_pipeline_of(loop: Loop, launch: Launch) -> Pipeline | None:
 
 def _parts(loop: Loop, launch: Launch, *, by_tma: bool = False) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:
     """(the prefetched loads, the rest) of a pipelined loop's body."""
-    if loop.kind is not LoopKind.PIPELINED or loop.num_stages < 1 or syncs_grid(loop.body):
+    if loop.kind is not LoopKind.PIPELINED or (loop.num_stages < 1 and not by_tma) or syncs_grid(loop.body):
         return None
     loads = tuple(
         stmt for stmt in loop.body if _is_prefetched(stmt, loop, launch) and not (by_tma and _is_vector(stmt))

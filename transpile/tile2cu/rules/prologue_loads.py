@@ -10,7 +10,7 @@ from tile2cu.core.expr import Address, static_value, walk
 from tile2cu.core.program import Copy, Launch, Scope, operations, walk_stmts
 from tile2cu.core.schedule import PrologueLoads
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import load_unsupported
+from tile2cu.rules.hopper import columns_aligned_if, load_unsupported
 from tile2cu.rules.pipeline import iterations_adjacent
 
 _GEMM_BEFORE = """
@@ -79,8 +79,10 @@ def _fits(op: Copy, launch: Launch, context: Context) -> bool:
         return False
     if any(access.buffer.scope is not Scope.GLOBAL for access in element_accesses((op,))):
         return False  # only threads that have that tile know its coordinates
-    if not op.dst.whole or tile.of is not None or viewed(launch, tile) or load_unsupported(op):
+    if not op.dst.whole or tile.of is not None or viewed(launch, tile) or load_unsupported(op, context.bounds):
         return False
+    if columns_aligned_if(op.src, context.bounds):
+        return False  # sizes decide whether it starts where TMA loads
     layout = context.facts[tile, SHARED_LAYOUT]
     writers = [stmt for stmt in operations(launch.body) if tile in buffers_written(stmt)]
     outside = any(touches(buffers_written(stmt), tensor) for stmt in launch.body)

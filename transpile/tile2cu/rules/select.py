@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, element_accesses
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
     CALL,
     ELECTED_WRITERS,
@@ -198,9 +199,7 @@ def loop_elected_writers(op: Parallel, context: Context) -> Iterator[Decision]:
     stores = [access.buffer.scope for access in element_accesses(op.body) if access.is_store]
     memory = [scope for scope in stores if scope in (Scope.GLOBAL, Scope.SHARED)]
     prints = any(isinstance(stmt, Print) for stmt in walk_stmts(op.body))
-    update = next(
-        (stmt for stmt in walk_stmts(op.body) if isinstance(stmt, Atomic) and stmt.previous is not None), None
-    )
+    update = next((stmt for stmt in statements(op.body, Atomic) if stmt.previous is not None), None)
     if update is not None and layout.replicas > 1 and len(memory) < len(stores):
         raise _one_thread_knows(update, op, layout)
     if layout.replicas > 1 and len(memory) < len(stores) and _changes_in_place(op):

@@ -53,6 +53,7 @@ from tile2cu.rules.hopper import (
     GEMMS_OVER_TILES,
     LESSONS,
     TMA_RANK,
+    columns_aligned_if,
     is_specialised,
     rows_aligned_if,
     rows_unsupported,
@@ -237,6 +238,7 @@ def _added_in_iterations(context: Context) -> Iterator[AtomicTile]:
         read = any(touches(used_by_itself(stmt), dst) for stmt in others)
         rows = op.src.whole and len(op.dst.kept) == 2 and op.dst.kept[-1] == dst.rank - 1 and dst.rank <= TMA_RANK
         given = dst.strides is None and not rows_unsupported(dst) and _is_given(rows_aligned_if(dst), context)
+        given = given and columns_aligned_if(op.dst, context.bounds) == ()
         if rows and given and not read and src.static_shape[1] // layout.along_n % _SLAB_FLOATS == 0:
             yield op
 
@@ -255,7 +257,8 @@ def _is_stored_by_tma(op: Copy, context: Context) -> bool:
     slabs = cols // layout.along_n % 64 == 0
     if op.transposed:  # rows are a multiple of 64
         slabs = layout.along_n == 1 and cols % 16 == 0 and cols <= _BOX_ROWS
-    return op.dst.kept[-1] == dst.rank - 1 and not rows_unsupported(dst) and slabs
+    starts = columns_aligned_if(op.dst, context.bounds) == ()
+    return op.dst.kept[-1] == dst.rank - 1 and starts and not rows_unsupported(dst) and slabs
 
 
 def _read_again(op: Copy, context: Context) -> bool:

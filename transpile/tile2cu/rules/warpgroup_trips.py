@@ -8,6 +8,7 @@ from tile2cu.analysis.bounds import Linear
 from tile2cu.analysis.lifetimes import begins_by_writing
 from tile2cu.analysis.prelude import before
 from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import LAYOUT, MMA_OVERLAP, PIPELINE, WARPGROUP_TRIP_COUNT, WARPS
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import (
@@ -40,7 +41,6 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     Store,
-    walk_stmts,
 )
 from tile2cu.core.schedule import MmaOverlap, WarpgroupTripCount
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -185,7 +185,7 @@ def _is_known_before(value: Expr, loop: Loop, context: Context) -> bool:
     """Whether all threads of a block can compute a value before a top-level loop, and no iteration changes it."""
     body = context.launch.body
     above = before(body, loop)
-    later = {loop.var, *(let.var for let in walk_stmts(body) if isinstance(let, Let) and let not in above)}
+    later = {loop.var, *(let.var for let in statements(body, Let) if let not in above)}
     parts = tuple(walk(value))
     named = not any(isinstance(part, Load) or (isinstance(part, Var) and part.role is Role.MUTABLE) for part in parts)
     return named and not later.intersection(parts) and Uniformity(context.launch).holds(value)

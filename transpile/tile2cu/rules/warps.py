@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import expressions
-from tile2cu.core.decisions import BLOCK_WARPS, EXPLICIT_WGMMA, WARP_SPECIALISED, WARPS
+from tile2cu.core.decisions import BLOCK_WARPS, ON_WGMMA, WARPS
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import OF_THREAD, Call, walk
 from tile2cu.core.layout import Warps
@@ -59,7 +59,7 @@ def _work_alone(context: Context) -> bool:
     "warps.gemm.square",
     phase=Phase.WARPS,
     on=Gemm,
-    reads=(EXPLICIT_WGMMA, WARP_SPECIALISED),
+    reads=(ON_WGMMA,),
     writes=(WARPS,),
     source=_POLICIES,
     examples=(Example(_GEMM.format(policy=""), 4, "warps", "Warps(m=2, n=2)"),),
@@ -81,7 +81,7 @@ def square(op: Gemm, context: Context) -> Iterator[Decision]:
     "warps.gemm.full-row",
     phase=Phase.WARPS,
     on=Gemm,
-    reads=(EXPLICIT_WGMMA, WARP_SPECIALISED),
+    reads=(ON_WGMMA,),
     writes=(WARPS,),
     source=_POLICIES,
     examples=(Example(_GEMM.format(policy=", policy=T.GemmWarpPolicy.FullRow"), 4, "warps", "Warps(m=4, n=1)"),),
@@ -103,7 +103,7 @@ def full_row(op: Gemm, context: Context) -> Iterator[Decision]:
     "warps.gemm.full-col",
     phase=Phase.WARPS,
     on=Gemm,
-    reads=(EXPLICIT_WGMMA, WARP_SPECIALISED),
+    reads=(ON_WGMMA,),
     writes=(WARPS,),
     source=_POLICIES,
     examples=(Example(_GEMM.format(policy=", policy=T.GemmWarpPolicy.FullCol"), 4, "warps", "Warps(m=1, n=4)"),),
@@ -200,11 +200,8 @@ def _policy(op: Gemm, context: Context) -> Policy:
 
 
 def _on_wgmma(op: Gemm, context: Context) -> bool:
-    """Whether warpgroups partition the GEMM: see rules/hopper.py and rules/explicit_pipelines.py."""
-    if context.facts.get(op, EXPLICIT_WGMMA):
-        return True
-    specialised = context.facts.get(context.launch, WARP_SPECIALISED)
-    return specialised is not None and specialised.producer and bool(context.target.wgmma)
+    """Whether warpgroups partition the GEMM: see rules/hopper.py."""
+    return bool(context.facts.get(op, ON_WGMMA))
 
 
 def _partitions(op: Gemm, context: Context) -> list[Warps]:

@@ -14,6 +14,36 @@ _REGISTERS = 64 * 1024  # of an SM
 _OTHER_REGISTERS = 26  # per thread, besides the accumulator of one wgmma: ptxas 13.0, error C7602
 
 
+def wgmma_unsupported(launch: Launch, context: Context) -> dict[int, str]:
+    """Why each GEMM of a launch cannot run on wgmma, by its id; empty where it can.
+
+    GEMMs that share a fragment need the same layout of it: all of them run on wgmma, or none.
+    """
+    mmas = [op for op in context.statements if isinstance(op, Gemm)]
+    causes = {id(op): _threads_unsupported(op, launch, context) or gemm_unsupported(op, context.of(op)) for op in mmas}
+    for _ in mmas:
+        for op in mmas:
+            met = (causes[id(other)] for other in mmas if not causes[id(op)] and _share_a_fragment(op, other))
+            causes[id(op)] = next(filter(None, met), causes[id(op)])
+    return causes
+
+
+def _threads_unsupported(op: Gemm, launch: Launch, context: Context) -> str:
+    threads = context.of(op).threads
+    if threads % WARPGROUP or any(sum(launch.sizes[:group]) % WARPGROUP for group in range(launch.groups)):
+        return f"{threads} threads, or those of the groups before them, are not a whole number of warpgroups"
+    return ""
+
+
+def _share_a_fragment(op: Gemm, other: Gemm) -> bool:
+    """Whether two GEMMs use a common fragment."""
+    own, others = (
+        {region.buffer.memory.name for region in mma.regions if region.buffer.scope is Scope.FRAGMENT}
+        for mma in (op, other)
+    )
+    return bool(own & others)
+
+
 def gemm_unsupported(op: Gemm, context: Context) -> str:
     """Why a GEMM cannot run on wgmma; empty if it can."""
     m, n, k = op.mnk

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, read_by_itself
-from tile2cu.core.decisions import AWAITED_AT, EXPLICIT_WGMMA, NOT_IN_FLIGHT, RETIRED, WARP_SPECIALISED
+from tile2cu.core.decisions import AWAITED_AT, NOT_IN_FLIGHT, ON_WGMMA, RETIRED, WARP_SPECIALISED
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
@@ -41,7 +41,7 @@ _ITERATIONS = 16  # iterations of a loop that are followed one by one; the count
     "pipeline.gemm.awaited",
     phase=Phase.PIPELINE,
     on=Launch,
-    reads=(EXPLICIT_WGMMA, WARP_SPECIALISED),
+    reads=(ON_WGMMA, WARP_SPECIALISED),
     writes=(AWAITED_AT, NOT_IN_FLIGHT, RETIRED),
     source="PTX ISA, 'wgmma.wait_group': until it, neither accumulators nor operands may be touched",
     examples=(Example(_STARTED, 7, "retired", "C_local", target="cuda:sm_90a"),),

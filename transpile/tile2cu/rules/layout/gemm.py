@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.core.decisions import EXPLICIT_WGMMA, INSTRUCTION, LAYOUT, NO_TENSOR_CORES, WARP_SPECIALISED, WARPS
+from tile2cu.core.decisions import INSTRUCTION, LAYOUT, NO_TENSOR_CORES, ON_WGMMA, WARPS
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.facts import rejected
 from tile2cu.core.instruction import MmaInstruction
@@ -49,7 +49,7 @@ def mma_sync(op: Gemm, context: Context) -> Iterator[Decision]:
     "select.gemm.fma",
     phase=Phase.STRICT,
     on=Gemm,
-    reads=(EXPLICIT_WGMMA, WARP_SPECIALISED),
+    reads=(ON_WGMMA,),
     writes=(INSTRUCTION, LAYOUT, NO_TENSOR_CORES),
     source="PTX ISA, 'mma': the element types of each shape",
     examples=(

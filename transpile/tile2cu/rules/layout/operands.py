@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from tile2cu.analysis.accesses import has_view_of_other_rows
 from tile2cu.analysis.banks import bank_ways
 from tile2cu.core.decisions import (
-    EXPLICIT_WGMMA,
     INSTRUCTION,
     LAYOUT,
     NO_SWIZZLE,
+    ON_WGMMA,
     SHARED_LAYOUT,
     WARP_SPECIALISED,
     WARPS,
@@ -46,7 +46,7 @@ _CHUNK_BYTES = 16  # rows stay aligned for the widest accesses
     "layout.gemm.widest-swizzle",
     phase=Phase.STRICT,
     on=Gemm,
-    reads=(EXPLICIT_WGMMA, INSTRUCTION, WARPS, WARP_SPECIALISED),
+    reads=(ON_WGMMA, INSTRUCTION, WARPS),
     writes=(NO_SWIZZLE, SHARED_LAYOUT),
     source="PTX ISA, 'Swizzling Modes'; shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide)",
     examples=tuple(
@@ -81,7 +81,7 @@ def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
     "layout.gemm.gathered-rows",
     phase=Phase.STRICT,
     on=Gemm,
-    reads=(EXPLICIT_WGMMA, INSTRUCTION, WARP_SPECIALISED),
+    reads=(ON_WGMMA, INSTRUCTION),
     writes=(SHARED_LAYOUT,),
     source="CUDA C++ Programming Guide, 'Shared Memory': 32 banks of 4 bytes",
     examples=(

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 
 from tile2cu.analysis.accesses import Access, element_accesses
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Expr, Var, static_value
@@ -19,7 +20,6 @@ from tile2cu.core.program import (
     Stmt,
     Store,
     While,
-    walk_stmts,
 )
 from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, rule
 from tile2cu.rules.layout.dependence import dependent, mentions
@@ -199,7 +199,7 @@ def index_constant(launch: Launch, context: Context) -> Iterator[Decision]:
 
     Gives: the replicated layout.
     """
-    loops = [stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Parallel)]
+    loops = [*statements(launch.body, Parallel)]
     spread = {var for op in loops for var in dependent(op, op.vars)}
     for access in element_accesses(launch.body):
         if access.buffer.scope is Scope.FRAGMENT and not any(mentions(index, spread) for index in access.indices):
