@@ -34,11 +34,9 @@ from tile2cu.core.decisions import (
 from tile2cu.core.program import (
     Buffer,
     Copy,
-    Fill,
     Gemm,
     Let,
     Loop,
-    Parallel,
     Scope,
     Stmt,
     walk_stmts,
@@ -148,7 +146,7 @@ def mma_in_flight(op: Loop, context: Context) -> Iterator[Decision]:
     if not is_at_top(op, context):
         return  # the pipeline continues over tiles: a stage that is still read would be one of the next tile
     before, mmas = _ending(pipeline.body)
-    if not mmas or not all(isinstance(op, Parallel | Copy | Fill | Let) for op in before):
+    if not mmas:
         return
     if len(mmas) == 1 and mmas[0].a.buffer.scope is Scope.FRAGMENT:
         decisions = _in_registers(op, before, mmas[0], context)

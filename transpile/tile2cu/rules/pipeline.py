@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from tile2cu.analysis.accesses import lets_for, loaded, without_unused_lets
+from tile2cu.analysis.legality import why_no_pipeline
 from tile2cu.analysis.prefetch import names_of, unprefetchable
 from tile2cu.analysis.prelude import walk_to_active
 from tile2cu.analysis.sync_calls import syncs_grid
@@ -90,7 +91,7 @@ def pipeline_of(loop: Loop, launch: Launch, *, producer: bool) -> Pipeline | Non
     A producer loads for a loop without stages as well, into one: its consumers wait as they would for their own copies.
     """
     parts = _parts(loop, launch, by_tma=producer)
-    return Pipeline(max(1, loop.num_stages), *parts, producer=producer) if parts else None
+    return _legal(Pipeline(max(1, loop.num_stages), *parts, producer=producer), loop) if parts else None
 
 
 def is_at_top(loop: Stmt, context: Context) -> bool:
@@ -119,7 +120,11 @@ def prefetchable_vectors(loop: Loop, launch: Launch) -> tuple[Copy, ...]:
 def staged_pipeline_of(loop: Loop, launch: Launch) -> Pipeline | None:
     """The same where one of the tiles is held in registers: one stage less, and at most two."""
     parts = _parts(loop, launch)
-    return Pipeline(min(max(1, loop.num_stages - 1), 2), *parts, staged=True) if parts else None
+    return _legal(Pipeline(min(max(1, loop.num_stages - 1), 2), *parts, staged=True), loop) if parts else None
+
+
+def _legal(pipeline: Pipeline, loop: Loop) -> Pipeline | None:
+    return None if why_no_pipeline(pipeline, loop) else pipeline
 
 
 def _parts(loop: Loop, launch: Launch, *, by_tma: bool = False) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]] | None:

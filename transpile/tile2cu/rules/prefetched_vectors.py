@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import expressions, lets_for, variables
+from tile2cu.analysis.legality import why_no_prefetch
 from tile2cu.core.decisions import MMA_IN_FLIGHT, MMA_OVERLAP, PING_PONG, PIPELINE, PREFETCHED_VECTORS, WARP_SPECIALISED
 from tile2cu.core.program import Loop
 from tile2cu.core.schedule import PrefetchedVectors
@@ -53,4 +54,6 @@ def prefetched_vectors(op: Loop, context: Context) -> Iterator[Decision]:
     )
     if lines:
         names = variables(*(expr for copy in lines for expr in expressions(copy)))
-        yield op, PREFETCHED_VECTORS, PrefetchedVectors(lines, lets_for(names, op.body))
+        found = PrefetchedVectors(lines, lets_for(names, op.body))
+        if not why_no_prefetch(found, pipeline.body, op):
+            yield op, PREFETCHED_VECTORS, found

@@ -1,0 +1,89 @@
+"""Whether a schedule of a loop is legal: it keeps the dependences of the loop's statements."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tile2cu.analysis.accesses import buffers_used
+from tile2cu.analysis.dependence import Dependence, Kind, Versions, broken_by
+from tile2cu.core.expr import Role, Var
+from tile2cu.core.program import Let, Loop, Stmt, Sync
+from tile2cu.core.schedule import Action, Pipeline, PrefetchedVectors, Step
+
+
+def why_no_pipeline(pipeline: Pipeline, loop: Loop) -> str:
+    """The dependence that prefetching a loop's loads breaks; empty where it keeps all."""
+    again = {id(let): replace(let) for let in pipeline.loads if isinstance(let, Let)}  # loads have values of their own
+    loads = tuple(again.get(id(stmt), stmt) for stmt in pipeline.loads)
+    body = tuple(_in_order(loop, (*loads, *pipeline.body), again))
+    earlier, versions = _distance(pipeline)
+    tiles = {tile.memory: versions for tile in pipeline.buffers}
+    steps = _steps(loads, pipeline.body, earlier, last=_last_use(pipeline) if pipeline.producer else -1)
+    return _first(each for each in broken_by(steps, body, loop, tiles) if not _is_own(each, loads))
+
+
+def why_no_prefetch(vectors: PrefetchedVectors, body: tuple[Stmt, ...], loop: Loop) -> str:
+    """The dependence that loads to registers one iteration earlier break; empty where they keep all.
+
+    The next iteration's loads start behind the last copy of this one, from registers to its tile.
+    """
+    last = max(place for place, stmt in enumerate(body) if any(stmt is copy for copy in vectors.copies))
+    own = [*Step.each(*(stmt for stmt in body[: last + 1]), shift=1)]
+    copies = {id(copy) for copy in vectors.copies}
+    waits = tuple(replace(step, action=Action.WAIT) if id(step.stmt) in copies else step for step in own)
+    steps = (
+        *waits,
+        *Step.each(*vectors.copies, action=Action.START),
+        *Step.each(*body[last + 1 :], shift=1),
+    )
+    tiles: Versions = {copy.dst.buffer.memory: 2 for copy in vectors.copies}  # one in registers, one in the tile
+    return _first(each for each in broken_by(steps, body, loop, tiles) if not _is_own(each, vectors.copies))
+
+
+def _distance(pipeline: Pipeline) -> tuple[int, int]:
+    """(how many iterations earlier loads run, of how many iterations tiles are held).
+
+    A producer starts a load as soon as its stage is released, which may be within the iteration that read it last.
+    """
+    if pipeline.producer:
+        return pipeline.stages, pipeline.stages
+    return (pipeline.stages, pipeline.stages + 1) if pipeline.staged else (pipeline.stages - 1, pipeline.stages)
+
+
+def _steps(loads: tuple[Stmt, ...], body: tuple[Stmt, ...], earlier: int, *, last: int) -> tuple[Step, ...]:
+    """The loads, so many iterations `earlier`, behind the statement at place `last` of the body, or before all."""
+    own = Step.each(*body, shift=earlier)
+    return (*own[: last + 1], *Step.each(*loads), *own[last + 1 :])
+
+
+def _last_use(pipeline: Pipeline) -> int:
+    """The place of the last statement that uses a loaded tile, behind which its stage is released; -1 for none."""
+    tiles = {tile.memory for tile in pipeline.buffers}
+    used = (place for place, stmt in enumerate(pipeline.body) if tiles & {tile.memory for tile in buffers_used(stmt)})
+    return max(used, default=-1)
+
+
+def _in_order(loop: Loop, scheduled: tuple[Stmt, ...], again: dict[int, Let]) -> Iterator[Stmt]:
+    """The scheduled statements in the order of the loop."""
+    kept = {id(stmt) for stmt in scheduled}
+    for stmt in loop.body:
+        if id(stmt) in again:
+            yield again[id(stmt)]
+        if id(stmt) in kept:
+            yield stmt
+
+
+def _is_own(found: Dependence, loads: tuple[Stmt, ...]) -> bool:
+    """Whether it is no dependence of prefetched loads, as those are on names, which both parts of an iteration compute.
+
+    Nor are those on barriers, since the memory that a load reads and writes has its own dependences, and on what may
+    end the loop: a load that no iteration uses changes only its stage.
+    """
+    if isinstance(found.on, Var) and found.on.role is Role.LET:
+        return True
+    ends = (found.first, found.second)
+    synchronises = found.kind is Kind.ORDER and any(isinstance(stmt, Sync) for stmt in ends)
+    return (synchronises or found.kind is Kind.CONTROL) and any(stmt is load for stmt in ends for load in loads)
+
+
+def _first(found: Iterator[Dependence]) -> str:
+    return str(next(found, ""))
