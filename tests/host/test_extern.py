@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.host.kernels import load_body
 
@@ -211,3 +212,69 @@ __device__ int told(int x, int which) {
         ((warps[:, :, None] == warps[:, None, :]) * bits).sum(axis=2).astype(np.uint32).view(np.int32),
     ]  # fmt: skip
     np.testing.assert_array_equal(kernel(x), np.stack([each.reshape(-1) for each in expected], axis=1))
+
+
+def in_mode(exact: np.ndarray, nearest: np.ndarray, mode: str) -> np.ndarray:
+    """Numbers that were rounded to nearest, in another mode, by NumPy's neighbours."""
+    wide, infinity = nearest.astype(np.float64), np.asarray(np.inf, nearest.dtype)
+    down = (wide > exact) & ((mode == "rd") | ((mode == "rz") & (exact > 0)))
+    up = (wide < exact) & ((mode == "ru") | ((mode == "rz") & (exact < 0)))
+    lower, upper = np.nextafter(nearest, -infinity), np.nextafter(nearest, infinity)
+    return np.where(down, lower, np.where(up, upper, nearest))
+
+
+@pytest.mark.parametrize("mode", ["rn", "rz", "ru", "rd"])
+def test_conversions_of_cuda_round_in_their_mode(mode: str, tmp_path: Path) -> None:
+    import ml_dtypes
+
+    statements = f"""
+        t = bx * 64 + T.get_thread_binding()
+        H[t] = T.call_extern("float16", "__float2half_{mode}", X[t])
+        B[t] = T.call_extern("bfloat16", "__float2bfloat16_{mode}", X[t])
+        I[t] = T.call_extern("int32", "__float2int_{mode}", X[t])
+        F[t] = T.call_extern("float32", "__int2float_{mode}", T.call_extern("int32", "__float_as_int", X[t]))
+        S[t] = T.call_extern("float32", "__fadd_{mode}", X[t], T.float32(1.0))
+    """
+    names = ("X", "H", "B", "I", "F", "S")
+    types = ("float32", "float16", "bfloat16", "int32", "float32", "float32")
+    params = ", ".join(f'{name}: T.Tensor((256,), "{type}")' for name, type in zip(names, types, strict=True))
+    kernel = load_body(tmp_path, statements, params, grid="4", blocks="bx", threads=64)
+    edges = [
+        0,
+        -0.0,
+        1e-8,
+        -1e-8,
+        1e-45,
+        -1e-45,
+        65504,
+        65519,
+        65520,
+        65536,
+        1e6,
+        -1e6,
+        3.4e38,
+        -3.4e38,
+        np.inf,
+        -np.inf,
+    ]
+    edges += [0.5, -0.5, 1.5, -1.5, 2.5, 2**31 - 100, 2**31, -(2**31), -(2**32), 6e-5, -6e-5, 2049.0, -2049.0, np.nan]
+    x = np.concatenate([edges, RNG.standard_normal(256 - len(edges)) * 2.0 ** RNG.integers(-30, 30, 256 - len(edges))])
+    x = x.astype(np.float32)
+    h, b = np.zeros(256, np.float16), np.zeros(256, ml_dtypes.bfloat16)
+    i, f, s = np.zeros(256, np.int32), np.zeros(256, np.float32), np.zeros(256, np.float32)
+    kernel(x, h, b, i, f, s)
+    exact = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(h, in_mode(exact, x.astype(np.float16), mode))
+        np.testing.assert_array_equal(np.signbit(h), np.signbit(x))
+        wide = in_mode(exact, x.astype(ml_dtypes.bfloat16), mode)
+        np.testing.assert_array_equal(b.astype(np.float32), wide.astype(np.float32))
+        whole = {"rn": np.rint, "rz": np.trunc, "ru": np.ceil, "rd": np.floor}[mode](exact)
+        np.testing.assert_array_equal(
+            i, np.clip(np.nan_to_num(whole, posinf=2**40, neginf=-(2**40)), -(2**31), 2**31 - 1)
+        )
+        word = x.view(np.int32)
+        np.testing.assert_array_equal(f, in_mode(word.astype(np.float64), word.astype(np.float32), mode))
+        sums = exact + 1.0
+        agree = (np.abs(x) > 2.0**-28) & (np.abs(x) < 2.0**28)  # where the sum is exact in float64
+        np.testing.assert_array_equal(s[agree], in_mode(sums, sums.astype(np.float32), mode)[agree])
