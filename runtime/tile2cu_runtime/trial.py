@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _LARGEST_INTEGER = 4
 
 
+SUMMARY_HEADING = f"{'tensor':<12} {'access':<9} {'type':<13} {'shape':<20} {'sha256':<12}  values"
+
+
 @dataclass(frozen=True, kw_only=True)
 class TensorSummary:
     """A summary of a tensor. `sha256` is of its bytes; minimum, maximum and mean are of its finite elements, in

@@ -76,6 +76,89 @@ def test_findings_are_an_exit_status(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["run", str(path), "--no-check"]) == 0
 
 
+REFERENCE = """\
+import numpy as np
+
+
+def product(A, B):
+    return np.maximum(A @ B, 0)
+
+
+def wrong(A, B):
+    made = product(A, B)
+    made[3, 5] = 99
+    return made
+
+
+def two(A, B):
+    return A, B
+"""
+IN_TORCH = """\
+import torch
+
+
+def product(A, B):
+    assert A.dtype is torch.float16
+    return torch.relu(A.double() @ B.double())
+"""
+
+
+@pytest.fixture
+def reference(tmp_path: Path) -> str:
+    (tmp_path / "ref.py").write_text(REFERENCE, encoding="utf-8")
+    (tmp_path / "in_torch.py").write_text(IN_TORCH, encoding="utf-8")
+    return str(tmp_path / "ref.py")
+
+
+def test_results_are_compared_with_a_reference(
+    reference: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", GEMM, *SIZES, "--reference", f"{reference}:product"]) == 0
+    assert "  C            agrees " in capsys.readouterr().out
+    report = tmp_path / "report.json"
+    assert main(["run", GEMM, *SIZES, "--no-check", "--reference", f"{reference}:wrong", "--json", str(report)]) == 1
+    assert "  C            1 of 19200 differ " in (printed := capsys.readouterr().out)
+    assert "at [3, 5]: " in printed and "expected 99" in printed
+    (line,) = json.loads(report.read_text(encoding="utf-8"))["reference"]
+    assert line["worst"] == [3, 5] and line["expected"] == 99 and not line["agrees"]
+    given = ["run", GEMM, *SIZES, "--no-check", "--reference", f"{reference}:wrong"]
+    assert main([*given, "--atol", "100"]) == 0
+    assert main([*given, "--rtol", "1e-3"]) == 1
+
+
+def test_a_reference_in_torch_gets_tensors(reference: str) -> None:
+    pytest.importorskip("torch")
+    assert (
+        main(["run", GEMM, *SIZES, "--no-check", "--reference", f"{Path(reference).parent}/in_torch.py:product"]) == 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        ("two", "error[T2C-R120]: the reference returns 2 results, and the kernel writes C"),
+        ("nothing", "there is no function `nothing`"),
+    ],
+)
+def test_references_that_are_none(function: str, said: str, reference: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", GEMM, *SIZES, "--no-check", "--reference", f"{reference}:{function}"]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_what_is_not_checked_has_no_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", ADD, "--size", "N=100", "--no-check", "--stats"]) == 0
+    printed = capsys.readouterr().out
+    assert "findings" not in printed and "vector_add: not checked" in printed and "sectors" in printed
+
+
+def test_columns_have_headings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", ADD, "--size", "N=100", "--no-check"]) == 0
+    heading, line = capsys.readouterr().out.splitlines()[1:3]
+    assert [heading.index(word) for word in ("tensor", "access", "type", "shape")] == [
+        line.index(word) for word in ("A ", "read", "float32", "(100,)")
+    ]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -85,6 +168,9 @@ def test_findings_are_an_exit_status(tmp_path: Path, capsys: pytest.CaptureFixtu
         ([GEMM, "--size", "M=x"], "`--size M=x` is not of the form NAME=NUMBER"),
         ([GEMM, *SIZES, "--input", "nothing.npz"], "cannot read `nothing.npz`"),
         ([ADD, "--size", "N=4", "--save", "no/such/folder.npz"], "cannot write `no/such/folder.npz`"),
+        ([GEMM, *SIZES, "--reference", "ref.py"], "`--reference ref.py` is not of the form FILE.py:FUNCTION"),
+        ([GEMM, *SIZES, "--reference", "no.py:f"], "cannot read `no.py`"),
+        ([GEMM, *SIZES, "--atol", "1"], "--rtol and --atol need --reference"),
         ([GEMM, *SIZES, "--target", "cuda:sm_80", "--device", "sim"], 'device="sim" runs kernels for hip'),
     ],
 )

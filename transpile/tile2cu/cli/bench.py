@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tile2cu.cli.request import add_sizes, add_source, bindings, sizes
+from tile2cu.cli.user_code import function_of, module_of
 from tile2cu.core.errors import Tile2CuError
 
 PeersOf = Callable[..., Mapping[str, Callable[[], Any]]]
@@ -73,7 +74,7 @@ def _peers_of(text: str) -> PeersOf:
         file = Path(text)
         if not file.is_file():
             raise Tile2CuError("T2C-C001", f"cannot read `{file}`: there is no such file")
-        return lambda *tensors: _function(_module_of(file), "peers", text)(*tensors)
+        return lambda *tensors: function_of(module_of(file), "peers", f"--peer {text}")(*tensors)
     module, colon, function = text.partition(":")
     if not (module and colon and function):
         raise Tile2CuError(
@@ -81,7 +82,7 @@ def _peers_of(text: str) -> PeersOf:
         )
 
     def peers(*tensors: Any) -> Mapping[str, Callable[[], Any]]:
-        called = _function(_imported(module, text), function, text)
+        called = function_of(_imported(module, text), function, f"--peer {text}")
         return {text: lambda: called(*tensors)}
 
     return peers
@@ -92,26 +93,3 @@ def _imported(module: str, text: str) -> Any:
         return importlib.import_module(module)
     except ImportError as error:
         raise Tile2CuError("T2C-C002", f"`--peer {text}`: {error}", help=f"pip install {module}") from error
-
-
-def _module_of(file: Path) -> Any:
-    """A module from a file, which may import modules of its folder. It is executed: it is the user's own."""
-    import importlib.util
-
-    spec = importlib.util.spec_from_file_location(f"peers_of_{file.stem}", file)
-    assert spec is not None and spec.loader is not None, "a .py file has a loader"
-    module = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(file.resolve().parent))
-    spec.loader.exec_module(module)
-    return module
-
-
-def _function(module: Any, name: str, text: str) -> Callable[..., Any]:
-    """A function by its dotted name in a module. Raises T2C-C002 where there is none."""
-    found = module
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
-        raise Tile2CuError("T2C-C002", f"`--peer {text}`: there is no function `{name}`")
-    function: Callable[..., Any] = found
-    return function

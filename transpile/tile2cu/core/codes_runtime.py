@@ -63,7 +63,7 @@ _LOADING: Mapping[str, Explanation] = {
     ),
 }
 
-# Calls of a loaded kernel. All but the last two are raised before anything is launched.
+# Calls of a loaded kernel. Those up to R113 are raised before anything is launched.
 _CALLING: Mapping[str, Explanation] = {
     "T2C-R100": Explanation(
         "the arguments are not those of the kernel",
@@ -109,6 +109,11 @@ _CALLING: Mapping[str, Explanation] = {
     ),
     "T2C-R112": Explanation("a scalar does not fit its type", "Nothing is rounded or wrapped silently."),
     "T2C-R113": Explanation("the stream is not one", "A torch stream, an object with its address, or the address."),
+    "T2C-R120": Explanation(
+        "the reference does not return what the kernel writes",
+        "It returns one array for a kernel that writes one tensor, a tuple in the order of the written tensors, or a "
+        "dict by their names, each of the tensor's shape.",
+    ),
     "T2C-R200": Explanation(
         "the launch failed",
         "The launcher answered with a status other than TL_OK; the message names it.",
