@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 
-class Tile2CuRuntimeError(Exception):
+class Error(Exception):
+    """Base of all errors of tile2cu and of its runtime: `except tile2cu.Error`.
+
+    Each has a `code`, a `message` in lower case, and a `help`, which may be empty; its string is the whole diagnostic.
+    """
+
+    code: str
+    message: str
+    help: str
+
+
+class Tile2CuRuntimeError(Error):
     """A runtime error. `code` is `T2C-R<3 digits>`.
 
     R0xx manifest, compilers, devices and options; R1xx the arguments of a call; R2xx the launch; R3xx findings of a

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.version import VERSION
+from tile2cu_runtime.errors import Error
 
 if TYPE_CHECKING:
     from tile2cu.api import dispatch, emit
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from tile2cu.loading import load
 
 __version__ = VERSION
-__all__ = ["Dispatch", "Entry", "Tile2CuError", "__version__", "dispatch", "emit", "load"]
+__all__ = ["Dispatch", "Entry", "Error", "Tile2CuError", "__version__", "dispatch", "emit", "load"]
 
 
 def __getattr__(name: str) -> Any:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from tile2cu import fit
+from tile2cu.api_words import speaks_python
 from tile2cu.core.decisions import SHARED_BUDGET
 from tile2cu.core.dispatch import Dispatch
 from tile2cu.core.errors import Tile2CuError
@@ -23,6 +24,7 @@ from tile2cu.tool import this_tool
 _UNKNOWN_BINDING = "T2C-F005"
 
 
+@speaks_python
 def emit(
     path: str | Path, kernel: str | None = None, *, target: str = "cuda:sm_80", style: str = "tl", **bindings: object
 ) -> dict[str, Emitted]:
@@ -67,6 +69,7 @@ def _emitted(settled: tuple[Settled, ...], tool: Tool, look: Look) -> Emitted:
     return replace(emit_kernel(settled, tool=tool, look=look), warnings=warnings_of(settled))
 
 
+@speaks_python
 def dispatch(
     wanted: Dispatch, folder: str | Path = ".", *, look: Look | None = None, tool: Tool | None = None
 ) -> dict[str, str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tile2cu.analysis.work import mma_flops
 from tile2cu.api import checked_style, emit_text
+from tile2cu.api_words import speaks_python
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look
 from tile2cu.files import read_python, write_files
@@ -21,6 +22,7 @@ from tile2cu_runtime.load import Kernel, load_kernel
 EMITTED = (".json", ".cu", ".hip")  # the suffixes of files by which an emitted kernel can be named
 
 
+@speaks_python
 def load(
     path: str | Path,
     kernel: str | None = None,
@@ -75,9 +77,7 @@ def _emitted_folder(path: Path, kernel: str | None, target: Target, look: Look, 
         emitted = emit_text(path, kernel=kernel, target=target, bindings=bindings, text=text, look=look)
         if len(emitted) > 1:
             names = ", ".join(one.kernel for one in emitted)
-            raise Tile2CuError(
-                "T2C-C004", f"the file has several kernels: {names}", help='pick one: load(path, "NAME")'
-            )
+            raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
         write_files(emitted[0].files, temporary)
 
     # The manifest lists the source's imports: an entry with other imports is another kernel.

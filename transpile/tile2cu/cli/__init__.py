@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.version import VERSION
+from tile2cu_runtime.errors import Error
 
 VERBS = {
     "emit": "writes one file's kernels; the word may be left out",
@@ -25,6 +26,7 @@ VERBS = {
     "check": "checks whether the files are what would be emitted now: exit status 0 yes, 1 no, 2 failure",
     "update": "builds, and merges manual edits with the regenerated sources",
     "map": "translates a line of the text to the Python line it comes from, and back",
+    "completion": "prints a script that completes the command line in bash, zsh or fish",
     "vendor": "makes a folder with all that another project needs to build the kernels",
 }
 _ALIKE = 0.7  # of an unknown option and the one that may have been meant: difflib's ratio
@@ -45,8 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = int(module.run(options))
         sys.stdout.flush()
         return status
-    except Tile2CuError as error:
-        print(error.render(), file=sys.stderr)
+    except Error as error:
+        _print_error(error)
         return failed
     except BrokenPipeError:  # who reads the output has enough, as `| head` does
         _write_no_more()
@@ -56,13 +58,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         _write_no_more()
         unwritten = Tile2CuError("T2C-C005", f"cannot write to the standard output: {error.strerror}")
-        print(unwritten.render(), file=sys.stderr)
+        _print_error(unwritten)
         return failed
     except Exception:
         if failed == 1:  # Python's own status for an error
             raise
         traceback.print_exc()
         return failed
+
+
+def _print_error(error: Error) -> None:
+    from tile2cu.cli.colour import coloured
+
+    print(coloured(str(error), sys.stderr), file=sys.stderr)
 
 
 def _write_no_more() -> None:

@@ -3,7 +3,6 @@
 import argparse
 import importlib
 import json
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -43,24 +42,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from tile2cu.loading import load
     from tile2cu_runtime.bench import Timing, bench
-    from tile2cu_runtime.errors import Tile2CuRuntimeError
 
-    try:
-        peers = [_peers_of(each) for each in options.peers]
-        given: dict[str, Any] = bindings(options)
-        kernel = load(
-            options.file,
-            options.kernel,
-            target=options.target,
-            style=options.style,
-            device=options.device,
-            **given,
-        )
-        timing = Timing(rounds=options.rounds, burst=options.burst, clean=options.clean, graph=options.graph)
-        found = bench(kernel, sizes(options), peers=peers, mma_flops=options.flops, timing=timing)
-    except Tile2CuRuntimeError as error:
-        print(error, file=sys.stderr)
-        return 1
+    peers = [_peers_of(each) for each in options.peers]
+    given: dict[str, Any] = bindings(options)
+    kernel = load(
+        options.file,
+        options.kernel,
+        target=options.target,
+        style=options.style,
+        device=options.device,
+        **given,
+    )
+    timing = Timing(rounds=options.rounds, burst=options.burst, clean=options.clean, graph=options.graph)
+    found = bench(kernel, sizes(options), peers=peers, mma_flops=options.flops, timing=timing)
     print(json.dumps(found.as_data(), indent=1) if options.json else found)
     return 0
 

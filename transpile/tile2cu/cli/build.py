@@ -55,7 +55,7 @@ def build(selection: Selection, *, force: bool, list_outputs: bool, werror: bool
             try:
                 _write(outcome, memory, force)
             except Tile2CuError as error:
-                print(error.render(), file=sys.stderr)
+                report([error], "text")
                 failed += 1
     memory.save(selection.jobs)
     return 1 if failed else 0

@@ -5,7 +5,6 @@ Exit status: 0 they are, 1 some differ, 2 unknown.
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from tile2cu.cli.diagnostics import (
     diagnostics_of,
     is_error,
     location,
+    report,
     sarif_log,
     sarif_result,
     sarif_rules,
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     with progress(len(selection.jobs)) as step:
         outcomes = emit_all(selection.jobs, step)
     said = diagnostics_of(outcomes, werror=options.werror)
-    print(FORMATS["text"](said), end="", file=sys.stderr)
+    report(said, "text")
     failed = any(map(is_error, said))
     found = [] if failed else differences(selection, outcomes)
     if options.allow_edited:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tile2cu.cli.colour import coloured
 from tile2cu.core.codes import CODES
 from tile2cu.core.errors import Tile2CuError, Tile2CuWarning
 from tile2cu.version import VERSION
@@ -101,7 +102,9 @@ def is_error(found: Diagnostic) -> bool:
 
 def report(found: Sequence[Diagnostic], form: str, *, to_stderr: bool = False) -> None:
     """Prints diagnostics: as text on the standard error, else on the standard output."""
-    print(FORMATS[form](found), end="", file=sys.stderr if to_stderr or form == "text" else sys.stdout)
+    stream = sys.stderr if to_stderr or form == "text" else sys.stdout
+    said = FORMATS[form](found)
+    print(coloured(said, stream) if form == "text" else said, end="", file=stream)
 
 
 def sarif_rules(found: Sequence[Diagnostic]) -> list[dict[str, Any]]:

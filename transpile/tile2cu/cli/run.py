@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,16 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tile2cu_runtime.errors import Tile2CuRuntimeError
-
-    try:
-        return _run(options)
-    except Tile2CuRuntimeError as error:
-        print(error, file=sys.stderr)
-        return 1
-
-
-def _run(options: argparse.Namespace) -> int:
     """Exit status 1 when something was found, or a result differs from the reference."""
     from tile2cu_runtime.trial import call_numbers, made_up_tensors, summaries, try_kernel
 

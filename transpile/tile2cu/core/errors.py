@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tile2cu.core.span import Span
+from tile2cu_runtime.errors import Error
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,7 @@ class Note:
     span: Span | None = None
 
 
-class Tile2CuError(Exception):
+class Tile2CuError(Error):
     """A diagnostic. `code` is `T2C-<letter><3 digits>`, documented in docs/errors.md.
 
     Letters: F front end, L layout, P pipeline, S select, E emit, R runtime, C command line. `message` is lower case and

@@ -62,8 +62,11 @@ def counted(number: int, word: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The known name most like `name`, or the empty string."""
+    """The known name most like `name`, or the empty string: the only one that has it as a word, if there is one."""
     candidates = sorted(set(known))
+    containing = [candidate for candidate in candidates if name in candidate.split("_")]
+    if len(containing) == 1:
+        return containing[0]
     folded = {candidate.lower(): candidate for candidate in reversed(candidates)}
     found = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.6)
     return folded[found[0]] if found else ""
