@@ -1,4 +1,4 @@
-"""Colour of diagnostics on a terminal. The variable NO_COLOR, or TERM=dumb, turns it off."""
+"""Colour of diagnostics on a terminal. The variable NO_COLOR, or TERM=dumb, disables it."""
 
 import os
 import re
@@ -23,7 +23,7 @@ _STYLES = (
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Whether a stream is a terminal whose user has not turned colour off: https://no-color.org."""
+    """Whether a stream is a terminal whose user has not disabled colour: https://no-color.org."""
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
 
 

@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _is_checked(options: argparse.Namespace) -> bool:
-    """Whether findings are looked for: by the engine and the simulators, unless they are told not to."""
+    """Whether findings are looked for: by the engine and the simulators, without --no-check."""
     return not options.no_check and options.device not in ("cuda", "hip")
 
 
