@@ -1,11 +1,16 @@
 # find_package(tile2cu) finds this file in the folder that `tile2cu --cmakedir` prints.
 #
-#   tile2cu_add_kernels(TARGET FILE kernel.py [KERNEL name] [CHIP cuda:sm_80] [BINDINGS M=1024 ...] [LINE python]
-#                       [OUTPUT_DIRECTORY dir])
+#   tile2cu_add_kernels(NAME FILE kernel.py [TARGET cuda:sm_80] [KERNEL name] [DEFINES M=1024 ...] [NAME function]
+#                       [STYLE tl] [LINE python] [SHIMS torch ...] [WITH_TEST] [OUTPUT_DIRECTORY dir])
 #
-# adds a file's kernels to a target. They are emitted at build time, again whenever the file, or one that it imports,
-# changes. The project enables CUDA (or HIP); the target finds the kernels' headers and the runtime's. Which kernels
-# there are is asked when CMake configures, which it does anew when the file changes.
+# makes a static library of a file's kernels, NAME and tile2cu::NAME, that is compiled for the target's architecture. If
+# NAME is a target already, the library is NAME_STEM_ARCHITECTURE and NAME links it: a target may have kernels for
+# several architectures. The options are those of the command line; TARGET and DEFINES are --target and -D.
+#
+# The kernels are emitted at build time, again whenever the file, or one that it imports, changes; which ones there are
+# is asked when CMake configures. The project enables CUDA (or HIP). The headers of the kernels are PUBLIC_HEADER files
+# of the library, which install(TARGETS ... EXPORT ...) takes. WITH_TEST adds the kernels' own tests to CTest. Sources
+# of SHIMS are not compiled, as their dependencies are the project's; the property TILE2CU_SHIMS of the library has them.
 cmake_minimum_required(VERSION 3.20)  # DEPFILE of add_custom_command, for Makefiles
 
 find_program(tile2cu_COMMAND tile2cu HINTS ENV VIRTUAL_ENV PATH_SUFFIXES bin REQUIRED)
@@ -22,29 +27,45 @@ if(NOT TARGET tile2cu::headers)
 endif()
 
 function(tile2cu_add_kernels target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "FILE;KERNEL;CHIP;LINE;OUTPUT_DIRECTORY" "BINDINGS")
+  cmake_parse_arguments(
+    PARSE_ARGV 1 arg "WITH_TEST" "FILE;KERNEL;TARGET;NAME;STYLE;LINE;OUTPUT_DIRECTORY" "DEFINES;SHIMS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_FILE)
     message(FATAL_ERROR "tile2cu_add_kernels: FILE is needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
   endif()
+  if(NOT arg_TARGET)
+    set(arg_TARGET cuda:sm_80)
+  endif()
   get_filename_component(file "${arg_FILE}" ABSOLUTE)
   get_filename_component(stem "${arg_FILE}" NAME_WE)
+  string(REGEX REPLACE "^[a-z]+:" "" chip "${arg_TARGET}")
+  set(library "${target}")
+  if(TARGET ${target})
+    set(library "${target}_${stem}_${chip}")
+  endif()
+  if(TARGET ${library})
+    message(FATAL_ERROR "tile2cu_add_kernels: ${target} has kernels of ${arg_FILE} for ${arg_TARGET} already; "
+      "make them a library of another name")
+  endif()
   if(NOT arg_OUTPUT_DIRECTORY)
-    set(arg_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/tile2cu/${target}/${stem}")
+    set(arg_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/tile2cu/${library}")
   endif()
 
-  set(command "${tile2cu_COMMAND}" "${file}" -o "${arg_OUTPUT_DIRECTORY}")
-  foreach(option KERNEL LINE)
+  set(command "${tile2cu_COMMAND}" emit "${file}" -o "${arg_OUTPUT_DIRECTORY}" --target "${arg_TARGET}")
+  foreach(option KERNEL NAME STYLE LINE)
     if(arg_${option})
       string(TOLOWER "--${option}" flag)
       list(APPEND command ${flag} "${arg_${option}}")
     endif()
   endforeach()
-  if(arg_CHIP)
-    list(APPEND command --target "${arg_CHIP}")
-  endif()
-  foreach(binding IN LISTS arg_BINDINGS)
-    list(APPEND command -D "${binding}")
+  foreach(define IN LISTS arg_DEFINES)
+    list(APPEND command -D "${define}")
   endforeach()
+  foreach(shim IN LISTS arg_SHIMS)
+    list(APPEND command --shim "${shim}")
+  endforeach()
+  if(arg_WITH_TEST)
+    list(APPEND command --with-test)
+  endif()
 
   execute_process(
     COMMAND ${command} --list-outputs
@@ -52,18 +73,68 @@ function(tile2cu_add_kernels target)
   string(REPLACE "\n" ";" outputs "${outputs}")
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
 
-  set(depfile "${CMAKE_CURRENT_BINARY_DIR}/${target}.${stem}.d")
+  set(depfile "${CMAKE_CURRENT_BINARY_DIR}/${library}.d")
   add_custom_command(
     OUTPUT ${outputs}
     COMMAND ${command} -MF "${depfile}"
     DEPENDS "${file}" "${tile2cu_COMMAND}"
     DEPFILE "${depfile}"
-    COMMENT "tile2cu ${arg_FILE}"
+    COMMENT "tile2cu ${arg_FILE} for ${arg_TARGET}"
     VERBATIM)
 
   set(texts ${outputs})
   list(FILTER texts INCLUDE REGEX "\\.(cu|hip)$")
-  target_sources(${target} PRIVATE ${texts})
-  target_include_directories(${target} PUBLIC "${arg_OUTPUT_DIRECTORY}")
-  target_link_libraries(${target} PUBLIC tile2cu::headers)
+  set(headers ${outputs})
+  list(FILTER headers INCLUDE REGEX "\\.h$")
+  set(tests ${outputs})
+  list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
+  set(shims ${outputs})
+  list(FILTER shims INCLUDE REGEX "\\.cpp$")
+  list(FILTER shims EXCLUDE REGEX "_test\\.cpp$")
+  _tile2cu_refuse_clashes(${target} "${arg_TARGET}" "${texts}")
+
+  add_library(${library} STATIC ${texts} ${headers})
+  add_library(tile2cu::${library} ALIAS ${library})
+  set_target_properties(${library} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON PUBLIC_HEADER "${headers}" TILE2CU_SOURCES "${texts}" TILE2CU_SHIMS "${shims}")
+  _tile2cu_set_architecture(${library} "${arg_TARGET}")
+  target_include_directories(${library} PUBLIC "$<BUILD_INTERFACE:${arg_OUTPUT_DIRECTORY}>")
+  target_link_libraries(${library} PUBLIC "$<BUILD_INTERFACE:tile2cu::headers>")
+  if(NOT library STREQUAL target)
+    target_link_libraries(${target} PUBLIC ${library})
+  endif()
+
+  foreach(test IN LISTS tests)
+    get_filename_component(name "${test}" NAME_WE)
+    add_executable(${library}_${name} "${test}")
+    target_link_libraries(${library}_${name} PRIVATE ${library})
+    add_test(NAME tile2cu.${library}.${name} COMMAND ${library}_${name})
+    set_tests_properties(tile2cu.${library}.${name} PROPERTIES SKIP_RETURN_CODE 77)  # another device
+  endforeach()
+endfunction()
+
+# The architecture that a target's code is for, and C++17.
+function(_tile2cu_set_architecture library target)
+  string(REGEX MATCH "^(cuda|hip):(sm_)?(.*)$" found "${target}")
+  string(TOUPPER "${CMAKE_MATCH_1}" language)
+  set(architecture "${CMAKE_MATCH_3}")
+  if(language STREQUAL "CUDA" AND NOT architecture MATCHES "^[0-9]+$")
+    set(architecture "${architecture}-real")  # sm_90a and its like run on that architecture alone: there is no PTX
+  endif()
+  set_target_properties(${library} PROPERTIES
+    ${language}_ARCHITECTURES "${architecture}" ${language}_STANDARD 17 ${language}_STANDARD_REQUIRED ON)
+endfunction()
+
+# Kernels of one name in one binary would have one symbol: the linker would take either.
+function(_tile2cu_refuse_clashes target wanted texts)
+  foreach(text IN LISTS texts)
+    get_filename_component(name "${text}" NAME_WE)
+    get_property(other GLOBAL PROPERTY TILE2CU_KERNEL_${target}_${name})
+    if(other)
+      message(FATAL_ERROR "tile2cu_add_kernels: ${target} has the kernel ${name} for ${other} and for ${wanted}, and "
+        "both define the function ${name}; give one another NAME, or list both under [[tool.tile2cu.dispatch]], which "
+        "chooses by the device")
+    endif()
+    set_property(GLOBAL PROPERTY TILE2CU_KERNEL_${target}_${name} "${wanted}")
+  endforeach()
 endfunction()
