@@ -1,6 +1,8 @@
 """tile2cu check: what differs, how it is said, and that nothing is written."""
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -118,6 +120,33 @@ def test_json_and_sarif_hold_the_same(project: Path, capsys: pytest.CaptureFixtu
     places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
     assert [place["artifactLocation"]["uri"] for place in places] == [each["path"] for each in found["differences"]]
     assert {result["ruleId"] for result in run["results"]} <= {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+
+
+@pytest.mark.parametrize("below", [".", "folder"])
+def test_git_applies_the_differences(
+    below: str, project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not shutil.which("git"):
+        pytest.skip("needs git")
+    top = project / "repository"
+    place = top / below
+    place.mkdir(parents=True)
+    for path in [*project.glob("*.py"), *project.glob("*.toml"), project / "gen"]:
+        path.rename(place / path.name)
+    monkeypatch.chdir(place)
+    subprocess.run(["git", "init", "-q", top], check=True)
+    source = (place / "scale.py").read_text(encoding="utf-8")
+    (place / "scale.py").write_text(source.replace("* 2.0", "* 3.0"), encoding="utf-8")  # stale
+    text = (place / "gen/scale.cu").read_text(encoding="utf-8")
+    (place / "gen/scale.cu").write_text(text.rstrip("\n"), encoding="utf-8")  # without a newline at the end
+    (place / "gen/scale.h").unlink()  # missing
+    (place / "gen/other.cu").write_bytes((place / "gen/scale.cu").read_bytes())
+    manifest = (place / "gen/scale.json").read_text(encoding="utf-8").replace('"scale.', '"other.')
+    (place / "gen/other.json").write_text(manifest.replace('"kernel": "scale"', '"kernel": "other"'), encoding="utf-8")
+    status, out = checked(capsys, "--diff")
+    assert status == 1 and all(f": {state}: " in out for state in ("stale", "missing", "unlisted"))
+    subprocess.run(["git", "apply", "-"], input=out, text=True, check=True)
+    assert checked(capsys) == (0, "")
 
 
 @pytest.mark.parametrize("spoil", ["source", "project", "crash"])

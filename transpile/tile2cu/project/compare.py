@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -43,14 +44,15 @@ class Difference:
         return min(same + 1, max(len(there), 1))
 
     def diff(self) -> str:
-        """What would have to change in the file, as a unified diff."""
+        """What would have to change in the file, as a unified diff that `git apply` takes in the current folder."""
+        name = Path(os.path.relpath(self.path)).as_posix()
         lines = difflib.unified_diff(
             (self.there or "").splitlines(keepends=True),
             (self.now or "").splitlines(keepends=True),
-            str(self.path),
-            "emitted now",
+            "/dev/null" if self.there is None else f"a/{name}",
+            "/dev/null" if self.now is None else f"b/{name}",
         )
-        return "".join(lines)
+        return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def differences(selection: Selection, outcomes: Sequence[Outcome]) -> list[Difference]:
