@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
@@ -110,7 +112,30 @@ def _view(tensor: TensorArgument, value: Any) -> TensorView:
             argument=tensor.name,
             help="a NumPy array, a torch tensor, or an object with an array interface or DLPack",
         )
+    if view.library == "torch" and getattr(view.owner, "requires_grad", False):
+        _warn_of_gradients(tensor.name)
     return unpacked(view, tensor.dtype) if _is_packed(tensor, view) else view
+
+
+def _warn_of_gradients(name: str) -> None:
+    """Outputs are not part of torch's graph, so that a backward pass would stop at them."""
+    import torch
+
+    if torch.is_grad_enabled():
+        warnings.warn(
+            f"`{name}` requires a gradient, and the kernel's outputs have none: call the kernel from a"
+            " torch.autograd.Function, or under torch.no_grad()",
+            UserWarning,
+            stacklevel=_levels_of_the_runtime(),
+        )
+
+
+def _levels_of_the_runtime() -> int:
+    """The stacklevel of the code that called the kernel, seen from who asks."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("tile2cu_runtime."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _is_packed(tensor: TensorArgument, view: TensorView) -> bool:

@@ -127,6 +127,14 @@ def _name_of(dtype: Any) -> str:
 def _of_torch(tensor: Any, torch: Any) -> TensorView:
     if tensor.layout is not torch.strided:
         raise ArgumentError("T2C-R101", f"a tensor of layout {tensor.layout} is not strided memory", help=".to_dense()")
+    dispatches = type(tensor).__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl
+    if dispatches or tensor.device.type == "meta":
+        what = type(tensor).__name__ if dispatches else "tensor on the device meta"
+        raise ArgumentError(
+            "T2C-R101",
+            f"a {what} has no memory of its own, only a shape and a type",
+            help="under torch.compile and export, call the kernel from a torch.library.custom_op with a fake kernel",
+        )
     lazy = tensor.is_conj() or tensor.is_neg()
     device = tensor.device.type
     if device == "cuda":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -162,18 +163,25 @@ def test_status_names_are_those_of_the_header(headers: Any) -> None:
 @pytest.mark.needs("torch")
 def test_torch_tensors(load_axpy: Load) -> None:
     import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
 
     x, y = torch.ones(3, 4), torch.full((3, 4), 2.0)
     result = load_axpy()(x, y, 3.0)
     assert isinstance(result, torch.Tensor) and torch.equal(result, torch.full((3, 4), 5.0))
     leaf = torch.zeros(3, 4, requires_grad=True)
-    assert torch.equal(load_axpy()(leaf, y, 1.0), y), "a tensor that is only read may require a gradient"
+    with pytest.warns(UserWarning, match="`X` requires a gradient, and the kernel's outputs have none") as warned:
+        assert torch.equal(load_axpy()(leaf, y, 1.0), y), "a tensor that is only read may require a gradient"
+    assert warned[0].filename == __file__
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("error")
+        load_axpy()(leaf, y, 1.0)
     for bad, code in (
         (x.t().contiguous().t(), "T2C-R107"),
         (x.to_sparse(), "T2C-R101"),
         (x.half(), "T2C-R102"),
         (torch.view_as_complex(torch.ones(3, 4, 2)).conj().imag, "T2C-R102"),
-        (torch.ones(3, 4, device="meta"), "T2C-R108"),
+        (torch.ones(3, 4, device="meta"), "T2C-R101"),
+        (FakeTensorMode().from_tensor(x), "T2C-R101"),
     ):
         with pytest.raises(ArgumentError) as raised:
             load_axpy()(bad, y, 1.0)
