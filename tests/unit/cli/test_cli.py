@@ -379,3 +379,32 @@ def test_an_output_that_cannot_be_written_is_an_error(words: list[str]) -> None:
         )
     assert done.returncode == 1
     assert done.stderr.splitlines() == ["error[T2C-C005]: cannot write to the standard output: No space left on device"]
+
+
+_WITHOUT = """\
+import sys
+for name in ("cppimport", "filelock", "ml_dtypes", "numpy", "setuptools"):
+    sys.modules[name] = None
+from tile2cu.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_only_running_needs_the_packages_of_the_runtime(tmp_path: Path) -> None:
+    def done(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", _WITHOUT, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done(GEMM, "-o", str(tmp_path)).returncode == 0
+    assert done("check", GEMM, "-o", str(tmp_path)).returncode == 0
+    failed = done("run", GEMM, "--size", "M=16", "--size", "N=16", "--size", "K=16")
+    assert failed.returncode == 1 and "Traceback" not in failed.stderr
+    assert re.match(r"error\[T2C-C019\]: the Python package \w+ is not installed\n  = help: pip install", failed.stderr)
+
+
+def test_the_extra_lists_what_the_command_line_knows() -> None:
+    from tile2cu.cli import _OF_THE_RUNTIME
+
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    extra = text.partition("\nrun = [\n")[2].partition("\n]")[0]
+    assert set(re.findall(r'^    "([\w]+)', extra, re.MULTILINE)) == set(_OF_THE_RUNTIME)

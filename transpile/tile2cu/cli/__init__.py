@@ -30,6 +30,7 @@ VERBS = {
     "vendor": "makes a folder with all that another project needs to build the kernels",
 }
 _ALIKE = 0.7  # of an unknown option and the one that may have been meant: difflib's ratio
+_OF_THE_RUNTIME = ("cppimport", "filelock", "ml_dtypes", "numpy", "setuptools")  # packages of the extra "run"
 _FILE = "emit"  # the verb of `tile2cu kernel.py`
 
 
@@ -49,6 +50,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return status
     except Error as error:
         _print_error(error)
+        return failed
+    except ModuleNotFoundError as error:
+        if error.name not in _OF_THE_RUNTIME:
+            raise
+        help = "pip install 'tile2cu[run]' brings what builds and runs kernels"
+        _print_error(Tile2CuError("T2C-C019", f"the Python package {error.name} is not installed", help=help))
         return failed
     except BrokenPipeError:  # who reads the output has enough, as `| head` does
         _write_no_more()

@@ -62,6 +62,11 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
         "a line cannot be mapped",
         "`tile2cu map` takes a kernel's manifest, which holds the map, and a line of the source or py:LINE.",
     ),
+    "T2C-C019": Explanation(
+        "a Python package is not installed",
+        "Transpiling needs the packages that `pip install tile2cu` brings; building and running kernels needs those of "
+        "`tile2cu[run]`, too.",
+    ),
     "T2C-C016": Explanation(
         "a manual edit conflicts with the regenerated source",
         "Nothing of the kernel was written. The side file has both versions between markers, and their common base; "
