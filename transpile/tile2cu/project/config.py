@@ -17,7 +17,7 @@ from tile2cu.project.toml_place import place
 _FILE = "pyproject.toml"
 _TABLE = ("tool", "tile2cu")
 # Each key with the type that it must have.
-_PROJECT: Mapping[str, type] = {
+PROJECT_KEYS: Mapping[str, type] = {
     "output": str,
     "targets": list,
     "style": str,
@@ -26,7 +26,7 @@ _PROJECT: Mapping[str, type] = {
     "kernels": list,
     "dispatch": list,
 }
-_KERNEL: Mapping[str, type] = {
+KERNEL_KEYS: Mapping[str, type] = {
     "file": str,
     "kernel": str,
     "targets": list,
@@ -85,7 +85,7 @@ class _Reader:
     def selection(self, table: Any) -> Selection:
         """The jobs of the table, each checked."""
         at: tuple[str | int, ...] = _TABLE
-        self._check(table, _PROJECT, at)
+        self._check(table, PROJECT_KEYS, at)
         look = Look(
             style=self._style(table, at),
             clang_format=self._clang_format(table),
@@ -103,7 +103,7 @@ class _Reader:
         return Selection(root=self.path.parent, jobs=tuple(jobs), listed=True)
 
     def _jobs(self, table: Mapping[str, Any], kernel: Any, look: Look, at: tuple[str | int, ...]) -> Iterator[Job]:
-        self._check(kernel, _KERNEL, at)
+        self._check(kernel, KERNEL_KEYS, at)
         if "file" not in kernel:
             self._fail("T2C-C012", "the entry has no `file`", at, 'add for instance file = "kernels/gemm.py"')
         targets = self._targets(table, kernel, at)
