@@ -34,6 +34,7 @@ _HOLDS: Mapping[str, Schema] = {
     "style": {"enum": list(STYLES)},
     "line": {"enum": ["off", "python"]},
     "bindings": _BINDINGS,
+    "env": {"type": "object", "additionalProperties": {"type": ["string", "number"]}},
     "specialisations": {"type": "object", "additionalProperties": _BINDINGS},
     "shims": {"type": "array", "items": {"enum": list(SHIMS)}},
 }

@@ -80,6 +80,8 @@ def test_the_table_of_the_documentation_is_valid() -> None:
         ENTRY,
         HEAD + "output = 'x'\nstyle = 'cute'\ntargets = ['cuda:sm_80']\nline = 'python'\n" + ENTRY,
         ENTRY + "bindings = {M = 1, dtype = 'float16'}\nspecialisations = {a = {M = 2}}\nshims = ['torch']\n",
+        ENTRY + "env = {A = 'b'}\n",
+        ENTRY + "env = 'A=b'\n",
         TABLE + "entries = [{name = 'any'}]\n",
         HEAD + "outptu = 'x'\n" + ENTRY,
         HEAD + "style = 'rust'\n" + ENTRY,

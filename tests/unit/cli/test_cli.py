@@ -408,3 +408,50 @@ def test_the_extra_lists_what_the_command_line_knows() -> None:
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     extra = text.partition("\nrun = [\n")[2].partition("\n]")[0]
     assert set(re.findall(r'^    "([\w]+)', extra, re.MULTILINE)) == set(_OF_THE_RUNTIME)
+
+
+_OF_THE_ENVIRONMENT = """\
+import os
+import tilelang.language as T
+
+WIDE = os.environ.get("WIDE", "no") == "yes"
+
+
+def scale(N, block=128):
+    block = 2 * block if os.getenv("PLATFORM") == "rocm" else block
+    block = 4 * block if WIDE else block
+
+    @T.prim_func
+    def body(A: T.Tensor((N,), "float32")):
+        with T.Kernel(T.ceildiv(N, block), threads=128) as bx:
+            for i in T.Parallel(block):
+                A[bx * block + i] = 1.0
+
+    return body
+"""
+
+
+def test_variables_of_the_environment_are_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLATFORM", "rocm")  # which no text depends on
+    (tmp_path / "scale.py").write_text(_OF_THE_ENVIRONMENT, encoding="utf-8")
+
+    def emitted(*options: str) -> str:
+        assert main([str(tmp_path / "scale.py"), "-o", "-", *options]) == 0
+        return capsys.readouterr().out
+
+    assert "block = 128;" in emitted()
+    assert "block = 256;" in (text := emitted("--env", "PLATFORM=rocm"))
+    assert "--kernel scale --env PLATFORM=rocm\n" in text
+    assert "block = 1024;" in emitted("--env", "PLATFORM=rocm", "--env", "WIDE=yes")
+    assert main([str(tmp_path / "scale.py"), "--env", "PLATFROM=rocm"]) == 1
+    err = capsys.readouterr().err
+    assert "error[T2C-F005]: --env PLATFROM: the kernel depends on no variable of this name" in err
+    assert "did you mean `PLATFORM`?" in err
+    assert main([str(tmp_path / "scale.py"), "--env", "PLATFORM"]) == 1
+    assert "`--env PLATFORM` is not of the form NAME=VALUE" in capsys.readouterr().err
+    project = '[[tool.tile2cu.kernels]]\nfile = "scale.py"\nenv = {WIDE = "yes"}\n'
+    (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
+    assert main(["build", "--project", str(tmp_path)]) == 0
+    assert "block = 512;" in (tmp_path / "scale.cu").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.origin import SHIMS, STYLES, Look
+from tile2cu.core.origin import ENVIRONMENT, SHIMS, STYLES, Look
 
 DEFAULT_TARGET = "cuda:sm_80"
 
@@ -23,6 +23,7 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
         help="a value for an argument of the kernel's factory: a number, a text, or Python that the file would"
         " understand, as 'config=Config(block=(1, 128))'; sizes that get none stay run-time arguments",
     )
+    add_environment(parser)
     parser.add_argument("--name", default="", help="the C function's name, if it is not to be that of the kernel")
     parser.add_argument("--with-test", action="store_true", help="write NAME_test.cpp too: a test that needs no Python")
     parser.add_argument(
@@ -62,6 +63,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a value for an argument of the kernel's factory",
     )
+    add_environment(parser)
 
 
 def add_sizes(parser: argparse.ArgumentParser, help: str) -> None:
@@ -98,9 +100,22 @@ def look(options: argparse.Namespace) -> Look:
     )
 
 
+def add_environment(parser: argparse.ArgumentParser) -> None:
+    """--env NAME=VALUE, which may be given several times."""
+    help = "a variable of the environment that the file reads with os.getenv; without it, no variable is set"
+    parser.add_argument("--env", dest="environment", action="append", default=[], metavar="NAME=VALUE", help=help)
+
+
 def bindings(options: argparse.Namespace) -> dict[str, object]:
-    """The values given with -D, by name. Raises T2C-C002 when one is not NAME=VALUE."""
-    return dict(_binding(text) for text in options.bindings)
+    """The values given with -D, and with --env, by name. Raises T2C-C002 when one is not NAME=VALUE."""
+    return dict(_binding(text) for text in options.bindings) | dict(map(_variable, options.environment))
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise Tile2CuError("T2C-C002", f"`--env {text}` is not of the form NAME=VALUE")
+    return f"{ENVIRONMENT}{name}", value
 
 
 def _binding(text: str) -> tuple[str, object]:

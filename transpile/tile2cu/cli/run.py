@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tile2cu.cli.request import DEFAULT_TARGET, add_sizes, bindings, sizes
+from tile2cu.cli.request import DEFAULT_TARGET, add_environment, add_sizes, bindings, sizes
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import STYLES, Look
 
@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a value for an argument of the kernel's factory",
     )
+    add_environment(parser)
     add_sizes(parser, "a size, or a scalar argument, of the call; the sizes of --input's tensors are inferred")
     parser.add_argument("--seed", type=int, default=0, help="what the inputs are made from (0)")
     parser.add_argument("--input", type=Path, metavar="NPZ", help="tensors by name, in place of made-up ones")

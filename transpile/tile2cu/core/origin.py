@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+ENVIRONMENT = "env:"  # how the names of bindings begin that are variables of the environment: --env
+
 SHIMS = ("dlpack", "pybind11", "torch", "tvm-ffi")
 STYLES = ("tl", "cute")
 

@@ -8,7 +8,7 @@ from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uninitialised import read_unwritten
 from tile2cu.core.decisions import BOUNDS_CHECKED, TMA_COLUMNS_IF, TMA_IF
 from tile2cu.core.expr import Expr, static_value, walk
-from tile2cu.core.origin import Look, Tool
+from tile2cu.core.origin import ENVIRONMENT, Look, Tool
 from tile2cu.core.program import BindTensor, Buffer, Program, walk_stmts
 from tile2cu.core.schedule import strictest
 from tile2cu.emitter.execution import execution
@@ -88,7 +88,11 @@ def access_of(tensor: Buffer, launches: tuple[Settled, ...]) -> str:
 
 def _bindings(program: Program) -> str:
     """The options as a shell takes them: what it would read otherwise stands in quotes."""
-    return "".join(f" -D {shlex.quote(f'{name}={value}')}" for name, value in program.bindings)
+    given = (
+        ("--env" if name.startswith(ENVIRONMENT) else "-D", f"{name.removeprefix(ENVIRONMENT)}={value}")
+        for name, value in program.bindings
+    )
+    return "".join(f" {option} {shlex.quote(text)}" for option, text in given)
 
 
 def _flags(look: Look) -> str:

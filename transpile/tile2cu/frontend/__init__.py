@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.origin import ENVIRONMENT
 from tile2cu.core.program import Program
 from tile2cu.targets import SM80, Target
 
@@ -34,9 +35,9 @@ def programs(
     """Every kernel of a file, or the one named, in the order of the file.
 
     `bindings` are the values given with -D, by name; texts such as "Config(block=128)" are evaluated in the file's
-    scope. `read` gives the text of a file that lies beside, by its path
-    relative to the file, for imports; where it is left out, they are read from the disk. `target` answers what a driver
-    asks of its device.
+    scope, and names such as "env:PLATFORM" are variables of the environment. `read` gives the text of a file that lies
+    beside, by its path relative to the file, for imports; where it is left out, they are read from the disk. `target`
+    answers what a driver asks of its device.
     Errors: Tile2CuError T2C-F001 to T2C-F034.
     """
     from tile2cu.frontend.given import as_given
@@ -45,7 +46,8 @@ def programs(
     from tile2cu.frontend.limits import Budget
     from tile2cu.frontend.outside import Outside
 
-    around = Outside(read or reader_beside(path), target)
+    environment = {name: str(value) for name, value in (bindings or {}).items() if name.startswith(ENVIRONMENT)}
+    around = Outside(read or reader_beside(path), target, environment)
     given = {name: as_given(value) for name, value in (bindings or {}).items()}
     source = _source(path, text)
     budget = Budget()

@@ -115,6 +115,7 @@ class Context:
     bindings: Bindings
     call_function: Callable[["Context", Function, Arguments], object]
     target: Target = SM80
+    environment: Mapping[str, str] = field(default_factory=dict)
     read: Callable[[str], str | None] = lambda name: None
     run_module: Callable[["Context", Sequence[cst.CSTNode], Env], object] = lambda cx, body, env: None
     trace_block: Callable[["Context", cst.BaseSuite, Env], None] = lambda cx, body, env: None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 import libcst as cst
 
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.origin import ENVIRONMENT
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.parse import source_file
@@ -24,7 +25,11 @@ def as_given(value: object) -> object:
 
 def given_values(cx: Context, module: Env) -> Mapping[str, object]:
     """The values of the names given with -D. `module` is the scope of the user's file."""
-    return {name: _value(cx, name, value, module) for name, value in cx.bindings.given.items()}
+    return {
+        name: _value(cx, name, value, module)
+        for name, value in cx.bindings.given.items()
+        if not name.startswith(ENVIRONMENT)
+    }
 
 
 def _value(cx: Context, name: str, value: object, module: Env) -> object:

@@ -9,6 +9,7 @@ import libcst as cst
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Role, Var
+from tile2cu.core.origin import ENVIRONMENT
 from tile2cu.core.program import Buffer, Launch, Program, Scope
 from tile2cu.core.span import Span
 from tile2cu.frontend import execute, host, launching, trace
@@ -110,7 +111,16 @@ def _unbound(error: UnboundSize, given: Mapping[str, object], bindings: Bindings
 
 
 def unknown_binding(name: str, known: Sequence[str] | Mapping[str, None]) -> Tile2CuError:
-    """The error of a -D whose name no kernel has."""
+    """The error of a -D or an --env whose name no kernel has."""
+    variables = [each.removeprefix(ENVIRONMENT) for each in known if each.startswith(ENVIRONMENT)]
+    if name.startswith(ENVIRONMENT):
+        variable = name.removeprefix(ENVIRONMENT)
+        return Tile2CuError(
+            "T2C-F005",
+            f"--env {variable}: the kernel depends on no variable of this name",
+            help=did_you_mean(variable, variables) or f"it depends on {', '.join(variables) or 'none'}",
+        )
+    known = [each for each in known if not each.startswith(ENVIRONMENT)]
     listed = ", ".join(known) or "nothing"
     return Tile2CuError(
         "T2C-F005",

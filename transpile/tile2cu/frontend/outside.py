@@ -1,7 +1,7 @@
 """What the front end may ask of the world outside the user's file: the files beside it, and facts of the device."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 from tile2cu.frontend import host
 from tile2cu.frontend.context import Bindings, Context
@@ -14,10 +14,11 @@ from tile2cu.targets import SM80, Target
 
 @dataclass(frozen=True)
 class Outside:
-    """The files beside the user's file, and the device."""
+    """The files beside the user's file, the device, and the variables of the environment that are given."""
 
     read: Reader
     target: Target = SM80
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def context(
         self,
@@ -27,7 +28,7 @@ class Outside:
         call_function: Callable[[Context, Function, Arguments], object],
     ) -> Context:
         """A Context that knows them."""
-        return Context(source, budget, bindings, call_function, self.target, self.read, host.run_host)
+        return Context(source, budget, bindings, call_function, self.target, self.environment, self.read, host.run_host)
 
     def recording(self, read: dict[str, str]) -> "Outside":
         """The same, noting in `read` the hash of each file that is read, by its name."""

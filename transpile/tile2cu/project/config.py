@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from tile2cu.core.dispatch import dispatch_of
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.origin import SHIMS, STYLES, Look
+from tile2cu.core.origin import ENVIRONMENT, SHIMS, STYLES, Look
 from tile2cu.files import read
 from tile2cu.project.job import Job, Selection
 from tile2cu.project.toml_place import place
@@ -31,6 +31,7 @@ KERNEL_KEYS: Mapping[str, type] = {
     "kernel": str,
     "targets": list,
     "bindings": dict,
+    "env": dict,
     "specialisations": dict,
     "output": str,
     "name": str,
@@ -111,6 +112,7 @@ class _Reader:
         for name, values in special.items():
             if not isinstance(values, dict):
                 self._fail("T2C-C012", f"`{name}` is not a table of values", (*at, "specialisations", name))
+        environment = {f"{ENVIRONMENT}{name}": str(value) for name, value in kernel.get("env", {}).items()}
         folder = self.path.parent / table.get("output", ".") / kernel.get("output", "")
         for target in targets:
             below = folder / target.partition(":")[2] if len(targets) > 1 else folder
@@ -120,7 +122,7 @@ class _Reader:
                     folder=below / name,
                     target=target,
                     kernel=kernel.get("kernel"),
-                    bindings={**kernel.get("bindings", {}), **values},
+                    bindings={**kernel.get("bindings", {}), **values, **environment},
                     look=replace(
                         look,
                         name=kernel.get("name", ""),
