@@ -482,3 +482,49 @@ def test_who_relies_on_a_layout_of_his_own_gets_barriers(by: str, factor: int, t
     kernel = tile2cu.load(path, device="cpu", target="cuda:sm_80", check=True, rows=3, by=by)
     x = RNG.integers(-9, 10, (3, 4, 64)).astype(np.float16)
     np.testing.assert_array_equal(kernel(x), x * factor)
+
+
+HISTOGRAM = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(out_idx=[-1])
+def histogram(n, threads=128):
+    @T.prim_func
+    def body(X: T.Tensor((n,), "int32"), Y: T.Tensor((256,), "int32")):
+        with T.Kernel(1, threads=threads):
+            counts = T.alloc_shared((256,), "int32")
+            tx = T.get_thread_binding()
+            at = T.alloc_var("int32")
+            for i in T.Parallel(256):
+                counts[i] = 0
+            {loop}
+            T.copy(counts, Y)
+    return body
+"""
+WHILE = """at = tx
+            while at < n:
+                if X[at] >= 0:
+                    T.atomic_add(counts[X[at] & 255], 1)
+                at += threads"""
+FOR = """for at in T.serial(tx, n, threads):
+                if X[at] >= 0:
+                    T.atomic_add(counts[X[at] & 255], 1)"""
+
+
+@pytest.mark.parametrize("loop", [WHILE, FOR], ids=["while", "for"])
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_a_barrier_for_a_loop_that_diverges_is_before_it(loop: str, target: str, tmp_path: Path) -> None:
+    path = tmp_path / "histogram.py"
+    path.write_text(HISTOGRAM.format(loop=loop), encoding="utf-8")
+    kernel = tile2cu.load(path, target=target, device="cpu", check=True)
+    values = RNG.integers(-100, 300, 1000).astype(np.int32)
+    np.testing.assert_array_equal(kernel(values), np.bincount(values[values >= 0] & 255, minlength=256))
+
+
+def test_no_barrier_before_a_loop_orders_what_is_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "histogram.py"
+    loop = FOR + "\n                    counts[(tx + 1) % 256] = counts[tx] + 1"
+    path.write_text(HISTOGRAM.format(loop=loop), encoding="utf-8")
+    with pytest.raises(tile2cu.Error, match="a barrier is needed here, inside a loop that diverges"):
+        tile2cu.emit(path)

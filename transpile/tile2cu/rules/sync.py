@@ -335,12 +335,16 @@ class _Walker:
         pending = self.condition(stmt, pending, divergent)
         if uniform or divergent is not None:
             return self.arms(stmt, pending, divergent if uniform else stmt)
+        return self.diverging(stmt, pending, lambda before: self.arms(stmt, before, stmt))
+
+    def diverging(self, stmt: If | While | Loop, pending: Pending, inside: Callable[[Pending], Pending]) -> Pending:
+        """A branch or loop that diverges: where a barrier would be needed inside, one before it, if that suffices."""
         try:
             self.lenient = False
-            return self.arms(stmt, pending, stmt)
+            return inside(pending)
         except Tile2CuError:
             self.lenient = True
-            return self.arms(stmt, self.before_branch(stmt, pending), stmt)
+            return inside(self.before_divergence(stmt, pending))
         finally:
             self.lenient = True
 
@@ -354,12 +358,12 @@ class _Walker:
         finally:
             self.conditions = around
 
-    def before_branch(self, stmt: If, pending: Pending) -> Pending:
-        """The barrier that some threads would need in a branch, before it: all threads run it there.
+    def before_divergence(self, stmt: If | While | Loop, pending: Pending) -> Pending:
+        """The barrier that some threads would need in a branch or loop, before it: all threads run it there.
 
-        It orders accesses of before the branch, not those within it.
+        It orders accesses of before it, not those within it.
         """
-        reads, writes = (self.tracked(of(stmt)) for of in (buffers_of(buffers_read), buffers_of(buffers_written)))
+        reads, writes = self.tracked(buffers_read(stmt)), self.tracked(buffers_written(stmt))
         hazards = self.hazards(reads, writes, pending) | self.taken_over(writes, pending)
         if not hazards:
             return pending
@@ -389,9 +393,14 @@ class _Walker:
         if pipeline is not None:
             return self.pipelined(stmt, pipeline, pending, divergent)
         uniform = all(map(self.uniformity.holds, (stmt.start, stmt.stop, stmt.step)))  # all threads run each iteration
-        inside, before = divergent if uniform else stmt, pending
+        if uniform or divergent is not None:
+            return self.iterations(stmt, pending, divergent if uniform else stmt)
+        return self.diverging(stmt, pending, lambda before: self.iterations(stmt, before, stmt))
+
+    def iterations(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        before = pending
         for _ in range(2):  # the second iteration conflicts with accesses of the first
-            pending = before.merge(self.body(stmt.body, pending, inside))
+            pending = before.merge(self.body(stmt.body, pending, divergent))
         return pending
 
     def while_loop(self, stmt: While, pending: Pending, divergent: If | While | Loop | None) -> Pending:
@@ -399,10 +408,16 @@ class _Walker:
 
         Where the condition is evaluated again, at an iteration's end, no barrier can be placed.
         """
-        inside = divergent if self.uniformity.holds(stmt.condition) else stmt
-        before = pending = self.condition(stmt, pending, divergent)
+        uniform = self.uniformity.holds(stmt.condition)
+        pending = self.condition(stmt, pending, divergent)
+        if uniform or divergent is not None:
+            return self.evaluations(stmt, pending, divergent if uniform else stmt)
+        return self.diverging(stmt, pending, lambda before: self.evaluations(stmt, before, stmt))
+
+    def evaluations(self, stmt: While, pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        before = pending
         for _ in range(2):
-            pending = before.merge(self.condition(stmt, self.body(stmt.body, pending, inside), stmt))
+            pending = before.merge(self.condition(stmt, self.body(stmt.body, pending, divergent), stmt))
         return pending
 
     def before_loop(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
