@@ -66,7 +66,8 @@ def emit_text(
 
 def _emitted(settled: tuple[Settled, ...], tool: Tool, look: Look) -> Emitted:
     """A kernel's files, and the warnings about it."""
-    return replace(emit_kernel(settled, tool=tool, look=look), warnings=warnings_of(settled))
+    emitted = emit_kernel(settled, tool=tool, look=look)
+    return replace(emitted, warnings=warnings_of(settled, emitted.source))
 
 
 @speaks_python

@@ -75,3 +75,9 @@ def names_of(launch: Launch) -> set[str]:
     """The names that a launch already has, used or not."""
     own = {tile.name for tile in launch.tiles} | {var.name for var in launch.blocks}
     return own | names_used((*launch.prelude, *launch.body))
+
+
+def comments_of(launch: Launch) -> tuple[tuple[str, Stmt], ...]:
+    """The user's comments on the statements of a launch, in order."""
+    stmts = walk_stmts((*launch.prelude, *launch.body))
+    return tuple((comment, stmt) for stmt in stmts for comment in (*stmt.comments, stmt.trailing) if comment)

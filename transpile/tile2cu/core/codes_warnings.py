@@ -42,4 +42,8 @@ WARNINGS: Mapping[str, Explanation] = {
         "The sum of as many elements of the operand's type as the kernel adds does not fit the accumulator's type: "
         "a reduction into 8 or 16 bits, or an int8 GEMM whose K exceeds what 32 bits can hold.",
     ),
+    "T2C-W008": Explanation(
+        "a comment is not in the emitted source",
+        "The statement that the comment belongs to has no counterpart of its own in the emitted source.",
+    ),
 }

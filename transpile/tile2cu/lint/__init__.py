@@ -11,6 +11,7 @@ from tile2cu.lint.ignored import is_ignored
 from tile2cu.lint.lints import (
     dropped_calls,
     integer_overflows,
+    lost_comments,
     reads_of_unwritten_tiles,
     scalar_gemms,
     swapped_blocks,
@@ -32,9 +33,10 @@ LINTS: tuple[Lint, ...] = (
 )
 
 
-def warnings_of(launches: Sequence[Settled]) -> tuple[Tile2CuWarning, ...]:
-    """The warnings about a kernel, each once, in the order of their places."""
+def warnings_of(launches: Sequence[Settled], source: str) -> tuple[Tile2CuWarning, ...]:
+    """The warnings about a kernel and its emitted source, each once, in the order of their places."""
     text = launches[0].program.source.text
-    found = (warning for settled in launches for lint in LINTS for warning in lint(settled))
+    found = [warning for settled in launches for lint in LINTS for warning in lint(settled)]
+    found += (warning for settled in launches for warning in lost_comments(settled, source))
     kept = dict.fromkeys(warning for warning in found if not is_ignored(warning, text))
     return tuple(sorted(kept, key=lambda warning: (warning.span, warning.code)))

@@ -1,13 +1,14 @@
 """The lints: questions to analysis/ and to the facts, and the words of the answers."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.coalescing import SECTOR_BYTES, warp_accesses
 from tile2cu.analysis.coverage import swapped_indices, tails
 from tile2cu.analysis.integer_sums import overflowing_sums
 from tile2cu.analysis.uninitialised import read_unwritten
-from tile2cu.analysis.uses import operations_of
+from tile2cu.analysis.uses import comments_of, operations_of
 from tile2cu.core.decisions import INSTRUCTION, LAYOUT, NO_TENSOR_CORES
 from tile2cu.core.errors import Note, Tile2CuWarning
 from tile2cu.core.expr import static_value
@@ -15,6 +16,7 @@ from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Gemm, Launch, Parallel, Scope
 from tile2cu.plan.settled import Settled
+from tile2cu.styles.base.comments import ascii_only
 
 _WASTE = 4  # times as many sectors as the elements fill
 _LEAST_BYTES = 4096  # of a loop's accesses to one tensor
@@ -129,6 +131,23 @@ def scalar_gemms(settled: Settled) -> Iterator[Tile2CuWarning]:
             ),
             help=f"tensor cores need {rejected.edit}" if rejected is not None else "",
         )
+
+
+def lost_comments(settled: Settled, source: str) -> Iterator[Tile2CuWarning]:
+    """T2C-W008. `source` is the emitted source, in which a comment may be wrapped."""
+    written = _words(line.partition("//")[2] for line in source.splitlines())
+    for comment, stmt in comments_of(_as_written(settled)):
+        if _words([ascii_only(comment)]) not in written:
+            yield Tile2CuWarning(
+                code="T2C-W008",
+                message="a comment is not in the emitted source",
+                span=stmt.span,
+                notes=(Note(f"# {comment}"),),
+            )
+
+
+def _words(lines: Iterable[str]) -> str:
+    return " ".join(re.findall(r"[a-z0-9]+", " ".join(lines).lower()))
 
 
 def integer_overflows(settled: Settled) -> Iterator[Tile2CuWarning]:
