@@ -1,4 +1,4 @@
-"""Random pipelined loops of one to three MMAs, as source: statements that schedules move, and those that block motion.
+"""Random pipelined loops of two or three MMAs, as source: statements that schedules move, and those that block motion.
 
 Scalars change between statements, accumulators are accessed through views, accumulation is cleared on conditions,
 statements are in branches on iterations, scalars and tensors, statements follow the last MMA, and scalar arguments are
@@ -28,7 +28,7 @@ def loop(N, threads={threads}):
         Q: T.Tensor(({rows}, 64), "float16"), K: T.Tensor((N, 64), "float16"), V: T.Tensor((N, 64), "float16"),
         table: T.Tensor((8,), "int32"), weights: T.Tensor((8, 64), "float32"), limit: T.int32, factor: T.float32,
         Out: T.Tensor(({rows}, 64), "float32"), Rows: T.Tensor(({rows},), "float32"),
-        Last: T.Tensor(({rows}, 64), "float32"),
+        Last: T.Tensor(({rows}, 64), "float32"), Few: T.Tensor((32, 64), "float32"),
     ):
         with T.Kernel(1, threads=threads) as bx:
             Q_shared = T.alloc_shared(({rows}, 64), "float16")
@@ -41,9 +41,14 @@ def loop(N, threads={threads}):
             rows = T.alloc_fragment(({rows},), "float32")
             total = T.alloc_fragment(({rows},), "float32")
             line = T.alloc_shared((64,), "float32")
+            F_shared = T.alloc_shared((32, 64), "float16")
+            P_shared = T.alloc_shared(({rows}, 64), "float16")
+            F = T.alloc_fragment((32, 64), "float32")
             s = T.alloc_var("float32", 1.0)
             place = T.alloc_var("int32", 0)
             T.copy(Q, Q_shared)
+            T.copy(Q[0:32, 0:64], F_shared)
+            T.clear(F)
             T.clear(O)
             T.clear(S)
             T.clear(total)
@@ -52,6 +57,7 @@ def loop(N, threads={threads}):
 _TAIL = """\
             T.copy(O, Out)
             T.copy(total, Rows)
+            T.copy(F, Few)
             for i, j in T.Parallel({rows}, 64):
                 Last[i, j] = S[i, j] * s
 """
@@ -125,13 +131,19 @@ def add_results(b: Body) -> None:
     b.add(*b.each("O[i, j] = O[i, j] + S[i, j] * 0.25"))
 
 
+def few_rows(b: Body) -> None:
+    """A GEMM of fewer rows than a warpgroup's instruction takes, of a tile that another one reads, too."""
+    b.add("T.gemm(F_shared, K_shared, F, transpose_B=True)")
+    b.add("for i, j in T.Parallel(32, 64):", "    F[i, j] = F[i, j] * 0.5")
+
+
 def leave(b: Body) -> None:
     b.add("if k >= limit:", "    break" if b.random.random() < 0.5 else "    continue")
 
 
 STEPS: tuple[Callable[[Body], None], ...] = (
     scale, scale_view, scale_under_branch, change_scalar, change_scalar, change_place, mask, weigh, sum_rows,
-    row_of_tensor, add_results,
+    row_of_tensor, add_results, few_rows,
 )  # fmt: skip
 
 
@@ -164,10 +176,13 @@ def random_loop(seed: int) -> RandomLoop:
     b.add(*b.each("P[i, j] = T.cast(T.min(T.max(S[i, j], -8.0), 8.0), 'float16')"))
     _some(b, 1)
     cleared = random.choice(("", "", "", ", clear_accum=k == limit"))
-    b.add(f"T.gemm(P, V_shared, O, policy=T.GemmWarpPolicy.FullRow{cleared})")
+    operand = random.choice(("P", "P", "P_shared"))
+    if operand == "P_shared":
+        b.add("T.copy(P, P_shared)")
+    b.add(f"T.gemm({operand}, V_shared, O, policy=T.GemmWarpPolicy.FullRow{cleared})")
     _some(b, 2)
     b.add(*b.each("O[i, j] = T.min(T.max(O[i, j], -64.0), 64.0)") if random.random() < 0.3 else [])
-    head = _HEAD.format(threads=128 * groups, rows=b.rows, stages=random.choice((1, 2, 3)))
+    head = _HEAD.format(threads=128 * groups, rows=b.rows, stages=random.choice((0, 1, 2, 3)))
     text = head + "".join(f"{' ' * 16}{line}\n" for line in b.lines) + _TAIL.format(rows=b.rows) + "\n    return main\n"
     return RandomLoop(text, _arguments(random, b.rows))
 
@@ -194,4 +209,5 @@ def _arguments(random: Random, rows: int) -> dict[str, object]:
         "Out": np.zeros((rows, 64), np.float32),
         "Rows": np.zeros((rows,), np.float32),
         "Last": np.zeros((rows, 64), np.float32),
+        "Few": np.zeros((32, 64), np.float32),
     }

@@ -28,7 +28,7 @@ def pipelined(op: Loop, pipeline: Pipeline, settled: Settled, where: Where, lowe
         stages=pipeline.stages,
         tiles=tuple(view for tile in pipeline.buffers for view in (tile, *viewed(settled.launch, tile))),
         loads=lower(pipeline.loads, replace(where, to_registers=where.to_registers | staged)),
-        body=lower(pipeline.body, where),
+        body=lower(_without_names_of_loads(pipeline), where),
         stores=tuple(store_registers(copy, settled) for copy in pipeline.copies) if pipeline.staged else (),
         direct=pipeline.direct,
         reads=_read_before(pipeline),
@@ -37,6 +37,14 @@ def pipelined(op: Loop, pipeline: Pipeline, settled: Settled, where: Where, lowe
         may_leave=may_leave(pipeline.body),
         rule=settled.facts.rule(op, PIPELINE),
     )
+
+
+def _without_names_of_loads(pipeline: Pipeline) -> tuple[Stmt, ...]:
+    """The body; with one stage it follows the loads in the same scope, and has their names."""
+    if pipeline.stages > 1 or pipeline.staged:
+        return pipeline.body
+    declared = {id(stmt) for stmt in pipeline.loads}
+    return tuple(filter(lambda stmt: id(stmt) not in declared, pipeline.body))
 
 
 def number_of(op: Loop, settled: Settled) -> int:

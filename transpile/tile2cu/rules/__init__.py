@@ -57,13 +57,14 @@ from tile2cu.rules.layout.propagate import (
 from tile2cu.rules.layout.views import view_split_columns
 from tile2cu.rules.memory import slice_alignment, tensor_bounds_checked, tensor_row_alignment, tensor_row_alignment_if
 from tile2cu.rules.mma_in_flight import mma_in_flight
-from tile2cu.rules.overlap import overlap, register_operand, register_shares, unmasked_iterations
+from tile2cu.rules.overlap import overlap, unmasked_iterations
 from tile2cu.rules.permutation_invariance import permutation_invariant
 from tile2cu.rules.persistent import persistent
 from tile2cu.rules.ping_pong import ping_pong
 from tile2cu.rules.pipeline import cp_async
 from tile2cu.rules.prefetched_vectors import prefetched_vectors
 from tile2cu.rules.prologue_loads import prologue_loads
+from tile2cu.rules.register_budget import register_operand, register_shares
 from tile2cu.rules.select import (
     atomic_tile,
     copy_cp_async,

@@ -44,8 +44,8 @@ from tile2cu.core.program import (
 from tile2cu.core.schedule import MmaInFlight, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import all_on_wgmma, warpgroups
-from tile2cu.rules.overlap import has_room
 from tile2cu.rules.pipeline import is_at_top
+from tile2cu.rules.register_budget import has_room
 from tile2cu.rules.storage import shared_budget_of, workspaces_of
 
 

@@ -38,8 +38,8 @@ from tile2cu.core.schedule import PingPong, Pipeline, RowFactor, Step
 from tile2cu.rules.deferred_reductions import running_sums
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import all_on_wgmma, warpgroups
-from tile2cu.rules.overlap import registers_left
 from tile2cu.rules.pipeline import is_at_top, pipeline_of
+from tile2cu.rules.register_budget import registers_left
 from tile2cu.rules.rescale_factors import row_factor
 from tile2cu.rules.wgmma_support import split_of
 
