@@ -24,10 +24,10 @@ size_t place(size_t& next, size_t bytes) {
 
 size_t largest_workspace(int batch, int seq_len) {
   const int tokens = batch * seq_len;
-  return std::max({rmsnorm_workspace_size(tokens), linear_workspace_size(tokens, dim, 3 * dim),
-                   rope_workspace_size(batch, seq_len, heads), attention_workspace_size(batch, seq_len, heads),
-                   linear_residual_workspace_size(tokens, dim, dim), linear_int4_workspace_size(tokens, dim, hidden),
-                   linear_residual_workspace_size(tokens, hidden, dim)});
+  return std::max({rmsnorm_workspace_size(tokens), linear_workspace_size(tokens, 3 * dim, dim),
+                   rope_workspace_size(batch, seq_len, heads), attention_workspace_size(batch, heads, seq_len),
+                   linear_residual_workspace_size(tokens, dim, dim), linear_int4_workspace_size(tokens, hidden, dim),
+                   linear_residual_workspace_size(tokens, dim, hidden)});
 }
 
 Plan plan_for(int batch, int seq_len) {
@@ -61,10 +61,10 @@ size_t scratch_bytes(int batch, int seq_len) { return plan_for(batch, seq_len).e
 tl_status supports(int batch, int seq_len, int device) {
   if (batch < 0 || seq_len < 0) return TL_INVALID_SIZE;
   const int tokens = batch * seq_len;
-  return first({rmsnorm_supports(tokens, device), linear_supports(tokens, dim, 3 * dim, device),
-                rope_supports(batch, seq_len, heads, device), attention_supports(batch, seq_len, heads, device),
-                linear_residual_supports(tokens, dim, dim, device), linear_int4_supports(tokens, dim, hidden, device),
-                linear_residual_supports(tokens, hidden, dim, device)});
+  return first({rmsnorm_supports(tokens, device), linear_supports(tokens, 3 * dim, dim, device),
+                rope_supports(batch, seq_len, heads, device), attention_supports(batch, heads, seq_len, device),
+                linear_residual_supports(tokens, dim, dim, device), linear_int4_supports(tokens, hidden, dim, device),
+                linear_residual_supports(tokens, dim, hidden, device)});
 }
 
 tl_status forward(const Weights& weights, const void* x, void* y, int batch, int seq_len, void* scratch, size_t bytes,
@@ -80,12 +80,12 @@ tl_status forward(const Weights& weights, const void* x, void* y, int batch, int
 
   tl_status status = rmsnorm(x, weights.attention_norm, at(plan.normed), tokens, space, space_bytes, stream);
   if (status != TL_OK) return status;
-  status = linear(at(plan.normed), weights.qkv, at(plan.qkv), tokens, dim, 3 * dim, space, space_bytes, stream);
+  status = linear(at(plan.normed), weights.qkv, at(plan.qkv), tokens, 3 * dim, dim, space, space_bytes, stream);
   if (status != TL_OK) return status;
   status = rope(at(plan.qkv), weights.cos, weights.sin, at(plan.q), at(plan.k), at(plan.v), batch, seq_len, heads,
                 space, space_bytes, stream);
   if (status != TL_OK) return status;
-  status = attention(at(plan.q), at(plan.k), at(plan.v), at(plan.attended), batch, seq_len, heads, space, space_bytes,
+  status = attention(at(plan.q), at(plan.k), at(plan.v), at(plan.attended), batch, heads, seq_len, space, space_bytes,
                      stream);
   if (status != TL_OK) return status;
   status =
@@ -93,10 +93,10 @@ tl_status forward(const Weights& weights, const void* x, void* y, int batch, int
   if (status != TL_OK) return status;
   status = rmsnorm(at(plan.x1), weights.mlp_norm, at(plan.normed), tokens, space, space_bytes, stream);
   if (status != TL_OK) return status;
-  status = linear_int4(at(plan.normed), weights.up, weights.up_scales, at(plan.up), tokens, dim, hidden, space,
+  status = linear_int4(at(plan.normed), weights.up, weights.up_scales, at(plan.up), tokens, hidden, dim, space,
                        space_bytes, stream);
   if (status != TL_OK) return status;
-  return linear_residual(at(plan.up), weights.down, at(plan.x1), y, tokens, hidden, dim, space, space_bytes, stream);
+  return linear_residual(at(plan.up), weights.down, at(plan.x1), y, tokens, dim, hidden, space, space_bytes, stream);
 }
 
 }  // namespace inference

@@ -20,7 +20,7 @@ struct Matrices {
     }
     cudaMemset(C, 0, most * sizeof(half));
   }
-  tl_status start(int k, cudaStream_t stream) const { return gemm_relu(A, B, C, M, k, N, nullptr, 0, stream); }
+  tl_status start(int k, cudaStream_t stream) const { return gemm_relu(A, B, C, M, N, k, nullptr, 0, stream); }
   int wrong(int k) const {
     std::vector<half> found(M * N);
     cudaMemcpy(found.data(), C, found.size() * sizeof(half), cudaMemcpyDeviceToHost);

@@ -23,8 +23,8 @@ static int expect(tl_status found, tl_status expected, int line) {
 }
 /* A launch answers what the query answers, as long as its pointers are fine. */
 static int both(int m, int k, int n, tl_status expected, int line) {
-  return expect(gemm_relu_supports(m, k, n, TL_CURRENT_DEVICE), expected, line) +
-         expect(gemm_relu(a, b, c, m, k, n, NULL, 0, NULL), expected, line);
+  return expect(gemm_relu_supports(m, n, k, TL_CURRENT_DEVICE), expected, line) +
+         expect(gemm_relu(a, b, c, m, n, k, NULL, 0, NULL), expected, line);
 }
 
 int main(void) {
@@ -35,11 +35,11 @@ int main(void) {
   wrong += both(128 * 65535 + 1, 8, 0, TL_INVALID_SIZE, __LINE__);
   wrong += both(2, 4, 16, ROWS, __LINE__);
   wrong += both(2, 8, 15, ROWS, __LINE__);
-  wrong += expect(gemm_relu_supports(16, 8, 16, 0), TL_OK, __LINE__);
-  wrong += expect(gemm_relu_supports(16, 8, 16, 3), TL_WRONG_DEVICE, __LINE__);
+  wrong += expect(gemm_relu_supports(16, 16, 8, 0), TL_OK, __LINE__);
+  wrong += expect(gemm_relu_supports(16, 16, 8, 3), TL_WRONG_DEVICE, __LINE__);
   wrong += expect(gemm_relu((char*)a + 2, b, c, 16, 8, 8, NULL, 0, NULL), TL_MISALIGNED, __LINE__);
   wrong += expect(gemm_relu(a, b, (char*)c + 8, 16, 8, 8, NULL, 0, NULL), TL_MISALIGNED, __LINE__);
-  if (gemm_relu_workspace_size(16, 8, 16) != 0) wrong += 1;
+  if (gemm_relu_workspace_size(16, 16, 8) != 0) wrong += 1;
   return wrong;
 }
 """

@@ -42,12 +42,12 @@ def test_the_first_kernel_that_supports_a_call_runs(gxx: str, tmp_path: Path) ->
     calls = {(64, 8, 32): "tall", (63, 8, 32): "any", (80, 16, 64): "hopper", (80, 12, 64): "any", (5, 7, 9): "any"}
     rng = np.random.default_rng(0)
     for (m, k, n), name in calls.items():
-        assert library.gemm_choice(m, k, n, -1) == name.encode()
-        assert library.gemm_workspace_size(m, k, n) == 0
+        assert library.gemm_choice(m, n, k, -1) == name.encode()
+        assert library.gemm_workspace_size(m, n, k) == 0
         a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((m, k), (k, n)))
         c = np.full((m, n), np.nan, np.float16)
-        status = library.gemm(*(ctypes.c_void_p(x.ctypes.data) for x in (a, b, c)), m, k, n, None, 0, None)
-        assert status == library.gemm_supports(m, k, n, -1) == 0
+        status = library.gemm(*(ctypes.c_void_p(x.ctypes.data) for x in (a, b, c)), m, n, k, None, 0, None)
+        assert status == library.gemm_supports(m, n, k, -1) == 0
         np.testing.assert_array_equal(c, np.maximum(a.astype(np.float64) @ b.astype(np.float64), 0))
-    assert library.gemm_supports(-1, 8, 32, -1) == 1  # TL_INVALID_SIZE, as the fallback says
-    assert library.gemm_choice(64, 8, 32, 5) == b""
+    assert library.gemm_supports(-1, 32, 8, -1) == 1  # TL_INVALID_SIZE, as the fallback says
+    assert library.gemm_choice(64, 32, 8, 5) == b""

@@ -60,7 +60,7 @@ int cudaLaunchKernel(const void* kernel, dim3, dim3, void**, size_t bytes, void*
 static void call_both(const char* when) {
   alignas(16) static char tensor[16];
   for (const int K : {64, 63})
-    if (const tl_status status = gemm_relu(tensor, tensor, tensor, 128, K, 128, nullptr, 0, nullptr))
+    if (const tl_status status = gemm_relu(tensor, tensor, tensor, 128, 128, K, nullptr, 0, nullptr))
       std::printf("%s: status %d\n", when, status);
 }
 

@@ -51,7 +51,7 @@ using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<4, 2>>;
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_relu_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
-                     tl::half* __restrict__ C_data, int M, int K, int N) {
+                     tl::half* __restrict__ C_data, int M, int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -121,9 +121,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
 extern "C" size_t gemm_relu_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status gemm_relu_supports(int M, int K, int N, int device) {
+extern "C" tl_status gemm_relu_supports(int M, int N, int K, int device) {
   using namespace gemm_relu_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit
@@ -131,16 +131,16 @@ extern "C" tl_status gemm_relu_supports(int M, int K, int N, int device) {
   return tl::check_device("sm_100a", device);
 }
 
-extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int K, int N, void* /*workspace*/,
+extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int N, int K, void* /*workspace*/,
                                size_t /*workspace_bytes*/, void* stream) {
   using namespace gemm_relu_impl;
-  const tl_status status = gemm_relu_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_relu_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(gemm_relu_kernel, grid, threads + tl::producer_threads, stream,
                             tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K),
-                            tl::tensor_map<decltype(Shared::B_shared[0])>(B, K, N), static_cast<tl::half*>(C), M, K, N);
+                            tl::tensor_map<decltype(Shared::B_shared[0])>(B, K, N), static_cast<tl::half*>(C), M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

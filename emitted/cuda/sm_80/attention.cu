@@ -16,7 +16,7 @@
 //   V       in   float16  (batch, seq_len, heads / group, dim)  row-major
 //   Output  out  float16  (batch, seq_len, heads, dim)          row-major
 //
-// batch, seq_len and heads may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
+// batch, heads and seq_len may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
 // of a grid along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated
 // off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
@@ -74,8 +74,8 @@ using scores_max_layout = tl::Slice<1, acc_s_layout>;
 // grid dims: (#blocks of queries, heads, batch)
 __global__ void __launch_bounds__(threads)
     attention_kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
-                     const tl::half* __restrict__ V_data, tl::half* __restrict__ Output_data, int batch, int seq_len,
-                     int heads) {
+                     const tl::half* __restrict__ V_data, tl::half* __restrict__ Output_data, int batch, int heads,
+                     int seq_len) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -175,24 +175,24 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t attention_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status attention_supports(int batch, int seq_len, int heads, int device) {
+extern "C" tl_status attention_supports(int batch, int heads, int seq_len, int device) {
   using namespace attention_impl;
-  if (batch < 0 || seq_len < 0 || heads < 0) return TL_INVALID_SIZE;
+  if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
-extern "C" tl_status attention(const void* Q, const void* K, const void* V, void* Output, int batch, int seq_len,
-                               int heads, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
+extern "C" tl_status attention(const void* Q, const void* K, const void* V, void* Output, int batch, int heads,
+                               int seq_len, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
   using namespace attention_impl;
-  const tl_status status = attention_supports(batch, seq_len, heads, TL_CURRENT_DEVICE);
+  const tl_status status = attention_supports(batch, heads, seq_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, Output)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);
   return tl::launch<Shared>(attention_kernel, grid, threads, stream, static_cast<const tl::half*>(Q),
                             static_cast<const tl::half*>(K), static_cast<const tl::half*>(V),
-                            static_cast<tl::half*>(Output), batch, seq_len, heads);
+                            static_cast<tl::half*>(Output), batch, heads, seq_len);
 }
 
 #endif  // __CUDACC_RTC__

@@ -21,7 +21,7 @@
 //
 // 3 kernels run one after the other: prepare (line 168), gradients (line 184) and round_dQ (line 242). The workspace
 // holds Delta (float32) and dQ_sum (float32) between them.
-// batch, seq_len and heads may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
+// batch, heads and seq_len may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
 // of a grid along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated
 // off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): pT_cast (float16,
@@ -72,7 +72,7 @@ template <class Alignment>
 __global__ void __launch_bounds__(threads)
     attention_backward_prepare_kernel(const tl::half* __restrict__ Output_data, const tl::half* __restrict__ dO_data,
                                       float* __restrict__ Delta_data, float* __restrict__ dQ_sum_data, int batch,
-                                      int seq_len, int heads) {
+                                      int heads, int seq_len) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -146,7 +146,7 @@ __global__ void __launch_bounds__(threads)
                                         const tl::half* __restrict__ V_data, const float* __restrict__ Lse_data,
                                         const tl::half* __restrict__ dO_data, tl::half* __restrict__ dK_data,
                                         tl::half* __restrict__ dV_data, const float* __restrict__ Delta_data,
-                                        float* __restrict__ dQ_sum_data, int batch, int seq_len, int heads) {
+                                        float* __restrict__ dQ_sum_data, int batch, int heads, int seq_len) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -265,7 +265,7 @@ using dq_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<8, 16>, 4>;
 // grid dims: (#blocks of queries, heads, batch)
 __global__ void __launch_bounds__(threads)
     attention_backward_round_dQ_kernel(tl::half* __restrict__ dQ_data, const float* __restrict__ dQ_sum_data, int batch,
-                                       int seq_len, int heads) {
+                                       int heads, int seq_len) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -288,14 +288,14 @@ __global__ void __launch_bounds__(threads)
 #ifndef __CUDACC_RTC__
 #include "attention_backward.h"
 
-extern "C" size_t attention_backward_workspace_size(int batch, int seq_len, int heads) {
+extern "C" size_t attention_backward_workspace_size(int batch, int heads, int seq_len) {
   using namespace attention_backward_impl;
   return tl::workspace_bytes<float>(batch, heads, seq_len) + tl::workspace_bytes<float>(batch, seq_len, heads, dim);
 }
 
-extern "C" tl_status attention_backward_supports(int batch, int seq_len, int heads, int device) {
+extern "C" tl_status attention_backward_supports(int batch, int heads, int seq_len, int device) {
   using namespace attention_backward_impl;
-  if (batch < 0 || seq_len < 0 || heads < 0) return TL_INVALID_SIZE;
+  if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
@@ -303,11 +303,11 @@ extern "C" tl_status attention_backward_supports(int batch, int seq_len, int hea
 
 extern "C" tl_status attention_backward(const void* Q, const void* K, const void* V, const void* Output,
                                         const void* Lse, const void* dO, void* dQ, void* dK, void* dV, int batch,
-                                        int seq_len, int heads, void* workspace, size_t workspace_bytes, void* stream) {
+                                        int heads, int seq_len, void* workspace, size_t workspace_bytes, void* stream) {
   using namespace attention_backward_impl;
-  const tl_status status = attention_backward_supports(batch, seq_len, heads, TL_CURRENT_DEVICE);
+  const tl_status status = attention_backward_supports(batch, heads, seq_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (workspace_bytes < attention_backward_workspace_size(batch, seq_len, heads)) return TL_WORKSPACE_TOO_SMALL;
+  if (workspace_bytes < attention_backward_workspace_size(batch, heads, seq_len)) return TL_WORKSPACE_TOO_SMALL;
   if (!tl::aligned<16>(Q, K, V, Output, Lse, dO, dQ, dK, dV, workspace)) return TL_MISALIGNED;
   tl::Workspace tensors(workspace);
   float* const Delta = tensors.take<float>(batch, heads, seq_len);
@@ -321,7 +321,7 @@ extern "C" tl_status attention_backward(const void* Q, const void* K, const void
                                          : attention_backward_prepare_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(seq_len, block_P), heads, batch);
     const tl_status started = tl::launch(chosen, grid, threads, stream, static_cast<const tl::half*>(Output),
-                                         static_cast<const tl::half*>(dO), Delta, dQ_sum, batch, seq_len, heads);
+                                         static_cast<const tl::half*>(dO), Delta, dQ_sum, batch, heads, seq_len);
     if (started != TL_OK) return started;
   }
 
@@ -335,7 +335,7 @@ extern "C" tl_status attention_backward(const void* Q, const void* K, const void
     const tl_status started = tl::launch<Shared>(
         chosen, grid, threads, stream, static_cast<const tl::half*>(Q), static_cast<const tl::half*>(K),
         static_cast<const tl::half*>(V), static_cast<const float*>(Lse), static_cast<const tl::half*>(dO),
-        static_cast<tl::half*>(dK), static_cast<tl::half*>(dV), Delta, dQ_sum, batch, seq_len, heads);
+        static_cast<tl::half*>(dK), static_cast<tl::half*>(dV), Delta, dQ_sum, batch, heads, seq_len);
     if (started != TL_OK) return started;
   }
 
@@ -344,7 +344,7 @@ extern "C" tl_status attention_backward(const void* Q, const void* K, const void
     using namespace round_dQ;
     const dim3 grid(tl::ceildiv(seq_len, block_P), heads, batch);
     const tl_status started = tl::launch(attention_backward_round_dQ_kernel, grid, threads, stream,
-                                         static_cast<tl::half*>(dQ), dQ_sum, batch, seq_len, heads);
+                                         static_cast<tl::half*>(dQ), dQ_sum, batch, heads, seq_len);
     if (started != TL_OK) return started;
   }
   return TL_OK;

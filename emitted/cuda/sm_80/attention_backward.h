@@ -27,7 +27,7 @@ extern "C" {
 //
 // 3 kernels run one after the other: prepare (line 168), gradients (line 184) and round_dQ (line 242). The workspace
 // holds Delta (float32) and dQ_sum (float32) between them.
-// batch, seq_len and heads may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
+// batch, heads and seq_len may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
 // of a grid along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated
 // off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): pT_cast (float16,
@@ -41,15 +41,15 @@ extern "C" {
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
 // `workspace` is device memory that only this call uses until it has completed; its contents do not matter.
 tl_status attention_backward(const void* Q, const void* K, const void* V, const void* Output, const void* Lse,
-                             const void* dO, void* dQ, void* dK, void* dV, int batch, int seq_len, int heads,
+                             const void* dO, void* dQ, void* dK, void* dV, int batch, int heads, int seq_len,
                              void* workspace, size_t workspace_bytes, void* stream);
 
 // The bytes of `workspace` that a call with these sizes needs.
-size_t attention_backward_workspace_size(int batch, int seq_len, int heads);
+size_t attention_backward_workspace_size(int batch, int heads, int seq_len);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
 // The launcher checks the same, and the pointers' alignment.
-tl_status attention_backward_supports(int batch, int seq_len, int heads, int device);
+tl_status attention_backward_supports(int batch, int heads, int seq_len, int device);
 
 #ifdef __cplusplus
 }

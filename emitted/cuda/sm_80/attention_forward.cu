@@ -18,7 +18,7 @@
 //   Output  out  float16  (batch, seq_len, heads, dim)  row-major
 //   Lse     out  float32  (batch, heads, seq_len)       row-major
 //
-// batch, seq_len and heads may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
+// batch, heads and seq_len may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
 // of a grid along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated
 // off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
@@ -73,7 +73,7 @@ template <class Alignment>
 __global__ void __launch_bounds__(threads)
     attention_forward_kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
                              const tl::half* __restrict__ V_data, tl::half* __restrict__ Output_data,
-                             float* __restrict__ Lse_data, int batch, int seq_len, int heads) {
+                             float* __restrict__ Lse_data, int batch, int heads, int seq_len) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -181,19 +181,19 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t attention_forward_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status attention_forward_supports(int batch, int seq_len, int heads, int device) {
+extern "C" tl_status attention_forward_supports(int batch, int heads, int seq_len, int device) {
   using namespace attention_forward_impl;
-  if (batch < 0 || seq_len < 0 || heads < 0) return TL_INVALID_SIZE;
+  if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
 extern "C" tl_status attention_forward(const void* Q, const void* K, const void* V, void* Output, void* Lse, int batch,
-                                       int seq_len, int heads, void* /*workspace*/, size_t /*workspace_bytes*/,
+                                       int heads, int seq_len, void* /*workspace*/, size_t /*workspace_bytes*/,
                                        void* stream) {
   using namespace attention_forward_impl;
-  const tl_status status = attention_forward_supports(batch, seq_len, heads, TL_CURRENT_DEVICE);
+  const tl_status status = attention_forward_supports(batch, heads, seq_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, Output, Lse)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -202,7 +202,7 @@ extern "C" tl_status attention_forward(const void* Q, const void* K, const void*
   const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(Q),
                             static_cast<const tl::half*>(K), static_cast<const tl::half*>(V),
-                            static_cast<tl::half*>(Output), static_cast<float*>(Lse), batch, seq_len, heads);
+                            static_cast<tl::half*>(Output), static_cast<float*>(Lse), batch, heads, seq_len);
 }
 
 #endif  // __CUDACC_RTC__

@@ -19,7 +19,7 @@
 //   cu_seqlens_k  in   int32    (batch + 1)                     row-major
 //   Output        out  float16  (tokens, heads, dim)            row-major
 //
-// tokens, heads, tokens_k, batch and max_seqlen may be any size from 0 within these limits. heads and batch must be at
+// batch, heads, tokens, tokens_k and max_seqlen may be any size from 0 within these limits. heads and batch must be at
 // most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. No tensor's shape gives batch and max_seqlen:
 // callers pass them by name. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
@@ -76,8 +76,8 @@ using scores_max_layout = tl::Slice<1, acc_s_layout>;
 __global__ void __launch_bounds__(threads)
     attention_varlen_kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
                             const tl::half* __restrict__ V_data, const int* __restrict__ cu_seqlens_data,
-                            const int* __restrict__ cu_seqlens_k_data, tl::half* __restrict__ Output_data, int tokens,
-                            int heads, int tokens_k, int batch) {
+                            const int* __restrict__ cu_seqlens_k_data, tl::half* __restrict__ Output_data, int batch,
+                            int heads, int tokens, int tokens_k) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -204,28 +204,28 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t attention_varlen_workspace_size(int, int, int, int, int) { return 0; }
 
-extern "C" tl_status attention_varlen_supports(int tokens, int heads, int tokens_k, int batch, int max_seqlen,
+extern "C" tl_status attention_varlen_supports(int batch, int heads, int tokens, int tokens_k, int max_seqlen,
                                                int device) {
   using namespace attention_varlen_impl;
-  if (tokens < 0 || heads < 0 || tokens_k < 0 || batch < 0 || max_seqlen < 0) return TL_INVALID_SIZE;
+  if (batch < 0 || heads < 0 || tokens < 0 || tokens_k < 0 || max_seqlen < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
 extern "C" tl_status attention_varlen(const void* Q, const void* K, const void* V, const void* cu_seqlens,
-                                      const void* cu_seqlens_k, void* Output, int tokens, int heads, int tokens_k,
-                                      int batch, int max_seqlen, void* /*workspace*/, size_t /*workspace_bytes*/,
+                                      const void* cu_seqlens_k, void* Output, int batch, int heads, int tokens,
+                                      int tokens_k, int max_seqlen, void* /*workspace*/, size_t /*workspace_bytes*/,
                                       void* stream) {
   using namespace attention_varlen_impl;
-  const tl_status status = attention_varlen_supports(tokens, heads, tokens_k, batch, max_seqlen, TL_CURRENT_DEVICE);
+  const tl_status status = attention_varlen_supports(batch, heads, tokens, tokens_k, max_seqlen, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, cu_seqlens, cu_seqlens_k, Output)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(max_seqlen, block_M), heads, batch);
   return tl::launch<Shared>(attention_varlen_kernel, grid, threads, stream, static_cast<const tl::half*>(Q),
                             static_cast<const tl::half*>(K), static_cast<const tl::half*>(V),
                             static_cast<const int*>(cu_seqlens), static_cast<const int*>(cu_seqlens_k),
-                            static_cast<tl::half*>(Output), tokens, heads, tokens_k, batch);
+                            static_cast<tl::half*>(Output), batch, heads, tokens, tokens_k);
 }
 
 #endif  // __CUDACC_RTC__

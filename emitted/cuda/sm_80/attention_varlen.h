@@ -25,7 +25,7 @@ extern "C" {
 //   cu_seqlens_k  in   int32    (batch + 1)                     row-major
 //   Output        out  float16  (tokens, heads, dim)            row-major
 //
-// tokens, heads, tokens_k, batch and max_seqlen may be any size from 0 within these limits. heads and batch must be at
+// batch, heads, tokens, tokens_k and max_seqlen may be any size from 0 within these limits. heads and batch must be at
 // most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. No tensor's shape gives batch and max_seqlen:
 // callers pass them by name. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
@@ -38,15 +38,15 @@ extern "C" {
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
 // `workspace` is not used: pass NULL and 0.
 tl_status attention_varlen(const void* Q, const void* K, const void* V, const void* cu_seqlens,
-                           const void* cu_seqlens_k, void* Output, int tokens, int heads, int tokens_k, int batch,
+                           const void* cu_seqlens_k, void* Output, int batch, int heads, int tokens, int tokens_k,
                            int max_seqlen, void* workspace, size_t workspace_bytes, void* stream);
 
 // The bytes of `workspace` that a call with these sizes needs.
-size_t attention_varlen_workspace_size(int tokens, int heads, int tokens_k, int batch, int max_seqlen);
+size_t attention_varlen_workspace_size(int batch, int heads, int tokens, int tokens_k, int max_seqlen);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
 // The launcher checks the same, and the pointers' alignment.
-tl_status attention_varlen_supports(int tokens, int heads, int tokens_k, int batch, int max_seqlen, int device);
+tl_status attention_varlen_supports(int batch, int heads, int tokens, int tokens_k, int max_seqlen, int device);
 
 #ifdef __cplusplus
 }

@@ -13,7 +13,7 @@
 //   Z  in   float16  (N, K / group)  row-major
 //   Y  out  float16  (M, N)          row-major
 //
-// M, K and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
+// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
 // along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, dequant.py:71). Computed in 16 bits or fewer,
 // not in float32: W_shared (float16, dequant.py:69).
@@ -57,7 +57,7 @@ template <class Alignment>
 __global__ void __launch_bounds__(threads)
     dequant_gemm_kernel(const tl::half* __restrict__ X_data, const uint8_t* __restrict__ W_data,
                         const tl::half* __restrict__ S_data, const tl::half* __restrict__ Z_data,
-                        tl::half* __restrict__ Y_data, int M, int K, int N) {
+                        tl::half* __restrict__ Y_data, int M, int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -131,18 +131,18 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t dequant_gemm_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status dequant_gemm_supports(int M, int K, int N, int device) {
+extern "C" tl_status dequant_gemm_supports(int M, int N, int K, int device) {
   using namespace dequant_gemm_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
-extern "C" tl_status dequant_gemm(const void* X, const void* W, const void* S, const void* Z, void* Y, int M, int K,
-                                  int N, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
+extern "C" tl_status dequant_gemm(const void* X, const void* W, const void* S, const void* Z, void* Y, int M, int N,
+                                  int K, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
   using namespace dequant_gemm_impl;
-  const tl_status status = dequant_gemm_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = dequant_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Z, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -151,7 +151,7 @@ extern "C" tl_status dequant_gemm(const void* X, const void* W, const void* S, c
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(X),
                             static_cast<const uint8_t*>(W), static_cast<const tl::half*>(S),
-                            static_cast<const tl::half*>(Z), static_cast<tl::half*>(Y), M, K, N);
+                            static_cast<const tl::half*>(Z), static_cast<tl::half*>(Y), M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

@@ -15,7 +15,7 @@
 //   Z  in   uint8    (N, K / group)  row-major
 //   Y  out  float16  (M, N)          row-major
 //
-// M, K and N may be any size from 0 within these limits. M must be at most 65,535 (blocks of a grid along y or z); else
+// M, N and K may be any size from 0 within these limits. M must be at most 65,535 (blocks of a grid along y or z); else
 // TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // Reductions accumulate in float16 and float32. Rounded to nearest even (RN): Y (float16, dequant.py:186). Computed in
 // 16 bits or fewer, not in float32: products (float16, dequant.py:174).
@@ -78,7 +78,7 @@ template <class Alignment>
 __global__ void __launch_bounds__(threads)
     dequant_gemv_kernel(const tl::half* __restrict__ X_data, const uint8_t* __restrict__ W_data,
                         const tl::half* __restrict__ S_data, const uint8_t* __restrict__ Z_data,
-                        tl::half* __restrict__ Y_data, int M, int K, int N) {
+                        tl::half* __restrict__ Y_data, int M, int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -168,18 +168,18 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t dequant_gemv_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status dequant_gemv_supports(int M, int K, int N, int device) {
+extern "C" tl_status dequant_gemv_supports(int M, int N, int K, int device) {
   using namespace dequant_gemv_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (M > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
-extern "C" tl_status dequant_gemv(const void* X, const void* W, const void* S, const void* Z, void* Y, int M, int K,
-                                  int N, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
+extern "C" tl_status dequant_gemv(const void* X, const void* W, const void* S, const void* Z, void* Y, int M, int N,
+                                  int K, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
   using namespace dequant_gemv_impl;
-  const tl_status status = dequant_gemv_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = dequant_gemv_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Z, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -188,7 +188,7 @@ extern "C" tl_status dequant_gemv(const void* X, const void* W, const void* S, c
   const dim3 grid(tl::ceildiv(N, block_N), M);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(X),
                             static_cast<const uint8_t*>(W), static_cast<const tl::half*>(S),
-                            static_cast<const uint8_t*>(Z), static_cast<tl::half*>(Y), M, K, N);
+                            static_cast<const uint8_t*>(Z), static_cast<tl::half*>(Y), M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

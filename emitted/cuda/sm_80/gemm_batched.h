@@ -14,7 +14,7 @@ extern "C" {
 //   B  in   float16  (batch, K, N)  row-major
 //   C  out  float16  (batch, M, N)  row-major
 //
-// batch, M, K and N may be any size from 0. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
+// batch, M, N and K may be any size from 0. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:52).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
@@ -22,15 +22,15 @@ extern "C" {
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
 // `workspace` is not used: pass NULL and 0.
-tl_status gemm_batched(const void* A, const void* B, void* C, int batch, int M, int K, int N, void* workspace,
+tl_status gemm_batched(const void* A, const void* B, void* C, int batch, int M, int N, int K, void* workspace,
                        size_t workspace_bytes, void* stream);
 
 // The bytes of `workspace` that a call with these sizes needs.
-size_t gemm_batched_workspace_size(int batch, int M, int K, int N);
+size_t gemm_batched_workspace_size(int batch, int M, int N, int K);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
 // The launcher checks the same, and the pointers' alignment.
-tl_status gemm_batched_supports(int batch, int M, int K, int N, int device);
+tl_status gemm_batched_supports(int batch, int M, int N, int K, int device);
 
 #ifdef __cplusplus
 }

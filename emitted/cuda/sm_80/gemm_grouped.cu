@@ -12,7 +12,7 @@
 //   Offsets  in   int32    (groups + 1)    row-major
 //   C        out  float16  (tokens, N)     row-major
 //
-// tokens, K, groups and N may be any size from 0 within these limits. ceildiv(tokens, block_M) + groups must be at most
+// tokens, groups, N and K may be any size from 0 within these limits. ceildiv(tokens, block_M) + groups must be at most
 // 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores
 // are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:100 and 104).
@@ -51,8 +51,8 @@ using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
     gemm_grouped_kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data,
-                        const int* __restrict__ Offsets_data, tl::half* __restrict__ C_data, int tokens, int K,
-                        int groups, int N) {
+                        const int* __restrict__ Offsets_data, tl::half* __restrict__ C_data, int tokens, int groups,
+                        int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -143,18 +143,18 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t gemm_grouped_workspace_size(int, int, int, int) { return 0; }
 
-extern "C" tl_status gemm_grouped_supports(int tokens, int K, int groups, int N, int device) {
+extern "C" tl_status gemm_grouped_supports(int tokens, int groups, int N, int K, int device) {
   using namespace gemm_grouped_impl;
-  if (tokens < 0 || K < 0 || groups < 0 || N < 0) return TL_INVALID_SIZE;
+  if (tokens < 0 || groups < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(tokens, block_M) + groups > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
-extern "C" tl_status gemm_grouped(const void* A, const void* B, const void* Offsets, void* C, int tokens, int K,
-                                  int groups, int N, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
+extern "C" tl_status gemm_grouped(const void* A, const void* B, const void* Offsets, void* C, int tokens, int groups,
+                                  int N, int K, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
   using namespace gemm_grouped_impl;
-  const tl_status status = gemm_grouped_supports(tokens, K, groups, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_grouped_supports(tokens, groups, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, Offsets, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -163,7 +163,7 @@ extern "C" tl_status gemm_grouped(const void* A, const void* B, const void* Offs
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(tokens, block_M) + groups);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(A),
                             static_cast<const tl::half*>(B), static_cast<const int*>(Offsets),
-                            static_cast<tl::half*>(C), tokens, K, groups, N);
+                            static_cast<tl::half*>(C), tokens, groups, N, K);
 }
 
 #endif  // __CUDACC_RTC__

@@ -16,7 +16,7 @@ extern "C" {
 //
 // 2 kernels run one after the other: multiply (line 31) and add (line 47). The workspace holds parts (float32) between
 // them.
-// M, K and N may be any size from 0 within these limits. ceildiv(M, block_M) and ceildiv(M, add_M) must be at most
+// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) and ceildiv(M, add_M) must be at most
 // 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores
 // are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_splitk.py:53).
@@ -27,15 +27,15 @@ extern "C" {
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
 // `workspace` is device memory that only this call uses until it has completed; its contents do not matter.
-tl_status gemm_splitk(const void* A, const void* B, void* C, int M, int K, int N, void* workspace,
+tl_status gemm_splitk(const void* A, const void* B, void* C, int M, int N, int K, void* workspace,
                       size_t workspace_bytes, void* stream);
 
 // The bytes of `workspace` that a call with these sizes needs.
-size_t gemm_splitk_workspace_size(int M, int K, int N);
+size_t gemm_splitk_workspace_size(int M, int N, int K);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
 // The launcher checks the same, and the pointers' alignment.
-tl_status gemm_splitk_supports(int M, int K, int N, int device);
+tl_status gemm_splitk_supports(int M, int N, int K, int device);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,7 @@
 //   B  in      float16  (K, N)  row-major
 //   C  in/out  float32  (M, N)  row-major
 //
-// M, K and N may be any size from 0. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
+// M, N and K may be any size from 0. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Not deterministic: atomics add to C (float32) in an order that differs from run to run.
@@ -49,7 +49,7 @@ using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<4, 2>>;
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
     gemm_streamk_kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data,
-                        float* __restrict__ C_data, int M, int K, int N) {
+                        float* __restrict__ C_data, int M, int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -119,16 +119,16 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t gemm_streamk_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status gemm_streamk_supports(int M, int K, int N, int device) {
+extern "C" tl_status gemm_streamk_supports(int M, int N, int K, int device) {
   using namespace gemm_streamk_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
-extern "C" tl_status gemm_streamk(const void* A, const void* B, void* C, int M, int K, int N, void* /*workspace*/,
+extern "C" tl_status gemm_streamk(const void* A, const void* B, void* C, int M, int N, int K, void* /*workspace*/,
                                   size_t /*workspace_bytes*/, void* stream) {
   using namespace gemm_streamk_impl;
-  const tl_status status = gemm_streamk_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_streamk_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -136,7 +136,7 @@ extern "C" tl_status gemm_streamk(const void* A, const void* B, void* C, int M, 
       K % 8 == 0 && N % 8 == 0 ? gemm_streamk_kernel<tl::Aligned<16>> : gemm_streamk_kernel<tl::AnyAlignment>;
   const dim3 grid(programs);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(A),
-                            static_cast<const tl::half*>(B), static_cast<float*>(C), M, K, N);
+                            static_cast<const tl::half*>(B), static_cast<float*>(C), M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

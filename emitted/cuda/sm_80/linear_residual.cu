@@ -9,7 +9,7 @@
 //   R  in   float16  (M, N)  row-major
 //   Y  out  float16  (M, N)  row-major
 //
-// M, K and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
+// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
 // along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear.py:55).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
@@ -46,7 +46,7 @@ using Y_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
     linear_residual_kernel(const tl::half* __restrict__ X_data, const tl::half* __restrict__ W_data,
-                           const tl::half* __restrict__ R_data, tl::half* __restrict__ Y_data, int M, int K, int N) {
+                           const tl::half* __restrict__ R_data, tl::half* __restrict__ Y_data, int M, int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -103,18 +103,18 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t linear_residual_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status linear_residual_supports(int M, int K, int N, int device) {
+extern "C" tl_status linear_residual_supports(int M, int N, int K, int device) {
   using namespace linear_residual_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
-extern "C" tl_status linear_residual(const void* X, const void* W, const void* R, void* Y, int M, int K, int N,
+extern "C" tl_status linear_residual(const void* X, const void* W, const void* R, void* Y, int M, int N, int K,
                                      void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
   using namespace linear_residual_impl;
-  const tl_status status = linear_residual_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = linear_residual_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, R, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -123,7 +123,7 @@ extern "C" tl_status linear_residual(const void* X, const void* W, const void* R
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(X),
                             static_cast<const tl::half*>(W), static_cast<const tl::half*>(R), static_cast<tl::half*>(Y),
-                            M, K, N);
+                            M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

@@ -15,7 +15,7 @@ extern "C" {
 //   R  in   float16  (M, N)  row-major
 //   Y  out  float16  (M, N)  row-major
 //
-// M, K and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
+// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
 // along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear.py:55).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
@@ -24,15 +24,15 @@ extern "C" {
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
 // `workspace` is not used: pass NULL and 0.
-tl_status linear_residual(const void* X, const void* W, const void* R, void* Y, int M, int K, int N, void* workspace,
+tl_status linear_residual(const void* X, const void* W, const void* R, void* Y, int M, int N, int K, void* workspace,
                           size_t workspace_bytes, void* stream);
 
 // The bytes of `workspace` that a call with these sizes needs.
-size_t linear_residual_workspace_size(int M, int K, int N);
+size_t linear_residual_workspace_size(int M, int N, int K);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
 // The launcher checks the same, and the pointers' alignment.
-tl_status linear_residual_supports(int M, int K, int N, int device);
+tl_status linear_residual_supports(int M, int N, int K, int device);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,7 @@
 //   W  in   uint8  (N, K / 4)  row-major
 //   Y  out  int32  (M, N)      row-major
 //
-// M, K and N may be any size from 0 within these limits. M must be at most 65,535 (blocks of a grid along y or z); else
+// M, N and K may be any size from 0 within these limits. M must be at most 65,535 (blocks of a grid along y or z); else
 // TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // Reductions accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
@@ -56,7 +56,7 @@ using total_layout = tl::Slice<1, packed_layout>;
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
     w2a8_gemv_kernel(const int8_t* __restrict__ X_data, const uint8_t* __restrict__ W_data, int* __restrict__ Y_data,
-                     int M, int K, int N) {
+                     int M, int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -121,18 +121,18 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t w2a8_gemv_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status w2a8_gemv_supports(int M, int K, int N, int device) {
+extern "C" tl_status w2a8_gemv_supports(int M, int N, int K, int device) {
   using namespace w2a8_gemv_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (M > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
-extern "C" tl_status w2a8_gemv(const void* X, const void* W, void* Y, int M, int K, int N, void* /*workspace*/,
+extern "C" tl_status w2a8_gemv(const void* X, const void* W, void* Y, int M, int N, int K, void* /*workspace*/,
                                size_t /*workspace_bytes*/, void* stream) {
   using namespace w2a8_gemv_impl;
-  const tl_status status = w2a8_gemv_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = w2a8_gemv_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -140,7 +140,7 @@ extern "C" tl_status w2a8_gemv(const void* X, const void* W, void* Y, int M, int
       K % 64 == 0 && N % 4 == 0 ? w2a8_gemv_kernel<tl::Aligned<16>> : w2a8_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const int8_t*>(X),
-                            static_cast<const uint8_t*>(W), static_cast<int*>(Y), M, K, N);
+                            static_cast<const uint8_t*>(W), static_cast<int*>(Y), M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

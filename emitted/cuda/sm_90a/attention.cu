@@ -17,7 +17,7 @@
 //   V       in   float16  (batch, seq_len, heads / group, dim)  row-major
 //   Output  out  float16  (batch, seq_len, heads, dim)          row-major
 //
-// batch, seq_len and heads may be any size from 0 within these limits. ceildiv(seq_len, block_M) times heads times
+// batch, heads and seq_len may be any size from 0 within these limits. ceildiv(seq_len, block_M) times heads times
 // batch must be at most 1,073,741,824 (tiles); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds
 // stores are predicated off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
@@ -292,18 +292,18 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
 extern "C" size_t attention_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status attention_supports(int batch, int seq_len, int heads, int device) {
+extern "C" tl_status attention_supports(int batch, int heads, int seq_len, int device) {
   using namespace attention_impl;
-  if (batch < 0 || seq_len < 0 || heads < 0) return TL_INVALID_SIZE;
+  if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
   // Tiles are numbered by an int
   if (!tl::tile_count_fits_int(tl::ceildiv(seq_len, block_M), heads, batch)) return TL_INVALID_SIZE;
   return tl::check_device("sm_90a", device);
 }
 
-extern "C" tl_status attention(const void* Q, const void* K, const void* V, void* Output, int batch, int seq_len,
-                               int heads, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
+extern "C" tl_status attention(const void* Q, const void* K, const void* V, void* Output, int batch, int heads,
+                               int seq_len, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
   using namespace attention_impl;
-  const tl_status status = attention_supports(batch, seq_len, heads, TL_CURRENT_DEVICE);
+  const tl_status status = attention_supports(batch, heads, seq_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, Output)) return TL_MISALIGNED;
   const dim3 tiles(tl::ceildiv(seq_len, block_M), heads, batch);

@@ -18,7 +18,7 @@
 //   Output  out  float16  (batch, seq_len, heads, dim)  row-major
 //   Lse     out  float32  (batch, heads, seq_len)       row-major
 //
-// batch, seq_len and heads may be any size from 0 within these limits. ceildiv(seq_len, block_M) times heads times
+// batch, heads and seq_len may be any size from 0 within these limits. ceildiv(seq_len, block_M) times heads times
 // batch must be at most 1,073,741,824 (tiles); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds
 // stores are predicated off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     attention_forward_kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
                              const __grid_constant__ tl::TensorMap V_map,
                              const __grid_constant__ tl::TensorMap Output_map, float* __restrict__ Lse_data, dim3 tiles,
-                             int* next_tile, int batch, int seq_len, int heads) {
+                             int* next_tile, int batch, int heads, int seq_len) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -311,20 +311,20 @@ extern "C" size_t attention_forward_workspace_size(int, int, int) {
   return tl::workspace_bytes<int>(1);
 }
 
-extern "C" tl_status attention_forward_supports(int batch, int seq_len, int heads, int device) {
+extern "C" tl_status attention_forward_supports(int batch, int heads, int seq_len, int device) {
   using namespace attention_forward_impl;
-  if (batch < 0 || seq_len < 0 || heads < 0) return TL_INVALID_SIZE;
+  if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
   // Tiles are numbered by an int
   if (!tl::tile_count_fits_int(tl::ceildiv(seq_len, block_M), heads, batch)) return TL_INVALID_SIZE;
   return tl::check_device("sm_90a", device);
 }
 
 extern "C" tl_status attention_forward(const void* Q, const void* K, const void* V, void* Output, void* Lse, int batch,
-                                       int seq_len, int heads, void* workspace, size_t workspace_bytes, void* stream) {
+                                       int heads, int seq_len, void* workspace, size_t workspace_bytes, void* stream) {
   using namespace attention_forward_impl;
-  const tl_status status = attention_forward_supports(batch, seq_len, heads, TL_CURRENT_DEVICE);
+  const tl_status status = attention_forward_supports(batch, heads, seq_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (workspace_bytes < attention_forward_workspace_size(batch, seq_len, heads)) return TL_WORKSPACE_TOO_SMALL;
+  if (workspace_bytes < attention_forward_workspace_size(batch, heads, seq_len)) return TL_WORKSPACE_TOO_SMALL;
   if (!tl::aligned<16>(Q, K, V, Output, Lse, workspace)) return TL_MISALIGNED;
   tl::Workspace tensors(workspace);
   int* const next_tile = tensors.take<int>(1);
@@ -342,7 +342,7 @@ extern "C" tl_status attention_forward(const void* Q, const void* K, const void*
       tl::tensor_map<decltype(Shared::K_shared[0]), tl::Dims<1, 3>>(K, batch, seq_len, heads, dim),
       tl::tensor_map<decltype(Shared::V_shared[0]), tl::Dims<1, 3>>(V, batch, seq_len, heads, dim),
       tl::tensor_map<decltype(Shared::acc_o_staging), tl::Dims<1, 3>>(Output, batch, seq_len, heads, dim),
-      static_cast<float*>(Lse), tiles, next_tile, batch, seq_len, heads);
+      static_cast<float*>(Lse), tiles, next_tile, batch, heads, seq_len);
 }
 
 #endif  // __CUDACC_RTC__

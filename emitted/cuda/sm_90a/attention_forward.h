@@ -24,7 +24,7 @@ extern "C" {
 //   Output  out  float16  (batch, seq_len, heads, dim)  row-major
 //   Lse     out  float32  (batch, heads, seq_len)       row-major
 //
-// batch, seq_len and heads may be any size from 0 within these limits. ceildiv(seq_len, block_M) times heads times
+// batch, heads and seq_len may be any size from 0 within these limits. ceildiv(seq_len, block_M) times heads times
 // batch must be at most 1,073,741,824 (tiles); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds
 // stores are predicated off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
@@ -36,15 +36,15 @@ extern "C" {
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
 // `workspace` is device memory that only this call uses until it has completed; its contents do not matter.
-tl_status attention_forward(const void* Q, const void* K, const void* V, void* Output, void* Lse, int batch,
-                            int seq_len, int heads, void* workspace, size_t workspace_bytes, void* stream);
+tl_status attention_forward(const void* Q, const void* K, const void* V, void* Output, void* Lse, int batch, int heads,
+                            int seq_len, void* workspace, size_t workspace_bytes, void* stream);
 
 // The bytes of `workspace` that a call with these sizes needs.
-size_t attention_forward_workspace_size(int batch, int seq_len, int heads);
+size_t attention_forward_workspace_size(int batch, int heads, int seq_len);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
 // The launcher checks the same, and the pointers' alignment.
-tl_status attention_forward_supports(int batch, int seq_len, int heads, int device);
+tl_status attention_forward_supports(int batch, int heads, int seq_len, int device);
 
 #ifdef __cplusplus
 }

@@ -20,7 +20,7 @@
 //   cu_seqlens_k  in   int32    (batch + 1)                     row-major
 //   Output        out  float16  (tokens, heads, dim)            row-major
 //
-// tokens, heads, tokens_k, batch and max_seqlen may be any size from 0 within these limits. ceildiv(max_seqlen,
+// batch, heads, tokens, tokens_k and max_seqlen may be any size from 0 within these limits. ceildiv(max_seqlen,
 // block_M) times heads times batch must be at most 1,073,741,824 (tiles); else TL_INVALID_SIZE. heads / group must not
 // be 0 where heads is not; else TL_INVALID_SIZE. No tensor's shape gives batch and max_seqlen: callers pass them by
 // name. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
                             const __grid_constant__ tl::TensorMap V_map,
                             const __grid_constant__ tl::TensorMap Output_map, const int* __restrict__ cu_seqlens_data,
                             const int* __restrict__ cu_seqlens_k_data, tl::half* __restrict__ Output_data, dim3 tiles,
-                            int* next_tile, int tokens, int heads, int batch) {
+                            int* next_tile, int batch, int heads, int tokens) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -338,15 +338,15 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 #ifndef __CUDACC_RTC__
 #include "attention_varlen.h"
 
-extern "C" size_t attention_varlen_workspace_size(int, int heads, int, int batch, int max_seqlen) {
+extern "C" size_t attention_varlen_workspace_size(int batch, int heads, int, int, int max_seqlen) {
   using namespace attention_varlen_impl;
   return tl::workspace_bytes<int>(tl::non_empty_tile_counter_ints(tl::ceildiv(max_seqlen, block_M), heads, batch));
 }
 
-extern "C" tl_status attention_varlen_supports(int tokens, int heads, int tokens_k, int batch, int max_seqlen,
+extern "C" tl_status attention_varlen_supports(int batch, int heads, int tokens, int tokens_k, int max_seqlen,
                                                int device) {
   using namespace attention_varlen_impl;
-  if (tokens < 0 || heads < 0 || tokens_k < 0 || batch < 0 || max_seqlen < 0) return TL_INVALID_SIZE;
+  if (batch < 0 || heads < 0 || tokens < 0 || tokens_k < 0 || max_seqlen < 0) return TL_INVALID_SIZE;
   // Tiles are numbered by an int
   if (!tl::tile_count_fits_int(tl::ceildiv(max_seqlen, block_M), heads, batch)) return TL_INVALID_SIZE;
   // TMA has no map of a tensor without elements
@@ -355,13 +355,13 @@ extern "C" tl_status attention_varlen_supports(int tokens, int heads, int tokens
 }
 
 extern "C" tl_status attention_varlen(const void* Q, const void* K, const void* V, const void* cu_seqlens,
-                                      const void* cu_seqlens_k, void* Output, int tokens, int heads, int tokens_k,
-                                      int batch, int max_seqlen, void* workspace, size_t workspace_bytes,
+                                      const void* cu_seqlens_k, void* Output, int batch, int heads, int tokens,
+                                      int tokens_k, int max_seqlen, void* workspace, size_t workspace_bytes,
                                       void* stream) {
   using namespace attention_varlen_impl;
-  const tl_status status = attention_varlen_supports(tokens, heads, tokens_k, batch, max_seqlen, TL_CURRENT_DEVICE);
+  const tl_status status = attention_varlen_supports(batch, heads, tokens, tokens_k, max_seqlen, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (workspace_bytes < attention_varlen_workspace_size(tokens, heads, tokens_k, batch, max_seqlen))
+  if (workspace_bytes < attention_varlen_workspace_size(batch, heads, tokens, tokens_k, max_seqlen))
     return TL_WORKSPACE_TOO_SMALL;
   if (!tl::aligned<16>(Q, K, V, cu_seqlens, cu_seqlens_k, Output, workspace)) return TL_MISALIGNED;
   tl::Workspace tensors(workspace);
@@ -379,7 +379,7 @@ extern "C" tl_status attention_varlen(const void* Q, const void* K, const void* 
       tl::tensor_map<decltype(Shared::V_shared[0]), tl::Dims<0, 2>>(V, tokens_k, heads / group, dim),
       tl::tensor_map<decltype(Shared::acc_o_staging), tl::Dims<0, 2>>(Output, tokens, heads, dim),
       static_cast<const int*>(cu_seqlens), static_cast<const int*>(cu_seqlens_k), static_cast<tl::half*>(Output), tiles,
-      next_tile, tokens, heads, batch);
+      next_tile, batch, heads, tokens);
 }
 
 #endif  // __CUDACC_RTC__

@@ -59,7 +59,7 @@ template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
                 const __grid_constant__ tl::TensorMap C_map, const float* __restrict__ Bias_data,
-                tl::half* __restrict__ C_data, int M, int K, int N) {
+                tl::half* __restrict__ C_data, int M, int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -144,9 +144,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
 extern "C" size_t gemm_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status gemm_supports(int M, int K, int N, int device) {
+extern "C" tl_status gemm_supports(int M, int N, int K, int device) {
   using namespace gemm_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit
@@ -154,10 +154,10 @@ extern "C" tl_status gemm_supports(int M, int K, int N, int device) {
   return tl::check_device("sm_90a", device);
 }
 
-extern "C" tl_status gemm(const void* A, const void* B, const void* Bias, void* C, int M, int K, int N,
+extern "C" tl_status gemm(const void* A, const void* B, const void* Bias, void* C, int M, int N, int K,
                           void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
   using namespace gemm_impl;
-  const tl_status status = gemm_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, Bias, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -167,7 +167,7 @@ extern "C" tl_status gemm(const void* A, const void* B, const void* Bias, void* 
                             tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K),
                             tl::tensor_map<decltype(Shared::B_shared[0])>(B, N, K),
                             tl::tensor_map_if_aligned<decltype(Shared::C_local_staging)>(C, M, N),
-                            static_cast<const float*>(Bias), static_cast<tl::half*>(C), M, K, N);
+                            static_cast<const float*>(Bias), static_cast<tl::half*>(C), M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

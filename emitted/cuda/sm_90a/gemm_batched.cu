@@ -56,7 +56,7 @@ using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_batched_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
-                        const __grid_constant__ tl::TensorMap C_map, int batch, int M, int K, int N) {
+                        const __grid_constant__ tl::TensorMap C_map, int batch, int M, int N, int K) {
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;
   auto& C_local_staging = tl::shared<Shared>().C_local_staging;
@@ -160,25 +160,25 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
 extern "C" size_t gemm_batched_workspace_size(int, int, int, int) { return 0; }
 
-extern "C" tl_status gemm_batched_supports(int batch, int M, int K, int N, int device) {
+extern "C" tl_status gemm_batched_supports(int batch, int M, int N, int K, int device) {
   using namespace gemm_batched_impl;
-  if (batch < 0 || M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (batch < 0 || M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit
   if (K % 8 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
   return tl::check_device("sm_90a", device);
 }
 
-extern "C" tl_status gemm_batched(const void* A, const void* B, void* C, int batch, int M, int K, int N,
+extern "C" tl_status gemm_batched(const void* A, const void* B, void* C, int batch, int M, int N, int K,
                                   void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
   using namespace gemm_batched_impl;
-  const tl_status status = gemm_batched_supports(batch, M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_batched_supports(batch, M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   const dim3 grid(programs);
   return tl::launch<Shared>(gemm_batched_kernel, grid, threads + tl::producer_threads, stream,
                             tl::tensor_map<decltype(Shared::A_shared[0])>(A, batch, M, K),
                             tl::tensor_map<decltype(Shared::B_shared[0])>(B, batch, K, N),
-                            tl::tensor_map<decltype(Shared::C_local_staging)>(C, batch, M, N), batch, M, K, N);
+                            tl::tensor_map<decltype(Shared::C_local_staging)>(C, batch, M, N), batch, M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

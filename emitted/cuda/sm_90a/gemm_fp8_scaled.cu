@@ -74,8 +74,8 @@ template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     gemm_fp8_scaled_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
                            const __grid_constant__ tl::TensorMap C_map, const float* __restrict__ scales_A_data,
-                           const float* __restrict__ scales_B_data, tl::bfloat16* __restrict__ C_data, int M, int K,
-                           int N) {
+                           const float* __restrict__ scales_B_data, tl::bfloat16* __restrict__ C_data, int M, int N,
+                           int K) {
   const int groups = tl::ceildiv(K, group);
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
@@ -194,9 +194,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
 extern "C" size_t gemm_fp8_scaled_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status gemm_fp8_scaled_supports(int M, int K, int N, int device) {
+extern "C" tl_status gemm_fp8_scaled_supports(int M, int N, int K, int device) {
   using namespace gemm_fp8_scaled_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit
@@ -205,10 +205,10 @@ extern "C" tl_status gemm_fp8_scaled_supports(int M, int K, int N, int device) {
 }
 
 extern "C" tl_status gemm_fp8_scaled(const void* A, const void* B, const void* scales_A, const void* scales_B, void* C,
-                                     int M, int K, int N, void* /*workspace*/, size_t /*workspace_bytes*/,
+                                     int M, int N, int K, void* /*workspace*/, size_t /*workspace_bytes*/,
                                      void* stream) {
   using namespace gemm_fp8_scaled_impl;
-  const tl_status status = gemm_fp8_scaled_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_fp8_scaled_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, scales_A, scales_B, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -218,7 +218,7 @@ extern "C" tl_status gemm_fp8_scaled(const void* A, const void* B, const void* s
       chosen, grid, threads + tl::producer_warpgroup, stream, tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K),
       tl::tensor_map<decltype(Shared::B_shared[0])>(B, N, K),
       tl::tensor_map_if_aligned<decltype(Shared::left_staging)>(C, M, N), static_cast<const float*>(scales_A),
-      static_cast<const float*>(scales_B), static_cast<tl::bfloat16*>(C), M, K, N);
+      static_cast<const float*>(scales_B), static_cast<tl::bfloat16*>(C), M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

@@ -59,7 +59,7 @@ using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_grouped_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
                         const __grid_constant__ tl::TensorMap C_map, const int* __restrict__ Offsets_data,
-                        tl::half* __restrict__ C_data, int tokens, int K, int groups, int N) {
+                        tl::half* __restrict__ C_data, int tokens, int groups, int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -169,9 +169,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
 extern "C" size_t gemm_grouped_workspace_size(int, int, int, int) { return 0; }
 
-extern "C" tl_status gemm_grouped_supports(int tokens, int K, int groups, int N, int device) {
+extern "C" tl_status gemm_grouped_supports(int tokens, int groups, int N, int K, int device) {
   using namespace gemm_grouped_impl;
-  if (tokens < 0 || K < 0 || groups < 0 || N < 0) return TL_INVALID_SIZE;
+  if (tokens < 0 || groups < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(tokens, block_M) + groups > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit
@@ -179,10 +179,10 @@ extern "C" tl_status gemm_grouped_supports(int tokens, int K, int groups, int N,
   return tl::check_device("sm_90a", device);
 }
 
-extern "C" tl_status gemm_grouped(const void* A, const void* B, const void* Offsets, void* C, int tokens, int K,
-                                  int groups, int N, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
+extern "C" tl_status gemm_grouped(const void* A, const void* B, const void* Offsets, void* C, int tokens, int groups,
+                                  int N, int K, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
   using namespace gemm_grouped_impl;
-  const tl_status status = gemm_grouped_supports(tokens, K, groups, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_grouped_supports(tokens, groups, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, Offsets, C)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(tokens, block_M) + groups);
@@ -190,7 +190,7 @@ extern "C" tl_status gemm_grouped(const void* A, const void* B, const void* Offs
                             tl::tensor_map<decltype(Shared::A_shared[0])>(A, tokens, K),
                             tl::tensor_map<decltype(Shared::B_shared[0])>(B, groups, K, N),
                             tl::tensor_map<decltype(Shared::C_local_staging)>(C, tokens, N),
-                            static_cast<const int*>(Offsets), static_cast<tl::half*>(C), tokens, K, groups, N);
+                            static_cast<const int*>(Offsets), static_cast<tl::half*>(C), tokens, groups, N, K);
 }
 
 #endif  // __CUDACC_RTC__

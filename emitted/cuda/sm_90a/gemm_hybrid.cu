@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     gemm_hybrid_multiply_kernel(const __grid_constant__ tl::TensorMap A_map,
                                 const __grid_constant__ tl::TensorMap B_map,
                                 const __grid_constant__ tl::TensorMap C_map, float* __restrict__ parts_data, int M,
-                                int K, int N) {
+                                int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -242,7 +242,7 @@ using total_layout = tl::Blocked<tl::Shape<strip, block_N>, tl::Shape<8, 16>, 4>
 // grid dims: (rows of the cut tiles, `strip` at a time)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
-    gemm_hybrid_add_kernel(tl::half* __restrict__ C_data, const float* parts_data, int M, int K, int N) {
+    gemm_hybrid_add_kernel(tl::half* __restrict__ C_data, const float* parts_data, int M, int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -309,20 +309,20 @@ extern "C" size_t gemm_hybrid_workspace_size(int, int, int) {
   return tl::workspace_bytes<float>(2 * programs, block_M, block_N);
 }
 
-extern "C" tl_status gemm_hybrid_supports(int M, int K, int N, int device) {
+extern "C" tl_status gemm_hybrid_supports(int M, int N, int K, int device) {
   using namespace gemm_hybrid_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit
   if (K % 8 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
   return tl::check_device("sm_90a", device);
 }
 
-extern "C" tl_status gemm_hybrid(const void* A, const void* B, void* C, int M, int K, int N, void* workspace,
+extern "C" tl_status gemm_hybrid(const void* A, const void* B, void* C, int M, int N, int K, void* workspace,
                                  size_t workspace_bytes, void* stream) {
   using namespace gemm_hybrid_impl;
-  const tl_status status = gemm_hybrid_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_hybrid_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (workspace_bytes < gemm_hybrid_workspace_size(M, K, N)) return TL_WORKSPACE_TOO_SMALL;
+  if (workspace_bytes < gemm_hybrid_workspace_size(M, N, K)) return TL_WORKSPACE_TOO_SMALL;
   if (!tl::aligned<16>(A, B, C, workspace)) return TL_MISALIGNED;
   tl::Workspace tensors(workspace);
   float* const parts = tensors.take<float>(2 * programs, block_M, block_N);
@@ -334,7 +334,7 @@ extern "C" tl_status gemm_hybrid(const void* A, const void* B, void* C, int M, i
     const tl_status started = tl::launch<Shared>(
         gemm_hybrid_multiply_kernel, grid, threads + tl::producer_warpgroup, stream,
         tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K), tl::tensor_map<decltype(Shared::B_shared[0])>(B, K, N),
-        tl::tensor_map<decltype(Shared::C_local_staging)>(C, M, N), parts, M, K, N);
+        tl::tensor_map<decltype(Shared::C_local_staging)>(C, M, N), parts, M, N, K);
     if (started != TL_OK) return started;
   }
 
@@ -349,7 +349,7 @@ extern "C" tl_status gemm_hybrid(const void* A, const void* B, void* C, int M, i
              ? (tl::ceildiv(M, block_M) * tl::ceildiv(N, block_N)) % programs
              : 0) *
         strips);
-    const tl_status started = tl::launch_pdl(chosen, grid, threads, stream, static_cast<tl::half*>(C), parts, M, K, N);
+    const tl_status started = tl::launch_pdl(chosen, grid, threads, stream, static_cast<tl::half*>(C), parts, M, N, K);
     if (started != TL_OK) return started;
   }
   return TL_OK;

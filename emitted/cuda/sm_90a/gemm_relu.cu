@@ -123,9 +123,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
 extern "C" size_t gemm_relu_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status gemm_relu_supports(int M, int K, int N, int device) {
+extern "C" tl_status gemm_relu_supports(int M, int N, int K, int device) {
   using namespace gemm_relu_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit
@@ -133,10 +133,10 @@ extern "C" tl_status gemm_relu_supports(int M, int K, int N, int device) {
   return tl::check_device("sm_90a", device);
 }
 
-extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int K, int N, void* /*workspace*/,
+extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int N, int K, void* /*workspace*/,
                                size_t /*workspace_bytes*/, void* stream) {
   using namespace gemm_relu_impl;
-  const tl_status status = gemm_relu_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_relu_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));

@@ -68,7 +68,7 @@ using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_splitk_multiply_kernel(const __grid_constant__ tl::TensorMap A_map,
                                 const __grid_constant__ tl::TensorMap B_map, float* __restrict__ parts_data, int M,
-                                int K, int N) {
+                                int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -176,14 +176,14 @@ __global__ void __launch_bounds__(threads)
 #ifndef __CUDACC_RTC__
 #include "gemm_splitk.h"
 
-extern "C" size_t gemm_splitk_workspace_size(int M, int, int N) {
+extern "C" size_t gemm_splitk_workspace_size(int M, int N, int) {
   using namespace gemm_splitk_impl;
   return tl::workspace_bytes<float>(splits, M, N);
 }
 
-extern "C" tl_status gemm_splitk_supports(int M, int K, int N, int device) {
+extern "C" tl_status gemm_splitk_supports(int M, int N, int K, int device) {
   using namespace gemm_splitk_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz || tl::ceildiv(M, add_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit
@@ -191,12 +191,12 @@ extern "C" tl_status gemm_splitk_supports(int M, int K, int N, int device) {
   return tl::check_device("sm_90a", device);
 }
 
-extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, int K, int N, void* workspace,
+extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, int N, int K, void* workspace,
                                  size_t workspace_bytes, void* stream) {
   using namespace gemm_splitk_impl;
-  const tl_status status = gemm_splitk_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_splitk_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (workspace_bytes < gemm_splitk_workspace_size(M, K, N)) return TL_WORKSPACE_TOO_SMALL;
+  if (workspace_bytes < gemm_splitk_workspace_size(M, N, K)) return TL_WORKSPACE_TOO_SMALL;
   if (!tl::aligned<16>(A, B, C, workspace)) return TL_MISALIGNED;
   tl::Workspace tensors(workspace);
   float* const parts = tensors.take<float>(splits, M, N);
@@ -208,7 +208,7 @@ extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, i
     const tl_status started =
         tl::launch<Shared>(gemm_splitk_multiply_kernel, grid, threads + tl::producer_threads, stream,
                            tl::tensor_map<decltype(Shared::A_shared[0])>(A, M, K),
-                           tl::tensor_map<decltype(Shared::B_shared[0])>(B, K, N), parts, M, K, N);
+                           tl::tensor_map<decltype(Shared::B_shared[0])>(B, K, N), parts, M, N, K);
     if (started != TL_OK) return started;
   }
 

@@ -26,15 +26,15 @@ extern "C" {
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
 // `workspace` is not used: pass NULL and 0.
-tl_status gemm_splitk_atomic(const void* A, const void* B, void* C, int M, int K, int N, void* workspace,
+tl_status gemm_splitk_atomic(const void* A, const void* B, void* C, int M, int N, int K, void* workspace,
                              size_t workspace_bytes, void* stream);
 
 // The bytes of `workspace` that a call with these sizes needs.
-size_t gemm_splitk_atomic_workspace_size(int M, int K, int N);
+size_t gemm_splitk_atomic_workspace_size(int M, int N, int K);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
 // The launcher checks the same, and the pointers' alignment.
-tl_status gemm_splitk_atomic_supports(int M, int K, int N, int device);
+tl_status gemm_splitk_atomic_supports(int M, int N, int K, int device);
 
 #ifdef __cplusplus
 }

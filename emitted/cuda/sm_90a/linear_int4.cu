@@ -73,7 +73,7 @@ template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     linear_int4_kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
                        const __grid_constant__ tl::TensorMap Y_map, const tl::half* __restrict__ S_data,
-                       tl::half* __restrict__ Y_data, int M, int K, int N) {
+                       tl::half* __restrict__ Y_data, int M, int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -178,9 +178,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
 
 extern "C" size_t linear_int4_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status linear_int4_supports(int M, int K, int N, int device) {
+extern "C" tl_status linear_int4_supports(int M, int N, int K, int device) {
   using namespace linear_int4_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit
@@ -188,10 +188,10 @@ extern "C" tl_status linear_int4_supports(int M, int K, int N, int device) {
   return tl::check_device("sm_90a", device);
 }
 
-extern "C" tl_status linear_int4(const void* X, const void* W, const void* S, void* Y, int M, int K, int N,
+extern "C" tl_status linear_int4(const void* X, const void* W, const void* S, void* Y, int M, int N, int K,
                                  void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
   using namespace linear_int4_impl;
-  const tl_status status = linear_int4_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = linear_int4_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -201,7 +201,7 @@ extern "C" tl_status linear_int4(const void* X, const void* W, const void* S, vo
                             tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),
                             tl::tensor_map<decltype(Shared::packed[0])>(W, N, K / 2),
                             tl::tensor_map_if_aligned<decltype(Shared::Y_local_staging)>(Y, M, N),
-                            static_cast<const tl::half*>(S), static_cast<tl::half*>(Y), M, K, N);
+                            static_cast<const tl::half*>(S), static_cast<tl::half*>(Y), M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

@@ -60,7 +60,7 @@ using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<16, 8>, 16>
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     w2a8_gemm_kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
-                     int* __restrict__ Y_data, int M, int K, int N) {
+                     int* __restrict__ Y_data, int M, int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -146,9 +146,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
 extern "C" size_t w2a8_gemm_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status w2a8_gemm_supports(int M, int K, int N, int device) {
+extern "C" tl_status w2a8_gemm_supports(int M, int N, int K, int device) {
   using namespace w2a8_gemm_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit
@@ -156,10 +156,10 @@ extern "C" tl_status w2a8_gemm_supports(int M, int K, int N, int device) {
   return tl::check_device("sm_90a", device);
 }
 
-extern "C" tl_status w2a8_gemm(const void* X, const void* W, void* Y, int M, int K, int N, void* /*workspace*/,
+extern "C" tl_status w2a8_gemm(const void* X, const void* W, void* Y, int M, int N, int K, void* /*workspace*/,
                                size_t /*workspace_bytes*/, void* stream) {
   using namespace w2a8_gemm_impl;
-  const tl_status status = w2a8_gemm_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = w2a8_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -167,7 +167,7 @@ extern "C" tl_status w2a8_gemm(const void* X, const void* W, void* Y, int M, int
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads + tl::producer_threads, stream,
                             tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),
-                            tl::tensor_map<decltype(Shared::packed[0])>(W, N, K / 4), static_cast<int*>(Y), M, K, N);
+                            tl::tensor_map<decltype(Shared::packed[0])>(W, N, K / 4), static_cast<int*>(Y), M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

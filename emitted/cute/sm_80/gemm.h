@@ -22,7 +22,7 @@ extern "C" {
 //   Bias  in   float32   (N)     row-major
 //   C     out  float32   (M, N)  row-major
 //
-// K, M and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
+// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
 // along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
@@ -31,15 +31,15 @@ extern "C" {
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
 // `workspace` is not used: pass NULL and 0.
-tl_status gemm(const void* A, const void* B, const void* Bias, void* C, int K, int M, int N, void* workspace,
+tl_status gemm(const void* A, const void* B, const void* Bias, void* C, int M, int N, int K, void* workspace,
                size_t workspace_bytes, void* stream);
 
 // The bytes of `workspace` that a call with these sizes needs.
-size_t gemm_workspace_size(int K, int M, int N);
+size_t gemm_workspace_size(int M, int N, int K);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
 // The launcher checks the same, and the pointers' alignment.
-tl_status gemm_supports(int K, int M, int N, int device);
+tl_status gemm_supports(int M, int N, int K, int device);
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,7 @@
 //   B  in   float16  (batch, K, N)  row-major
 //   C  out  float16  (batch, M, N)  row-major
 //
-// batch, M, K and N may be any size from 0. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
+// batch, M, N and K may be any size from 0. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:52).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
@@ -73,7 +73,7 @@ template <> struct Copies<tl::Aligned<16>> {
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
     gemm_batched_kernel(const half_t* __restrict__ A_data, const half_t* __restrict__ B_data,
-                        half_t* __restrict__ C_data, int batch, int M, int K, int N) {
+                        half_t* __restrict__ C_data, int batch, int M, int N, int K) {
   using A_shared_copy = typename Copies<Alignment>::A_shared_copy;
   using B_shared_copy = typename Copies<Alignment>::B_shared_copy;
   using C_store = typename Copies<Alignment>::C_store;
@@ -160,16 +160,16 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t gemm_batched_workspace_size(int, int, int, int) { return 0; }
 
-extern "C" tl_status gemm_batched_supports(int batch, int M, int K, int N, int device) {
+extern "C" tl_status gemm_batched_supports(int batch, int M, int N, int K, int device) {
   using namespace gemm_batched_impl;
-  if (batch < 0 || M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (batch < 0 || M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
-extern "C" tl_status gemm_batched(const void* A, const void* B, void* C, int batch, int M, int K, int N,
+extern "C" tl_status gemm_batched(const void* A, const void* B, void* C, int batch, int M, int N, int K,
                                   void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
   using namespace gemm_batched_impl;
-  const tl_status status = gemm_batched_supports(batch, M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_batched_supports(batch, M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -177,7 +177,7 @@ extern "C" tl_status gemm_batched(const void* A, const void* B, void* C, int bat
       K % 8 == 0 && N % 8 == 0 ? gemm_batched_kernel<tl::Aligned<16>> : gemm_batched_kernel<tl::AnyAlignment>;
   const dim3 grid(programs);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const half_t*>(A), static_cast<const half_t*>(B),
-                            static_cast<half_t*>(C), batch, M, K, N);
+                            static_cast<half_t*>(C), batch, M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

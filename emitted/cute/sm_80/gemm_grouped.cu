@@ -12,7 +12,7 @@
 //   Offsets  in   int32    (groups + 1)    row-major
 //   C        out  float16  (tokens, N)     row-major
 //
-// tokens, K, groups and N may be any size from 0 within these limits. ceildiv(tokens, block_M) + groups must be at most
+// tokens, groups, N and K may be any size from 0 within these limits. ceildiv(tokens, block_M) + groups must be at most
 // 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores
 // are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:100 and 104).
@@ -76,8 +76,8 @@ template <> struct Copies<tl::Aligned<16>> {
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
     gemm_grouped_kernel(const half_t* __restrict__ A_data, const half_t* __restrict__ B_data,
-                        const int* __restrict__ Offsets_data, half_t* __restrict__ C_data, int tokens, int K,
-                        int groups, int N) {
+                        const int* __restrict__ Offsets_data, half_t* __restrict__ C_data, int tokens, int groups,
+                        int N, int K) {
   using A_shared_copy = typename Copies<Alignment>::A_shared_copy;
   using B_shared_copy = typename Copies<Alignment>::B_shared_copy;
   using C_store = typename Copies<Alignment>::C_store;
@@ -176,18 +176,18 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t gemm_grouped_workspace_size(int, int, int, int) { return 0; }
 
-extern "C" tl_status gemm_grouped_supports(int tokens, int K, int groups, int N, int device) {
+extern "C" tl_status gemm_grouped_supports(int tokens, int groups, int N, int K, int device) {
   using namespace gemm_grouped_impl;
-  if (tokens < 0 || K < 0 || groups < 0 || N < 0) return TL_INVALID_SIZE;
+  if (tokens < 0 || groups < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(tokens, block_M) + groups > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
-extern "C" tl_status gemm_grouped(const void* A, const void* B, const void* Offsets, void* C, int tokens, int K,
-                                  int groups, int N, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
+extern "C" tl_status gemm_grouped(const void* A, const void* B, const void* Offsets, void* C, int tokens, int groups,
+                                  int N, int K, void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
   using namespace gemm_grouped_impl;
-  const tl_status status = gemm_grouped_supports(tokens, K, groups, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_grouped_supports(tokens, groups, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, Offsets, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -195,7 +195,7 @@ extern "C" tl_status gemm_grouped(const void* A, const void* B, const void* Offs
       K % 8 == 0 && N % 8 == 0 ? gemm_grouped_kernel<tl::Aligned<16>> : gemm_grouped_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(tokens, block_M) + groups);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const half_t*>(A), static_cast<const half_t*>(B),
-                            static_cast<const int*>(Offsets), static_cast<half_t*>(C), tokens, K, groups, N);
+                            static_cast<const int*>(Offsets), static_cast<half_t*>(C), tokens, groups, N, K);
 }
 
 #endif  // __CUDACC_RTC__

@@ -18,7 +18,7 @@ extern "C" {
 //   Offsets  in   int32    (groups + 1)    row-major
 //   C        out  float16  (tokens, N)     row-major
 //
-// tokens, K, groups and N may be any size from 0 within these limits. ceildiv(tokens, block_M) + groups must be at most
+// tokens, groups, N and K may be any size from 0 within these limits. ceildiv(tokens, block_M) + groups must be at most
 // 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores
 // are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:100 and 104).
@@ -29,15 +29,15 @@ extern "C" {
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
 // `workspace` is not used: pass NULL and 0.
-tl_status gemm_grouped(const void* A, const void* B, const void* Offsets, void* C, int tokens, int K, int groups, int N,
+tl_status gemm_grouped(const void* A, const void* B, const void* Offsets, void* C, int tokens, int groups, int N, int K,
                        void* workspace, size_t workspace_bytes, void* stream);
 
 // The bytes of `workspace` that a call with these sizes needs.
-size_t gemm_grouped_workspace_size(int tokens, int K, int groups, int N);
+size_t gemm_grouped_workspace_size(int tokens, int groups, int N, int K);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
 // The launcher checks the same, and the pointers' alignment.
-tl_status gemm_grouped_supports(int tokens, int K, int groups, int N, int device);
+tl_status gemm_grouped_supports(int tokens, int groups, int N, int K, int device);
 
 #ifdef __cplusplus
 }

@@ -8,7 +8,7 @@
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
-// M, K and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
+// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
 // along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu.py:30). tl::max of NaN and a number
 // is the number.
@@ -71,7 +71,7 @@ template <> struct Copies<tl::Aligned<16>> {
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
     gemm_relu_kernel(const half_t* __restrict__ A_data, const half_t* __restrict__ B_data, half_t* __restrict__ C_data,
-                     int M, int K, int N) {
+                     int M, int N, int K) {
   using A_shared_copy = typename Copies<Alignment>::A_shared_copy;
   using B_shared_copy = typename Copies<Alignment>::B_shared_copy;
   using C_store = typename Copies<Alignment>::C_store;
@@ -134,25 +134,25 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t gemm_relu_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status gemm_relu_supports(int M, int K, int N, int device) {
+extern "C" tl_status gemm_relu_supports(int M, int N, int K, int device) {
   using namespace gemm_relu_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
-extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int K, int N, void* /*workspace*/,
+extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int N, int K, void* /*workspace*/,
                                size_t /*workspace_bytes*/, void* stream) {
   using namespace gemm_relu_impl;
-  const tl_status status = gemm_relu_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_relu_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 8 == 0 && N % 8 == 0 ? gemm_relu_kernel<tl::Aligned<16>> : gemm_relu_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const half_t*>(A), static_cast<const half_t*>(B),
-                            static_cast<half_t*>(C), M, K, N);
+                            static_cast<half_t*>(C), M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

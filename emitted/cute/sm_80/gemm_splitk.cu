@@ -10,7 +10,7 @@
 //
 // 2 kernels run one after the other: multiply (line 31) and add (line 47). The workspace holds parts (float32) between
 // them.
-// M, K and N may be any size from 0 within these limits. ceildiv(M, block_M) and ceildiv(M, add_M) must be at most
+// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) and ceildiv(M, add_M) must be at most
 // 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores
 // are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_splitk.py:53).
@@ -87,7 +87,7 @@ template <> struct Copies<tl::Aligned<16>> {
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
     gemm_splitk_multiply_kernel(const half_t* __restrict__ A_data, const half_t* __restrict__ B_data,
-                                float* __restrict__ parts_data, int M, int K, int N) {
+                                float* __restrict__ parts_data, int M, int N, int K) {
   using A_shared_copy = typename Copies<Alignment>::A_shared_copy;
   using B_shared_copy = typename Copies<Alignment>::B_shared_copy;
   using parts_store = typename Copies<Alignment>::parts_store;
@@ -210,25 +210,25 @@ __global__ void __launch_bounds__(threads)
 #ifndef __CUDACC_RTC__
 #include "gemm_splitk.h"
 
-extern "C" size_t gemm_splitk_workspace_size(int M, int, int N) {
+extern "C" size_t gemm_splitk_workspace_size(int M, int N, int) {
   using namespace gemm_splitk_impl;
   return tl::workspace_bytes<float>(splits, M, N);
 }
 
-extern "C" tl_status gemm_splitk_supports(int M, int K, int N, int device) {
+extern "C" tl_status gemm_splitk_supports(int M, int N, int K, int device) {
   using namespace gemm_splitk_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz || tl::ceildiv(M, add_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
-extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, int K, int N, void* workspace,
+extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, int N, int K, void* workspace,
                                  size_t workspace_bytes, void* stream) {
   using namespace gemm_splitk_impl;
-  const tl_status status = gemm_splitk_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_splitk_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (workspace_bytes < gemm_splitk_workspace_size(M, K, N)) return TL_WORKSPACE_TOO_SMALL;
+  if (workspace_bytes < gemm_splitk_workspace_size(M, N, K)) return TL_WORKSPACE_TOO_SMALL;
   if (!tl::aligned<16>(A, B, C, workspace)) return TL_MISALIGNED;
   tl::Workspace tensors(workspace);
   float* const parts = tensors.take<float>(splits, M, N);
@@ -241,7 +241,7 @@ extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, i
                                                  : gemm_splitk_multiply_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M), splits);
     const tl_status started = tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const half_t*>(A),
-                                                 static_cast<const half_t*>(B), parts, M, K, N);
+                                                 static_cast<const half_t*>(B), parts, M, N, K);
     if (started != TL_OK) return started;
   }
 

@@ -8,7 +8,7 @@
 //   B  in      float16  (K, N)  row-major
 //   C  in/out  float32  (M, N)  row-major
 //
-// M, K and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
+// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
 // along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
@@ -68,7 +68,7 @@ template <> struct Copies<tl::Aligned<16>> {
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
     gemm_splitk_atomic_kernel(const half_t* __restrict__ A_data, const half_t* __restrict__ B_data,
-                              float* __restrict__ C_data, int M, int K, int N) {
+                              float* __restrict__ C_data, int M, int N, int K) {
   using A_shared_copy = typename Copies<Alignment>::A_shared_copy;
   using B_shared_copy = typename Copies<Alignment>::B_shared_copy;
   const Tensor A = make_tensor(make_gmem_ptr(A_data), make_shape(M, K), make_stride(int64_t(K), _1{}));
@@ -127,18 +127,18 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t gemm_splitk_atomic_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status gemm_splitk_atomic_supports(int M, int K, int N, int device) {
+extern "C" tl_status gemm_splitk_atomic_supports(int M, int N, int K, int device) {
   using namespace gemm_splitk_atomic_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
-extern "C" tl_status gemm_splitk_atomic(const void* A, const void* B, void* C, int M, int K, int N, void* /*workspace*/,
+extern "C" tl_status gemm_splitk_atomic(const void* A, const void* B, void* C, int M, int N, int K, void* /*workspace*/,
                                         size_t /*workspace_bytes*/, void* stream) {
   using namespace gemm_splitk_atomic_impl;
-  const tl_status status = gemm_splitk_atomic_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_splitk_atomic_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -146,7 +146,7 @@ extern "C" tl_status gemm_splitk_atomic(const void* A, const void* B, void* C, i
                                                : gemm_splitk_atomic_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M), splits);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const half_t*>(A), static_cast<const half_t*>(B),
-                            static_cast<float*>(C), M, K, N);
+                            static_cast<float*>(C), M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

@@ -10,7 +10,7 @@
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
-// M, K and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
+// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
 // along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu.py:30). tl::max of NaN and a number
 // is the number.
@@ -53,7 +53,7 @@ using C_local_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<2, 2>, tl
 template <class Alignment>
 __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     gemm_relu_kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data,
-                     tl::half* __restrict__ C_data, int M, int K, int N) {
+                     tl::half* __restrict__ C_data, int M, int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -118,23 +118,23 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
 
 extern "C" size_t gemm_relu_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status gemm_relu_supports(int M, int K, int N, int device) {
+extern "C" tl_status gemm_relu_supports(int M, int N, int K, int device) {
   using namespace gemm_relu_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }
 
-extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int K, int N, void* /*workspace*/,
+extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int N, int K, void* /*workspace*/,
                                size_t /*workspace_bytes*/, void* stream) {
   using namespace gemm_relu_impl;
-  const tl_status status = gemm_relu_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_relu_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 8 == 0 && N % 8 == 0 ? gemm_relu_kernel<tl::Aligned<16>> : gemm_relu_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(A),
-                            static_cast<const tl::half*>(B), static_cast<tl::half*>(C), M, K, N);
+                            static_cast<const tl::half*>(B), static_cast<tl::half*>(C), M, N, K);
 }

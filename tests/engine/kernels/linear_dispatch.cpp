@@ -19,8 +19,8 @@ struct Call {
   const void* W;
   void* Y;
   int M;
-  int K;
   int N;
+  int K;
 };
 
 struct Entry {
@@ -34,24 +34,24 @@ struct Entry {
 constexpr Entry entries[] = {
     // cuda:sm_80: block_M = 16, block_K = 64
     {"few_rows", [](const Call& call) { return call.M <= 16; },
-     [](const Call& call, int device) { return linear_few_rows_supports(call.M, call.K, call.N, device); },
-     [](const Call& call) { return linear_few_rows_workspace_size(call.M, call.K, call.N); },
+     [](const Call& call, int device) { return linear_few_rows_supports(call.M, call.N, call.K, device); },
+     [](const Call& call) { return linear_few_rows_workspace_size(call.M, call.N, call.K); },
      [](const Call& call, void* workspace, size_t workspace_bytes, void* stream) {
-       return linear_few_rows(call.X, call.W, call.Y, call.M, call.K, call.N, workspace, workspace_bytes, stream);
+       return linear_few_rows(call.X, call.W, call.Y, call.M, call.N, call.K, workspace, workspace_bytes, stream);
      }},
     // cuda:sm_90a: block_N = 128, block_K = 64
     {"hopper", [](const Call& call) { return call.M >= 64; },
-     [](const Call& call, int device) { return linear_hopper_supports(call.M, call.K, call.N, device); },
-     [](const Call& call) { return linear_hopper_workspace_size(call.M, call.K, call.N); },
+     [](const Call& call, int device) { return linear_hopper_supports(call.M, call.N, call.K, device); },
+     [](const Call& call) { return linear_hopper_workspace_size(call.M, call.N, call.K); },
      [](const Call& call, void* workspace, size_t workspace_bytes, void* stream) {
-       return linear_hopper(call.X, call.W, call.Y, call.M, call.K, call.N, workspace, workspace_bytes, stream);
+       return linear_hopper(call.X, call.W, call.Y, call.M, call.N, call.K, workspace, workspace_bytes, stream);
      }},
     // cuda:sm_80
     {"any", [](const Call&) { return true; },
-     [](const Call& call, int device) { return linear_any_supports(call.M, call.K, call.N, device); },
-     [](const Call& call) { return linear_any_workspace_size(call.M, call.K, call.N); },
+     [](const Call& call, int device) { return linear_any_supports(call.M, call.N, call.K, device); },
+     [](const Call& call) { return linear_any_workspace_size(call.M, call.N, call.K); },
      [](const Call& call, void* workspace, size_t workspace_bytes, void* stream) {
-       return linear_any(call.X, call.W, call.Y, call.M, call.K, call.N, workspace, workspace_bytes, stream);
+       return linear_any(call.X, call.W, call.Y, call.M, call.N, call.K, workspace, workspace_bytes, stream);
      }},
 };
 
@@ -68,9 +68,9 @@ static const Entry* choose(const Call& call, int device, tl_status& status) {
 
 }  // namespace linear_dispatch
 
-extern "C" size_t linear_workspace_size(int M, int K, int N) {
+extern "C" size_t linear_workspace_size(int M, int N, int K) {
   using namespace linear_dispatch;
-  const Call call{{}, {}, {}, M, K, N};
+  const Call call{{}, {}, {}, M, N, K};
   size_t largest = 0;  // of all entries that may be chosen, on whatever device
   for (const Entry& entry : entries) {
     if (!entry.is_for(call)) continue;
@@ -80,24 +80,24 @@ extern "C" size_t linear_workspace_size(int M, int K, int N) {
   return largest;
 }
 
-extern "C" tl_status linear_supports(int M, int K, int N, int device) {
+extern "C" tl_status linear_supports(int M, int N, int K, int device) {
   using namespace linear_dispatch;
   tl_status status;
-  choose(Call{{}, {}, {}, M, K, N}, device, status);
+  choose(Call{{}, {}, {}, M, N, K}, device, status);
   return status;
 }
 
-extern "C" const char* linear_choice(int M, int K, int N, int device) {
+extern "C" const char* linear_choice(int M, int N, int K, int device) {
   using namespace linear_dispatch;
   tl_status status;
-  const Entry* const chosen = choose(Call{{}, {}, {}, M, K, N}, device, status);
+  const Entry* const chosen = choose(Call{{}, {}, {}, M, N, K}, device, status);
   return chosen ? chosen->name : "";
 }
 
-extern "C" tl_status linear(const void* X, const void* W, void* Y, int M, int K, int N, void* workspace,
+extern "C" tl_status linear(const void* X, const void* W, void* Y, int M, int N, int K, void* workspace,
                             size_t workspace_bytes, void* stream) {
   using namespace linear_dispatch;
-  const Call call{X, W, Y, M, K, N};
+  const Call call{X, W, Y, M, N, K};
   tl_status status;
   const Entry* const chosen = choose(call, TL_CURRENT_DEVICE, status);
   return chosen ? chosen->launch(call, workspace, workspace_bytes, stream) : status;

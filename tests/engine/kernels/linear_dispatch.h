@@ -13,17 +13,17 @@ extern "C" {
 // Each kernel's own header documents what it computes and requires of its arguments.
 //
 // Launches one kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
-tl_status linear(const void* X, const void* W, void* Y, int M, int K, int N, void* workspace, size_t workspace_bytes,
+tl_status linear(const void* X, const void* W, void* Y, int M, int N, int K, void* workspace, size_t workspace_bytes,
                  void* stream);
 
 // How many bytes a call like this needs as `workspace`, whichever kernel is chosen.
-size_t linear_workspace_size(int M, int K, int N);
+size_t linear_workspace_size(int M, int N, int K);
 
 // Whether such a call is supported on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
-tl_status linear_supports(int M, int K, int N, int device);
+tl_status linear_supports(int M, int N, int K, int device);
 
 // The name of the entry that such a call would launch; empty when it is not supported.
-const char* linear_choice(int M, int K, int N, int device);
+const char* linear_choice(int M, int N, int K, int device);
 
 #ifdef __cplusplus
 }

@@ -10,7 +10,7 @@
 //   W  in   float16  (N, K)  row-major
 //   Y  out  float16  (M, N)  row-major
 //
-// M, K and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
+// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
 // along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear.py:25).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
@@ -47,7 +47,7 @@ using Y_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<1, 4>>;
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
     linear_few_rows_kernel(const tl::half* __restrict__ X_data, const tl::half* __restrict__ W_data,
-                           tl::half* __restrict__ Y_data, int M, int K, int N) {
+                           tl::half* __restrict__ Y_data, int M, int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -100,18 +100,18 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t linear_few_rows_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status linear_few_rows_supports(int M, int K, int N, int device) {
+extern "C" tl_status linear_few_rows_supports(int M, int N, int K, int device) {
   using namespace linear_few_rows_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
-extern "C" tl_status linear_few_rows(const void* X, const void* W, void* Y, int M, int K, int N, void* /*workspace*/,
+extern "C" tl_status linear_few_rows(const void* X, const void* W, void* Y, int M, int N, int K, void* /*workspace*/,
                                      size_t /*workspace_bytes*/, void* stream) {
   using namespace linear_few_rows_impl;
-  const tl_status status = linear_few_rows_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = linear_few_rows_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -119,7 +119,7 @@ extern "C" tl_status linear_few_rows(const void* X, const void* W, void* Y, int 
       K % 8 == 0 && N % 8 == 0 ? linear_few_rows_kernel<tl::Aligned<16>> : linear_few_rows_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(X),
-                            static_cast<const tl::half*>(W), static_cast<tl::half*>(Y), M, K, N);
+                            static_cast<const tl::half*>(W), static_cast<tl::half*>(Y), M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

@@ -54,8 +54,8 @@ using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     linear_hopper_kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
-                         const __grid_constant__ tl::TensorMap Y_map, tl::half* __restrict__ Y_data, int M, int K,
-                         int N) {
+                         const __grid_constant__ tl::TensorMap Y_map, tl::half* __restrict__ Y_data, int M, int N,
+                         int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
@@ -130,9 +130,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
 extern "C" size_t linear_hopper_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status linear_hopper_supports(int M, int K, int N, int device) {
+extern "C" tl_status linear_hopper_supports(int M, int N, int K, int device) {
   using namespace linear_hopper_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit
@@ -140,10 +140,10 @@ extern "C" tl_status linear_hopper_supports(int M, int K, int N, int device) {
   return tl::check_device("sm_90a", device);
 }
 
-extern "C" tl_status linear_hopper(const void* X, const void* W, void* Y, int M, int K, int N, void* /*workspace*/,
+extern "C" tl_status linear_hopper(const void* X, const void* W, void* Y, int M, int N, int K, void* /*workspace*/,
                                    size_t /*workspace_bytes*/, void* stream) {
   using namespace linear_hopper_impl;
-  const tl_status status = linear_hopper_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = linear_hopper_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -152,7 +152,7 @@ extern "C" tl_status linear_hopper(const void* X, const void* W, void* Y, int M,
   return tl::launch<Shared>(
       chosen, grid, threads + tl::producer_threads, stream, tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),
       tl::tensor_map<decltype(Shared::W_shared[0])>(W, N, K),
-      tl::tensor_map_if_aligned<decltype(Shared::Y_local_staging)>(Y, M, N), static_cast<tl::half*>(Y), M, K, N);
+      tl::tensor_map_if_aligned<decltype(Shared::Y_local_staging)>(Y, M, N), static_cast<tl::half*>(Y), M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

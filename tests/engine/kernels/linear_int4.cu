@@ -14,7 +14,7 @@
 //   S  in   float16  (N, K / group)  row-major
 //   Y  out  float16  (M, N)          row-major
 //
-// M, K and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
+// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
 // along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear_int4.py:46). Computed in 16 bits or
 // fewer, not in float32: W_shared (float16, linear_int4.py:40).
@@ -57,7 +57,7 @@ using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<32, 4>, 8>;
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
     linear_int4_kernel(const tl::half* __restrict__ X_data, const uint8_t* __restrict__ W_data,
-                       const tl::half* __restrict__ S_data, tl::half* __restrict__ Y_data, int M, int K, int N) {
+                       const tl::half* __restrict__ S_data, tl::half* __restrict__ Y_data, int M, int N, int K) {
   // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
@@ -131,18 +131,18 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t linear_int4_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status linear_int4_supports(int M, int K, int N, int device) {
+extern "C" tl_status linear_int4_supports(int M, int N, int K, int device) {
   using namespace linear_int4_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
-extern "C" tl_status linear_int4(const void* X, const void* W, const void* S, void* Y, int M, int K, int N,
+extern "C" tl_status linear_int4(const void* X, const void* W, const void* S, void* Y, int M, int N, int K,
                                  void* /*workspace*/, size_t /*workspace_bytes*/, void* stream) {
   using namespace linear_int4_impl;
-  const tl_status status = linear_int4_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = linear_int4_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, W, S, Y)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
@@ -151,7 +151,7 @@ extern "C" tl_status linear_int4(const void* X, const void* W, const void* S, vo
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(X),
                             static_cast<const uint8_t*>(W), static_cast<const tl::half*>(S), static_cast<tl::half*>(Y),
-                            M, K, N);
+                            M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

@@ -9,7 +9,7 @@
 //   nvcc -std=c++17 -gencode arch=compute_80,code=sm_80 -D TL_ON_GPU -I HEADERS
 //       linear_int4.cu linear_int4_test.cpp -o linear_int4_test
 // `linear_int4_test` runs all cases and exits with 1 when one is wrong, with 77 when this device does not run the
-// kernel. `linear_int4_test M K N` times a call of these sizes.
+// kernel. `linear_int4_test M N K` times a call of these sizes.
 #include "linear_int4.h"
 
 #include <tl/test.h>
@@ -28,8 +28,8 @@ constexpr int64_t block_K = 32;
 
 struct Sizes {
   int M;
-  int K;
   int N;
+  int K;
 };
 
 // The arguments, filled with random values.
@@ -38,7 +38,7 @@ struct Tensors {
   Array<Native<uint8_t>> W;
   Array<float16> S;
   Array<float16> Y;
-  Tensors(int64_t M, int64_t K, int64_t N) : X({M, K}), W({N, floordiv(K, 2)}), S({N, floordiv(K, group)}), Y({M, N}) {
+  Tensors(int64_t M, int64_t N, int64_t K) : X({M, K}), W({N, floordiv(K, 2)}), S({N, floordiv(K, group)}), Y({M, N}) {
     fill(X, 1);
     fill(W, 2);
     fill(S, 3);
@@ -57,8 +57,8 @@ struct TensorsOnDevice {
 
 // The program, one block and one element after the other. Floats are computed in double and rounded where they are
 // stored.
-void reference(Array<float16>& X, Array<Native<uint8_t>>& W, Array<float16>& S, Array<float16>& Y, int64_t M, int64_t K,
-               int64_t N) {
+void reference(Array<float16>& X, Array<Native<uint8_t>>& W, Array<float16>& S, Array<float16>& Y, int64_t M, int64_t N,
+               int64_t K) {
   for (int64_t by = 0; by < ceildiv(M, block_M); ++by) {
     for (int64_t bx = 0; bx < ceildiv(N, block_N); ++bx) {
       Array<float16> X_shared({block_M, block_K});
@@ -112,17 +112,17 @@ void reference(Array<float16>& X, Array<Native<uint8_t>>& W, Array<float16>& S, 
 }
 
 tl_status launch(const TensorsOnDevice& on_device, const Sizes& sizes, const Workspace& workspace) {
-  return linear_int4(on_device.X.data(), on_device.W.data(), on_device.S.data(), on_device.Y.data(), sizes.M, sizes.K,
-                     sizes.N, workspace.data(), workspace.bytes(), nullptr);
+  return linear_int4(on_device.X.data(), on_device.W.data(), on_device.S.data(), on_device.Y.data(), sizes.M, sizes.N,
+                     sizes.K, workspace.data(), workspace.bytes(), nullptr);
 }
 
 // Whether the kernel does with these sizes what the reference does. A kernel that does not support them has to refuse
 // them, and counts as not run.
 bool run(const Sizes& sizes, int& count) {
-  Tensors tensors(sizes.M, sizes.K, sizes.N), found(sizes.M, sizes.K, sizes.N);
+  Tensors tensors(sizes.M, sizes.N, sizes.K), found(sizes.M, sizes.N, sizes.K);
   const TensorsOnDevice on_device(tensors);
-  const Workspace workspace(linear_int4_workspace_size(sizes.M, sizes.K, sizes.N));
-  const tl_status supported = linear_int4_supports(sizes.M, sizes.K, sizes.N, TL_CURRENT_DEVICE);
+  const Workspace workspace(linear_int4_workspace_size(sizes.M, sizes.N, sizes.K));
+  const tl_status supported = linear_int4_supports(sizes.M, sizes.N, sizes.K, TL_CURRENT_DEVICE);
   const tl_status status = launch(on_device, sizes, workspace);
   if (!device_is_fine() || status != supported) {
     std::printf("  supports: %s; launch: %s\n", tl_status_string(supported), tl_status_string(status));
@@ -133,7 +133,7 @@ bool run(const Sizes& sizes, int& count) {
     return status == TL_NOT_SUPPORTED;
   }
   ++count;
-  reference(tensors.X, tensors.W, tensors.S, tensors.Y, sizes.M, sizes.K, sizes.N);
+  reference(tensors.X, tensors.W, tensors.S, tensors.Y, sizes.M, sizes.N, sizes.K);
   bool is_same = true;
   on_device.Y.read(found.Y);
   is_same &= same("Y", found.Y, tensors.Y, tolerance);
@@ -142,9 +142,9 @@ bool run(const Sizes& sizes, int& count) {
 
 // Times a call, and says how fast its tensors would be read and written once.
 int bench(const Sizes& sizes) {
-  const Tensors tensors(sizes.M, sizes.K, sizes.N);
+  const Tensors tensors(sizes.M, sizes.N, sizes.K);
   const TensorsOnDevice on_device(tensors);
-  const Workspace workspace(linear_int4_workspace_size(sizes.M, sizes.K, sizes.N));
+  const Workspace workspace(linear_int4_workspace_size(sizes.M, sizes.N, sizes.K));
   const tl_status status = launch(on_device, sizes, workspace);
   if (status != TL_OK || !device_is_fine()) return std::printf("%s\n", tl_status_string(status)), 1;
   const double ms = milliseconds([&] { launch(on_device, sizes, workspace); });
@@ -161,12 +161,12 @@ int main(int argc, char** argv) {
   if (linear_int4_supports(0, 0, 0, TL_CURRENT_DEVICE) == TL_WRONG_DEVICE)
     return std::printf("not for this device\n"), 77;
   const Sizes cases[] = {
-      {64, 32, 64}, {67, 37, 71}, {5, 7, 9}, {1, 1, 1}, {0, 7, 9}, {5, 0, 9}, {5, 7, 0},
+      {64, 64, 32}, {67, 69, 39}, {5, 7, 9}, {1, 1, 1}, {0, 7, 9}, {5, 0, 9}, {5, 7, 0},
   };
   int wrong = 0, count = 0;
   for (const Sizes& sizes : cases) {
     const bool is_fine = run(sizes, count);
-    std::printf("linear_int4 M=%d K=%d N=%d: %s\n", sizes.M, sizes.K, sizes.N, is_fine ? "ok" : "WRONG");
+    std::printf("linear_int4 M=%d N=%d K=%d: %s\n", sizes.M, sizes.N, sizes.K, is_fine ? "ok" : "WRONG");
     wrong += !is_fine;
   }
   if (count == 0) std::printf("no case was run\n");

@@ -107,7 +107,7 @@ def test_a_workspace_is_lent_for_the_launch(launcher: Launcher) -> None:
     repeats.remember(manifest, args, bind_call(manifest, "cpu", args, {}))
     launcher.words = len(manifest.arguments) + hasattr(launcher, "launch")
     assert repeats.launch(*args) is None
-    addresses, sizes = tuple(t.data_ptr() for t in args), (16, 24, 32)
+    addresses, sizes = tuple(t.data_ptr() for t in args), (16, 32, 24)
     call = launcher.calls[0]
     assert call[:6] == addresses + sizes and call[-1] == 0
     if hasattr(launcher, "launch"):

@@ -33,7 +33,7 @@ def warp_accesses(loop: Parallel, layout: Blocked, bounds: Bounds) -> Iterator[W
     lanes = list(_elements_of_a_warp(layout))
     for access in element_accesses((loop,)):
         steps = _steps(access, loop.vars, bounds) if _is_plain(access) else None
-        if not steps:
+        if not steps or not lanes:
             continue
         width = access.buffer.dtype.bits
         offsets = {sum(steps.get(var, 0) * at for var, at in zip(loop.vars, place, strict=True)) for place in lanes}

@@ -50,7 +50,9 @@ def emit_dispatch(
         _Special(entry, launches, _fixed(entry, launches[0].program, names))
         for entry, launches in zip(dispatch.entries, kernels, strict=True)
     ]
-    sizes = tuple(dict.fromkeys(name for row in names for name in row if name))
+    shaped = tuple(dict.fromkeys(name for row in names for name in row if name))
+    listed = [size.name for special in reversed(specials) for size in special.program.sizes]  # a fallback's come first
+    sizes = tuple(sorted(shaped, key=lambda name: listed.index(name) if name in listed else len(listed)))
     _check_fallbacks(dispatch, specials, sizes)
     return render_dispatch(_view(dispatch, specials, sizes, tool.version), look)
 

@@ -367,7 +367,7 @@ class _Trace:
         params, launches = tuple(recorder.params.values()), tuple(recorder.launches)
         workspaces = tuple(recorder.workspaces)
         used = tuple(expressions((*params, *workspaces, *recorder.views), launches))
-        sizes = size_names(used)
+        sizes = self._in_order_of_arguments(size_names(used))
         self._require_solvable(sizes, params, launches, traced)
         named = constant_names(used)
         constants = [(key, constant) for key, constant in cx.constants.by_name.items() if key in named]
@@ -396,6 +396,11 @@ class _Trace:
             dropped=tuple(recorder.dropped.items()),
             derived=tuple(replace(each, value=_as_expr(names.apply(each.value))) for each in cx.derived),
         )
+
+    def _in_order_of_arguments(self, sizes: Sequence[str]) -> tuple[str, ...]:
+        """Sizes in the order of the factory's parameters; others follow, in order of first use."""
+        listed = list(self.arguments)
+        return tuple(sorted(sizes, key=lambda size: listed.index(size) if size in listed else len(listed)))
 
     def _of_file(self, name: str) -> str:
         """The name of a kernel that C's `main` leaves without one: its file's, and its own behind that where another

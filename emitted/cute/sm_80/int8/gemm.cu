@@ -13,7 +13,7 @@
 //   B  in   int8   (N, K)  row-major
 //   C  out  int32  (M, N)  row-major
 //
-// M, K and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
+// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
 // along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
@@ -71,7 +71,7 @@ template <> struct Copies<tl::Aligned<16>> {
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
     gemm_kernel(const int8_t* __restrict__ A_data, const int8_t* __restrict__ B_data, int* __restrict__ C_data, int M,
-                int K, int N) {
+                int N, int K) {
   using A_shared_copy = typename Copies<Alignment>::A_shared_copy;
   using C_store = typename Copies<Alignment>::C_store;
   const Tensor A = make_tensor(make_gmem_ptr(A_data), make_shape(M, K), make_stride(int64_t(K), _1{}));
@@ -128,25 +128,25 @@ __global__ void __launch_bounds__(threads)
 
 extern "C" size_t gemm_workspace_size(int, int, int) { return 0; }
 
-extern "C" tl_status gemm_supports(int M, int K, int N, int device) {
+extern "C" tl_status gemm_supports(int M, int N, int K, int device) {
   using namespace gemm_impl;
-  if (M < 0 || K < 0 || N < 0) return TL_INVALID_SIZE;
+  if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
-extern "C" tl_status gemm(const void* A, const void* B, void* C, int M, int K, int N, void* /*workspace*/,
+extern "C" tl_status gemm(const void* A, const void* B, void* C, int M, int N, int K, void* /*workspace*/,
                           size_t /*workspace_bytes*/, void* stream) {
   using namespace gemm_impl;
-  const tl_status status = gemm_supports(M, K, N, TL_CURRENT_DEVICE);
+  const tl_status status = gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 16 == 0 && N % 4 == 0 ? gemm_kernel<tl::Aligned<16>> : gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const int8_t*>(A), static_cast<const int8_t*>(B),
-                            static_cast<int*>(C), M, K, N);
+                            static_cast<int*>(C), M, N, K);
 }
 
 #endif  // __CUDACC_RTC__

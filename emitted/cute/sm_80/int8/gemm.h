@@ -19,7 +19,7 @@ extern "C" {
 //   B  in   int8   (N, K)  row-major
 //   C  out  int32  (M, N)  row-major
 //
-// M, K and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
+// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
 // along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
@@ -28,15 +28,15 @@ extern "C" {
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
 // `workspace` is not used: pass NULL and 0.
-tl_status gemm(const void* A, const void* B, void* C, int M, int K, int N, void* workspace, size_t workspace_bytes,
+tl_status gemm(const void* A, const void* B, void* C, int M, int N, int K, void* workspace, size_t workspace_bytes,
                void* stream);
 
 // The bytes of `workspace` that a call with these sizes needs.
-size_t gemm_workspace_size(int M, int K, int N);
+size_t gemm_workspace_size(int M, int N, int K);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
 // The launcher checks the same, and the pointers' alignment.
-tl_status gemm_supports(int M, int K, int N, int device);
+tl_status gemm_supports(int M, int N, int K, int device);
 
 #ifdef __cplusplus
 }
