@@ -20,6 +20,11 @@ template <class Traits, class = void> constexpr bool takes_predicate = false;
 template <class Traits>
 constexpr bool takes_predicate<Traits, std::void_t<decltype(std::declval<const Traits&>().with(true))>> = true;
 
+// A tensor's extents, one per dimension: a swizzled tile's own shape is hierarchical.
+template <class Tensor> CUTE_DEVICE auto extents(const Tensor& tensor) {
+  return cute::product_each(cute::shape(tensor));
+}
+
 // Whether a coordinate is in bounds: one unsigned comparison per dimension, which also rejects negative coordinates.
 template <class At, class Extent, size_t... dims>
 CUTE_DEVICE bool inside(const At& at, const Extent& extent, std::index_sequence<dims...>) {
@@ -90,11 +95,11 @@ CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start
   using Target = typename std::decay_t<To>::value_type;
   if (!takes_part(tiled)) return;
   const auto slice = slice_of(tiled);
-  const auto tile = product_each(shape(to));
-  const auto at = slice.partition_S(tile_at(make_identity_tensor(shape(from)), tile, start));
+  const auto tile = extents(to);
+  const auto at = slice.partition_S(tile_at(make_identity_tensor(extents(from)), tile, start));
   const auto parts = slice.partition_S(tile_at(from, tile, start));
   each_instruction(at, parts, slice.partition_D(to), [&](const auto& at, const auto& part, auto&& into) {
-    const bool is_inside = inside(at(_0{}), shape(from));
+    const bool is_inside = inside(at(_0{}), extents(from));
     if constexpr (takes_predicate<typename TiledCopy::Traits>) {
       copy(tiled.with(is_inside), part, into);
     } else if (!is_inside) {
@@ -122,9 +127,9 @@ CUTE_DEVICE void load_tile(const TiledCopy& tiled, const From& from, const Start
     convert_each(loaded, to);
   } else {
     const auto slice = slice_of(tiled);
-    const auto at = slice.partition_S(tile_at(make_identity_tensor(shape(from)), tile, start));
+    const auto at = slice.partition_S(tile_at(make_identity_tensor(extents(from)), tile, start));
     const auto parts = slice.partition_S(tile_at(from, tile, start));
-    const auto end = end_of(shape(from), start, tile);
+    const auto end = end_of(extents(from), start, tile);
     each_instruction(at, parts, slice.retile_D(to), [&](const auto& at, const auto& part, auto&& into) {
       if (is_whole(at, end)) {
         copy(tiled, part, into);
@@ -144,9 +149,9 @@ CUTE_DEVICE void store_tile(const TiledCopy& tiled, const From& from, const To& 
   using namespace cute;
   if (!takes_part(tiled)) return;
   const auto slice = slice_of(tiled);
-  const auto at = slice.partition_D(tile_at(make_identity_tensor(shape(to)), tile, start));
+  const auto at = slice.partition_D(tile_at(make_identity_tensor(extents(to)), tile, start));
   auto parts = slice.partition_D(tile_at(to, tile, start));
-  const auto end = end_of(shape(to), start, tile);
+  const auto end = end_of(extents(to), start, tile);
   each_instruction(at, slice.retile_S(from), parts, [&](const auto& at, const auto& part, auto&& into) {
     if (is_whole(at, end)) {
       copy(tiled, part, into);
@@ -166,7 +171,7 @@ CUTE_DEVICE void add_tile(const From& from, const At& at, To&& to, const Start& 
   CUTE_UNROLL
   for (int i = 0; i < size(from); ++i) {
     const auto coordinate = transform(start, at(i), [](int first, int offset) { return first + offset; });
-    if (inside(at(i), tile) && inside(coordinate, shape(to))) atomicAdd(&to(coordinate), from(i));
+    if (inside(at(i), tile) && inside(coordinate, extents(to))) atomicAdd(&to(coordinate), from(i));
   }
 }
 
@@ -177,16 +182,16 @@ CUTE_DEVICE void store_tile(const TiledCopy& tiled, const From& from, const To& 
   using namespace cute;
   if (!takes_part(tiled)) return;
   const auto slice = slice_of(tiled);
-  const auto tile = product_each(shape(from));
-  const auto at = slice.partition_D(tile_at(make_identity_tensor(shape(to)), tile, start));
+  const auto tile = extents(from);
+  const auto at = slice.partition_D(tile_at(make_identity_tensor(extents(to)), tile, start));
   auto parts = slice.partition_D(tile_at(to, tile, start));
   each_instruction(at, slice.partition_S(from), parts, [&](const auto& at, const auto& part, auto&& into) {
-    if (is_whole(at, shape(to))) {
+    if (is_whole(at, extents(to))) {
       copy(tiled, part, into);
     } else if constexpr (reaches_end<Start>) {
       CUTE_UNROLL
       for (int i = 0; i < size(part); ++i)
-        if (inside(at(i), shape(to))) into(i) = part(i);
+        if (inside(at(i), extents(to))) into(i) = part(i);
     }
   });
 }

@@ -114,6 +114,40 @@ def test_a_box_that_begins_outside_of_its_tensor(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, np.pad(x, ((1, 0), (3, 0)))[:6, :77])
 
 
+THROUGH_SHARED = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(out_idx=[-1])
+def through_shared(M, N, K):
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, N), "float16"), C: T.Tensor((M, N), "float16")):
+        with T.Kernel(T.ceildiv(N, 64), T.ceildiv(M, 64), threads=128) as (bx, by):
+            A_shared = T.alloc_shared((64, 32), "float16")
+            B_shared = T.alloc_shared((32, 64), "float16")
+            C_shared = T.alloc_shared((64, 64), "float16")
+            acc = T.alloc_fragment((64, 64), "float32")
+            T.clear(acc)
+            for ko in T.Pipelined(T.ceildiv(K, 32), num_stages=2):
+                T.copy(A[by * 64, ko * 32], A_shared)
+                T.copy(B[ko * 32, bx * 64], B_shared)
+                T.gemm(A_shared, B_shared, acc)
+            T.copy(acc, C_shared)
+            T.copy(C_shared, C[by * 64, bx * 64])
+
+    return main
+"""
+
+
+def test_an_accumulator_stored_through_a_swizzled_shared_tile(tmp_path: Path) -> None:
+    """The shape of a tile that repeats an atom is hierarchical; coordinates in it have one number per dimension."""
+    (tmp_path / "through_shared.py").write_text(THROUGH_SHARED, encoding="utf-8")
+    kernel = tile2cu.load(tmp_path / "through_shared.py", device="ptx", style="cute")
+    for m, n, k in ((72, 136, 40), (67, 77, 45)):
+        a, b = integers(m, k).astype(np.float16), integers(k, n).astype(np.float16)
+        np.testing.assert_array_equal(kernel(a, b), (a.astype(float) @ b.astype(float)).astype(np.float16))
+
+
 @pytest.mark.parametrize("rows", [6, 1])
 def test_row_softmax(rows: int) -> None:
     """The partition overhangs the tile of 1000 columns: reductions leave its elements outside out."""
