@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -29,11 +30,11 @@ sys.path[:0] = [str(ROOT / "transpile"), str(ROOT / "runtime"), str(ROOT), str(R
 
 import prebuilt  # noqa: E402
 
-RUN_SECONDS = 60  # of one kernel on the GPU
+RUN_SECONDS = 240  # of one kernel's build and its run on the GPU: nvcc takes a minute for CuTe's templates
 _VALUES = "values.json"
 
 
-def collect(corpus: Path, out: Path, target_name: str) -> None:
+def collect(corpus: Path, out: Path, target_name: str, style: str = "tl") -> None:
     """Writes the folders. What an argument's search passes over here, run_kernel passes over, too."""
     from tests.conformance import run_kernel as running
     from tile2cu.targets import find
@@ -52,7 +53,7 @@ def collect(corpus: Path, out: Path, target_name: str) -> None:
             return running.Outcome("correct") if kept else running.Outcome("compiled", running.UNRUN)
 
         try:
-            running.run_kernel(corpus / file, kernel, find(target_name), run=keep)
+            running.run_kernel(corpus / file, kernel, find(target_name), run=keep, style=style)
         except Exception as error:  # a kernel that cannot be had is one that is not compared
             print(f"{name}: {type(error).__name__}: {error}")
 
@@ -119,7 +120,7 @@ def run(out: Path, nvcc: str, arch: str) -> None:
             error = [f"it ran for {RUN_SECONDS} seconds"]
         (folder / "error").write_text("".join(error), encoding="utf-8")
 
-    with ThreadPoolExecutor(8) as pool:
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
         list(pool.map(one, folders))
 
 
@@ -213,11 +214,12 @@ def main() -> int:
     parser.add_argument("step", choices=("collect", "run", "one", "compare"))
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--target", default="cuda:sm_80")
+    parser.add_argument("--style", default="tl", help="of the sources; those it does not support are left out")
     parser.add_argument("--nvcc", default="nvcc")
     parser.add_argument("--arch", default="90a", help="of the GPU, as nvcc spells it")
     options = parser.parse_args()
     if options.step == "collect":
-        collect(*options.folders, options.target)
+        collect(*options.folders, options.target, options.style)
     elif options.step == "run":
         run(*options.folders, options.nvcc, options.arch)
     elif options.step == "one":

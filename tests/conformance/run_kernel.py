@@ -33,6 +33,7 @@ from tests.conformance.drivers import arguments_of  # noqa: E402
 from tests.conformance.reference import CannotInterpret, KernelFault, from_memory, in_memory, interpret  # noqa: E402
 from tile2cu.api import emit_program  # noqa: E402
 from tile2cu.core.errors import Tile2CuError  # noqa: E402
+from tile2cu.core.origin import Look  # noqa: E402
 from tile2cu.core.program import Program  # noqa: E402
 from tile2cu.emitter import Emitted  # noqa: E402
 from tile2cu.frontend import programs  # noqa: E402
@@ -56,9 +57,11 @@ class Outcome:
     choice: str = ""
 
 
-def run_kernel(path: Path, name: str, target: Target, run: Callable[..., Outcome] | None = None) -> Outcome:
+def run_kernel(
+    path: Path, name: str, target: Target, run: Callable[..., Outcome] | None = None, style: str = "tl"
+) -> Outcome:
     """The worst outcome of the kernels of that name, as `run` (run_program) has it: a factory may make several."""
-    run = run or run_program
+    run, look = run or run_program, Look(style=style)
     text = path.read_text(encoding="utf-8")
     given = arguments_of(path, text, name)
     found = _programs(path, text, name, target, given)
@@ -67,12 +70,14 @@ def run_kernel(path: Path, name: str, target: Target, run: Callable[..., Outcome
     for place, program in enumerate(found):
         sizes = [_with_sizes(program, text, largest) for largest in making.LARGEST]
         others = [each for each in sizes if each[0] or each[1] != text]
-        outcome = run(program, emit_program(program, target), seconds=QUICK_SECONDS if others else RUN_SECONDS)
+        outcome = run(
+            program, emit_program(program, target, look=look), seconds=QUICK_SECONDS if others else RUN_SECONDS
+        )
         for smaller, shorter in others:  # than the driver's sizes, where those take too long to run
             if outcome.message.startswith(UNRUN):
                 try:
                     other = _programs(path, shorter, name, target, given | smaller)[place]
-                    outcome = run(other, emit_program(other, target), seconds=QUICK_SECONDS)
+                    outcome = run(other, emit_program(other, target, look=look), seconds=QUICK_SECONDS)
                 except (Tile2CuError, IndexError):
                     continue
         outcomes.append(outcome)
