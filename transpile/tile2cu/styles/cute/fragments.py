@@ -84,7 +84,8 @@ class Fragments:
             raise unsupported(f"the layout {type(layout).__name__} {about.removesuffix(':')}", span)
         kind = "mma" if isinstance(layout, MmaAccumulator) else "partition"
         taken = {each.of for each in self.partitions.values()}
-        of = self.printer.names.fresh(of) if of in taken else of
+        numbered = (f"{of}_{number}" for number in range(2, len(taken) + 2))
+        of = next(name for name in (of, *numbered) if name not in taken)
         self.partitions[layout] = Partition(
             name=self.own(of, kind),
             of=of,
