@@ -139,6 +139,7 @@ def through_shared(M, N, K):
 """
 
 
+@pytest.mark.nightly
 def test_an_accumulator_stored_through_a_swizzled_shared_tile(tmp_path: Path) -> None:
     """The shape of a tile that repeats an atom is hierarchical; coordinates in it have one number per dimension."""
     (tmp_path / "through_shared.py").write_text(THROUGH_SHARED, encoding="utf-8")
