@@ -65,7 +65,7 @@ def test_sizes_that_no_kernel_leaves_open_are_arguments() -> None:
     entries = [Entry(name=f"dim{dim}", bindings={"dim": dim}) for dim in (64, 128)]
     text = table(*entries, file="attention.py")
     assert guards(text) == ["call.dim == 64", "call.dim == 128"]
-    assert "int batch, int seq_len, int heads, int dim, void* workspace" in " ".join(text.split())
+    assert "int batch, int heads, int seq_len, int dim, void* workspace" in " ".join(text.split())
 
 
 @pytest.mark.parametrize(
