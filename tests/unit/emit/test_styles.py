@@ -67,3 +67,25 @@ def test_a_comment_at_the_end_of_a_line_is_kept(style: str, tmp_path: Path) -> N
     source = NAMED.replace(" - SHIFT", "").replace("bx * 64], B_shared)", "bx * 64], B_shared)  # the weights")
     (tmp_path / "named.py").write_text(source, encoding="utf-8")
     assert tile2cu.emit(tmp_path / "named.py", style=style)["named"].source.count("// the weights") == 1
+
+
+FILLED = """
+import tilelang.language as T
+
+
+@T.prim_func
+def named(H: T.Tensor((64, 64), "float16"), Y: T.Tensor((64, 64), "float16")):
+    low = -1000.0
+    with T.Kernel(1, threads=128) as bx:
+        F = T.alloc_fragment((64, 64), "float32")
+        T.fill(F, low)
+        T.copy(F, Y)
+"""
+
+
+def test_cute_fills_by_value(tmp_path: Path) -> None:
+    """fill takes a reference, and a named constant has no address in device code."""
+    (tmp_path / "named.py").write_text(FILLED, encoding="utf-8")
+    (found,) = tile2cu.emit(tmp_path / "named.py", style="cute").values()
+    text = found.source
+    assert "fill(F, float(low));" in text

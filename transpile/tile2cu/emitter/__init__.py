@@ -207,9 +207,11 @@ def _stated_limits(written: tuple[Written, ...]) -> tuple[str, ...]:
 
 
 def _host(written: tuple[Written, ...], style: Style) -> HostView:
-    """The host side, with the style's names of element types where it calls kernels."""
+    """The host side, with the style's names of element types where it takes workspaces and calls kernels."""
     found = host(written)
-    return replace(found, launches=tuple(replace(each, call=style.in_style(each.call)) for each in found.launches))
+    checks = tuple(replace(each, text=style.in_style(each.text)) for each in found.checks)
+    launches = tuple(replace(each, call=style.in_style(each.call)) for each in found.launches)
+    return replace(found, checks=checks, launches=launches)
 
 
 def _launch_view(written: Written, style: Style) -> LaunchView:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import fields
 
-from tile2cu.core.expr import negated, static_value
+from tile2cu.core.expr import Named, negated, static_value
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.layout import Blocked, MmaAccumulator, Slice, slice_of
 from tile2cu.core.program import Buffer, Scope
@@ -178,8 +178,11 @@ class CuteKernel(Statements):
         match op:
             case ops.Fill() if op.tile.buffer.scope is Scope.FRAGMENT and op.tile.region.whole:
                 name, dtype = names(op.tile.buffer.name), op.tile.buffer.dtype
-                zero = static_value(op.value) == 0
-                return f"clear({name});" if zero else f"fill({name}, {self.printer.text(op.value, dtype)});"
+                if static_value(op.value) == 0:
+                    return f"clear({name});"
+                value = self.printer.text(op.value, dtype)
+                # fill takes a reference, and a constant of the host has no address in device code
+                return f"fill({name}, {f'{dtype.cpp}({value})' if isinstance(op.value, Named) else value});"
             case ops.ClearIf():
                 return f"if ({self.printer.condition(op.condition)}) clear({names(op.tile.buffer.name)});"
             case ops.Barrier(scope=ops.BarrierScope.PARTICIPANTS | ops.BarrierScope.BLOCK):
