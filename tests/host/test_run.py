@@ -27,7 +27,7 @@ def test_a_product_is_what_numpy_says(tmp_path: Path, capsys: pytest.CaptureFixt
     assert line["shape"] == [200, 96] and line["largest"] == float(tensors["C"].max()) and line["not_finite"] == 0
     assert {access["access"] for access in data["shared"]} == {"read", "write"}
     printed = capsys.readouterr().out
-    assert "gemm_relu for cuda:sm_80 on cpu, seed 0, M = 200, K = 64, N = 96" in printed
+    assert "gemm_relu for cuda:sm_80 on cpu, seed 0, M = 200, N = 96, K = 64" in printed
     assert line["sha256"][:12] in printed and "no findings" in printed and "wavefronts" in printed
 
 
@@ -162,8 +162,8 @@ def test_columns_have_headings(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([GEMM, "--size", "M=8"], "the size `K` is not given\n  = help: give --size K=... --size N=..."),
-        ([GEMM, *SIZES, "--size", "Q=8"], "gemm_relu has no size `Q`; it has M, K, N"),
+        ([GEMM, "--size", "M=8"], "the size `N` is not given\n  = help: give --size N=... --size K=..."),
+        ([GEMM, *SIZES, "--size", "Q=8"], "gemm_relu has no size `Q`; it has M, N, K"),
         ([GEMM, "--size", "M"], "`--size M` is not of the form NAME=NUMBER"),
         ([GEMM, "--size", "M=x"], "`--size M=x` is not of the form NAME=NUMBER"),
         ([GEMM, *SIZES, "--input", "nothing.npz"], "cannot read `nothing.npz`"),
