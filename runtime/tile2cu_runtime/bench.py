@@ -160,9 +160,9 @@ class TorchMachine:
         self.gpu: Gpu = TorchGpu(clean=timing.clean)
 
     def tensor(self, spec: TensorArgument, array: Any) -> Any:
-        from tile2cu_runtime.trial import to_gpu
+        from tile2cu_runtime.trial import to_torch
 
-        return to_gpu(array)
+        return to_torch(array, "cuda")
 
     def difference(self, found: Any, expected: Any) -> float | None:
         import torch

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile2cu_runtime.errors import ArgumentError
 from tile2cu_runtime.spec import Manifest, TensorArgument
+from tile2cu_runtime.trial import to_torch
 
 if TYPE_CHECKING:
     import numpy as np
@@ -73,7 +74,7 @@ def compare(
     Errors: T2C-R120 where it returns something else.
     """
     given = [
-        (_as_torch(before[each.name]) if with_torch else _as_numpy(before[each.name]))
+        (to_torch(before[each.name].copy()) if with_torch else _as_numpy(before[each.name]))
         if isinstance(each, TensorArgument)
         else numbers[each.name]
         for each in manifest.called
@@ -170,10 +171,3 @@ def _as_numpy(array: Array) -> Array:
 
     narrow = array.dtype.itemsize < 4 and array.dtype.kind in "fV"
     return array.astype(np.float32) if narrow else array.copy()
-
-
-def _as_torch(array: Array) -> Any:
-    import torch
-
-    raw = torch.from_numpy(array.copy().view("uint8")) if array.size else torch.empty(array.shape)
-    return raw.view(getattr(torch, array.dtype.name)).reshape(array.shape)

@@ -117,7 +117,7 @@ def try_kernel(kernel: Kernel, tensors: Mapping[str, Array], numbers: Mapping[st
         if not (allocates and tensor.name in kernel.manifest.output_names):
             arrays.setdefault(tensor.name, np.zeros(shape_of(tensor, numbers), numpy_dtype(tensor.dtype)))
     on_gpu = TENSORS_ON[kernel.device] != "cpu"
-    passed = {name: to_gpu(array) for name, array in arrays.items()} if on_gpu else arrays
+    passed = {name: to_torch(array, "cuda") for name, array in arrays.items()} if on_gpu else arrays
     result = kernel(**passed, **numbers)
     if on_gpu:
         arrays = {name: _from_gpu(tensor, arrays[name]) for name, tensor in passed.items()}
@@ -147,12 +147,12 @@ def summaries(manifest: Manifest, tensors: Mapping[str, Array]) -> Iterator[Tens
         )
 
 
-def to_gpu(array: Array) -> Any:
+def to_torch(array: Array, device: str = "cpu") -> Any:
     """A torch tensor; types that torch does not accept from NumPy are passed as bytes."""
     import torch
 
     raw = torch.from_numpy(array.view("uint8")) if array.size else torch.empty(array.shape)
-    return raw.cuda().view(getattr(torch, array.dtype.name)).reshape(array.shape)
+    return raw.to(device).view(getattr(torch, array.dtype.name)).reshape(array.shape)
 
 
 def _from_gpu(tensor: Any, like: Array) -> Array:

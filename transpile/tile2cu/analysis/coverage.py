@@ -1,8 +1,9 @@
 """Which part of each tensor a launch covers: tails that no tile reaches, and block indices of other dimensions."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from tile2cu.analysis.bounds import Bounds, Linear
 from tile2cu.analysis.effects import effects
@@ -53,12 +54,14 @@ class Swapped:
     other: Var
 
 
-def tails(launch: Launch) -> Iterator[Tail]:
+def tiles_by_dimension(launch: Launch, bounds: Bounds) -> Iterator[tuple[Tile, ...]]:
+    """The tiles of each dimension of each tensor that is accessed in tiles alone."""
+    return (tuple(tiles) for tiles in _by_dimension(launch, bounds).values() if tiles)
+
+
+def tails(dimensions: Iterable[tuple[Tile, ...]], bounds: Bounds) -> Iterator[Tail]:
     """The tails, shorter than a tile, of dimensions that tiles cover from their start; one per dimension."""
-    bounds = Bounds(launch)
-    for tiles in _by_dimension(launch, bounds).values():
-        if tiles is None:
-            continue
+    for tiles in dimensions:
         if all(tile.end is not None for tile in tiles) and (size := static_value(tiles[0].extent)) is not None:
             last = max(tiles, key=lambda tile: tile.end or 0)
             rest = int(size) - (last.end or 0)
@@ -68,11 +71,10 @@ def tails(launch: Launch) -> Iterator[Tail]:
             yield Tail(tiles[0], None)
 
 
-def swapped_indices(launch: Launch) -> Iterator[Swapped]:
+def swapped_indices(dimensions: Iterable[tuple[Tile, ...]], launch: Launch) -> Iterator[Swapped]:
     """The tiles at a block index whose range is that of another dimension, where another block index would fit."""
-    bounds = Bounds(launch)
     grid = dict(zip(launch.blocks, launch.grid, strict=False))
-    for tile in (tile for tiles in _by_dimension(launch, bounds).values() for tile in tiles or ()):
+    for tile in chain.from_iterable(dimensions):
         block = tile.step
         if block is None or block not in grid or tile.length == 1 or _fits(grid[block], tile):
             continue

@@ -26,15 +26,10 @@ def why_no_prefetch(vectors: PrefetchedVectors, body: tuple[Stmt, ...], loop: Lo
 
     The next iteration's loads start behind the last copy of this one, from registers to its tile.
     """
-    last = max(place for place, stmt in enumerate(body) if any(stmt is copy for copy in vectors.copies))
-    own = [*Step.each(*(stmt for stmt in body[: last + 1]), shift=1)]
     copies = {id(copy) for copy in vectors.copies}
-    waits = tuple(replace(step, action=Action.WAIT) if id(step.stmt) in copies else step for step in own)
-    steps = (
-        *waits,
-        *Step.each(*vectors.copies, action=Action.START),
-        *Step.each(*body[last + 1 :], shift=1),
-    )
+    last = max(place for place, stmt in enumerate(body) if id(stmt) in copies)
+    own = [Step(stmt, 1, Action.WAIT if id(stmt) in copies else Action.RUN) for stmt in body]
+    steps = (*own[: last + 1], *Step.each(*vectors.copies, action=Action.START), *own[last + 1 :])
     tiles: Versions = {copy.dst.buffer.memory: 2 for copy in vectors.copies}  # one in registers, one in the tile
     return _first(each for each in broken_by(steps, body, loop, tiles) if not _is_own(each, vectors.copies))
 

@@ -16,7 +16,6 @@ from tile2cu.core.program import (
     Loop,
     LoopKind,
     Stmt,
-    operations,
     steps,
     walk_stmts,
 )
@@ -29,6 +28,12 @@ def statements(body: tuple[Stmt, ...], kind: type[_Kind]) -> Iterator[_Kind]:
     return (stmt for stmt in walk_stmts(body) if isinstance(stmt, kind))
 
 
+def without(body: tuple[Stmt, ...], others: Iterable[Stmt]) -> tuple[Stmt, ...]:
+    """The statements of a body that are none of the others."""
+    left_out = {id(stmt) for stmt in others}
+    return tuple(stmt for stmt in body if id(stmt) not in left_out)
+
+
 def pipelined_loops(launch: Launch) -> list[Loop]:
     """The T.Pipelined loops of a launch, in order, outermost first."""
     return [stmt for stmt in steps(launch.body) if isinstance(stmt, Loop) and stmt.kind is LoopKind.PIPELINED]
@@ -37,11 +42,6 @@ def pipelined_loops(launch: Launch) -> list[Loop]:
 def has_mma(launch: Launch) -> bool:
     """Whether a launch multiplies matrices."""
     return any(isinstance(stmt, Gemm) for stmt in steps(launch.body))
-
-
-def operations_of(launch: Launch) -> tuple[Stmt, ...]:
-    """The operations of a launch, in order: elementwise loops are one each."""
-    return tuple(operations(launch.body))
 
 
 def outside_of(parts: Iterable[Stmt], body: tuple[Stmt, ...]) -> list[Stmt]:

@@ -14,9 +14,8 @@ from tile2cu.lint.lints import (
     lost_comments,
     reads_of_unwritten_tiles,
     scalar_gemms,
-    swapped_blocks,
     uncoalesced_accesses,
-    uncovered_tails,
+    uncovered_dimensions,
 )
 from tile2cu.plan.settled import Settled
 
@@ -24,8 +23,7 @@ Lint = Callable[[Settled], Iterator[Tile2CuWarning]]
 
 LINTS: tuple[Lint, ...] = (
     reads_of_unwritten_tiles,
-    uncovered_tails,
-    swapped_blocks,
+    uncovered_dimensions,
     uncoalesced_accesses,
     dropped_calls,
     scalar_gemms,

@@ -5,16 +5,17 @@ from collections.abc import Iterable, Iterator
 
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.coalescing import SECTOR_BYTES, warp_accesses
-from tile2cu.analysis.coverage import swapped_indices, tails
+from tile2cu.analysis.coverage import Swapped, Tail, swapped_indices, tails, tiles_by_dimension
 from tile2cu.analysis.integer_sums import overflowing_sums
 from tile2cu.analysis.uninitialised import read_unwritten
-from tile2cu.analysis.uses import comments_of, operations_of
+from tile2cu.analysis.uses import comments_of, statements
 from tile2cu.core.decisions import INSTRUCTION, LAYOUT, NO_TENSOR_CORES
 from tile2cu.core.errors import Note, Tile2CuWarning
 from tile2cu.core.expr import static_value
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Gemm, Launch, Parallel, Scope
+from tile2cu.core.span import Span
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import ascii_only
 
@@ -40,44 +41,51 @@ def reads_of_unwritten_tiles(settled: Settled) -> Iterator[Tile2CuWarning]:
         )
 
 
-def uncovered_tails(settled: Settled) -> Iterator[Tile2CuWarning]:
-    """T2C-W002."""
-    for tail in tails(_as_written(settled)):
-        tile = tail.tile
-        what = f"dimension {tile.dim} of `{tile.tensor.name}`"
-        size = static_value(tile.extent)
-        if tail.count is None:
-            message = f"where {what} is no multiple of {tile.length}, its tail is never accessed"
-        else:
-            message = f"the last {tail.count} of {size} elements along {what} are never accessed"
-        yield Tile2CuWarning(
-            code="T2C-W002",
-            message=message,
-            span=tile.span,
-            help=f"count the tiles with T.ceildiv(size, {tile.length}); accesses past the end are bounds-checked",
-        )
+def uncovered_dimensions(settled: Settled) -> Iterator[Tile2CuWarning]:
+    """T2C-W002 and T2C-W003."""
+    launch = _as_written(settled)
+    bounds = Bounds(launch)
+    dimensions = tuple(tiles_by_dimension(launch, bounds))
+    yield from map(_uncovered_tail, tails(dimensions, bounds))
+    for found in swapped_indices(dimensions, launch):
+        yield _swapped_blocks(found, launch.span)
 
 
-def swapped_blocks(settled: Settled) -> Iterator[Tile2CuWarning]:
-    """T2C-W003."""
-    for found in swapped_indices(_as_written(settled)):
-        tile = found.tile
-        yield Tile2CuWarning(
-            code="T2C-W003",
-            message=f"`{found.block.name}` does not cover dimension {tile.dim} of `{tile.tensor.name}`,"
-            f" but `{found.other.name}` does",
-            span=tile.span,
-            notes=(Note("the grid's indices are named here, x first", settled.launch.span),),
-            help=f"swap `{found.block.name}` and `{found.other.name}` here or in the grid",
-        )
+def _uncovered_tail(tail: Tail) -> Tile2CuWarning:
+    tile = tail.tile
+    what = f"dimension {tile.dim} of `{tile.tensor.name}`"
+    size = static_value(tile.extent)
+    if tail.count is None:
+        message = f"where {what} is no multiple of {tile.length}, its tail is never accessed"
+    else:
+        message = f"the last {tail.count} of {size} elements along {what} are never accessed"
+    return Tile2CuWarning(
+        code="T2C-W002",
+        message=message,
+        span=tile.span,
+        help=f"count the tiles with T.ceildiv(size, {tile.length}); accesses past the end are bounds-checked",
+    )
+
+
+def _swapped_blocks(found: Swapped, grid: Span) -> Tile2CuWarning:
+    tile = found.tile
+    return Tile2CuWarning(
+        code="T2C-W003",
+        message=f"`{found.block.name}` does not cover dimension {tile.dim} of `{tile.tensor.name}`,"
+        f" but `{found.other.name}` does",
+        span=tile.span,
+        notes=(Note("the grid's indices are named here, x first", grid),),
+        help=f"swap `{found.block.name}` and `{found.other.name}` here or in the grid",
+    )
 
 
 def uncoalesced_accesses(settled: Settled) -> Iterator[Tile2CuWarning]:
     """T2C-W004."""
     bounds = Bounds(settled.launch)
-    for loop in operations_of(settled.launch):
-        layout = settled.facts.get(loop, LAYOUT) if isinstance(loop, Parallel) else None
-        if not isinstance(loop, Parallel) or not isinstance(layout, Blocked):
+    loops = statements(settled.launch.body, Parallel)
+    for loop in loops:
+        layout = settled.facts.get(loop, LAYOUT)
+        if not isinstance(layout, Blocked):
             continue
         for found in warp_accesses(loop, layout, bounds):
             if found.sectors < _WASTE * found.least or found.bytes < _LEAST_BYTES:
@@ -112,9 +120,10 @@ def dropped_calls(settled: Settled) -> Iterator[Tile2CuWarning]:
 
 def scalar_gemms(settled: Settled) -> Iterator[Tile2CuWarning]:
     """T2C-W006."""
-    for op in operations_of(settled.launch):
-        instruction = settled.facts.get(op, INSTRUCTION) if isinstance(op, Gemm) else None
-        if not isinstance(op, Gemm) or instruction is None or instruction.unit is not MmaUnit.FMA:
+    mmas = statements(settled.launch.body, Gemm)
+    for op in mmas:
+        instruction = settled.facts.get(op, INSTRUCTION)
+        if instruction is None or instruction.unit is not MmaUnit.FMA:
             continue
         rejected = settled.facts.get(op, NO_TENSOR_CORES)
         types = f"{op.a.buffer.dtype} x {op.b.buffer.dtype} + {op.c.buffer.dtype}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, shared, viewed
 from tile2cu.analysis.effects import may_leave
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import statements, without
 from tile2cu.core.decisions import MMA_IN_FLIGHT, PIPELINE
 from tile2cu.core.program import Buffer, Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import Pipeline
@@ -43,8 +43,7 @@ def _without_names_of_loads(pipeline: Pipeline) -> tuple[Stmt, ...]:
     """The body; with one stage it follows the loads in the same scope, and has their names."""
     if pipeline.stages > 1 or pipeline.staged:
         return pipeline.body
-    declared = {id(stmt) for stmt in pipeline.loads}
-    return tuple(filter(lambda stmt: id(stmt) not in declared, pipeline.body))
+    return without(pipeline.body, pipeline.loads)
 
 
 def number_of(op: Loop, settled: Settled) -> int:

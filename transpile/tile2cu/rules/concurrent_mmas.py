@@ -23,8 +23,9 @@ from tile2cu.core.facts import Key, rejected
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Fill, Gemm, Let, Loop, Parallel, Reduce, Scope, Stmt
 from tile2cu.core.schedule import Retirement
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import is_specialised, iterations_in_sequence, runs_on_wgmma
+from tile2cu.rules.hopper import is_specialised, iterations_in_sequence
 from tile2cu.rules.register_budget import fit
+from tile2cu.rules.warps import runs_on_wgmma
 
 _THREE = """
 A_shared = T.alloc_shared((64, 64), "float16")

@@ -8,7 +8,8 @@ from tile2cu.core.decisions import BARRIER, ON_WGMMA, PIPELINE, PROXY_FENCE, WAR
 from tile2cu.core.expr import Call
 from tile2cu.core.program import Buffer, CallStmt, Copy, Gemm, If, Launch, Loop, Region, Stmt, Sync, While, group_of
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import is_specialised, runs_on_wgmma
+from tile2cu.rules.hopper import is_specialised
+from tile2cu.rules.warps import runs_on_wgmma
 
 _STORED = """\
 A_shared = T.alloc_shared((64, 64), "float16")

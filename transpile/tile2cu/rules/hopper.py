@@ -50,7 +50,7 @@ from tile2cu.core.schedule import Multiple, Pipeline, WarpSpecialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
 from tile2cu.rules.pipeline import ping_pong_of, pipeline_of, prefetchable_vectors
-from tile2cu.rules.warps import gathers_on_mma, mma_of
+from tile2cu.rules.warps import gathers_on_mma, mma_of, runs_on_wgmma
 from tile2cu.rules.wgmma_support import (
     MOST_COLUMNS,
     WARPGROUP,
@@ -163,9 +163,10 @@ def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:
     if context.target.tma:
         reason = _why_not(launch, context)
         yield launch, WARP_SPECIALISED, WarpSpecialised(not reason, reason)
-        for load in producer_loads(context):
+        loads = producer_loads(context)
+        for load in loads:
             yield load.src.buffer, TMA_IF, rows_aligned_if(load.src.buffer)
-        columns = (columns_aligned_if(load.src, context.bounds) or () for load in producer_loads(context))
+        columns = (columns_aligned_if(load.src, context.bounds) or () for load in loads)
         if conditions := tuple(dict.fromkeys(each for found in columns for each in found)):
             yield launch, TMA_COLUMNS_IF, conditions
         if reason:
@@ -196,11 +197,11 @@ def on_wgmma(launch: Launch, context: Context) -> Iterator[Decision]:
     """
     if not context.target.wgmma or not (is_specialised(context) or _is_explicit(launch, context)):
         return
-    causes = wgmma_unsupported(launch, context)
-    for op in context.statements:
-        if isinstance(op, Gemm) and causes[id(op)]:
-            yield rejected(op, NO_WGMMA, causes[id(op)], "change that: docs/hopper.md has the rest")
-        elif isinstance(op, Gemm):
+    mmas, causes = statements(launch.body, Gemm), wgmma_unsupported(launch, context)
+    for op in mmas:
+        if because := causes[id(op)]:
+            yield rejected(op, NO_WGMMA, because, "change that: docs/hopper.md has the rest")
+        else:
             yield op, ON_WGMMA, True
 
 
@@ -324,11 +325,6 @@ def iterations_in_sequence(op: Loop, context: Context) -> Pipeline | None:
     return pipeline if pipeline is not None and pipeline.producer and disjoint else None
 
 
-def runs_on_wgmma(op: Gemm, context: Context) -> bool:
-    """Whether a GEMM runs on wgmma."""
-    return bool(context.facts.get(op, ON_WGMMA))
-
-
 def all_on_wgmma(loop: Loop, context: Context) -> bool:
     """Whether all GEMMs of a producer's loop run on wgmma."""
     return is_specialised(context) and all(runs_on_wgmma(op, context) for op in statements(loop.body, Gemm))
@@ -404,19 +400,27 @@ def _why_not(launch: Launch, context: Context) -> str:
     pipeline = pipeline_of(loops[0], launch, producer=True)
     if pipeline is None:
         return _why_nothing_prefetched(loops[0])
-    mmas = [op for op in context.statements if isinstance(op, Gemm)]
     if not any(statements(pipeline.body, Gemm)):
         return "the pipelined loop has no GEMM"
     causes = [why_no_producer(loops[0], pipeline.loads, launch)]
     causes.append(_used_before_loop(pipeline.buffers, before(launch.body, outermost(launch.body, loops[0]))))
-    not_on_wgmma = wgmma_unsupported(launch, context) if context.target.wgmma else dict.fromkeys(map(id, mmas), " ")
-    if context.target.wgmma and all(not_on_wgmma[id(op)] for op in statements(pipeline.body, Gemm)):
-        causes += filter(None, not_on_wgmma.values())
-    causes += [_mma_unsupported(op, context) for op in mmas if not_on_wgmma[id(op)]]
-    causes += [registers_unsupported(op, launch) for op in mmas if not not_on_wgmma[id(op)]]
+    causes += _gemms_unsupported(pipeline, launch, context)
     causes += [_scan_unsupported(op) for op in context.statements if isinstance(op, Scan)]
     causes += [load_unsupported(load, context.bounds) for load in pipeline.loads if isinstance(load, Copy)]
     return next(filter(None, causes), "")
+
+
+def _gemms_unsupported(pipeline: Pipeline, launch: Launch, context: Context) -> Iterator[str]:
+    """Why GEMMs cannot run: on wgmma, where it takes one of the loop's, and else on mma.sync. Empty where they can."""
+    mmas = [*statements(launch.body, Gemm)]
+    if not context.target.wgmma:
+        yield from (_mma_unsupported(op, context) for op in mmas)
+        return
+    causes = wgmma_unsupported(launch, context)
+    if all(causes[id(op)] for op in statements(pipeline.body, Gemm)):
+        yield from causes.values()
+    yield from (_mma_unsupported(op, context) for op in mmas if causes[id(op)])
+    yield from (registers_unsupported(op, launch) for op in mmas if not causes[id(op)])
 
 
 def _loops_unsupported(loops: list[Loop]) -> str:

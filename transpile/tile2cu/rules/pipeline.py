@@ -7,7 +7,7 @@ from tile2cu.analysis.legality import why_no_pipeline
 from tile2cu.analysis.prefetch import names_of, unprefetchable
 from tile2cu.analysis.prelude import walk_to_active
 from tile2cu.analysis.sync_calls import syncs_grid
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import statements, without
 from tile2cu.core.decisions import (
     FEWER_STAGES,
     NOT_PIPELINED,
@@ -136,7 +136,7 @@ def _parts(loop: Loop, launch: Launch, *, by_tma: bool = False) -> tuple[tuple[S
     )
     if not loads:
         return None
-    rest = tuple(stmt for stmt in loop.body if stmt not in loads)
+    rest = without(loop.body, loads)
     return (*lets_for(set().union(*map(names_of, loads)), loop.body), *loads), without_unused_lets(rest)
 
 

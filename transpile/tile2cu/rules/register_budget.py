@@ -1,11 +1,9 @@
-"""Hopper: the registers of a thread: what MMAs in flight leave, and what producers give to consumers."""
+"""Hopper: registers per thread: what MMAs in flight leave, and what producers give to consumers."""
 
 from collections.abc import Iterator
 from math import prod
 
-from tile2cu.analysis.accesses import (
-    read_by_itself,
-)
+from tile2cu.analysis.accesses import read_by_itself
 from tile2cu.core.decisions import (
     ALIASING,
     LAYOUT,

@@ -166,7 +166,7 @@ def _is_less(op: Gemm, *instruction: int) -> bool:
 
 def on_fma(op: Gemm, context: Context) -> bool:
     """Whether no tensor core takes the GEMM's types or its few rows, so that each thread computes FMAs."""
-    return not _on_wgmma(op, context) and mma_of(op, context) is None and mfma_of(op, context) is None
+    return not runs_on_wgmma(op, context) and mma_of(op, context) is None and mfma_of(op, context) is None
 
 
 def gathers_on_mma(op: Gemm, *, is_a: bool) -> bool:
@@ -187,7 +187,7 @@ def k_across_rows(op: Gemm, *, is_a: bool) -> bool:
 
 
 def _on_mma(op: Gemm, context: Context) -> bool:
-    return not _on_wgmma(op, context) and not on_fma(op, context)
+    return not runs_on_wgmma(op, context) and not on_fma(op, context)
 
 
 def _policy(op: Gemm, context: Context) -> Policy:
@@ -199,8 +199,8 @@ def _policy(op: Gemm, context: Context) -> Policy:
     return Policy.FULL_ROW if chained else Policy.SQUARE
 
 
-def _on_wgmma(op: Gemm, context: Context) -> bool:
-    """Whether warpgroups partition the GEMM: see rules/hopper.py."""
+def runs_on_wgmma(op: Gemm, context: Context) -> bool:
+    """Whether a GEMM runs on wgmma, so that warpgroups partition it: see rules/hopper.py."""
     return bool(context.facts.get(op, ON_WGMMA))
 
 

@@ -24,7 +24,8 @@ from tile2cu.core.program import (
 )
 from tile2cu.core.schedule import Retirement
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import is_specialised, runs_on_wgmma
+from tile2cu.rules.hopper import is_specialised
+from tile2cu.rules.warps import runs_on_wgmma
 
 _STARTED = """\
 A_shared = T.alloc_shared((64, 64), "float16")
