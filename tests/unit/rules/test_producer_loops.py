@@ -211,3 +211,9 @@ def test_walk_is_apart_from_what_is_done_on_it() -> None:
 def test_who_reads_what_the_way_changes_goes_alone(parts: dict[str, str]) -> None:
     """The way changes `tile` behind the turns, and one of the two reads it beside them."""
     assert walked(**parts) is None
+
+
+def test_a_sum_that_must_be_a_multiple_is_shown_in_parentheses() -> None:
+    context = settled(COLUMNS.format(column="k * 64 + bx * (m + 8)", stored="0"), target="cuda:sm_90a")
+    (found,) = context.facts[context.launch, TMA_COLUMNS_IF]
+    assert str(found) == "(m + 8) % 8 == 0"

@@ -422,17 +422,24 @@ class Multiple:
     of: int
 
     def __str__(self) -> str:
-        return f"{_shown(self.value)} % {self.of} == 0"
+        return f"{_divided(self.value)} % {self.of} == 0"
 
 
 def _shown(extent: Expr) -> str:
-    """An extent in Python's notation, where it is a size, a number, or a quotient of such."""
+    """An extent in Python's notation, where sizes and numbers make it up."""
     value = static_value(extent)
     if value is not None:
         return str(int(value))
     if isinstance(extent, Binary):
-        return f"{_shown(extent.lhs)} {extent.op} {_shown(extent.rhs)}"
+        rhs = _shown(extent.rhs)
+        return f"{_divided(extent.lhs)} {extent.op} {f'({rhs})' if ' ' in rhs else rhs}"
     return extent.name if isinstance(extent, Var) else "extent"
+
+
+def _divided(extent: Expr) -> str:
+    """The same in front of `//` or `%`, which bind more tightly than sums."""
+    is_sum = isinstance(extent, Binary) and extent.op in ("+", "-")
+    return f"({_shown(extent)})" if is_sum else _shown(extent)
 
 
 def strictest(conditions: Iterable[Multiple]) -> tuple[Multiple, ...]:

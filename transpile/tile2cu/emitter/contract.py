@@ -6,13 +6,14 @@ from textwrap import TextWrapper
 
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uninitialised import read_unwritten
-from tile2cu.core.decisions import BOUNDS_CHECKED, TMA_COLUMNS_IF, TMA_IF
+from tile2cu.core.decisions import BOUNDS_CHECKED, TMA_IF
 from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import ENVIRONMENT, Look, Tool
 from tile2cu.core.program import BindTensor, Buffer, Program, walk_stmts
 from tile2cu.core.schedule import strictest
 from tile2cu.emitter.execution import execution
 from tile2cu.emitter.numerics import APPROXIMATIONS, numerics
+from tile2cu.emitter.tma import run_time_columns
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import tensors, touched
 from tile2cu.styles.base.comments import WIDTH, ascii_only, listed, wrapped
@@ -165,9 +166,7 @@ def _edges(launches: tuple[Settled, ...], printer: Printer, limits: tuple[str, .
     """Which sizes are taken, and what happens outside of a tensor."""
     wanted = (settled.facts.get(tensor, TMA_IF) for settled in launches for tensor in tensors(settled))
     rows = strictest(each for each in wanted if each is not None and static_value(each.value) is None)
-    columns = strictest(
-        each for settled in launches for each in settled.facts.get(settled.launch, TMA_COLUMNS_IF) or ()
-    )
+    columns = strictest(run_time_columns(launches))
     multiples = {part for each in (*rows, *columns) for part in walk(each.value)}
     sizes = launches[0].program.sizes
     unknown = [printer.names(size.name) for size in sizes if size not in _extents(launches[0].program)]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from tile2cu.core.decisions import TMA_COLUMNS_IF, TMA_IF
+from tile2cu.core.decisions import TMA_IF
 from tile2cu.core.dispatch import Dispatch, Entry, condition, size
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Binary, Expr, Named, Var, static_value, walk
@@ -12,6 +12,7 @@ from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Program
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.render import render_dispatch
+from tile2cu.emitter.tma import run_time_columns
 from tile2cu.emitter.view import DispatchEntryView, DispatchView
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import wrapped
@@ -233,9 +234,8 @@ def _not_a_fallback(last: _Special, group: list[_Special], never_open: list[str]
         multiple = launch.facts.get(tensor, TMA_IF)
         if multiple is not None and static_value(multiple.value) is None:
             return f"supports only {multiple}"
-    for launch in last.launches:
-        for multiple in launch.facts.get(launch.launch, TMA_COLUMNS_IF) or ():
-            return f"supports only {multiple}"
+    if columns := run_time_columns(last.launches):
+        return f"supports only {columns[0]}"
     for special in group:
         if not last.target.code_runs_on(special.target):
             return f"does not run on {special.target.name}, which `{special.entry.name}` is for"

@@ -8,7 +8,7 @@ from tile2cu.core.program import Buffer, Program
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.limits import Limit, Written, is_of_call, quotient_limits, row_multiples, size_limits
 from tile2cu.emitter.sections import aligned_when, rule_of_rows
-from tile2cu.emitter.tma import block_threads, distinct, host_argument, persistent_in
+from tile2cu.emitter.tma import block_threads, distinct, host_argument, persistent_in, run_time_columns
 from tile2cu.emitter.view import HostLaunch, HostView
 from tile2cu.plan.grid import used_sizes
 from tile2cu.plan.settled import Settled
@@ -239,10 +239,12 @@ def _refuse(conditions: list[str], status: str, *comments: str) -> Declaration:
 
 
 def _rows(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
-    """The check against run-time sizes whose rows TMA cannot address."""
+    """The check against run-time sizes whose rows, or boxes, TMA cannot address."""
     conditions = row_multiples(launches)
+    columns = run_time_columns(tuple(each.settled for each in launches))
+    boxes = " and starts of boxes" if columns else ""
     texts = [f"{launches[0].printer.text(each.value)} % {each.of} != 0" for each in conditions]
-    comment = "TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit"
+    comment = f"TMA needs 16-byte row pitches{boxes}; the source for cuda:sm_80 has no such limit"
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from itertools import product
+from math import lcm
 
 from tile2cu.analysis.accesses import buffers_written, expressions
-from tile2cu.core.decisions import TMA_COLUMNS_IF, TMA_IF
+from tile2cu.core.decisions import TMA_IF
 from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Unary, Var, static_value, walk
@@ -12,6 +13,7 @@ from tile2cu.core.program import Buffer, Declare, Gemm, If, Let, Loop, Parallel,
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.no_reference import require_reference
 from tile2cu.emitter.reference import Reference, constants, element_type, value_type
+from tile2cu.emitter.tma import run_time_columns
 from tile2cu.emitter.view import TestTensorView, TestView
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.names import Names
@@ -157,10 +159,10 @@ def _multiples(launches: tuple[Settled, ...]) -> dict[str, int]:
             found[condition.value.name] = condition.of
         if isinstance(param, Buffer) and param.dtype.is_packed and isinstance(param.shape[-1], Var):
             found.setdefault(param.shape[-1].name, param.dtype.fewest_written)
-    for condition in (each for settled in launches for each in settled.facts.get(settled.launch, TMA_COLUMNS_IF) or ()):
+    for condition in run_time_columns(launches):
         size, of = _dividend(condition.value, condition.of)
         if isinstance(size, Var):
-            found[size.name] = max(of, found.get(size.name, 1))
+            found[size.name] = lcm(of, found.get(size.name, 1))
     return found
 
 

@@ -152,7 +152,13 @@ def run_time_rows(settled: Settled, maps: dict[int, TensorMap]) -> tuple[Multipl
     """The conditions on run-time sizes under which TMA can reach all its tensors, and all boxes of them."""
     wanted = (settled.facts.get(view.tensor, TMA_IF) for view in distinct(maps))
     rows = dict.fromkeys(m for m in wanted if m is not None and static_value(m.value) is None)
-    return (*rows, *(settled.facts.get(settled.launch, TMA_COLUMNS_IF) or ()))
+    return (*rows, *run_time_columns((settled,)))
+
+
+def run_time_columns(launches: tuple[Settled, ...]) -> tuple[Multiple, ...]:
+    """The conditions on run-time sizes under which all boxes start at multiples of 16 bytes of a row."""
+    wanted = (settled.facts.get(settled.launch, TMA_COLUMNS_IF) or () for settled in launches)
+    return tuple(dict.fromkeys(each for found in wanted for each in found))
 
 
 def _sides(op: Copy | AtomicTile, settled: Settled, printer: Printer) -> tuple[Region, Buffer | Staging, str]:
