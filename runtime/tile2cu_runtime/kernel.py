@@ -60,6 +60,8 @@ class Kernel:
         self.costs: tuple[CostReport, ...] = ()
         # The MMA operations of a call with these sizes, None if unknown: tile2cu.load counts them from the program.
         self.mma_flops: Callable[[Mapping[str, int]], int | None] | None = None
+        # The layouts of its tiles by name, which plot themselves: tile2cu.load finds them in the program.
+        self.layouts: Mapping[str, Any] = {}
         self._library = library
         self._run = run
         self._source_map = source_map

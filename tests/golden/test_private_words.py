@@ -22,7 +22,7 @@ ALLOWED = Path(__file__).with_name("private_words.json")
 PACKAGE = "transpile/tile2cu"
 FOLDERS = (
     *(f"{PACKAGE}/{name}" for name in ("analysis", "cli", "core", "emitter", "frontend", "passes", "plan", "project")),
-    *(f"{PACKAGE}/{name}" for name in ("rules", "styles", "targets")),
+    *(f"{PACKAGE}/{name}" for name in ("review", "rules", "styles", "targets")),
     "headers/tl",
     "docs",
     "README.md",

@@ -13,7 +13,7 @@ from tile2cu.core.dispatch import Dispatch
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import STYLES, Look, Tool
 from tile2cu.core.program import Launch, Program
-from tile2cu.emitter import Emitted, Settled, emit_kernel
+from tile2cu.emitter import Emitted, Settled, emit_kernel, with_namespaces
 from tile2cu.files import read_python
 from tile2cu.frontend import kernel_names, programs
 from tile2cu.lint import warnings_of
@@ -142,6 +142,20 @@ def settled_kernels(
         names = ", ".join(program.name for program in found)
         raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
     return [_settled(program, target, name, partial(traced, program.alias_of or program.name)) for program in found]
+
+
+def one_settled_kernel(
+    path: Path, kernel: str | None, *, target: Target, bindings: Mapping[str, object], text: str | None = None
+) -> tuple[Settled, ...]:
+    """All that is decided about each launch of a file's only kernel, or of the one named.
+
+    Errors: T2C-C004 where the file has several.
+    """
+    found = settled_kernels(path, kernel=kernel, target=target, bindings=bindings, text=text)
+    if len(found) > 1:
+        names = ", ".join(launches[0].program.name for launches in found)
+        raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
+    return with_namespaces(found[0])
 
 
 def emit_program(program: Program, target: Target, *, look: Look | None = None, tool: Tool | None = None) -> Emitted:

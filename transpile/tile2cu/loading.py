@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from tile2cu.analysis.work import mma_flops
-from tile2cu.api import checked_style, emit_text
+from tile2cu.api import checked_style, emit_text, one_settled_kernel
 from tile2cu.api_words import speaks_python
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look
 from tile2cu.files import read_python, write_files
 from tile2cu.frontend import programs
 from tile2cu.project.on_disk import manifests, read_manifest, source_sha256
+from tile2cu.review.layouts import Layouts, TileLayout, layouts_of
 from tile2cu.targets import Target, find
 from tile2cu.tool import this_tool
 from tile2cu_runtime import cache
@@ -46,8 +47,13 @@ def load(
     text = emitted_source(Path(path), kernel, target=target, style=style, bindings=bindings)
     loaded = load_kernel(text, device=device, check=check, source=path, **(options or {}))  # type: ignore[arg-type]
     if Path(path).suffix not in EMITTED:
+        loaded.layouts = Layouts(partial(_layouts, Path(path), kernel, find(loaded.manifest.target), bindings))
         loaded.mma_flops = partial(_mma_flops, Path(path), kernel, find(loaded.manifest.target), bindings)
     return loaded
+
+
+def _layouts(path: Path, kernel: str | None, target: Target, bindings: Mapping[str, object]) -> dict[str, TileLayout]:
+    return layouts_of(one_settled_kernel(path, kernel, target=target, bindings=bindings))
 
 
 def _mma_flops(

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tile2cu.core.layout import Blocked, FragmentLayout, MmaAccumulator, MmaOperandA, Warps, WgmmaAccumulator, slice_of
+from tile2cu.review.elements import element
 from tile2cu.styles.tl.layouts import Layouts
 
 pytestmark = pytest.mark.needs("g++")
@@ -83,8 +84,11 @@ def check(layout: FragmentLayout, threads: Any) -> None:
     """Every element is held by `replicas` threads, stored by one, and takes the registers that the rules count."""
     held: collections.Counter[tuple[int, ...]] = collections.Counter()
     stored: collections.Counter[tuple[int, ...]] = collections.Counter()
-    for replica, places in zip(threads["replica"], threads["places"], strict=True):
+    for thread, (replica, places) in enumerate(zip(threads["replica"], threads["places"], strict=True)):
         assert len(places) == layout.registers
+        assert [None if place is None else tuple(place) for place in places] == [
+            element(layout, thread, register) for register in range(layout.registers)
+        ]
         own = [tuple(place) for place in places if place is not None]
         assert len(set(own)) == len(own), "an element in two registers of a thread"
         held.update(own)

@@ -55,6 +55,12 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--target", default=DEFAULT_TARGET, help=f"the target; by default {DEFAULT_TARGET}")
     parser.add_argument("--style", choices=STYLES, default=Look().style, help="what the kernel is written in")
     parser.add_argument("--kernel", help="the kernel, by its outermost function, if the file has several")
+    add_bindings(parser)
+    add_environment(parser)
+
+
+def add_bindings(parser: argparse.ArgumentParser) -> None:
+    """-D NAME=VALUE, which may be given several times."""
     parser.add_argument(
         "-D",
         dest="bindings",
@@ -63,7 +69,6 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a value for an argument of the kernel's factory",
     )
-    add_environment(parser)
 
 
 def add_sizes(parser: argparse.ArgumentParser, help: str) -> None:

@@ -28,7 +28,8 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
     "T2C-C006": Explanation(
         "nothing has this name",
         "`tile2cu explain` takes a Python file, an emitted source with its manifest next to it, a line of either as "
-        "FILE:LINE, the id of a rule as the emitted source names it in brackets, or the code of a diagnostic.",
+        "FILE:LINE, the id of a rule as the emitted source names it in brackets, or the code of a diagnostic. "
+        "`tile2cu layout` takes the name of a tile of the Python file.",
     ),
     "T2C-C010": Explanation(
         "there is no project",

@@ -30,7 +30,7 @@ from tile2cu.styles.base.view import NO_SECTION
 from tile2cu.styles.cute.style import Cute
 from tile2cu.styles.tl.style import Tl
 
-__all__ = ["Emitted", "Settled", "emit_kernel"]
+__all__ = ["Emitted", "Settled", "emit_kernel", "with_namespaces"]
 
 STYLES: dict[str, Style] = {"tl": Tl(), "cute": Cute()}
 
@@ -63,8 +63,7 @@ def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emi
     style = STYLES[look.style]
     style.check(launches)
     name, suffix = launches[0].program.name, launches[0].target.suffix
-    used = [used for settled in launches for used in _all_names(settled)]
-    used += [each.name for settled in launches for each in derived_sizes(settled, used)]
+    used = _used_names(launches)
     launches = _named(launches, used)
     written = tuple(_written(settled, used, style.reserved) for settled in launches)
     origin = provenance(launches[0].program, launches[0].target.name, tool, look)
@@ -82,6 +81,17 @@ def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emi
     hashes = {file: _sha256(content) for file, content in files.items()}
     described = manifest(launches, written[0].printer, tool=tool, look=look, files=hashes, lines=lines)
     return Emitted(name, suffix, {**files, f"{name}.json": described})
+
+
+def with_namespaces(launches: tuple[Settled, ...]) -> tuple[Settled, ...]:
+    """The launches with the namespaces that their kernels have in the source."""
+    return _named(launches, _used_names(launches))
+
+
+def _used_names(launches: tuple[Settled, ...]) -> list[str]:
+    """Every name of a kernel's launches."""
+    used = [used for settled in launches for used in _all_names(settled)]
+    return used + [each.name for settled in launches for each in derived_sizes(settled, used)]
 
 
 def _word(launch: Launch) -> str:

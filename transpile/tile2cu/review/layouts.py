@@ -1,0 +1,111 @@
+"""The layouts of a kernel's tiles, by name, as objects that plot themselves."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tile2cu.core.decisions import LAYOUT, SHARED_LAYOUT
+from tile2cu.core.layout import FragmentLayout, SharedLayout
+from tile2cu.core.program import Buffer
+from tile2cu.emitter import Settled
+from tile2cu.files import write_files
+from tile2cu.review.pictures import WHOLE, Window, fragment_picture, shared_picture
+from tile2cu.styles.base.layouts import described
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image as SVG text. Notebooks show it."""
+
+    svg: str
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the file and returns its path. Errors: T2C-C005."""
+        (written,) = write_files({Path(path).name: self.svg}, Path(path).parent)
+        return written
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileLayout:
+    """The layout of one tile: a fragment's, or a shared tile's in so many `banks`. `rule` decided it.
+
+    `line` is the one of the Python file that declares the tile.
+    """
+
+    name: str
+    layout: FragmentLayout | SharedLayout
+    banks: int
+    rule: str
+    line: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """In elements."""
+        return self.layout.shape if isinstance(self.layout, FragmentLayout) else self.layout.extents
+
+    def __str__(self) -> str:
+        return described(self.layout) if isinstance(self.layout, FragmentLayout) else str(self.layout)
+
+    def plot(self, path: str | Path | None = None, *, rows: int | None = None, cols: int | None = None) -> Picture:
+        """The layout as a picture: all elements, or the first `rows` and `cols`; also written to `path`, if given.
+
+        Errors: T2C-C005 when the file cannot be written.
+        """
+        picture = Picture(self._svg(Window(rows=rows, cols=cols)))
+        if path is not None:
+            picture.save(path)
+        return picture
+
+    def _repr_html_(self) -> str:
+        return self._svg(WHOLE)
+
+    def _svg(self, window: Window) -> str:
+        if isinstance(self.layout, FragmentLayout):
+            return fragment_picture(self.name, self.layout, window)
+        return shared_picture(self.name, self.layout, self.banks, window)
+
+
+class Layouts(Mapping[str, TileLayout]):
+    """The layouts of a kernel's tiles by name, computed when one is first asked for."""
+
+    def __init__(self, find: Callable[[], Mapping[str, TileLayout]]) -> None:
+        self._find = find
+
+    @cached_property
+    def _found(self) -> Mapping[str, TileLayout]:
+        return self._find()
+
+    def __getitem__(self, name: str) -> TileLayout:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def _repr_html_(self) -> str:
+        return "".join(each._repr_html_() for each in self.values())
+
+
+def layouts_of(launches: tuple[Settled, ...]) -> dict[str, TileLayout]:
+    """The layouts of all tiles; those of a kernel with several launches are named as NAMESPACE::TILE."""
+    return {
+        f"{settled.namespace}::{tile.name}" if settled.namespace else tile.name: found
+        for settled in launches
+        for tile in settled.launch.tiles
+        if (found := _layout(tile, settled)) is not None
+    }
+
+
+def _layout(tile: Buffer, settled: Settled) -> TileLayout | None:
+    for key in (LAYOUT, SHARED_LAYOUT):
+        if settled.facts.get(tile, key) is not None:
+            fact = settled.facts.fact(tile, key)
+            banks = settled.target.banks
+            return TileLayout(name=tile.name, layout=fact.value, banks=banks, rule=fact.rule, line=tile.span.line)
+    return None

@@ -1,0 +1,189 @@
+"""Pictures of layouts: which thread and register hold an element, and in which banks a shared tile stores it."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from tile2cu.analysis.banks import BANK_BYTES
+from tile2cu.core.layout import FragmentLayout, SharedLayout
+from tile2cu.review import svg
+from tile2cu.review.elements import Coordinates, Holder, byte_of, holders, warp_size
+from tile2cu.styles.base.layouts import described
+
+_LEFT, _TOP, _LINE = 30, 36, 16  # margins for the axes and the caption, and the height of a line of text
+_VECTOR_COLUMNS = 64  # of a one-dimensional tile, which is shown in rows
+_CHUNK_BITS = 128
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """The part of a tile that is shown: its first rows and columns; None is all of them."""
+
+    rows: int | None = None
+    cols: int | None = None
+
+
+WHOLE = Window()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Run:
+    """Adjacent elements that are shown as one: `count` from `at` on, at a row and a column of the picture."""
+
+    at: Coordinates
+    count: int
+    row: int
+    col: int
+
+
+def fragment_picture(name: str, layout: FragmentLayout, window: Window = WHOLE) -> str:
+    """A fragment as SVG, coloured by warp.
+
+    Elements that consecutive registers of the same threads hold are one rectangle: `data-at` is the first one's
+    coordinates, `data-count` their number, `data-threads` who holds them, `data-register` the first register.
+    """
+    found = holders(layout)
+    warps = sorted({threads[0][0] // warp_size(layout) for threads in found.values()})
+    runs = list(_runs(layout.shape, window, found))
+    cells = [_fragment_cell(run, found[run.at], warp_size(layout)) for run in runs]
+    legend = [(svg.colour(warp), f"warp {warp}") for warp in warps[:8]]
+    about = f"{name}: {described(layout)}"
+    return _grid(name, layout.shape, window, runs, cells, legend, about)
+
+
+def shared_picture(name: str, layout: SharedLayout, banks: int = 32, window: Window = WHOLE) -> str:
+    """A shared tile as SVG, coloured by bank.
+
+    Each rectangle is a chunk of 16 bytes (or of what is left of a row), which is contiguous: `data-at` is its first
+    element, `data-count` the elements, `data-byte` its offset in the tile, `data-banks` the banks of its bytes.
+    """
+    runs = list(_chunks(layout, window))
+    cells = [_shared_cell(run, layout, banks) for run in runs]
+    in_chunk = 16 // BANK_BYTES
+    legend = [
+        (svg.colour(group), f"banks {group * in_chunk}-{(group + 1) * in_chunk - 1}")
+        for group in range(min(8, banks // in_chunk))
+    ]
+    shape = " x ".join(map(str, layout.extents))
+    about = f"{name}: {shape} elements of {layout.element_bits} bits, {layout}; {layout.bytes:,} bytes"
+    return _grid(name, layout.extents, window, runs, cells, legend, about)
+
+
+def _fragment_cell(run: _Run, held: tuple[Holder, ...], size: int) -> str:
+    threads = [thread for thread, _ in held]
+    register = held[0][1]
+    values = f"register {register}" if run.count == 1 else f"registers {register} to {register + run.count - 1}"
+    who = f"thread {threads[0]} (warp {threads[0] // size}, lane {threads[0] % size})"
+    if len(threads) > 1:
+        who += f", and copies in {len(threads) - 1} more: {svg.ranges(threads)}"
+    x, y = _place(run)
+    fill = svg.colour(threads[0] // size)
+    data = {"at": _at(run.at), "count": run.count, "threads": svg.ranges(threads), "register": register}
+    title = f"{_elements(run)}: {who}, {values}"
+    return svg.rect(x, y, run.count * svg.CELL, svg.CELL, fill=fill, title=title, **data) + _label(
+        run, f"T{threads[0]}"
+    )
+
+
+def _shared_cell(run: _Run, layout: SharedLayout, banks: int) -> str:
+    first = byte_of(layout, run.at)
+    size = run.count * layout.element_bits // 8 or 1
+    words = dict.fromkeys(byte // BANK_BYTES % banks for byte in range(first, first + size))
+    of_banks = svg.ranges(sorted(words))
+    x, y = _place(run)
+    data = {"at": _at(run.at), "count": run.count, "byte": first, "banks": of_banks}
+    title = f"{_elements(run)}: bytes {first} to {first + size - 1}, banks {of_banks}"
+    fill = svg.colour(min(words) * BANK_BYTES // 16)
+    return svg.rect(x, y, run.count * svg.CELL, svg.CELL, fill=fill, title=title, **data) + _label(run, of_banks)
+
+
+def _elements(run: _Run) -> str:
+    last = (*run.at[:-1], run.at[-1] + run.count - 1)
+    return f"element ({_at(run.at)})" if run.count == 1 else f"elements ({_at(run.at)}) to ({_at(last)})"
+
+
+def _at(at: Coordinates) -> str:
+    return ",".join(map(str, at))
+
+
+def _label(run: _Run, label: str) -> str:
+    """The label of the rectangle, where it fits."""
+    x, y = _place(run)
+    width = run.count * svg.CELL
+    return svg.text(x + width / 2, y + 10, label, middle=True) if len(label) * 5.5 <= width - 2 else ""
+
+
+def _place(run: _Run) -> tuple[int, int]:
+    return _LEFT + run.col * svg.CELL, _TOP + run.row * svg.CELL
+
+
+def _rows(shape: tuple[int, ...], window: Window) -> Iterator[tuple[Coordinates, int, int]]:
+    """The rows of the picture: the first coordinates, the first column and the columns of each."""
+    if len(shape) == 1:
+        end = min(shape[0], window.cols or shape[0])
+        width = min(end, _VECTOR_COLUMNS)
+        yield from (((), first, min(width, end - first)) for first in range(0, end, width))
+        return
+    cols = min(shape[-1], window.cols or shape[-1])
+    leading = list(product(*map(range, shape[:-1])))
+    yield from ((at, 0, cols) for at in leading[: window.rows])
+
+
+def _runs(shape: tuple[int, ...], window: Window, found: Mapping[Coordinates, tuple[Holder, ...]]) -> Iterator[_Run]:
+    for row, (leading, first, count) in enumerate(_rows(shape, window)):
+        start = first
+        for col in range(first + 1, first + count + 1):
+            begins, here = (*leading, start), (*leading, col)
+            ahead = tuple((thread, register + col - start) for thread, register in found[begins])
+            if col == first + count or found[here] != ahead:
+                yield _Run(at=begins, count=col - start, row=row, col=start - first)
+                start = col
+
+
+def _chunks(layout: SharedLayout, window: Window) -> Iterator[_Run]:
+    wide = max(1, _CHUNK_BITS // layout.element_bits)
+    for row, (leading, first, count) in enumerate(_rows(layout.extents, window)):
+        for col in range(first, first + count, wide):
+            yield _Run(at=(*leading, col), count=min(wide, first + count - col), row=row, col=col - first)
+
+
+def _grid(
+    name: str,
+    shape: tuple[int, ...],
+    window: Window,
+    runs: list[_Run],
+    cells: list[str],
+    legend: list[tuple[str, str]],
+    about: str,
+) -> str:
+    rows, cols = max(run.row for run in runs) + 1, max(run.col + run.count for run in runs)
+    width = max(_LEFT + cols * svg.CELL, _LEFT + len(legend) * 90, 420) + 10
+    bottom = _TOP + rows * svg.CELL
+    shown = "" if rows * cols >= len(_all_rows(shape)) * shape[-1] else f"; the first {rows} x {cols} are shown"
+    parts = [svg.text(_LEFT, 12, f"{name} ({', '.join(map(str, shape))}){shown}", kind="note")]
+    parts += [svg.text(_LEFT + col * svg.CELL, _TOP - 4, col, kind="axis") for col in range(0, cols, 8)]
+    parts += _row_labels(shape, window)
+    parts += cells
+    parts += (part for index, each in enumerate(legend) for part in _legend(index, each, bottom))
+    return svg.picture(width, bottom + 2 * _LINE, parts, title=f"layout of {name}", about=about + shown)
+
+
+def _all_rows(shape: tuple[int, ...]) -> range:
+    count = 1
+    for extent in shape[:-1]:
+        count *= extent
+    return range(count)
+
+
+def _row_labels(shape: tuple[int, ...], window: Window) -> Iterator[str]:
+    for row, (leading, first, _) in enumerate(_rows(shape, window)):
+        if row % 8 == 0 or len(shape) == 1:
+            label = first if len(shape) == 1 else _at(leading)
+            yield svg.text(2, _TOP + row * svg.CELL + 10, label, kind="axis")
+
+
+def _legend(index: int, entry: tuple[str, str], bottom: int) -> Iterator[str]:
+    fill, words = entry
+    x, y = _LEFT + index * 90, bottom + 8
+    yield svg.rect(x, y, 10, 10, fill=fill)
+    yield svg.text(x + 14, y + 9, words, kind="axis")
