@@ -78,6 +78,11 @@ def find_torch() -> str | None:
     return spec.origin if spec else None
 
 
+def find_browser() -> str | None:
+    """A Chromium that runs without a window."""
+    return next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
+
+
 def find_nvrtc() -> str | None:
     """The versions of NVRTC that tests/compile/nvrtc.py finds."""
     folder = ROOT / ".nvrtc"
@@ -122,6 +127,7 @@ NEEDS = {
         Need(name="cmake", find=lambda: shutil.which("cmake"), install="apt-get install cmake make"),
         Need(name="cutlass", find=find_cutlass, install="pip install --no-deps nvidia-cutlass==4.2.0.0"),
         Need(name="torch", find=find_torch, install="pip install torch"),
+        Need(name="browser", find=find_browser, install="apt-get install chromium"),
         Need(name="gpu", find=find_gpu, install="an NVIDIA GPU, and pip install torch"),
     )
 }

@@ -137,13 +137,18 @@ def as_text(kernel: str, target: str, places: Sequence[Explained]) -> str:
         lines.append(f"line {place.line:<4} {head}{place.text}".rstrip())
         for one in place.chosen:
             from_line = f", line {one.line}" if one.line != place.line else ""
-            said = f"{_WORDS.get(one.what, one.what)}: {one.value}".replace("tl::: ", "tl::")
-            lines += _wrapped(f"{said}  [{one.rule}{from_line}]" if one.rule else said, "     ")
+            stated = in_words(one)
+            lines += _wrapped(f"{stated}  [{one.rule}{from_line}]" if one.rule else stated, "     ")
         for other in place.refused:
             edit = f"; to have it: {other.edit}" if other.edit else ""
             lines += _wrapped(f"not {other.candidate}: {other.because}{edit}  [{other.rule}]", "     ")
         lines.append("")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def in_words(one: Chosen) -> str:
+    """A decision without its reason: `stages: 3`."""
+    return f"{_WORDS.get(one.what, one.what)}: {one.value}".replace("tl::: ", "tl::")
 
 
 def _wrapped(text: str, margin: str) -> list[str]:

@@ -13,6 +13,7 @@ from tile2cu.styles.base.layouts import described
 _LEFT, _TOP, _LINE = 30, 36, 16  # margins for the axes and the caption, and the height of a line of text
 _VECTOR_COLUMNS = 64  # of a one-dimensional tile, which is shown in rows
 _CHUNK_BITS = 128
+_SMALL, _MOST_PARTS = 240, 256  # pixels of the picture of warps, and the most rectangles in it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +68,53 @@ def shared_picture(name: str, layout: SharedLayout, banks: int = 32, window: Win
     shape = " x ".join(map(str, layout.extents))
     about = f"{name}: {shape} elements of {layout.element_bits} bits, {layout}; {layout.bytes:,} bytes"
     return _grid(name, layout.extents, window, runs, cells, legend, about)
+
+
+def warp_picture(name: str, layout: FragmentLayout) -> str:
+    """Which warp holds which part of a tile of rows and columns, as SVG; empty where the parts are too many to show.
+
+    `data-warp` of a rectangle is the warp that stores its elements, `data-rows` and `data-cols` the part.
+    """
+    if len(layout.shape) != 2:
+        return ""
+    parts = _warp_parts(layout)
+    if len(parts) > _MOST_PARTS:
+        return ""
+    rows, cols = layout.shape
+    scale = min(_SMALL / rows, _SMALL / cols)
+    cells = [svg.text(10, 12, f"{name}: warps", kind="note")]
+    for warp, (top, bottom), (left, right) in parts:
+        x, y, width, height = 10 + left * scale, 20 + top * scale, (right - left) * scale, (bottom - top) * scale
+        title = f"warp {warp}: rows {top} to {bottom - 1}, columns {left} to {right - 1}"
+        data = {"warp": warp, "rows": f"{top}-{bottom - 1}", "cols": f"{left}-{right - 1}"}
+        cells.append(svg.rect(x, y, width, height, fill=svg.colour(warp), title=title, **data))
+        if min(width, height) > svg.FONT:
+            cells.append(svg.text(x + width / 2, y + height / 2 + 3, f"w{warp}", middle=True))
+    about = "; ".join(
+        f"warp {warp}: rows {top} to {bottom - 1}, columns {left} to {right - 1}"
+        for warp, (top, bottom), (left, right) in parts
+    )
+    return svg.picture(cols * scale + 20, rows * scale + 30, cells, title=f"warps of {name}", about=about)
+
+
+_Part = tuple[int, tuple[int, int], tuple[int, int]]  # a warp, and its rows and columns, ends excluded
+
+
+def _warp_parts(layout: FragmentLayout) -> list[_Part]:
+    """The largest parts of adjacent rows with the same columns that one warp holds."""
+    found, size = holders(layout), warp_size(layout)
+    parts: list[_Part] = []
+    for row in range(layout.shape[0]):
+        warps = [found[row, col][0][0] // size for col in range(layout.shape[1])]
+        starts = [col for col, warp in enumerate(warps) if col == 0 or warps[col - 1] != warp]
+        for start, end in zip(starts, [*starts[1:], len(warps)], strict=True):
+            above = next((part for part in parts if part == (warps[start], (part[1][0], row), (start, end))), None)
+            top = row
+            if above is not None:
+                parts.remove(above)
+                top = above[1][0]
+            parts.append((warps[start], (top, row + 1), (start, end)))
+    return parts
 
 
 def _fragment_cell(run: _Run, held: tuple[Holder, ...], size: int) -> str:

@@ -1,0 +1,135 @@
+"""The pictures of pipelines and of shared memory agree with the schedule and with the budget."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from tile2cu.api import one_settled_kernel
+from tile2cu.core.decisions import MMA_OVERLAP, PIPELINE, SHARED_BUDGET
+from tile2cu.core.program import Loop, walk_stmts
+from tile2cu.core.schedule import round_up
+from tile2cu.emitter import Settled
+from tile2cu.review.memory_map import memory_picture, stored
+from tile2cu.review.timeline import Bar, Timeline, timeline, timeline_picture
+from tile2cu.targets import find
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+CASES = [
+    ("gemm_relu", "cuda:sm_80"),
+    ("gemm_relu", "cuda:sm_90a"),
+    ("gemm_relu", "hip:gfx942"),
+    ("attention", "cuda:sm_90a"),
+    ("attention", "cuda:sm_80"),
+    ("mla_decode", "cuda:sm_90a"),
+    ("gemm_persistent", "cuda:sm_90a"),
+    ("row_softmax", "cuda:sm_80"),
+]
+
+
+def launches(name: str, target: str) -> tuple[Settled, ...]:
+    return one_settled_kernel(EXAMPLES / f"{name}.py", None, target=find(target), bindings={})
+
+
+def charts(name: str, target: str) -> list[tuple[Settled, Timeline]]:
+    return [
+        (settled, chart)
+        for settled in launches(name, target)
+        for stmt in walk_stmts(settled.launch.body)
+        if isinstance(stmt, Loop) and (chart := timeline(stmt, settled)) is not None
+    ]
+
+
+def of_row(chart: Timeline, row: str) -> list[Bar]:
+    return sorted((bar for bar in chart.bars if bar.row == row), key=lambda bar: bar.start)
+
+
+@pytest.mark.parametrize(("name", "target"), CASES)
+def test_the_map_has_the_bytes_of_the_budget(name: str, target: str) -> None:
+    for settled in launches(name, target):
+        budget, found = settled.facts[settled.launch, SHARED_BUDGET], stored(settled)
+        sizes = {each.name: each.bytes for each in found}
+        assert all(sizes[tile] == size for tile, size in budget.tiles if tile in sizes)
+        end = max((each.end for each in found), default=0)
+        assert end <= budget.total and any(budget.total == round_up(end, 1 << bits) for bits in range(11))
+        if budget.aliased:
+            parts = [each for each in found if "live in lines" in each.live]
+            assert min(each.start for each in parts) == budget.aliased[0]
+            assert max(each.end for each in parts) <= budget.aliased[1]
+        alone = sorted((each for each in found if each.part is None), key=lambda each: each.start)
+        assert all(a.end <= b.start for a, b in zip(alone, alone[1:], strict=False))
+
+
+def test_the_map_is_plotted_to_scale() -> None:
+    (settled,) = launches("gemm_relu", "cuda:sm_80")
+    cells = [
+        each.attrib for each in ElementTree.fromstring(memory_picture(settled)).iter() if "data-name" in each.attrib
+    ]
+    assert [(cell["data-name"], cell["data-start"], cell["data-bytes"]) for cell in cells] == [
+        ("A_shared", "0", "24576"),
+        ("B_shared", "24576", "24576"),
+    ]
+    assert float(cells[1]["x"]) - float(cells[0]["x"]) == float(cells[0]["width"]) == float(cells[1]["width"])
+
+
+@pytest.mark.parametrize(("name", "target"), CASES[:7])
+def test_a_stage_holds_one_tile_at_a_time(name: str, target: str) -> None:
+    found = charts(name, target)
+    assert found
+    for settled, chart in found:
+        stages = settled.facts[chart.loop, PIPELINE].stages
+        rows = [row for row in chart.rows if "stage " in row]
+        assert len(rows) % min(stages, len(rows)) == 0
+        for row in rows:
+            bars = of_row(chart, row)
+            assert all(a.end <= b.start for a, b in zip(bars, bars[1:], strict=False))
+            for k in {bar.iteration for bar in bars}:
+                assert [bar.what for bar in bars if bar.iteration == k] == ["arrive", "in use"]
+                assert k % stages == int(row.rpartition(" ")[2])
+
+
+@pytest.mark.parametrize(("name", "target"), CASES[:7])
+def test_nobody_does_two_things_in_one_step(name: str, target: str) -> None:
+    for _, chart in charts(name, target):
+        for row in ("producer warp", "consumer warps", "all threads", "warpgroup 0", "warpgroup 1"):
+            bars = of_row(chart, row)
+            assert all(a.end <= b.start for a, b in zip(bars, bars[1:], strict=False))
+
+
+def test_two_mmas_overlap() -> None:
+    """The second MMA of an iteration is in flight while the next one computes its softmax."""
+    ((settled, chart),) = charts("attention", "cuda:sm_90a")
+    overlap = settled.facts[chart.loop, MMA_OVERLAP]
+    first, second = (f"MMA of line {mma.span.line}, in flight" for mma in overlap.mmas)
+    steps = of_row(chart, "consumer warps")
+    for flight in of_row(chart, second)[:-1]:
+        during = {(bar.iteration, bar.line) for bar in steps if flight.start < bar.start < flight.end}
+        assert all((flight.iteration + 1, stmt.span.line) in during for stmt in overlap.between)
+        assert any(other.start < flight.end and flight.start < other.end for other in of_row(chart, first))
+
+
+def test_a_load_of_all_threads_is_issued_stages_minus_one_earlier() -> None:
+    ((settled, chart),) = charts("gemm_relu", "cuda:sm_80")
+    order = [(bar.what, bar.iteration) for bar in of_row(chart, "all threads")]
+    assert order[:6] == [
+        ("issue loads", 0),
+        ("issue loads", 1),
+        ("issue loads", 2),
+        ("run", 0),
+        ("issue loads", 3),
+        ("run", 1),
+    ]
+
+
+def test_the_chart_has_its_bars_as_data() -> None:
+    ((_, chart),) = charts("gemm_relu", "cuda:sm_90a")
+    root = ElementTree.fromstring(timeline_picture(chart, {24: "T.gemm(...)"}))
+    found = [
+        (each.attrib["data-row"], int(each.attrib["data-start"]), int(each.attrib["data-end"]))
+        for each in root.iter()
+        if "data-row" in each.attrib
+    ]
+    assert found == [(bar.row, bar.start, bar.end) for bar in chart.bars]
+    assert root.get("role") == "img"

@@ -1,0 +1,167 @@
+"""`tile2cu review`: one file that has all decisions, whose lines lead to each other, and that all can read."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))  # pytest imports tests without their folder
+
+from html_page import Element, parsed  # noqa: E402
+
+from tile2cu.api import one_settled_kernel  # noqa: E402
+from tile2cu.cli import main  # noqa: E402
+from tile2cu.core.origin import Look, Tool  # noqa: E402
+from tile2cu.explain import in_words  # noqa: E402
+from tile2cu.review.page import Kernel, page, reviewed  # noqa: E402
+from tile2cu.targets import find  # noqa: E402
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+CASES = {
+    "gemm_relu": "cuda:sm_80",
+    "attention": "cuda:sm_90a",
+    "row_softmax": "hip:gfx942",
+    "flash_decoding": "cuda:sm_80",  # two launches
+}
+
+
+def kernel(name: str, target: str) -> Kernel:
+    launches = one_settled_kernel(EXAMPLES / f"{name}.py", None, target=find(target), bindings={})
+    return reviewed(launches, label=target, tool=Tool(version="test"), look=Look())
+
+
+@pytest.fixture(scope="module", params=CASES, ids=str)
+def case(request: pytest.FixtureRequest) -> tuple[Kernel, Element, str]:
+    """A kernel, its page, and the page's text."""
+    found = kernel(request.param, CASES[request.param])
+    text = page([found], resources=["registers 128"])
+    return found, parsed(text), text
+
+
+Case = tuple[Kernel, Element, str]
+
+
+def test_the_page_is_self_contained(case: Case) -> None:
+    _, root, text = case
+    for element in root.all():
+        assert "src" not in element.attributes
+        href = element.attributes.get("href", "#")
+        assert href.startswith("#") or (element.tag == "link" and href == "data:,")
+    assert "url(" not in text and "@import" not in text
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", text.partition("<body>")[0])
+
+
+def test_every_link_leads_somewhere(case: Case) -> None:
+    _, root, _ = case
+    ids = [element.attributes["id"] for element in root.all() if "id" in element.attributes]
+    assert len(ids) == len(set(ids))
+    links = [element.attributes["href"][1:] for element in root.all("a")]
+    assert set(links) <= set(ids)
+
+
+def test_sources_are_shown_whole(case: Case) -> None:
+    found, root, _ = case
+    for kind, source in (("python", found.python), ("emitted", found.source)):
+        (listing,) = root.all("ol", class_=kind)
+        lines = [line.all("code")[0].text for line in listing.children]
+        assert lines == source.splitlines()
+
+
+def test_lines_lead_to_the_other_source_and_back(case: Case) -> None:
+    """The links between the sources are those of the manifest's line map and of the comments that name a line."""
+    found, root, _ = case
+    (python,), (emitted,) = root.all("ol", class_="python"), root.all("ol", class_="emitted")
+    mapped = {text: line for text, line in found.manifest["lines"] if line}
+    for number, line in mapped.items():
+        own = emitted.children[number - 1]
+        assert own.attributes["data-py"] == str(line)
+        assert own.all("a", class_="n")[0].attributes["href"] == f"#k1-p{line}"
+        back = python.children[line - 1].all("a", class_="n")[0].attributes["href"]
+        assert root.by_id(back[1:]).attributes["data-py"] == str(line)
+    assert mapped
+
+
+def test_every_decision_is_at_its_line_with_its_rule(case: Case) -> None:
+    found, root, _ = case
+    assert found.decisions
+    for place in found.decisions:
+        line = root.by_id(f"k1-p{place.line}")
+        said, rules = line.text, [link.text for link in line.all("a")]
+        for one in place.chosen:
+            assert in_words(one) in said
+            assert not one.rule or one.rule in rules
+        for other in place.refused:
+            assert other.because in said and other.edit in said and other.rule in rules
+
+
+def test_every_rule_is_explained(case: Case) -> None:
+    found, root, _ = case
+    rules = {one.rule for place in found.decisions for one in (*place.chosen, *place.refused)} - {""}
+    for rule in rules:
+        entry = root.by_id(f"rule-{rule}")
+        assert entry.parent is not None
+        described = entry.parent.children[entry.parent.children.index(entry) + 1]
+        assert described.tag == "dd" and described.text.strip()
+
+
+def test_everything_has_an_accessible_name(case: Case) -> None:
+    _, root, _ = case
+    for element in root.all():
+        named = element.attributes.get("aria-label", "") or element.text.strip()
+        if element.tag in ("a", "button", "summary") or element.attributes.get("role") in ("region", "tab"):
+            assert named, element
+        if element.tag == "svg":
+            assert element.attributes["role"] == "img" and element.children[0].tag == "title"
+            assert element.children[1].tag == "desc" and element.children[1].text
+        if element.attributes.get("tabindex") == "0":
+            assert element.attributes.get("aria-label")
+    levels = [int(element.tag[1]) for element in root.all() if re.fullmatch(r"h[1-6]", element.tag)]
+    assert levels[0] == 1 and levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+
+
+def test_every_tile_has_a_picture(case: Case) -> None:
+    found, root, _ = case
+    names = {tile.name for settled in found.launches for tile in settled.launch.tiles}
+    titles = {svg.children[0].text.removeprefix("layout of ") for svg in root.all("svg")}
+    with_layout = {name.partition("::")[2] or name for name in found.manifest["resources"]["fragments"]}
+    assert with_layout <= titles & names
+
+
+def test_the_compilers_report_is_shown(case: Case) -> None:
+    assert "registers 128" in case[2]
+
+
+def test_targets_have_tabs() -> None:
+    kernels = [kernel("row_softmax", target) for target in ("cuda:sm_80", "hip:gfx942")]
+    root = parsed(page(kernels, resources=["", ""]))
+    tabs, panels = root.all("button", role="tab"), root.all("section", role="tabpanel")
+    assert [tab.text for tab in tabs] == ["cuda:sm_80", "hip:gfx942"]
+    assert [tab.attributes["aria-controls"] for tab in tabs] == [panel.attributes["id"] for panel in panels]
+    assert [tab.attributes["aria-selected"] for tab in tabs] == ["true", "false"]
+
+
+def test_text_of_the_user_is_escaped(tmp_path: Path) -> None:
+    text = (EXAMPLES / "vector_add.py").read_text(encoding="utf-8").replace('"""', '"""<script>&amp;"', 1)
+    (tmp_path / "vector_add.py").write_text(text, encoding="utf-8")
+    place = tmp_path / "page.html"
+    assert main(["review", str(tmp_path / "vector_add.py"), "--no-compile", "-o", str(place)]) == 0
+    root = parsed(place.read_text(encoding="utf-8"))
+    assert len(root.all("script")) == 1
+    assert "<script>&amp;" in root.by_id("k1-p1").text
+
+
+def test_a_warning_is_at_its_line(tmp_path: Path) -> None:
+    text = (EXAMPLES / "gemm_relu.py").read_text(encoding="utf-8").replace("T.clear(C_local)", "pass")
+    path = tmp_path / "gemm_relu.py"
+    path.write_text(text, encoding="utf-8")
+    launches = one_settled_kernel(path, None, target=find("cuda:sm_80"), bindings={})
+    found = reviewed(launches, label="", tool=Tool(version="test"), look=Look())
+    assert found.warnings
+    root = parsed(page([found], resources=[""]))
+    for warning in found.warnings:
+        assert warning.message in root.by_id(f"k1-p{warning.span.line}").text
+        assert warning.render() in root.by_id("k1-warnings").text

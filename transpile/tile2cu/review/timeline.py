@@ -1,0 +1,243 @@
+"""A pipelined loop as a Gantt chart: who does what in which iteration, and which stages hold tiles.
+
+Time is in steps of the loop's schedule, not in cycles: the chart shows order and overlap.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile2cu.analysis.accesses import buffers_read
+from tile2cu.core.decisions import MMA_IN_FLIGHT, MMA_OVERLAP, PING_PONG, PIPELINE
+from tile2cu.core.facts import Facts
+from tile2cu.core.program import Copy, Loop, Stmt
+from tile2cu.core.schedule import Action, PingPong, Pipeline, Step
+from tile2cu.plan.producer import rings_of
+from tile2cu.plan.settled import Settled
+from tile2cu.review import svg
+
+_STEP, _ROW, _LEFT, _TOP = 26, 22, 190, 30
+_ARRIVAL = 2  # steps that a load takes in the chart
+_ITERATIONS = (4, 6)  # the fewest and the most that are shown
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """Steps `start` to `end` of one `row`: what happens, in which iteration, by which line of the Python file."""
+
+    row: str
+    start: int
+    end: int
+    iteration: int
+    line: int
+    what: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """The chart of a loop: its rows in order, and the bars of its first iterations."""
+
+    loop: Loop
+    rows: tuple[str, ...]
+    bars: tuple[Bar, ...]
+
+
+def timeline(loop: Loop, settled: Settled) -> Timeline | None:
+    """The chart of a loop; None where it has no software pipeline."""
+    pipeline = settled.facts.get(loop, PIPELINE)
+    if pipeline is None:
+        return None
+    ping_pong = settled.facts.get(loop, PING_PONG)
+    chart = _Chart(pipeline, _rings(pipeline, settled))
+    if ping_pong is not None:
+        chart.alternate(ping_pong)
+    else:
+        chart.run(steps_of(loop, pipeline, settled.facts))
+    return Timeline(loop=loop, rows=chart.rows(), bars=tuple(chart.bars))
+
+
+def steps_of(loop: Loop, pipeline: Pipeline, facts: Facts) -> tuple[Step, ...]:
+    """The order in which an iteration runs: that of its schedule, or else that of the body."""
+    found = facts.get(loop, MMA_OVERLAP) or facts.get(loop, MMA_IN_FLIGHT)
+    return found.steps if found is not None else Step.each(*pipeline.body)
+
+
+@dataclass(frozen=True)
+class _Ring:
+    """Loads whose tiles share stages, which are released together: after the last reader of one of `tiles`."""
+
+    name: str
+    loads: tuple[Stmt, ...]
+    tiles: frozenset[str]
+
+    def stage(self, iteration: int, stages: int) -> str:
+        """The row of the stage that the tiles of an iteration take."""
+        return " ".join(filter(None, (self.name, f"stage {iteration % stages}")))
+
+    def is_read_by(self, stmt: Stmt) -> bool:
+        return any(buffer.memory.name in self.tiles for buffer in buffers_read(stmt))
+
+
+def _rings(pipeline: Pipeline, settled: Settled) -> tuple[_Ring, ...]:
+    """The loads of a pipeline, by the ring of stages that a producer has for each MMA; else all in one."""
+    rings = [ring.tile.name for ring in rings_of(settled)] if pipeline.producer else []
+    if len(rings) < 2:
+        return (_Ring("", pipeline.loads, frozenset(buffer.memory.name for buffer in pipeline.buffers)),)
+    loads: dict[str, list[Stmt]] = {name: [] for name in rings}
+    for load in pipeline.loads:
+        name = load.dst.buffer.memory.name if isinstance(load, Copy) else ""
+        loads[name if name in loads else rings[0]].append(load)
+    return tuple(_Ring(name, tuple(found), frozenset((name,))) for name, found in loads.items())
+
+
+class _Chart:
+    """Runs the first iterations step by step."""
+
+    def __init__(self, pipeline: Pipeline, rings: tuple[_Ring, ...]) -> None:
+        self.pipeline, self.rings = pipeline, rings
+        self.count = min(max(pipeline.stages + 2, _ITERATIONS[0]), _ITERATIONS[1])
+        self.threads = "consumer warps" if pipeline.producer else "all threads"
+        self.bars: list[Bar] = []
+        self._arrived: dict[tuple[str, int], int] = {}  # of a ring's tiles of an iteration
+        self._issued = 0  # when the producer has issued its last load
+
+    def rows(self) -> tuple[str, ...]:
+        """The rows in use: roles, then MMAs in flight, then stages."""
+        used = tuple(dict.fromkeys(bar.row for bar in self.bars))
+        roles = ("producer warp", self.threads, "warpgroup 0", "warpgroup 1")
+        stages = [ring.stage(k, self.pipeline.stages) for ring in self.rings for k in range(self.pipeline.stages)]
+        mmas = (row for row in used if row not in roles and row not in stages)
+        return (*(row for row in roles if row in used), *mmas, *(row for row in stages if row in used))
+
+    def run(self, steps: tuple[Step, ...]) -> None:
+        """All iterations of a schedule, those of the last MMAs included."""
+        now, started = 0, dict[tuple[int, int], int]()
+        for k in range(self.pipeline.stages - 1 if not self.pipeline.producer else 0):
+            now = self._load(k, now)
+        for k in range(self.count + max(step.shift for step in steps)):
+            if not self.pipeline.producer:
+                now = self._before(k, now)
+            for step in steps:
+                iteration = k - step.shift
+                if 0 <= iteration < self.count:
+                    now = self._step(step, iteration, now, started)
+
+    def _before(self, k: int, now: int) -> int:
+        """What precedes an iteration where all threads load: its tiles have arrived, and the next load is issued."""
+        if self.pipeline.stages == 1:
+            now = self._load(k, now)
+        now = max([now, *(self._arrived.get((ring.name, k), now) for ring in self.rings)])
+        return self._load(k + self.pipeline.stages - 1, now) if self.pipeline.stages > 1 else now
+
+    def _step(self, step: Step, iteration: int, now: int, started: dict[tuple[int, int], int]) -> int:
+        named = (id(step.stmt), iteration)
+        if step.action is Action.WAIT:
+            line = step.stmt.span.line
+            self._bar(f"MMA of line {line}, in flight", started.pop(named), now + 1, iteration, step.stmt, "in flight")
+            self._bar(self.threads, now, now + 1, iteration, step.stmt, "await the MMA")
+        else:
+            now = self._arrival(step.stmt, iteration, now)
+            started[named] = now
+            what = "issue the MMA" if step.action is Action.START else "run"
+            self._bar(self.threads, now, now + 1, iteration, step.stmt, what)
+        if step.action is not Action.START:
+            self._release(step.stmt, iteration, now + 1)
+        return now + 1
+
+    def alternate(self, found: PingPong) -> None:
+        """Two warpgroups take iterations alternately, and share the last GEMM of each."""
+        own, shared = (*found.mmas, *found.between, found.store), (*found.late, found.second)
+        clocks, ready = [0, 0], dict[int, int]()
+        for first in range(0, self.count, 2):
+            iterations = range(first, min(first + 2, self.count))
+            for k in iterations:
+                clocks[k % 2] = ready[k] = self._sequence(f"warpgroup {k % 2}", own, k, clocks[k % 2])
+            for k in iterations:
+                for group in (0, 1):
+                    clocks[group] = self._sequence(f"warpgroup {group}", shared, k, max(clocks[group], ready[k]))
+
+    def _sequence(self, row: str, stmts: tuple[Stmt, ...], iteration: int, now: int) -> int:
+        for stmt in stmts:
+            now = self._arrival(stmt, iteration, now)
+            self._bar(row, now, now + 1, iteration, stmt, "run")
+            now += 1
+            self._release(stmt, iteration, now)
+        return now
+
+    def _arrival(self, stmt: Stmt, iteration: int, now: int) -> int:
+        """When the tiles that a statement reads have arrived; a producer has issued their loads by then."""
+        for ring in self.rings:
+            if ring.is_read_by(stmt):
+                if (ring.name, iteration) not in self._arrived:
+                    self._produce(ring, iteration)
+                now = max(now, self._arrived[ring.name, iteration])
+        return now
+
+    def _produce(self, ring: _Ring, k: int) -> None:
+        """The producer issues the loads of an iteration as soon as their stage is free."""
+        stage = ring.stage(k, self.pipeline.stages)
+        begin = max([self._issued, *(bar.end for bar in self.bars if bar.row == stage)])
+        self._issued = begin + 1
+        self._bar("producer warp", begin, begin + 1, k, ring.loads[0], "issue loads")
+        self._hold(ring, k, begin)
+
+    def _load(self, k: int, now: int) -> int:
+        """All threads issue the loads of an iteration."""
+        if k >= self.count:
+            return now
+        self._bar(self.threads, now, now + 1, k, self.pipeline.loads[0], "issue loads")
+        for ring in self.rings:
+            self._hold(ring, k, now)
+        return now + 1
+
+    def _hold(self, ring: _Ring, k: int, begin: int) -> None:
+        """The tiles of an iteration take a stage, until they are released."""
+        arrived = self._arrived[ring.name, k] = begin + 1 + _ARRIVAL
+        self._bar(ring.stage(k, self.pipeline.stages), begin, arrived, k, ring.loads[0], "arrive")
+
+    def _release(self, stmt: Stmt, k: int, end: int) -> None:
+        """The stages that the statement reads are in use until here."""
+        for ring in (ring for ring in self.rings if ring.is_read_by(stmt)):
+            row, key = ring.stage(k, self.pipeline.stages), (ring.name, k)
+            old = (row, k, "in use")
+            self.bars = [bar for bar in self.bars if (bar.row, bar.iteration, bar.what) != old]
+            self._bar(row, self._arrived[key], end, k, ring.loads[0], "in use")
+
+    def _bar(self, row: str, start: int, end: int, iteration: int, stmt: Stmt, what: str) -> None:
+        self.bars.append(Bar(row=row, start=start, end=end, iteration=iteration, line=stmt.span.line, what=what))
+
+
+def timeline_picture(chart: Timeline, text: dict[int, str]) -> str:
+    """The chart as SVG, coloured by iteration; `text` has the lines of the Python file.
+
+    `data-row`, `data-start`, `data-end`, `data-iteration` and `data-py` (the line) of a rectangle are its bar.
+    """
+    last = max(bar.end for bar in chart.bars)
+    width, bottom = _LEFT + last * _STEP + 20, _TOP + len(chart.rows) * _ROW
+    parts = [svg.text(10, 14, f"line {chart.loop.span.line}: iterations, in steps of the schedule", kind="note")]
+    parts += [svg.text(10, _TOP + index * _ROW + 14, row, kind="axis") for index, row in enumerate(chart.rows)]
+    parts += [_cell(bar, chart.rows.index(bar.row), text) for bar in chart.bars]
+    iterations = sorted({bar.iteration for bar in chart.bars})
+    parts += (part for each in iterations for part in _legend(each, bottom))
+    about = "; ".join(_sentence(chart, row) for row in chart.rows)
+    width = max(width, _LEFT + len(iterations) * 90)
+    return svg.picture(width, bottom + 32, parts, title=f"pipeline of line {chart.loop.span.line}", about=about)
+
+
+def _sentence(chart: Timeline, row: str) -> str:
+    bars = (bar for bar in chart.bars if bar.row == row)
+    return f"{row}: " + ", ".join(f"{bar.what} (iteration {bar.iteration}, line {bar.line})" for bar in bars)
+
+
+def _cell(bar: Bar, index: int, text: dict[int, str]) -> str:
+    x, y, width = _LEFT + bar.start * _STEP, _TOP + index * _ROW, (bar.end - bar.start) * _STEP
+    title = f"iteration {bar.iteration}: {bar.what}, line {bar.line}: {text.get(bar.line, '').strip()}"
+    data = {"row": bar.row, "start": bar.start, "end": bar.end, "iteration": bar.iteration, "py": bar.line}
+    cell = svg.rect(x, y, width, _ROW - 3, fill=svg.colour(bar.iteration), title=title, **data)
+    label = bar.what if bar.end - bar.start > 1 and len(bar.what) * 6 < width else str(bar.line)
+    return cell + (svg.text(x + width / 2, y + 13, label, middle=True) if width else "")
+
+
+def _legend(iteration: int, bottom: int) -> Iterator[str]:
+    x, y = _LEFT + iteration * 90, bottom + 10
+    yield svg.rect(x, y, 10, 10, fill=svg.colour(iteration))
+    yield svg.text(x + 14, y + 9, f"iteration {iteration}", kind="axis")
