@@ -10,7 +10,8 @@ from pathlib import Path
 from tests.golden.cases import ROOT
 from tile2cu.api import one_settled_kernel
 from tile2cu.core.origin import Look, Tool
-from tile2cu.review.page import page, reviewed
+from tile2cu.review.kernel import reviewed
+from tile2cu.review.page import page
 from tile2cu.targets import find
 
 PAGE = Path(__file__).with_name("pages") / "row_softmax.html"

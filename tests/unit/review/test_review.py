@@ -16,7 +16,8 @@ from tile2cu.api import one_settled_kernel  # noqa: E402
 from tile2cu.cli import main  # noqa: E402
 from tile2cu.core.origin import Look, Tool  # noqa: E402
 from tile2cu.explain import in_words  # noqa: E402
-from tile2cu.review.page import Kernel, page, reviewed  # noqa: E402
+from tile2cu.review.kernel import Kernel, reviewed  # noqa: E402
+from tile2cu.review.page import page  # noqa: E402
 from tile2cu.targets import find  # noqa: E402
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

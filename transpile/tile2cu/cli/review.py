@@ -1,6 +1,7 @@
 """`tile2cu review kernel.py -o review.html`: a kernel, its decisions and their reasons as one page."""
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,8 @@ from tile2cu.cli.request import DEFAULT_TARGET, add_bindings, add_environment, a
 from tile2cu.core.origin import STYLES, Look
 
 if TYPE_CHECKING:
-    from tile2cu.review.page import Kernel
+    from tile2cu.review.compare import Comparison
+    from tile2cu.review.kernel import Kernel
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,31 +23,70 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_bindings(parser)
     add_environment(parser)
     add_sizes(parser, "a size of the call: with those of the grid, its waves are counted")
+    help = "a git revision of the file: what changed since then has a tab of its own"
+    parser.add_argument("--against", metavar="REV", help=help)
+    help = "another target: what differs from it has a tab of its own"
+    parser.add_argument("--against-target", metavar="TARGET", help=help)
     parser.add_argument("--no-compile", action="store_true", help="leave out what needs a compiler: registers, spills")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the page. Errors: T2C-C005 when it cannot be written, and those of transpiling."""
+    """Writes the page. Errors: T2C-C005 when it cannot be written, T2C-C015 of git, and those of transpiling."""
     from tile2cu.files import write_files
     from tile2cu.review.page import page
 
     targets = list(dict.fromkeys(options.targets)) or [DEFAULT_TARGET]
-    kernels = [each for target in targets for each in _kernels(options, target, len(targets) > 1)]
+    asked = [*targets, *(name for name in (options.against_target,) if name not in (None, *targets))]
+    found = {target: _kernels(options, target, len(asked) > 1) for target in asked}
+    kernels = [each for of_target in found.values() for each in of_target]
     reports = ["" if options.no_compile else _resources(options, each) for each in kernels]
-    write_files({options.output.name: page(kernels, resources=reports)}, options.output.parent)
+    comparisons = [*_since(options, found, targets), *_other_target(options, found, targets)]
+    content = page(kernels, resources=reports, comparisons=comparisons)
+    write_files({options.output.name: content}, options.output.parent)
     return 0
 
 
-def _kernels(options: argparse.Namespace, target: str, several: bool) -> "list[Kernel]":
-    """The kernels of the file for a target."""
+def _since(options: argparse.Namespace, found: "dict[str, list[Kernel]]", targets: list[str]) -> "Iterator[Comparison]":
+    """What changed since a revision; a kernel that is new has no comparison."""
+    if options.against is None:
+        return
+    from tile2cu.project.memory import text_at
+    from tile2cu.review.compare import compared
+
+    text = text_at(options.file, options.against)
+    for target in targets:
+        old = {each.manifest["kernel"]: each for each in _kernels(options, target, False, text)}
+        for new in found[target]:
+            before = old.get(new.manifest["kernel"])
+            if before is not None:
+                label = f"{new.label} since {options.against}"
+                yield compared(before, new, label=label, before=options.against, after="now")
+
+
+def _other_target(
+    options: argparse.Namespace, found: "dict[str, list[Kernel]]", targets: list[str]
+) -> "Iterator[Comparison]":
+    """What differs from another target."""
+    from tile2cu.review.compare import compared
+
+    other = options.against_target
+    for target in (target for target in targets if other not in (None, target)):
+        for before, new in zip(found[other], found[target], strict=True):
+            name = f"{new.manifest['kernel']}: " if len(found[target]) > 1 else ""
+            label = f"{name}{target} against {other}"
+            yield compared(before, new, label=label, before=other, after=target)
+
+
+def _kernels(options: argparse.Namespace, target: str, several: bool, text: str | None = None) -> "list[Kernel]":
+    """The kernels of the file for a target; of its `text` in another version, if given."""
     from tile2cu.api import settled_kernels
     from tile2cu.emitter import with_namespaces
-    from tile2cu.review.page import reviewed
+    from tile2cu.review.kernel import reviewed
     from tile2cu.targets import find
     from tile2cu.tool import this_tool
 
-    found = settled_kernels(options.file, kernel=options.kernel, target=find(target), bindings=bindings(options))
-    look = Look(style=options.style)
+    given, look = bindings(options), Look(style=options.style)
+    found = settled_kernels(options.file, kernel=options.kernel, target=find(target), bindings=given, text=text)
     return [
         reviewed(
             with_namespaces(each),

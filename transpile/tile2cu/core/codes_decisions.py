@@ -53,7 +53,10 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
         "The manifest has the hash of each file as it was emitted. A file that differs has manual edits, and is "
         "overwritten only with --force.",
     ),
-    "T2C-C015": Explanation("git is missing or failed", "`tile2cu update` merges with `git merge-file`."),
+    "T2C-C015": Explanation(
+        "git is missing or failed",
+        "`tile2cu update` merges with `git merge-file`; `tile2cu review --against` reads a revision of the file.",
+    ),
     "T2C-C017": Explanation(
         "a single header is for one vendor",
         "NVIDIA, AMD and the CPU engine have primitives of their own, and the engine's sources include the headers "

@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tile2cu.files import write_files
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.files import python_text, write_files
 from tile2cu.project.job import Job, Outcome
 from tile2cu.project.on_disk import content_of, sha256, source_sha256
 from tile2cu.tool import this_tool
@@ -106,6 +107,19 @@ def _from_git(path: Path, digest: str) -> bytes | None:
         if content is not None and sha256(content) == digest:
             return content
     return None
+
+
+def text_at(path: Path, revision: str) -> str:
+    """A Python file's text in a git revision. Raises T2C-C015 where git does not have it, T2C-C001 for other text."""
+    # A revision that begins with a dash would be an option of git.
+    content = None if revision.startswith("-") else _git(path, "show", f"{revision}:./{path.name}")
+    if content is None:
+        help = "give a branch, a tag or a commit in which the file exists"
+        raise Tile2CuError("T2C-C015", f"git has no `{path.name}` in `{revision}`", help=help)
+    try:
+        return python_text(content)
+    except (LookupError, SyntaxError, ValueError) as error:
+        raise Tile2CuError("T2C-C001", f"cannot read `{path}` in `{revision}`: {error}") from None
 
 
 def _git(path: Path, *arguments: str) -> bytes | None:

@@ -1,6 +1,5 @@
 """One self-contained page about kernels: sources side by side, decisions with their reasons, and pictures."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,12 +13,11 @@ from markupsafe import Markup
 from tile2cu.analysis.uses import statements
 from tile2cu.core.errors import Tile2CuWarning
 from tile2cu.core.layout import FragmentLayout
-from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Loop
-from tile2cu.emitter import Settled, emit_kernel
-from tile2cu.explain import Explained, RejectedCandidate, explained, find_rule, in_words
-from tile2cu.lint import warnings_of
+from tile2cu.explain import Explained, RejectedCandidate, find_rule, in_words
 from tile2cu.review.code import cpp_lines, origins, python_lines
+from tile2cu.review.compare import Comparison
+from tile2cu.review.kernel import Kernel, figures
 from tile2cu.review.layouts import TileLayout, layouts_of
 from tile2cu.review.memory_map import memory_picture
 from tile2cu.review.pictures import warp_picture
@@ -29,27 +27,6 @@ from tile2cu.rules import REWRITES
 _TEMPLATES = Path(__file__).parent / "templates"
 _WINDOW = (16, 32)  # rows and columns of a fragment's picture
 _SHARED_WINDOW = (16, 64)  # a swizzle repeats after eight rows
-
-
-@dataclass(frozen=True, kw_only=True)
-class Kernel:
-    """A kernel for one target: its launches, its source and its manifest. `label` names it among others."""
-
-    label: str
-    launches: tuple[Settled, ...]
-    source: str
-    manifest: dict[str, Any]
-    warnings: tuple[Tile2CuWarning, ...]
-
-    @property
-    def decisions(self) -> list[Explained]:
-        """All decisions, launch by launch."""
-        return [place for settled in self.launches for place in explained(settled)]
-
-    @property
-    def python(self) -> str:
-        """The Python file's text."""
-        return self.launches[0].program.source.text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,19 +51,7 @@ class _Tile:
     warps: Markup
 
 
-def reviewed(launches: tuple[Settled, ...], *, label: str, tool: Tool, look: Look) -> Kernel:
-    """A kernel as it is reviewed. Errors: Tile2CuError where it is not emitted."""
-    emitted = emit_kernel(launches, tool=tool, look=look)
-    return Kernel(
-        label=label,
-        launches=launches,
-        source=emitted.source,
-        manifest=json.loads(emitted.manifest),
-        warnings=warnings_of(launches, emitted.source),
-    )
-
-
-def page(kernels: Sequence[Kernel], *, resources: Sequence[str]) -> str:
+def page(kernels: Sequence[Kernel], *, resources: Sequence[str], comparisons: Sequence[Comparison] = ()) -> str:
     """The page. `resources` are the compilers' reports, one per kernel, empty where a kernel is not compiled."""
     rules = {rule: _about(rule) for kernel in kernels for rule in _rules(kernel)}
     views = [_view(kernel, report, frozenset(rules)) for kernel, report in zip(kernels, resources, strict=True)]
@@ -96,6 +61,7 @@ def page(kernels: Sequence[Kernel], *, resources: Sequence[str]) -> str:
         .render(
             file=kernels[0].launches[0].program.source.name,
             kernels=views,
+            comparisons=comparisons,
             rules=sorted(rules.items()),
             style=Markup(_static("review.css")),
             script=Markup(_static("review.js")),
@@ -150,7 +116,7 @@ def _view(kernel: Kernel, report: str, rules: frozenset[str]) -> dict[str, Any]:
         "tiles": [_tile(name, layout) for name, layout in layouts_of(kernel.launches).items()],
         "charts": list(_charts(kernel)),
         "maps": [(each.namespace, Markup(memory_picture(each))) for each in kernel.launches if memory_picture(each)],
-        "facts": list(_facts(kernel)),
+        "facts": list(figures(kernel)),
         "report": report,
         "warnings": kernel.warnings,
         "rejected": _rejected(kernel),
@@ -200,23 +166,6 @@ def _charts(kernel: Kernel) -> Iterator[Markup]:
             chart = timeline(loop, settled)
             if chart is not None:
                 yield Markup(timeline_picture(chart, text))
-
-
-def _facts(kernel: Kernel) -> Iterator[tuple[str, str]]:
-    """What the decisions state about resources and numerics, without a compiler."""
-    manifest = kernel.manifest
-    for launch in manifest.get("launches") or [manifest["launch"]]:
-        of = f" of {launch['kernel']}" if "kernel" in launch else ""
-        yield f"grid{of}", " x ".join(map(str, launch["grid"]))
-        yield f"threads per block{of}", str(launch["threads"])
-        yield f"shared memory{of}", f"{launch['shared_bytes']:,} of {launch['shared_limit']:,} bytes per block"
-        yield f"registers for tiles{of}", f"{launch['tile_registers']} per thread"
-    for name, words in manifest["resources"]["fragments"].items():
-        yield f"registers for {name}", f"{words} per thread"
-    numerics = manifest["numerics"]
-    for kind, found in (*numerics["accumulate"].items(), *((key, numerics[key]) for key in ("rounded", "order"))):
-        if found:
-            yield {"products": "MMAs accumulate in"}.get(kind, kind), ", ".join(map(str, found))
 
 
 def _rejected(kernel: Kernel) -> list[tuple[Explained, RejectedCandidate]]:

@@ -1,0 +1,102 @@
+"""What differs between two kernels: two versions of a file, or two targets."""
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile2cu.explain import Explained, in_words
+from tile2cu.review.kernel import Kernel, figures
+
+_CONTEXT = 3  # lines around a change
+_LINE = re.compile(r", line \d+|(?<=\.py):\d+(?:-\d+)?")  # numbers of the Python file's lines, which any edit moves
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """The decisions about a place of only one of the two. `line` is its line in the version that has the place last."""
+
+    place: str
+    line: int
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two kernels named `before` and `after`: decisions and figures that differ, and the differences of sources.
+
+    A figure is its name with both values, empty where one kernel has none. Differences are lines in unified format.
+    Numbers of the Python file's lines are left out of figures and of the emitted source.
+    """
+
+    label: str
+    before: str
+    after: str
+    changes: tuple[Change, ...]
+    figures: tuple[tuple[str, str, str], ...]
+    emitted: tuple[str, ...]
+    python: tuple[str, ...]
+
+
+def compared(old: Kernel, new: Kernel, *, label: str, before: str, after: str) -> Comparison:
+    """The comparison of two kernels; `before` and `after` name them."""
+    return Comparison(
+        label=label,
+        before=before,
+        after=after,
+        changes=tuple(_changes(_by_place(old), _by_place(new))),
+        figures=tuple(_figures(_unnumbered_figures(old), _unnumbered_figures(new))),
+        emitted=_difference(_LINE.sub("", old.source), _LINE.sub("", new.source), before, after),
+        python=_difference(old.python, new.python, before, after),
+    )
+
+
+def _by_place(kernel: Kernel) -> dict[tuple[str, int], Explained]:
+    """The decisions by place: a tile's name or a statement's text, with its number among equal ones.
+
+    Lines have other numbers in another version.
+    """
+    seen: Counter[str] = Counter()
+    found: dict[tuple[str, int], Explained] = {}
+    for place in kernel.decisions:
+        name = place.text if place.about.startswith("line ") else place.about
+        found[name, seen[name]] = place
+        seen[name] += 1
+    return found
+
+
+def _changes(old: dict[tuple[str, int], Explained], new: dict[tuple[str, int], Explained]) -> Iterator[Change]:
+    for key in dict.fromkeys((*new, *old)):
+        before, after = (_stated(found.get(key)) for found in (old, new))
+        if before != after:
+            yield Change(
+                place=key[0],
+                line=(new.get(key) or old[key]).line,
+                before=tuple(each for each in before if each not in after),
+                after=tuple(each for each in after if each not in before),
+            )
+
+
+def _stated(place: Explained | None) -> tuple[str, ...]:
+    if place is None:
+        return ()
+    chosen = (f"{in_words(one)}  [{one.rule}]" if one.rule else in_words(one) for one in place.chosen)
+    return (*chosen, *(f"not {other.candidate}: {other.because}  [{other.rule}]" for other in place.refused))
+
+
+def _unnumbered_figures(kernel: Kernel) -> dict[str, str]:
+    return {name: _LINE.sub("", value) for name, value in figures(kernel)}
+
+
+def _figures(old: dict[str, str], new: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+    for name in dict.fromkeys((*new, *old)):
+        before, after = old.get(name, ""), new.get(name, "")
+        if before != after:
+            yield name, before, after
+
+
+def _difference(old: str, new: str, before: str, after: str) -> tuple[str, ...]:
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), before, after, lineterm="", n=_CONTEXT)
+    return tuple(lines)
