@@ -98,6 +98,17 @@ def test_nobody_does_two_things_in_one_step(name: str, target: str) -> None:
             assert all(a.end <= b.start for a, b in zip(bars, bars[1:], strict=False))
 
 
+def test_tiles_pass_through_registers() -> None:
+    """In iteration k of a register-staged pipeline of two stages, tile k + 1 is stored and tile k + 2 is loaded."""
+    ((_, chart),) = charts("gemm_relu", "hip:gfx942")
+    order = [(bar.what.partition(" ")[0], bar.iteration) for bar in of_row(chart, "all threads")]
+    assert order[:3] == [("issue", 0), ("store", 0), ("issue", 1)]
+    assert order[3:9] == [("store", 1), ("issue", 2), ("run", 0), ("store", 2), ("issue", 3), ("run", 1)]
+    held = of_row(chart, "registers")
+    assert [bar.iteration for bar in held] == [0, 1, 2, 3]
+    assert all(a.end <= b.start for a, b in zip(held, held[1:], strict=False))
+
+
 def test_two_mmas_overlap() -> None:
     """The second MMA of an iteration is in flight while the next one computes its softmax."""
     ((settled, chart),) = charts("attention", "cuda:sm_90a")

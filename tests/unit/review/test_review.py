@@ -16,6 +16,7 @@ from tile2cu.api import one_settled_kernel  # noqa: E402
 from tile2cu.cli import main  # noqa: E402
 from tile2cu.core.origin import Look, Tool  # noqa: E402
 from tile2cu.explain import in_words  # noqa: E402
+from tile2cu.review.code import origins  # noqa: E402
 from tile2cu.review.kernel import Kernel, reviewed  # noqa: E402
 from tile2cu.review.page import page  # noqa: E402
 from tile2cu.targets import find  # noqa: E402
@@ -83,6 +84,23 @@ def test_lines_lead_to_the_other_source_and_back(case: Case) -> None:
         back = python.children[line - 1].all("a", class_="n")[0].attributes["href"]
         assert root.by_id(back[1:]).attributes["data-py"] == str(line)
     assert mapped
+
+
+def test_comments_and_declarations_lead_to_the_python_file() -> None:
+    source = (
+        "// a.py:3 is where",  # of the head, which is no place
+        "int x;",
+        "  Tile A_shared[num_stages];",
+        "",
+        "// a.py:5-6",
+        "// Its comment.",
+        "f();",
+        "// [a.rule]",
+        "g();",
+        "}",
+    )
+    found = origins("\n".join(source), [[7, 5], [9, 8], [10, 0]], "a.py", {"A_shared": 2, "f": 1})
+    assert found == [0, 0, 2, 0, 5, 5, 5, 5, 8, 0]
 
 
 def test_every_decision_is_at_its_line_with_its_rule(case: Case) -> None:

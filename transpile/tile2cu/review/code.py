@@ -1,7 +1,7 @@
 """Sources as lines of HTML, and which line of the emitted source comes from which of the Python file."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from pygments.lexers.c_cpp import CppLexer
@@ -19,6 +19,7 @@ _KINDS = (
     (Token.Operator.Word, "kw"),
     (Token.Name.Decorator, "de"),
 )
+_DECLARED = re.compile(r"\b(\w+)(?:\[\w+\])?;$")
 _RULE = re.compile(r"\[((?:[a-z0-9-]+\.)+[a-z0-9-]+)\]")
 
 
@@ -36,17 +37,23 @@ def cpp_lines(text: str, rules: frozenset[str]) -> list[str]:
     return [_RULE.sub(linked, line) for line in _lines(CppLexer(stripnl=False, ensurenl=False), text)]
 
 
-def origins(text: str, lines: Sequence[Sequence[int]], python: str) -> list[int]:
-    """The Python line of each line of an emitted source, 0 for none: by the map, or by the comment that names it."""
+def origins(text: str, lines: Sequence[Sequence[int]], python: str, tiles: Mapping[str, int]) -> list[int]:
+    """The Python line of each line of an emitted source, 0 for none.
+
+    It is that of the map `lines`; of comments, of the line that they name; of other declarations of a tile, of its line
+    in `tiles`.
+    """
     starts = {number: line for number, line in lines}
-    named = re.compile(rf"^\s*// {re.escape(python)}:(\d+)")
-    found, current = [], 0
+    comment = re.compile(rf"\s*// {re.escape(python)}:(\d+)(?:-\d+)?(?:  |$)")
+    found, mapped, named = [], 0, 0
     for number, line in enumerate(text.splitlines(), 1):
-        current = starts.get(number, current)
-        comment = named.match(line)
-        if comment:
-            current = int(comment[1])
-        found.append(current if line.strip() else 0)
+        mapped = starts.get(number, mapped)
+        is_comment = line.lstrip().startswith("//")
+        place = comment.match(line)
+        named = int(place[1]) if place else named if is_comment else 0
+        declared = _DECLARED.search(line)
+        of_tile = tiles.get(declared[1], 0) if declared and not is_comment else 0
+        found.append((named or mapped or of_tile) if line.strip() else 0)
     return found
 
 

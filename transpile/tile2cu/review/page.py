@@ -126,7 +126,8 @@ def _view(kernel: Kernel, report: str, rules: frozenset[str]) -> dict[str, Any]:
 def _sources(kernel: Kernel, rules: frozenset[str]) -> tuple[list[_Line], list[_Line]]:
     """The Python file and the emitted source, line by line, each with the line of the other that it belongs to."""
     python = kernel.launches[0].program.source.name
-    of = origins(kernel.source, kernel.manifest["lines"], python)
+    tiles = {tile.name: tile.span.line for settled in kernel.launches for tile in settled.launch.tiles}
+    of = origins(kernel.source, kernel.manifest["lines"], python, tiles)
     first: dict[int, int] = {}
     for number, line in enumerate(of, 1):
         first.setdefault(line, number)

@@ -98,12 +98,13 @@ class _Chart:
         self.threads = "consumer warps" if pipeline.producer else "all threads"
         self.bars: list[Bar] = []
         self._arrived: dict[tuple[str, int], int] = {}  # of a ring's tiles of an iteration
+        self._fetched: dict[int, int] = {}  # when the loads of an iteration to registers were issued
         self._issued = 0  # when the producer has issued its last load
 
     def rows(self) -> tuple[str, ...]:
         """The rows in use: roles, then MMAs in flight, then stages."""
         used = tuple(dict.fromkeys(bar.row for bar in self.bars))
-        roles = ("producer warp", self.threads, "warpgroup 0", "warpgroup 1")
+        roles = ("producer warp", self.threads, "warpgroup 0", "warpgroup 1", "registers")
         stages = [ring.stage(k, self.pipeline.stages) for ring in self.rings for k in range(self.pipeline.stages)]
         mmas = (row for row in used if row not in roles and row not in stages)
         return (*(row for row in roles if row in used), *mmas, *(row for row in stages if row in used))
@@ -111,8 +112,8 @@ class _Chart:
     def run(self, steps: tuple[Step, ...]) -> None:
         """All iterations of a schedule, those of the last MMAs included."""
         now, started = 0, dict[tuple[int, int], int]()
-        for k in range(self.pipeline.stages - 1 if not self.pipeline.producer else 0):
-            now = self._load(k, now)
+        if not self.pipeline.producer:
+            now = self._prologue()
         for k in range(self.count + max(step.shift for step in steps)):
             if not self.pipeline.producer:
                 now = self._before(k, now)
@@ -121,8 +122,18 @@ class _Chart:
                 if 0 <= iteration < self.count:
                     now = self._step(step, iteration, now, started)
 
+    def _prologue(self) -> int:
+        """The loads that all threads issue before the first iteration."""
+        now, stages = 0, self.pipeline.stages
+        for k in range(stages - 1):
+            now = self._store(k, self._fetch(k, now)) if self.pipeline.staged else self._load(k, now)
+        return self._fetch(stages - 1, now) if self.pipeline.staged else now
+
     def _before(self, k: int, now: int) -> int:
         """What precedes an iteration where all threads load: its tiles have arrived, and the next load is issued."""
+        if self.pipeline.staged:
+            stored = k + self.pipeline.stages - 1
+            return self._fetch(stored + 1, self._store(stored, now))
         if self.pipeline.stages == 1:
             now = self._load(k, now)
         now = max([now, *(self._arrived.get((ring.name, k), now) for ring in self.rings)])
@@ -187,6 +198,26 @@ class _Chart:
         self._bar(self.threads, now, now + 1, k, self.pipeline.loads[0], "issue loads")
         for ring in self.rings:
             self._hold(ring, k, now)
+        return now + 1
+
+    def _fetch(self, k: int, now: int) -> int:
+        """All threads issue the loads of an iteration to registers."""
+        if k >= self.count:
+            return now
+        self._bar(self.threads, now, now + 1, k, self.pipeline.loads[0], "issue loads")
+        self._fetched[k] = now
+        return now + 1
+
+    def _store(self, k: int, now: int) -> int:
+        """They store the tiles that have arrived in registers to a stage."""
+        if k >= self.count:
+            return now
+        load, now = self.pipeline.loads[0], max(now, self._fetched[k] + 1 + _ARRIVAL)
+        self._bar(self.threads, now, now + 1, k, load, "store to shared memory")
+        self._bar("registers", self._fetched[k], now + 1, k, load, "in registers")
+        for ring in self.rings:
+            self._arrived[ring.name, k] = now + 1
+            self._bar(ring.stage(k, self.pipeline.stages), now, now + 1, k, load, "arrive")
         return now + 1
 
     def _hold(self, ring: _Ring, k: int, begin: int) -> None:
