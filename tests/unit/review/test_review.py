@@ -20,6 +20,8 @@ from tile2cu.review.code import origins  # noqa: E402
 from tile2cu.review.kernel import Kernel, reviewed  # noqa: E402
 from tile2cu.review.page import page  # noqa: E402
 from tile2cu.targets import find  # noqa: E402
+from tile2cu_runtime import resources  # noqa: E402
+from tile2cu_runtime.errors import CompileError  # noqa: E402
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 CASES = {
@@ -184,3 +186,30 @@ def test_a_warning_is_at_its_line(tmp_path: Path) -> None:
     for warning in found.warnings:
         assert warning.message in root.by_id(f"k1-p{warning.span.line}").text
         assert warning.render() in root.by_id("k1-warnings").text
+
+
+@pytest.mark.needs("nvcc")
+def test_what_the_compiler_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILE2CU_CACHE", str(tmp_path))
+    place = tmp_path / "page.html"
+    assert main(["review", str(EXAMPLES / "vector_add.py"), "--size", "N=4096", "-o", str(place)]) == 0
+    report = parsed(place.read_text(encoding="utf-8")).by_id("k1-resources").text
+    assert re.search(r"registers +\d+ per thread", report) and "waves" in report
+
+
+def test_a_missing_compiler_is_stated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise CompileError("T2C-R010", "no nvcc")
+
+    monkeypatch.setenv("TILE2CU_CACHE", str(tmp_path))
+    monkeypatch.setattr(resources, "inspect", missing)
+    place = tmp_path / "page.html"
+    assert main(["review", str(EXAMPLES / "vector_add.py"), "-o", str(place)]) == 0
+    assert "not compiled: error[T2C-R010]: no nvcc" in parsed(place.read_text(encoding="utf-8")).text
+
+
+def test_a_size_that_the_kernel_does_not_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    place = tmp_path / "page.html"
+    assert main(["review", str(EXAMPLES / "vector_add.py"), "--size", "Q=1.5", "-o", str(place)]) == 1
+    assert "is no whole number" in capsys.readouterr().err
+    assert not place.exists()

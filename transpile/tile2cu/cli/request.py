@@ -90,6 +90,15 @@ def sizes(options: argparse.Namespace) -> dict[str, int | float]:
     return found
 
 
+def whole_sizes(options: argparse.Namespace) -> dict[str, int]:
+    """The same, whole numbers. Raises T2C-C002 for one that is not."""
+    given = sizes(options)
+    for name, value in given.items():
+        if not isinstance(value, int):
+            raise Tile2CuError("T2C-C002", f"`--size {name}={value}` is no whole number", help=f"--size {name}=1024")
+    return {name: int(value) for name, value in given.items()}
+
+
 def look(options: argparse.Namespace) -> Look:
     """How the text shall look. Raises T2C-C001 when the .clang-format file cannot be read."""
     from tile2cu.files import read

@@ -4,8 +4,7 @@ import argparse
 import json
 import sys
 
-from tile2cu.cli.request import add_sizes, add_source, bindings, sizes
-from tile2cu.core.errors import Tile2CuError
+from tile2cu.cli.request import add_sizes, add_source, bindings, whole_sizes
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +20,7 @@ def run(options: argparse.Namespace) -> int:
     from tile2cu_runtime.resources import inspect
 
     try:
-        given = _whole(sizes(options))
+        given = whole_sizes(options)
         source = emitted_source(
             options.file, options.kernel, target=options.target, style=options.style, bindings=bindings(options)
         )
@@ -31,11 +30,3 @@ def run(options: argparse.Namespace) -> int:
         return 1
     print(json.dumps(found.as_data(), indent=1) if options.json else found)
     return 0
-
-
-def _whole(given: dict[str, int | float]) -> dict[str, int]:
-    """Raises T2C-C002 for a size that is no whole number."""
-    for name, value in given.items():
-        if not isinstance(value, int):
-            raise Tile2CuError("T2C-C002", f"`--size {name}={value}` is no whole number", help=f"--size {name}=1024")
-    return {name: int(value) for name, value in given.items()}

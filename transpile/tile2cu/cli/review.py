@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tile2cu.cli.request import DEFAULT_TARGET, add_bindings, add_environment, add_sizes, bindings, sizes
+from tile2cu.cli.request import DEFAULT_TARGET, add_bindings, add_environment, add_sizes, bindings, whole_sizes
 from tile2cu.core.origin import STYLES, Look
 
 if TYPE_CHECKING:
@@ -104,17 +104,18 @@ def _label(kernel: str, target: str, targets: bool, kernels: bool) -> str:
 
 
 def _resources(options: argparse.Namespace, kernel: "Kernel") -> str:
-    """The report of `tile2cu resources`; where no compiler is installed, that."""
+    """The report of `tile2cu resources`; where the compiler is missing or fails, why. Errors: T2C-C002 and R100 to R105
+    for sizes that the kernel does not have, or lacks.
+    """
     from tile2cu.loading import emitted_source
-    from tile2cu_runtime.errors import Tile2CuRuntimeError
+    from tile2cu_runtime.errors import CompileError
     from tile2cu_runtime.load import manifest_of
     from tile2cu_runtime.resources import inspect
 
     program, target = kernel.launches[0].program, kernel.launches[0].target.name
-    name = program.alias_of or program.name
+    name, given = program.alias_of or program.name, bindings(options)
     try:
-        source = emitted_source(options.file, name, target=target, style=options.style, bindings=bindings(options))
-        given = {name: int(value) for name, value in sizes(options).items()}
-        return str(inspect(manifest_of(source), source.parent, given))
-    except (Tile2CuRuntimeError, ModuleNotFoundError) as error:
+        source = emitted_source(options.file, name, target=target, style=options.style, bindings=given)
+        return str(inspect(manifest_of(source), source.parent, whole_sizes(options)))
+    except CompileError as error:
         return f"not compiled: {error}"
