@@ -12,6 +12,7 @@ import pytest
 from tests.golden.cases import GOLDEN, Golden
 from tests.golden.schedule import Event, trace
 from tests.golden.source_text import SIZES, KernelText, Source, Values, View, value
+from tests.golden.source_text import arguments as arguments_of_call
 from tests.host.kernels import load_body
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -302,3 +303,65 @@ def test_tensors_whose_elements_are_indices_are_named(tmp_path: Path) -> None:
     )
     named = "// Indices or trip counts are computed from the elements of rows and counts, which nothing validates."
     assert named in kernel.source
+
+
+MEMBER = re.compile(r"tl::SharedTile(1D)?<([\w:]+), ([^>]+)> (\w+)(?:\[\w+\])?;")
+BOXES = re.compile(r"cp\.async\.bulk\.tensor\.(\d)d \(TMA\), (one|\d+) box(?:es)? of (\d+) x (\d+) per tile, (\d+|no)")
+CP_ASYNCS = re.compile(r"cp\.async\.(c[ag]) of (\d+) bytes, (\d+) per (thread and )?tile")
+MOVES = re.compile(r"tl::(tma_load|tma_load_for|tma_copy|copy_async(?:_once)?)(?:<\w+>)?\(")
+Member = tuple[str, tuple[int, ...], int]  # element, shape, swizzle in bytes
+
+
+@pytest.mark.parametrize("path", [path for path in TL if path.suffix == ".cu"], ids=str)
+def test_copies_are_done_by_the_instructions_that_are_stated(path: Path) -> None:
+    for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
+        members = dict(shared_members(kernel))
+        for paragraph in re.split(r"\n\s*\n", kernel.body):
+            stated = ""
+            for line in re.split(r"(?<=[;{])\n", paragraph):
+                comment = " ".join(re.findall(r"^\s*// (.*)$", line, re.M))
+                call = MOVES.search(line)
+                stated = comment if re.search(r"cp\.async\.(bulk|c[ag])", comment) else stated
+                tile = (
+                    next((each for each in members if re.search(rf"\b{each}(?=[,)\[])", line)), None) if call else None
+                )
+                if call is not None and tile is not None:
+                    assert list(move_faults(stated, line[call.start() :], members[tile], kernel)) == []
+
+
+def shared_members(kernel: KernelText) -> Iterator[tuple[str, Member]]:
+    """The shared tiles of a kernel, by their names."""
+    values = Values(kernel.constants, {}, Random(0))
+    for _, element, extents, name in MEMBER.findall(kernel.head):
+        swizzle = re.search(r"tl::Swizzle(\d+)B", extents)
+        shape = tuple(value(size, values) for size in extents.split(", ") if not size.startswith("tl::"))
+        yield name, (element.removeprefix("tl::"), shape, int(swizzle[1]) if swizzle else 0)
+
+
+def move_faults(stated: str, call: str, tile: Member, kernel: KernelText) -> Iterator[str]:
+    """What is said of a copy to a shared tile and is not so."""
+    element, shape, swizzle = tile
+    total = prod(shape) * SIZES[element]
+    if call.startswith("tl::tma"):
+        found = BOXES.search(stated)
+        if found is None:
+            yield f"nothing is stated of {call}"
+            return
+        boxes, rows, columns = 1 if found[2] == "one" else int(found[2]), int(found[3]), int(found[4])
+        corner = arguments_of_call(call, call.index("tl::at(") + len("tl::at"))
+        claims = {
+            "dimensions": (int(found[1]), len(corner)),
+            "bytes": (boxes * rows * columns * SIZES[element], total),
+            "rows": (rows, shape[0]),
+            "swizzle": (0 if found[5] == "no" else int(found[5]), swizzle),
+            "width": (columns * SIZES[element], swizzle or shape[-1] * SIZES[element]),
+        }
+        yield from (f"{what} of {call}: {said}, {actual}" for what, (said, actual) in claims.items() if said != actual)
+        return
+    copies = CP_ASYNCS.search(stated)
+    if copies is None:
+        yield f"nothing is stated of {call}"
+        return
+    width, count = int(copies[2]), int(copies[3]) * (kernel.constants["threads"] if copies[4] else 1)
+    if width * count != total or (copies[1] == "cg") != (width == 16):
+        yield f"{call}: {width} bytes x {count} of {total}"

@@ -187,8 +187,10 @@ __global__ void __launch_bounds__(threads)
   auto load = [&](int k_1) {
     const int k = first + k_1;
     // attention_backward.py:210-213
+    // cp.async.cg of 16 bytes, 4 per thread and tile
     tl::copy_async<threads>(Q(bz, tl::all, by, tl::all).tile(k * block_N, 0), Q_shared[k_1 % num_stages]);
     tl::copy_async<threads>(dO(bz, tl::all, by, tl::all).tile(k * block_N, 0), dO_shared[k_1 % num_stages]);
+    // cp.async.cg of 16 bytes, 16 per tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(Lse(bz, by, tl::all).tile(k * block_N), lse[k_1 % num_stages]);
     tl::copy_async<threads>(Delta(bz, by, tl::all).tile(k * block_N), delta[k_1 % num_stages]);
   };

@@ -109,6 +109,7 @@ __global__ void __launch_bounds__(threads)
   // attention_backward.py:79  for k in T.Pipelined(T.ceildiv(last, block_N), num_stages=num_stages):
   auto load = [&](int k) {
     // attention_backward.py:80-81
+    // cp.async.cg of 16 bytes, 2 per thread and tile
     tl::copy_async<threads>(K(bz, tl::all, by, tl::all).tile(k * block_N, 0), K_shared[k % num_stages]);
     tl::copy_async<threads>(V(bz, tl::all, by, tl::all).tile(k * block_N, 0), V_shared[k % num_stages]);
   };

@@ -132,6 +132,7 @@ __global__ void __launch_bounds__(threads)
   // attention_varlen.py:77  for k in T.Pipelined(loop_range, num_stages=num_stages):
   auto load = [&](int k) {
     // attention_varlen.py:78-79
+    // cp.async.cg of 16 bytes, 8 per thread and tile
     tl::copy_async<threads>(K(tl::all, by / group, tl::all).tile(start_k + k * block_N, 0), K_shared[k % num_stages]);
     tl::copy_async<threads>(V(tl::all, by / group, tl::all).tile(start_k + k * block_N, 0), V_shared[k % num_stages]);
   };

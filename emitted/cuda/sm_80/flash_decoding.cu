@@ -129,6 +129,7 @@ __global__ void __launch_bounds__(threads)
   auto load = [&](int k) {
     // flash_decoding.py:74-76
     const int start = (first + k) * block_N;
+    // cp.async.cg of 16 bytes, 32 per thread and tile
     tl::copy_async<threads>(K(b, tl::all, head, tl::all).tile(start, 0), K_shared[k % num_stages]);
     tl::copy_async<threads>(V(b, tl::all, head, tl::all).tile(start, 0), V_shared[k % num_stages]);
   };

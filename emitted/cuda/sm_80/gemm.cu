@@ -71,9 +71,11 @@ __global__ void __launch_bounds__(threads)
   // gemm.py:43  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // gemm.py:47  T.copy(A[by * block_M, ko * block_K], A_shared)
+    // cp.async.cg of 16 bytes, 4 per thread and tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(A.tile(by * block_M, ko * block_K), A_shared[ko % num_stages]);
 
     // gemm.py:49  T.copy(B[bx * block_N, ko * block_K], B_shared)
+    // cp.async.cg of 16 bytes, 4 per thread and tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(B.tile(bx * block_N, ko * block_K), B_shared[ko % num_stages]);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per

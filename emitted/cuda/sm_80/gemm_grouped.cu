@@ -97,7 +97,9 @@ __global__ void __launch_bounds__(threads)
   // num_stages=num_stages):
   auto load = [&](int ko) {
     // gemm_batched.py:95-96
+    // cp.async.cg of 16 bytes, 2 per thread and tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(A.tile(first, ko * block_K), A_shared[ko % num_stages]);
+    // cp.async.cg of 16 bytes, 4 per thread and tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(B(group, tl::all, tl::all).tile(ko * block_K, bx * block_N), B_shared[ko % num_stages]);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per

@@ -84,6 +84,7 @@ __global__ void __launch_bounds__(threads)
     // gemm_splitk.py:129  for ko in T.Pipelined(count, num_stages=num_stages):
     auto load = [&](int ko) {
       // gemm_splitk.py:130-131
+      // cp.async.cg of 16 bytes, 2 per thread and tile, where rows start at multiples of 16 bytes
       tl::copy_async<threads>(A.tile(m, (start + ko) * block_K), A_shared[ko % num_stages]);
       tl::copy_async<threads>(B.tile((start + ko) * block_K, n), B_shared[ko % num_stages]);
     };

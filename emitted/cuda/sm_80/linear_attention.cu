@@ -99,8 +99,10 @@ __global__ void __launch_bounds__(threads)
   auto load = [&](int c) {
     // linear_attention.py:48-51
     const int t = c * chunk;
+    // cp.async.cg of 16 bytes, 4 per thread and tile
     tl::copy_async<threads>(Q(b, tl::all, h, tl::all).tile(t, 0), Q_shared[c % num_stages]);
     tl::copy_async<threads>(K(b, tl::all, h, tl::all).tile(t, 0), K_shared[c % num_stages]);
+    // cp.async.cg of 16 bytes, 4 per thread and tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(V(b, tl::all, h, tl::all).tile(t, bv * block_V), V_shared[c % num_stages]);
   };
   // cp.async pipeline: while iteration c computes on tile c, the next num_stages - 1 load; one commit group per

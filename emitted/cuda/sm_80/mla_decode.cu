@@ -152,7 +152,9 @@ __global__ void __launch_bounds__(threads)
     const int start = (first + k) * block_N;
 
     // mla_decode.py:70-71
+    // cp.async.cg of 16 bytes, 8 per thread and tile
     tl::copy_async<threads>(KV(b, tl::all, tl::all).tile(start, 0), KV_shared[k % num_stages]);
+    // cp.async.cg of 16 bytes, 1 per thread and tile
     tl::copy_async<threads>(K_pe(b, tl::all, tl::all).tile(start, 0), K_pe_shared[k % num_stages]);
   };
   // cp.async pipeline: while iteration k computes on tile k, the next num_stages - 1 load; one commit group per

@@ -143,12 +143,14 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       const WorkTile work = work_tile(tile);
       tl::Barrier& prologue_full = prologue_pipeline.producer_acquire(tile_iter);
       // attention.py:58  T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
+      // cp.async.bulk.tensor.4d (TMA), 2 boxes of 128 x 64 per tile, 128-byte swizzle
       tl::tma_load(Q_map, tl::at(work.bz, work.bx * block_M, work.by, 0), Q_shared, prologue_full);
 
       TL_NO_UNROLL
       for (int k = 0; k < work.loop_range; ++k) {
         // attention.py:77-78
         tl::Barrier& K_shared_full = K_shared_pipeline.producer_acquire(k_base + k);
+        // cp.async.bulk.tensor.4d (TMA), 2 boxes of 128 x 64 per tile, 128-byte swizzle
         tl::tma_load(K_map, tl::at(work.bz, k * block_N, work.by / group, 0), K_shared[(k_base + k) % num_stages],
                      K_shared_full);
         tl::Barrier& V_shared_full = V_shared_pipeline.producer_acquire(k_base + k);

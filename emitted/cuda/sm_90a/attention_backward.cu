@@ -205,6 +205,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_b
     if (tl::thread() == threads) {
       tl::mbarrier_arrive_expect(prologue_full, tl::bytes(K_shared, V_shared));
       // attention_backward.py:201-202
+      // cp.async.bulk.tensor.4d (TMA), one box of 64 x 64 per tile, 128-byte swizzle
       tl::tma_load(K_map, tl::at(bz, bx * block_M, by, 0), K_shared, prologue_full);
       tl::tma_load(V_map, tl::at(bz, bx * block_M, by, 0), V_shared, prologue_full);
       TL_NO_UNROLL
@@ -212,6 +213,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_b
         const int k = first + k_iter;
         tl::Barrier& full = pipeline.producer_acquire(k_iter);
         // attention_backward.py:210-211
+        // cp.async.bulk.tensor.4d (TMA), one box of 64 x 64 per tile, 128-byte swizzle
         tl::tma_load(Q_map, tl::at(bz, k * block_N, by, 0), Q_shared[k_iter % num_stages], full);
         tl::tma_load(dO_map, tl::at(bz, k * block_N, by, 0), dO_shared[k_iter % num_stages], full);
       }

@@ -186,6 +186,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       if (tl::thread() == threads) {
         tl::Barrier& prologue_full = prologue_pipeline.producer_acquire(tile_iter);
         // attention_block_sparse.py:56  T.copy(Q[bz, by, bx * block_M : (bx + 1) * block_M, :], Q_shared)
+        // cp.async.bulk.tensor.4d (TMA), 2 boxes of 128 x 64 per tile, 128-byte swizzle
         tl::tma_load(Q_map, tl::at(work.bz, work.by, work.bx * block_M, 0), Q_shared, prologue_full);
       }
 
@@ -193,6 +194,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         if (tl::thread() == threads) {
           // attention_block_sparse.py:70-71
           tl::Barrier& K_shared_full = K_shared_pipeline.producer_acquire(k_base + tile_iter, iteration);
+          // cp.async.bulk.tensor.4d (TMA), 2 boxes of 128 x 64 per tile, 128-byte swizzle
           tl::tma_load(K_map, tl::at(work.bz, work.by, iteration.k * block_N, 0),
                        K_shared[(k_base + tile_iter) % num_stages], K_shared_full);
           tl::Barrier& V_shared_full = V_shared_pipeline.producer_acquire(k_base);

@@ -159,12 +159,14 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       const int num_iterations = tl::ceildiv(work.last, block_N);
       tl::Barrier& prologue_full = prologue_pipeline.producer_acquire(tile_iter);
       // attention_backward.py:71  T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
+      // cp.async.bulk.tensor.4d (TMA), one box of 128 x 64 per tile, 128-byte swizzle
       tl::tma_load(Q_map, tl::at(work.bz, work.bx * block_M, work.by, 0), Q_shared, prologue_full);
 
       TL_NO_UNROLL
       for (int k = 0; k < num_iterations; ++k) {
         // attention_backward.py:80-81
         tl::Barrier& K_shared_full = K_shared_pipeline.producer_acquire(k_base + k);
+        // cp.async.bulk.tensor.4d (TMA), one box of 128 x 64 per tile, 128-byte swizzle
         tl::tma_load(K_map, tl::at(work.bz, k * block_N, work.by, 0), K_shared[(k_base + k) % num_stages],
                      K_shared_full);
         tl::Barrier& V_shared_full = V_shared_pipeline.producer_acquire(k_base + k);

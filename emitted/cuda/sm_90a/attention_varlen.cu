@@ -182,11 +182,13 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     for (int tile_iter = 0, k_base = 0; scheduler.fetch(tile_iter, work); ++tile_iter) {
       tl::Barrier& prologue_full = prologue_pipeline.producer_acquire(tile_iter);
       // attention_varlen.py:67  Rows past the end of the sequence belong to the next one: computed, but not stored.
+      // cp.async.bulk.tensor.3d (TMA), 2 boxes of 128 x 64 per tile, 128-byte swizzle
       tl::tma_load(Q_map, tl::at(work.start, work.by, 0), Q_shared, prologue_full);
 
       scheduler.load_iterations(work.loop_range, [&](int k) {
         // attention_varlen.py:78-79
         tl::Barrier& K_shared_full = K_shared_pipeline.producer_acquire(k_base + k);
+        // cp.async.bulk.tensor.3d (TMA), 2 boxes of 128 x 64 per tile, 128-byte swizzle
         tl::tma_load(K_map, tl::at(work.start_k + k * block_N, work.by / group, 0), K_shared[(k_base + k) % num_stages],
                      K_shared_full);
         tl::Barrier& V_shared_full = V_shared_pipeline.producer_acquire(k_base + k);

@@ -159,14 +159,18 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     if (tl::thread() == threads) {
       tl::mbarrier_arrive_expect(prologue_full, tl::bytes(C_shared, State_shared));
       // chunk_scan.py:73-74
+      // cp.async.bulk.tensor.4d (TMA), 2 boxes of 64 x 64 per tile, 128-byte swizzle
       tl::tma_load(C_map, tl::at(b, first + m, group, 0), C_shared, prologue_full);
+      // cp.async.bulk.tensor.5d (TMA), 2 boxes of 64 x 64 per tile, 128-byte swizzle
       tl::tma_load(States_map, tl::at(b, chunk, head, n, 0), State_shared, prologue_full);
       TL_NO_UNROLL
       for (int k = 0; k < num_iterations; ++k) {
         tl::Barrier& full = pipeline.producer_acquire(k);
         // chunk_scan.py:94-96
         const int t = first + k * block_K;
+        // cp.async.bulk.tensor.5d (TMA), one box of 64 x 64 per tile, 128-byte swizzle
         tl::tma_load(CB_map, tl::at(b, chunk, group, m, k * block_K), CB_shared[k % num_stages], full);
+        // cp.async.bulk.tensor.4d (TMA), one box of 64 x 64 per tile, 128-byte swizzle
         tl::tma_load(x_map, tl::at(b, t, head, n), x_shared[k % num_stages], full);
       }
     }

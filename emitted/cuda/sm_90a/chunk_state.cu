@@ -132,7 +132,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
         tl::Barrier& full = pipeline.producer_acquire(k);
         // chunk_state.py:73-75
         const int t = first + k * block_K;
+        // cp.async.bulk.tensor.4d (TMA), one box of 16 x 64 per tile, 128-byte swizzle
         tl::tma_load(x_map, tl::at(b, t, head, m), x_shared[k % num_stages], full);
+        // cp.async.bulk.tensor.4d (TMA), 2 boxes of 16 x 64 per tile, 128-byte swizzle
         tl::tma_load(B_map, tl::at(b, t, group, n), B_shared[k % num_stages], full);
       }
     }

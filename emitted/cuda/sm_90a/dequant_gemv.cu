@@ -105,14 +105,18 @@ __global__ void __launch_bounds__(threads)
   // dequant.py:162  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // dequant.py:163-164
+    // cp.async.cg of 16 bytes, 2 per thread and tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(X(m, tl::all).tile(ko * block_K), x[ko % num_stages]);
+    // cp.async.cg of 16 bytes, 4 per thread and tile, where rows start at multiples of 16 bytes
     // copy_async_once: evict_first in L2, as no other block reads it  [select.copy.streaming]
     tl::copy_async_once<threads>(W.tile(bn * block_N, ko * (block_K / 2)), packed[ko % num_stages], M == 1);
 
     // dequant.py:166  T.copy(S[bn * block_N, ko * (block_K // group)], scales)
+    // cp.async.cg of 16 bytes, 64 per tile, where rows start at multiples of 16 bytes
     tl::copy_async_once<threads>(S.tile(bn * block_N, ko * (block_K / group)), scales[ko % num_stages], M == 1);
 
     // dequant.py:168  T.copy(Z[bn * block_N, ko * (block_K // group)], zeros)
+    // cp.async.cg of 16 bytes, 32 per tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(Z.tile(bn * block_N, ko * (block_K / group)), zeros[ko % num_stages]);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per

@@ -148,12 +148,14 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     if (tl::thread() == threads) {
       tl::mbarrier_arrive_expect(prologue_full, tl::bytes(Q_shared));
       // flash_decoding.py:68  T.copy(Q[b, head, g : g + block_H, :], Q_shared)
+      // cp.async.bulk.tensor.4d (TMA), 2 boxes of 64 x 64 per tile, 128-byte swizzle
       tl::tma_load(Q_map, tl::at(b, head, g, 0), Q_shared, prologue_full);
       TL_NO_UNROLL
       for (int k = 0; k < loop_range; ++k) {
         // flash_decoding.py:74-76
         const int start = (first + k) * block_N;
         tl::Barrier& K_shared_full = K_shared_pipeline.producer_acquire(k);
+        // cp.async.bulk.tensor.4d (TMA), 2 boxes of 64 x 64 per tile, 128-byte swizzle
         tl::tma_load(K_map, tl::at(b, start, head, 0), K_shared[k % num_stages], K_shared_full);
         tl::Barrier& V_shared_full = V_shared_pipeline.producer_acquire(k);
         tl::tma_load(V_map, tl::at(b, start, head, 0), V_shared[k % num_stages], V_shared_full);

@@ -96,9 +96,11 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       for (int ko = 0; ko < num_iterations; ++ko) {
         tl::Barrier& full = pipeline.producer_acquire(ko);
         // gemm.py:47  T.copy(A[by * block_M, ko * block_K], A_shared)
+        // cp.async.bulk.tensor.2d (TMA), one box of 128 x 64 per tile, 128-byte swizzle
         tl::tma_load(A_map, tl::at(by * block_M, ko * block_K), A_shared[ko % num_stages], full);
 
         // gemm.py:49  T.copy(B[bx * block_N, ko * block_K], B_shared)
+        // cp.async.bulk.tensor.2d (TMA), one box of 128 x 64 per tile, 128-byte swizzle
         tl::tma_load(B_map, tl::at(bx * block_N, ko * block_K), B_shared[ko % num_stages], full);
       }
     }

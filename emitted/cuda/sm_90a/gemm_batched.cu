@@ -117,7 +117,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
         for (int ko = 0; ko < tl::ceildiv(K, block_K); ++ko) {
           tl::Barrier& full = pipeline.producer_acquire(stage);
           // gemm_batched.py:49-50
+          // cp.async.bulk.tensor.3d (TMA), one box of 128 x 64 per tile, 128-byte swizzle
           tl::tma_load(A_map, tl::at(work.b, work.by * block_M, ko * block_K), A_shared[stage], full);
+          // cp.async.bulk.tensor.3d (TMA), 2 boxes of 64 x 64 per tile, 128-byte swizzle
           tl::tma_load(B_map, tl::at(work.b, ko * block_K, work.bx * block_N), B_shared[stage], full);
           stage.advance();
         }

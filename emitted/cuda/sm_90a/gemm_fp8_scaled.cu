@@ -116,7 +116,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       for (int k = 0; k < groups; ++k) {
         tl::Barrier& full = pipeline.producer_acquire(k);
         // gemm_fp8_scaled.py:57-58
+        // cp.async.bulk.tensor.2d (TMA), one box of 128 x 128 per tile, 128-byte swizzle
         tl::tma_load(A_map, tl::at(by * block_M, k * group), A_shared[k % num_stages], full);
+        // cp.async.bulk.tensor.2d (TMA), one box of 256 x 128 per tile, 128-byte swizzle
         tl::tma_load(B_map, tl::at(bx * parts * group, k * group), B_shared[k % num_stages], full);
       }
     }

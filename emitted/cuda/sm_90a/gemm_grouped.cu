@@ -119,7 +119,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       for (int ko = 0; ko < num_iterations; ++ko) {
         tl::Barrier& full = pipeline.producer_acquire(ko);
         // gemm_batched.py:95-96
+        // cp.async.bulk.tensor.2d (TMA), one box of 64 x 64 per tile, 128-byte swizzle
         tl::tma_load(A_map, tl::at(first, ko * block_K), A_shared[ko % num_stages], full);
+        // cp.async.bulk.tensor.3d (TMA), 2 boxes of 64 x 64 per tile, 128-byte swizzle
         tl::tma_load(B_map, tl::at(group, ko * block_K, bx * block_N), B_shared[ko % num_stages], full);
       }
     }

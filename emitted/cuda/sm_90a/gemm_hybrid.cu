@@ -171,9 +171,11 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
           tl::Barrier& full = pipeline.producer_acquire(stage);
           // gemm_hybrid.py:92-93
           const int k = back ? work.count - 1 - ko : work.start + ko;
+          // cp.async.bulk.tensor.2d (TMA), one box of 256 x 64 per tile, 128-byte swizzle
           tl::tma_load(A_map, tl::at(work.by * block_M, k * block_K), A_shared[stage], full);
 
           // gemm_hybrid.py:97  T.copy(B[k * block_K, bx * block_N], B_shared)
+          // cp.async.bulk.tensor.2d (TMA), 3 boxes of 64 x 64 per tile, 128-byte swizzle
           tl::tma_load(B_map, tl::at(k * block_K, work.bx * block_N), B_shared[stage], full);
           stage.advance();
         }

@@ -116,7 +116,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
         for (int ko = 0; ko < work.count; ++ko) {
           tl::Barrier& full = pipeline.producer_acquire(stage);
           // gemm_splitk.py:130-131
+          // cp.async.bulk.tensor.2d (TMA), one box of 128 x 64 per tile, 128-byte swizzle
           tl::tma_load(A_map, tl::at(work.m, (work.start + ko) * block_K), A_shared[stage], full);
+          // cp.async.bulk.tensor.2d (TMA), 4 boxes of 64 x 64 per tile, 128-byte swizzle
           tl::tma_load(B_map, tl::at((work.start + ko) * block_K, work.n), B_shared[stage], full);
           stage.advance();
         }

@@ -111,6 +111,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
         tl::Barrier& full = pipeline.producer_acquire(c);
         // linear_attention.py:48-51
         const int t = c * chunk;
+        // cp.async.bulk.tensor.4d (TMA), one box of 64 x 64 per tile, 128-byte swizzle
         tl::tma_load(Q_map, tl::at(b, t, h, 0), Q_shared[c % num_stages], full);
         tl::tma_load(K_map, tl::at(b, t, h, 0), K_shared[c % num_stages], full);
         tl::tma_load(V_map, tl::at(b, t, h, bv * block_V), V_shared[c % num_stages], full);

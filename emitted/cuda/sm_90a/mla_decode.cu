@@ -158,7 +158,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   if (tl::thread() == threads) {
     tl::mbarrier_arrive_expect(prologue_full, tl::bytes(Q_shared, Q_pe_shared));
     // mla_decode.py:58-59
+    // cp.async.bulk.tensor.3d (TMA), 8 boxes of 64 x 64 per tile, 128-byte swizzle
     tl::tma_load(Q_map, tl::at(b, h, 0), Q_shared, prologue_full);
+    // cp.async.bulk.tensor.3d (TMA), one box of 64 x 64 per tile, 128-byte swizzle
     tl::tma_load(Q_pe_map, tl::at(b, h, 0), Q_pe_shared, prologue_full);
   }
   // mla_decode.py:53-56  Parts are whole iterations, so only the last one has masked tokens. Late parts may be
@@ -186,7 +188,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         const int row = tl::floormod(start, page_size);
 
         // mla_decode.py:70-71
+        // cp.async.bulk.tensor.3d (TMA), 8 boxes of 64 x 64 per tile, 128-byte swizzle
         tl::tma_load(KV_map, tl::at(page, row, 0), KV_shared[k % num_stages], full);
+        // cp.async.bulk.tensor.3d (TMA), one box of 64 x 64 per tile, 128-byte swizzle
         tl::tma_load(K_pe_map, tl::at(page, row, 0), K_pe_shared[k % num_stages], full);
       }
     }

@@ -94,7 +94,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       for (int ko = 0; ko < num_iterations; ++ko) {
         tl::Barrier& full = pipeline.producer_acquire(ko);
         // w2a8.py:30-31
+        // cp.async.bulk.tensor.2d (TMA), one box of 64 x 128 per tile, 128-byte swizzle
         tl::tma_load(X_map, tl::at(by * block_M, ko * block_K), X_shared[ko % num_stages], full);
+        // cp.async.bulk.tensor.2d (TMA), one box of 64 x 32 per tile, 32-byte swizzle
         tl::tma_load(W_map, tl::at(bx * block_N, ko * (block_K / 4)), packed[ko % num_stages], full);
       }
     }

@@ -77,7 +77,9 @@ __global__ void __launch_bounds__(threads)
   // w2a8.py:79  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // w2a8.py:80-81
+    // cp.async.cg of 16 bytes, 1 per thread and tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(X(m, tl::all).tile(ko * block_K), x[ko % num_stages]);
+    // cp.async.cg of 16 bytes, 4 per thread and tile, where rows start at multiples of 16 bytes
     // copy_async_once: evict_first in L2, as no other block reads it  [select.copy.streaming]
     tl::copy_async_once<threads>(W.tile(bn * block_N, ko * (block_K / 4)), W_shared[ko % num_stages], M == 1);
   };

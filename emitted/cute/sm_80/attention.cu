@@ -138,6 +138,7 @@ __global__ void __launch_bounds__(threads)
   // attention.py:76  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
   auto load = [&](int k) {
     // attention.py:77-78
+    // cp.async.cg of 16 bytes, 8 per thread and tile
     tl::copy_tile(K_shared_copy{}, K(bz, _, by / group_1, _), make_coord(k * block_N, 0),
                   K_shared(_, _, k % num_stages));
     tl::copy_tile(K_shared_copy{}, V(bz, _, by / group_1, _), make_coord(k * block_N, 0),

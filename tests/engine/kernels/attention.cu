@@ -110,6 +110,7 @@ __global__ void __launch_bounds__(threads)
   // attention.py:76  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
   auto load = [&](int k) {
     // attention.py:77-78
+    // cp.async.cg of 16 bytes, 4 per thread and tile
     tl::copy_async<threads>(K(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), K_shared[k % num_stages]);
     tl::copy_async<threads>(V(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), V_shared[k % num_stages]);
   };

@@ -64,6 +64,7 @@ __global__ void __launch_bounds__(threads)
   // linear.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // linear.py:22-23
+    // cp.async.cg of 16 bytes, 2 per thread and tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(X.tile(by * block_M, ko * block_K), X_shared[ko % num_stages]);
     tl::copy_async<threads>(W.tile(bx * block_N, ko * block_K), W_shared[ko % num_stages]);
   };

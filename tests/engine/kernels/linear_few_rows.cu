@@ -66,7 +66,9 @@ __global__ void __launch_bounds__(threads)
   // linear.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // linear.py:22-23
+    // cp.async.cg of 16 bytes, 1 per thread and tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(X.tile(by * block_M, ko * block_K), X_shared[ko % num_stages]);
+    // cp.async.cg of 16 bytes, 4 per thread and tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(W.tile(bx * block_N, ko * block_K), W_shared[ko % num_stages]);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per

@@ -90,7 +90,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       for (int ko = 0; ko < num_iterations; ++ko) {
         tl::Barrier& full = pipeline.producer_acquire(ko);
         // linear.py:22-23
+        // cp.async.bulk.tensor.2d (TMA), one box of 64 x 64 per tile, 128-byte swizzle
         tl::tma_load(X_map, tl::at(by * block_M, ko * block_K), X_shared[ko % num_stages], full);
+        // cp.async.bulk.tensor.2d (TMA), one box of 128 x 64 per tile, 128-byte swizzle
         tl::tma_load(W_map, tl::at(bx * block_N, ko * block_K), W_shared[ko % num_stages], full);
       }
     }

@@ -79,7 +79,9 @@ __global__ void __launch_bounds__(threads)
   // linear_int4.py:33  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // linear_int4.py:34-35
+    // cp.async.cg of 16 bytes, 2 per thread and tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(X.tile(by * block_M, ko * block_K), X_shared[ko % num_stages]);
+    // cp.async.cg of 16 bytes, 64 per tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(W.tile(bx * block_N, ko * (block_K / 2)), packed[ko % num_stages]);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per

@@ -177,3 +177,27 @@ class ByLdmatrix(Claim):
 @dataclass(frozen=True, kw_only=True)
 class ArrivesAsReader(Claim):
     """An arrival at another block's barrier tells that tiles were read: it publishes nothing that threads wrote."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TmaBoxes(Claim):
+    """TMA loads a tile as `boxes` of rows x columns elements of a tensor of `rank` dimensions; `swizzle` in bytes."""
+
+    rank: int
+    boxes: int
+    rows: int
+    columns: int
+    swizzle: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpAsyncs(Claim):
+    """A tile arrives by `chunks` cp.async of `bytes` each, by so many `threads`; 0 where groups of them differ.
+
+    `if_aligned`: in instances, or calls, whose rows start at multiples of these bytes.
+    """
+
+    bytes: int
+    chunks: int
+    threads: int
+    if_aligned: bool

@@ -1,14 +1,10 @@
 """Copies and tile atomics: by which mechanism, between which operands, in whose stage they arrive."""
 
-from collections.abc import Iterator
-
-from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
     CALL,
     MULTICAST_MASK,
     PROLOGUE_LOADS,
     SLICE_ALIGNMENT,
-    STAGED_BECAUSE,
     STAGING_TILE,
     STORE_OUTSTANDING,
     STREAMING,
@@ -16,21 +12,21 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import static_value
-from tile2cu.core.program import AtomicTile, Copy, Region, Scope, Stmt
+from tile2cu.core.program import AtomicTile, Copy, Region, Scope
 from tile2cu.plan import copy_ops, ops
-from tile2cu.plan.claims import AddedByTma, AddressableByTma, Aligned, Claim, Evicts, Staged, StoredByTma, Streams
+from tile2cu.plan.claims import AddedByTma, AddressableByTma, Claim
+from tile2cu.plan.copy_claims import copy_claims
 from tile2cu.plan.operands import Operand, TensorTile, Threads, Tile
 from tile2cu.plan.rings import publishes_iteration, ring_tiles
 from tile2cu.plan.settled import Settled
 
 BY_TMA = ("tma_load", "tma_store", "tma_add_start", "tma_copy")  # what goes through tensor maps, by the fact `call`
 _MECHANISMS = {"copy": copy_ops.CopyMechanism.THREADS, "copy_async": copy_ops.CopyMechanism.CP_ASYNC}
-_POLICIES = ("evict_first", "evict_last")
 
 
 def copy(op: Copy, settled: Settled, threads: Threads) -> ops.Op:
     """The operation of a copy that `threads` run."""
-    facts, claims = settled.facts, tuple(_claims(op, settled))
+    facts, claims = settled.facts, tuple(copy_claims(op, settled))
     if facts.get(op, CALL) in BY_TMA:
         return _by_tma(op, settled, claims)
     if op.row is not None:
@@ -66,12 +62,12 @@ def copy(op: Copy, settled: Settled, threads: Threads) -> ops.Op:
 def load_registers(op: Copy, settled: Settled) -> copy_ops.LoadRegisters:
     """What loads a tile that waits in registers."""
     src = _side(op.src, op.dst, op, settled)
-    return copy_ops.LoadRegisters(source=op, claims=tuple(_claims(op, settled)), src=src)
+    return copy_ops.LoadRegisters(source=op, claims=tuple(copy_claims(op, settled)), src=src)
 
 
 def store_registers(op: Copy, settled: Settled) -> copy_ops.StoreRegisters:
     """What stores a tile that waited in registers."""
-    return copy_ops.StoreRegisters(source=op, claims=tuple(_claims(op, settled)), dst=Tile(region=op.dst))
+    return copy_ops.StoreRegisters(source=op, claims=tuple(copy_claims(op, settled)), dst=Tile(region=op.dst))
 
 
 def atomic_update(op: AtomicTile, settled: Settled, threads: Threads) -> copy_ops.TmaReduceAdd | copy_ops.AtomicUpdate:
@@ -180,28 +176,3 @@ def _dimensions_along(region: Region, other: Region) -> tuple[int, ...]:
             help="give both sides the same number of dimensions that are larger than 1",
         )
     return tuple(kept)
-
-
-def _claims(op: Copy, settled: Settled) -> Iterator[Claim]:
-    """Why the copy is there where the user did not write it, or how it is done: stated once of those that are alike."""
-    facts = settled.facts
-    copies = [*statements(settled.launch.body, Copy)]
-    if op.reason:
-        yield Staged(because=op.reason.replace("`", ""), rule=facts.rule(op, STAGED_BECAUSE))
-    elif facts.get(op, STREAMING) is not None:
-        if next(stmt for stmt in copies if facts.get(stmt, STREAMING) is not None) is op:
-            yield Streams(rule=facts.rule(op, STREAMING))
-    elif facts[op, CALL] == "tma_store":
-        stores = (stmt for stmt in copies if facts.get(stmt, CALL) == "tma_store")
-        if next(store for store in stores if _kind(store, settled) == _kind(op, settled)) is op:
-            transposed, outstanding = _kind(op, settled)
-            yield StoredByTma(transposed=transposed, outstanding=outstanding, rule=facts.rule(op, CALL))
-    elif facts.get(op, SLICE_ALIGNMENT):
-        yield Aligned(rule=facts.rule(op, SLICE_ALIGNMENT))
-    elif op.evict in _POLICIES and next(stmt for stmt in copies if stmt.evict == op.evict) is op:
-        yield Evicts(policy=op.evict)
-
-
-def _kind(op: Stmt, settled: Settled) -> tuple[bool, bool]:
-    """What distinguishes two stores by TMA: (transposed, outstanding)."""
-    return isinstance(op, Copy) and op.transposed, bool(settled.facts.get(op, STORE_OUTSTANDING))

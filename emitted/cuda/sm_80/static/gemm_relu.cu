@@ -63,6 +63,7 @@ __global__ void __launch_bounds__(threads)
   // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // gemm_relu.py:22-23
+    // cp.async.cg of 16 bytes, 4 per thread and tile
     tl::copy_async<threads>(A.tile(by * block_M, ko * block_K), A_shared[ko % num_stages]);
     tl::copy_async<threads>(B.tile(ko * block_K, bx * block_N), B_shared[ko % num_stages]);
   };

@@ -119,6 +119,7 @@ __global__ void __launch_bounds__(threads)
   auto load = [&](int k_1) {
     const int k = first + k_1;
     // attention.py:77-78
+    // cp.async.cg of 16 bytes, 8 per thread and tile
     tl::copy_async<threads>(K(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), K_shared[k_1 % num_stages]);
     tl::copy_async<threads>(V(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), V_shared[k_1 % num_stages]);
   };

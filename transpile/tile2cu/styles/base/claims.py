@@ -10,6 +10,7 @@ from tile2cu.plan.claims import (
     AwaitedAtOnce,
     ByLdmatrix,
     Claim,
+    CpAsyncs,
     Ends,
     Evicts,
     Exchanged,
@@ -27,6 +28,7 @@ from tile2cu.plan.claims import (
     StoredByTma,
     StoredLast,
     Streams,
+    TmaBoxes,
     TotalsOnly,
     Widened,
 )
@@ -63,7 +65,7 @@ def _sentence(claim: Claim, names: Names) -> str:
         case LeftOut():
             return f"left out: {claim.because}"
         case _:
-            return _of_elementwise(claim, names) or _of_copy(claim) or _of_mma(claim)
+            return _of_elementwise(claim, names) or _moved(claim) or _of_copy(claim) or _of_mma(claim)
 
 
 def _of_elementwise(claim: Claim, names: Names) -> str:
@@ -87,6 +89,23 @@ def _of_elementwise(claim: Claim, names: Names) -> str:
                 f"parallel_into: {names(claim.tile.name)} is stored when all vectors are computed, so that no load "
                 "waits for a store"
             )
+        case _:
+            return ""
+
+
+def _moved(claim: Claim) -> str:
+    match claim:
+        case TmaBoxes():
+            box = f"{claim.rows} x {claim.columns}"
+            boxes = f"one box of {box}" if claim.boxes == 1 else f"{claim.boxes} boxes of {box}"
+            swizzle = f"{claim.swizzle}-byte swizzle" if claim.swizzle else "no swizzle"
+            return f"cp.async.bulk.tensor.{claim.rank}d (TMA), {boxes} per tile, {swizzle}"
+        case CpAsyncs():
+            cache = "cg" if claim.bytes == 16 else "ca"  # PTX ISA, 'cp.async': .cg takes 16 bytes only
+            per_thread = claim.threads and claim.chunks % claim.threads == 0
+            count = f"{claim.chunks // claim.threads} per thread and tile" if per_thread else f"{claim.chunks} per tile"
+            where = f", where rows start at multiples of {claim.bytes} bytes" if claim.if_aligned else ""
+            return f"cp.async.{cache} of {claim.bytes} bytes, {count}{where}"
         case _:
             return ""
 

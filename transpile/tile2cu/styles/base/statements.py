@@ -5,9 +5,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tile2cu.plan import ops
+from tile2cu.plan.claims import Claim, CpAsyncs, TmaBoxes
 from tile2cu.plan.structure import Block, Paragraph, Statement
 from tile2cu.styles.base.comments import BODY_WIDTH, file_of, heading, wrapped
 from tile2cu.styles.base.view import StatementView
+
+_PER_TILE = (CpAsyncs, TmaBoxes)  # true of each tile: stated above the first of neighbours with equal ones
 
 
 class Statements(ABC):
@@ -36,9 +39,12 @@ class Statements(ABC):
 
     def _paragraph(self, paragraph: Paragraph) -> Iterator[StatementView]:
         above = heading(paragraph.sources) if paragraph.heading else list(paragraph.sources[0].comments)
+        previous: tuple[Claim, ...] = ()
         for statement in paragraph.statements:
-            yield from self._around(statement, above)
-            above = []
+            claims = statement.op.claims if any(isinstance(each, _PER_TILE) for each in statement.op.claims) else ()
+            op = replace(statement.op, claims=()) if claims and claims == previous else statement.op
+            yield from self._around(replace(statement, op=op), above)
+            previous, above = claims, []
 
     def _around(self, statement: Statement, above: list[str]) -> Iterator[StatementView]:
         """The statement, behind what it waits for; `above` are the comments of its paragraph."""

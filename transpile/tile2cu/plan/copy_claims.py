@@ -1,0 +1,91 @@
+"""What a copy states about itself: the instructions that move it, and why it is there or is done that way."""
+
+from collections.abc import Iterator
+
+from tile2cu.analysis.uses import statements
+from tile2cu.core.decisions import (
+    CALL,
+    ROW_ALIGNMENT,
+    SHARED_LAYOUT,
+    SLICE_ALIGNMENT,
+    STAGED_BECAUSE,
+    STORE_OUTSTANDING,
+    STREAMING,
+)
+from tile2cu.core.expr import static_value
+from tile2cu.core.program import Copy, Region, Scope, Stmt
+from tile2cu.plan.claims import Aligned, Claim, CpAsyncs, Evicts, Staged, StoredByTma, Streams, TmaBoxes
+from tile2cu.plan.settled import Settled
+
+_POLICIES = ("evict_first", "evict_last")
+_WIDEST = 16  # bytes of a cp.async; PTX ISA, 'cp.async', cp-size
+_NARROWEST = 4
+_BOX = 256  # the most elements of a box along a dimension; CUDA Driver API, cuTensorMapEncodeTiled
+
+
+def copy_claims(op: Copy, settled: Settled) -> Iterator[Claim]:
+    """The claims of a copy; those on how it is done are stated once of copies that are alike."""
+    facts = settled.facts
+    if facts[op, CALL] in ("tma_load", "tma_copy") and op.dst.buffer.scope is Scope.SHARED:
+        yield from _boxes(op, settled)
+    elif facts[op, CALL] == "copy_async" and settled.target.cp_async:
+        yield from _cp_asyncs(op, settled)
+    copies = [*statements(settled.launch.body, Copy)]
+    if op.reason:
+        yield Staged(because=op.reason.replace("`", ""), rule=facts.rule(op, STAGED_BECAUSE))
+    elif facts.get(op, STREAMING) is not None:
+        if next(stmt for stmt in copies if facts.get(stmt, STREAMING) is not None) is op:
+            yield Streams(rule=facts.rule(op, STREAMING))
+    elif facts[op, CALL] == "tma_store":
+        stores = (stmt for stmt in copies if facts.get(stmt, CALL) == "tma_store")
+        if next(store for store in stores if _kind(store, settled) == _kind(op, settled)) is op:
+            transposed, outstanding = _kind(op, settled)
+            yield StoredByTma(transposed=transposed, outstanding=outstanding, rule=facts.rule(op, CALL))
+    elif facts.get(op, SLICE_ALIGNMENT):
+        yield Aligned(rule=facts.rule(op, SLICE_ALIGNMENT))
+    elif op.evict in _POLICIES and next(stmt for stmt in copies if stmt.evict == op.evict) is op:
+        yield Evicts(policy=op.evict)
+
+
+def _boxes(op: Copy, settled: Settled) -> Iterator[TmaBoxes]:
+    """The boxes of a load by TMA into a tile of rows and columns: one for each slab of its columns."""
+    layout, extents = settled.facts[op.dst.buffer, SHARED_LAYOUT], _extents(op.dst)
+    if len(layout.extents) != 2 or len(extents) != 2:
+        return
+    rows, columns = extents
+    width = layout.swizzle * 8 // layout.element_bits if layout.swizzle else columns
+    if rows == 1:
+        fits = (each for each in range(min(width, _BOX), 0, -1) if width % each == 0)
+        width = next((each for each in fits if each * layout.element_bits % (8 * _WIDEST) == 0), width)
+    yield TmaBoxes(rank=op.src.buffer.rank, boxes=columns // width, rows=rows, columns=width, swizzle=layout.swizzle)
+
+
+def _cp_asyncs(op: Copy, settled: Settled) -> Iterator[CpAsyncs]:
+    """The cp.asyncs of a copy into a shared tile, as wide as the rows of both sides are aligned."""
+    bits, extents = op.dst.buffer.dtype.bits, _extents(op.dst)
+    if op.row is not None or not extents:
+        return
+    row = extents[-1] * bits // 8
+    layout = settled.facts[op.dst.buffer, SHARED_LAYOUT]
+    known = settled.facts[op.src.buffer, ROW_ALIGNMENT]
+    width = min(known or _WIDEST, _WIDEST, row & -row, layout.row_bytes & -layout.row_bytes)
+    if width < _NARROWEST:
+        return
+    chunks = row // width
+    for extent in extents[:-1]:
+        chunks *= extent
+    threads = settled.launch.threads if settled.launch.groups == 1 else 0
+    yield CpAsyncs(bytes=width, chunks=chunks, threads=threads, if_aligned=known == 0)
+
+
+def _extents(region: Region) -> tuple[int, ...]:
+    """The extents of a region that are more than one index, where all of them are known."""
+    values = [static_value(part.extent) for part in region.ranges]
+    if not all(isinstance(value, int) for value in values):
+        return ()
+    return tuple(int(value) for value in values if value is not None)
+
+
+def _kind(op: Stmt, settled: Settled) -> tuple[bool, bool]:
+    """What distinguishes two stores by TMA: (transposed, outstanding)."""
+    return isinstance(op, Copy) and op.transposed, bool(settled.facts.get(op, STORE_OUTSTANDING))
