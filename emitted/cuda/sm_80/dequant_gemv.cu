@@ -38,8 +38,9 @@ constexpr int block_K = 2048;
 // consecutive columns per thread: 16 bytes
 // dequant.py:138
 constexpr int chunk = 32;
-// dequant.py:139  block_K // chunk
-constexpr int chunks = 64;
+// dequant.py:139
+constexpr int chunks = block_K / chunk;
+static_assert(block_K % chunk == 0);
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
 // 4 warps

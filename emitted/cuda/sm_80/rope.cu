@@ -27,8 +27,9 @@ namespace rope_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 128, block = 64;
-// rope.py:13  dim // 2
-constexpr int half_dim = 64;
+// rope.py:13
+constexpr int half_dim = dim / 2;
+static_assert(dim % 2 == 0);
 // 4 warps
 constexpr int threads = 128;
 

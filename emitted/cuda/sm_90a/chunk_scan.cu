@@ -45,8 +45,8 @@ constexpr int block_K = 64;
 // chunk_scan.py:33
 constexpr float log2e = 1.44269504f;
 // of a chunk
-// chunk_scan.py:35  T.ceildiv(chunk_size, block_M) * T.ceildiv(headdim, block_N)
-constexpr int tiles = 4;
+// chunk_scan.py:35
+constexpr int tiles = tl::ceildiv(chunk_size, block_M) * tl::ceildiv(headdim, block_N);
 // chunk_scan.py:67  0 if groups == 1 else head // (heads // groups)
 constexpr int group = 0;
 // TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]

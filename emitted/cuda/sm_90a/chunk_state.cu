@@ -37,8 +37,8 @@ constexpr int block_N = 128;
 // chunk_state.py:29
 constexpr float log2e = 1.44269504f;
 // of a state
-// chunk_state.py:31  T.ceildiv(headdim, block_M) * T.ceildiv(dstate, block_N)
-constexpr int tiles = 1;
+// chunk_state.py:31
+constexpr int tiles = tl::ceildiv(headdim, block_M) * tl::ceildiv(dstate, block_N);
 // tokens per iteration
 // chunk_state.py:38  32 if few else 16
 constexpr int block_K = 16;

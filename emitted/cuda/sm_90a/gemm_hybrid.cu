@@ -36,8 +36,9 @@ constexpr int least = 48;
 constexpr int panel = 8;
 // rows that a block of the second kernel reduces
 constexpr int strip = 8;
-// gemm_hybrid.py:110  block_M // strip
-constexpr int strips = 32;
+// gemm_hybrid.py:110
+constexpr int strips = block_M / strip;
+static_assert(block_M % strip == 0);
 
 // ==== multiply =======================================================================================================
 namespace multiply {

@@ -56,3 +56,46 @@ def test_a_name_that_texts_use_themselves_is_numbered(tmp_path: Path) -> None:
     text = emit_text(path, kernel=None, target=SM90A, bindings={})[0].files["small.cu"]
     assert "const int num_iterations_1 = tl::ceildiv(n, block);" in text
     assert "for (int k = 0; k < num_iterations_1; ++k) {" in text
+
+
+NUMBERS = """
+import tilelang
+import tilelang.language as T
+
+def odd(n):
+    return n % 2
+
+@tilelang.jit(out_idx=[-1])
+def small(block=128, lanes=32, threads=64):
+    rows = block // lanes
+    third = lanes // 3
+    hidden = block - 2 * rows
+    block = hidden * 1
+    both = T.ceildiv(block, rows) * 2
+    picked = 4 if odd(lanes) else 8
+    of_lanes = lanes // 2
+
+    @T.prim_func
+    def body(Y: T.Tensor((1024,), "int32")):
+        with T.Kernel(1, threads=threads) as bx:
+            for i in T.Parallel(64):
+                Y[i] = i * rows * third + i // block + both * picked + of_lanes + lanes
+    return body
+"""
+
+
+def test_a_number_that_is_computed_from_others_is_printed_as_computed(tmp_path: Path) -> None:
+    """What is divided without a remainder is asserted; a number whose inputs have no names here stays a number."""
+    path = tmp_path / "small.py"
+    path.write_text(NUMBERS, encoding="utf-8")
+    text = emit_text(path, kernel=None, target=SM80, bindings={})[0].files["small.cu"]
+    for expected in (
+        "constexpr int lanes = 32;\n",
+        "// small.py:10  block // lanes\nconstexpr int rows = 4;\n",
+        "// small.py:11\nconstexpr int third = lanes / 3;\n//",
+        "// small.py:13  hidden * 1\nconstexpr int block = 120;\n",
+        "// small.py:14\nconstexpr int both = tl::ceildiv(block, rows) * 2;\n",
+        "// small.py:15  4 if odd(lanes) else 8\nconstexpr int picked = 8;\n",
+        "// small.py:16\nconstexpr int of_lanes = lanes / 2;\nstatic_assert(lanes % 2 == 0);\n",
+    ):
+        assert expected in text

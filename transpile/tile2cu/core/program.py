@@ -499,8 +499,9 @@ AnyStmt = (
 class Constant:
     """A static number with a name in the user's file, printed as a named constant.
 
-    `formula` is the Python text it came from, empty for an argument; `origin` is where an
-    argument's value came from: "-D", "default", "call at FILE:LINE" or "" for a computed one.
+    `formula` is the Python text it came from, empty for an argument; `computed` the same as an expression of other
+    constants, where it is one. `origin` is where an argument's value came from: "-D", "default", "call at FILE:LINE" or
+    "" for a computed one.
     """
 
     name: str
@@ -510,6 +511,7 @@ class Constant:
     formula: str = ""
     origin: str = ""
     comment: str = ""
+    computed: Expr | None = None
 
 
 @dataclass(frozen=True)

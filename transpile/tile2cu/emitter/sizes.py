@@ -13,7 +13,7 @@ from tile2cu.core.decisions import (
     WARPS,
     WAVES_PER_SIMD,
 )
-from tile2cu.core.expr import Expr, walk
+from tile2cu.core.expr import Binary, Call, Const, Expr, Named, static_value, walk
 from tile2cu.core.program import (
     Constant,
     Derived,
@@ -31,6 +31,8 @@ from tile2cu.styles.base.comments import WIDTH, file_of, rule_line, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES, Constants
 from tile2cu.styles.base.expressions import Printer, literal
 from tile2cu.styles.base.view import Declaration, Section
+
+_INTEGER_ARITHMETIC = ("+", "-", "*", "//", "%")
 
 
 def common_sizes(settled: Settled, printer: Printer, said: frozenset[str]) -> Section:
@@ -68,10 +70,31 @@ def _threads(settled: Settled) -> Iterator[Declaration]:
 
 def _constants(settled: Settled, printer: Printer, said: frozenset[str]) -> Iterator[Declaration]:
     constants = [c for c in settled.program.constants if c.name != "threads" or settled.namespace]
-    constants = [c for c in constants if printer.names(c.name) in said]
-    arguments = [c for c in constants if not c.formula and not c.comment]
+    named = {c.name for c in constants if printer.names(c.name) in said}
+    for constant in reversed(constants):
+        if constant.name in named:
+            named |= _inputs(constant)
+    arguments = [c for c in constants if c.name in named and not c.formula and not c.comment]
     yield from _grouped(arguments, printer)
-    yield from (_constant(c, printer) for c in constants if c.formula or c.comment)
+    declared = {c.name for c in arguments}
+    for constant in constants:
+        if constant.name in named and (constant.formula or constant.comment):
+            yield _constant(constant, printer, declared)
+            declared.add(constant.name)
+
+
+def _inputs(constant: Constant) -> set[str]:
+    """The constants that one is computed from by integer arithmetic; none for other constants."""
+    if constant.computed is None:
+        return set()
+    parts = tuple(walk(constant.computed))
+    arithmetic = all(
+        isinstance(part, Const | Named)
+        or (isinstance(part, Binary) and part.op in _INTEGER_ARITHMETIC)
+        or (isinstance(part, Call) and part.function == "ceildiv")
+        for part in parts
+    )
+    return {part.name for part in parts if isinstance(part, Named)} if arithmetic else set()
 
 
 def _register_shares(settled: Settled) -> Iterator[Declaration]:
@@ -130,13 +153,31 @@ def _taken_from(constant: Constant) -> str:
     return "" if constant.origin in ("", "-D", "default") else constant.origin
 
 
-def _constant(constant: Constant, printer: Printer) -> Declaration:
+def _constant(constant: Constant, printer: Printer, declared: Collection[str]) -> Declaration:
+    """A constant; as an expression where it is computed from `declared` ones, and its quotients are exact."""
     comments = wrapped(constant.comment) if constant.comment else []
+    value, asserted, formula = literal(constant.value, constant.dtype), "", constant.formula
+    inputs = _inputs(constant)
+    if constant.computed is not None and inputs and inputs <= set(declared):
+        value = printer.text(constant.computed)
+        divisions = dict.fromkeys(_remainder(part, printer) for part in walk(constant.computed) if _is_quotient(part))
+        asserted, formula = "".join(f"\nstatic_assert({each});" for each in divisions), ""
     if constant.formula:
-        formula = "" if constant.formula == str(constant.value) else f"  {constant.formula}"
-        comments += wrapped(f"{file_of(constant)}:{constant.span.line}{formula}")
-    text = f"constexpr {constant.dtype.cpp} {printer.names(constant.name)} = {literal(constant.value, constant.dtype)};"
+        shown = f"  {formula}" if formula not in ("", str(constant.value)) else ""
+        comments += wrapped(f"{file_of(constant)}:{constant.span.line}{shown}")
+    text = f"constexpr {constant.dtype.cpp} {printer.names(constant.name)} = {value};{asserted}"
     return Declaration(text, tuple(comments))
+
+
+def _is_quotient(part: Expr) -> bool:
+    """Whether an integer quotient is exact: the tiles made of it then cover what is divided."""
+    return isinstance(part, Binary) and part.op == "//" and static_value(replace(part, op="%")) == 0
+
+
+def _remainder(part: Expr, printer: Printer) -> str:
+    """The condition under which a quotient is exact."""
+    assert isinstance(part, Binary)
+    return f"{printer.text(replace(part, op='%'))} == 0"
 
 
 def _stages(settled: Settled) -> Iterator[Declaration]:

@@ -143,7 +143,16 @@ class Context:
             return value
         dtype = value.expr.dtype if isinstance(value, NamedFloat) else number_dtype(plain)
         return self.constants.bind(
-            Constant(name=name, value=plain, dtype=dtype, span=span, formula=formula, origin=origin, comment=comment)
+            Constant(
+                name=name,
+                value=plain,
+                dtype=dtype,
+                span=span,
+                formula=formula,
+                origin=origin,
+                comment=comment,
+                computed=value.expr if isinstance(value, NamedInt) and formula else None,
+            )
         )
 
     def note_size(self, name: str, value: object, span: Span, formula: str) -> None:

@@ -8,7 +8,7 @@ import libcst as cst
 
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32, DType
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Expr, Role, Var
+from tile2cu.core.expr import Expr, Role, Var, walk
 from tile2cu.core.origin import ENVIRONMENT
 from tile2cu.core.program import Buffer, Launch, Program, Scope
 from tile2cu.core.span import Span
@@ -29,7 +29,7 @@ from tile2cu.frontend.find import (
 )
 from tile2cu.frontend.given import given_values
 from tile2cu.frontend.limits import Budget
-from tile2cu.frontend.names import naming
+from tile2cu.frontend.names import Naming, naming
 from tile2cu.frontend.operators import static_int
 from tile2cu.frontend.outside import Outside
 from tile2cu.frontend.parse import SourceFile, leading_comments, param_comment
@@ -385,7 +385,10 @@ class _Trace:
             params=_as_params(names.apply(params)),
             outputs=outputs,
             sizes=tuple(Var(INT32, size, Role.SIZE) for size in sizes),
-            constants=tuple(replace(each, name=names.constants.get(key, key)) for key, each in constants),
+            constants=tuple(
+                replace(each, name=names.constants.get(key, key), computed=_in_terms_of(named, each.computed, names))
+                for key, each in constants
+            ),
             launches=_as_launches(names.apply(launches)),
             span=self._name_span(self.kernel.function),
             comments=leading_comments(traced.node),
@@ -441,6 +444,13 @@ class _Trace:
     def _name_span(self, function: Function) -> Span:
         assert isinstance(function.node, cst.FunctionDef)
         return self.cx.source.span(function.node.name)
+
+
+def _in_terms_of(named: frozenset[str], computed: Expr | None, names: Naming) -> Expr | None:
+    """The expression that a constant is computed by, where it consists of constants that the program names."""
+    if computed is None or not constant_names(walk(computed)) <= named:
+        return None
+    return _as_expr(names.apply(computed))
 
 
 def _as_params(value: object) -> tuple[Buffer | Var, ...]:
