@@ -140,6 +140,20 @@ def through_shared(M, N, K):
 
 
 @pytest.mark.nightly
+def test_warps_whose_instructions_alternate(tmp_path: Path) -> None:
+    """4 warps share 192 columns: no swizzled tile has an offset of 48 columns."""
+    wide = THROUGH_SHARED.replace("threads=128", "threads=256").replace("N, 64)", "N, 192)").replace("M, 64)", "M, 32)")
+    for old, new in (("(64, 32)", "(32, 32)"), ("(32, 64)", "(32, 192)"), ("(64, 64)", "(32, 192)")):
+        wide = wide.replace(old, new)
+    wide = wide.replace("by * 64", "by * 32").replace("bx * 64", "bx * 192")
+    (tmp_path / "through_shared.py").write_text(wide, encoding="utf-8")
+    kernel = tile2cu.load(tmp_path / "through_shared.py", device="ptx", style="cute")
+    for m, n, k in ((40, 200, 40), (67, 77, 45)):
+        a, b = integers(m, k).astype(np.float16), integers(k, n).astype(np.float16)
+        np.testing.assert_array_equal(kernel(a, b), (a.astype(float) @ b.astype(float)).astype(np.float16))
+
+
+@pytest.mark.nightly
 def test_an_accumulator_stored_through_a_swizzled_shared_tile(tmp_path: Path) -> None:
     """The shape of a tile that repeats an atom is hierarchical; coordinates in it have one number per dimension."""
     (tmp_path / "through_shared.py").write_text(THROUGH_SHARED, encoding="utf-8")

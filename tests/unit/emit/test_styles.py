@@ -51,6 +51,24 @@ def test_names_that_cute_has_are_renamed(tmp_path: Path) -> None:
     assert "constexpr int group_1 = 32;" in text and "clear(get_1);" in text and "Tensor size_1 =" in text
 
 
+def test_constants_that_would_be_ambiguous_in_the_launcher_are_renamed(tmp_path: Path) -> None:
+    """The launcher sees the kernel's namespace and cute's at once; `block` is a function of cute's."""
+    (tmp_path / "named.py").write_text(NAMED.replace(" - SHIFT", "").replace("group", "block"), encoding="utf-8")
+    text = tile2cu.emit(tmp_path / "named.py", style="cute")["named"].source
+    assert "constexpr int block_1 = 32;" in text and "ceildiv(K, block_1)" in text
+
+
+def test_instructions_alternate_among_warps_that_no_power_of_two_is_apart(tmp_path: Path) -> None:
+    """CuTe offsets swizzled tiles by powers of two only: 4 warps of 48 columns each take every fourth pair."""
+    wide = NAMED.replace(" - SHIFT", "").replace("threads=128", "threads=256").replace("64), T", "192), T")
+    for old, new in (("(group, 64)", "(group, 192)"), ("(64, group)", "(32, group)"), ("(64, 64)", "(32, 192)")):
+        wide = wide.replace(old, new)
+    (tmp_path / "named.py").write_text(wide, encoding="utf-8")
+    text = tile2cu.emit(tmp_path / "named.py", style="cute")["named"].source
+    assert "Tile<_32, _64, _16>" in text
+    assert "16 rows from 16 (w / 4) and 8 columns from 8 (w % 4) of each 32" in " ".join(text.replace("//", "").split())
+
+
 def test_an_operation_that_a_style_does_not_support_is_named_with_its_line(tmp_path: Path) -> None:
     source = NAMED.replace(" - SHIFT", "").replace("T.copy(get, C[", "T.print(get)  # [")
     (tmp_path / "named.py").write_text(source, encoding="utf-8")

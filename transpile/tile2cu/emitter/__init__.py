@@ -65,7 +65,8 @@ def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emi
     name, suffix = launches[0].program.name, launches[0].target.suffix
     used = _used_names(launches)
     launches = _named(launches, used)
-    written = tuple(_written(settled, used, style.reserved) for settled in launches)
+    reserved = style.reserved(frozenset(each.name for each in launches[0].program.constants))
+    written = tuple(_written(settled, used, reserved) for settled in launches)
     origin = provenance(launches[0].program, launches[0].target.name, tool, look)
     view = _view(written, origin, style)
     text, header, lines = render(view, look, launches[0].program.source.name, suffix)

@@ -12,13 +12,16 @@ from tile2cu.core.layout import (
 from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaOperandA
 
 
-def described(layout: FragmentLayout) -> str:
-    """The layout in CuTe's notation, (threads, values) -> (rows, columns), and which warp holds what."""
+def described(layout: FragmentLayout, part: str = "") -> str:
+    """The layout in CuTe's notation, (threads, values) -> (rows, columns), and which warp holds what.
+
+    That is `part` where a style has another distribution over warps.
+    """
     shape = ", ".join(map(str, layout.shape))
     text = f"(T{layout.threads_of_block} threads, V{layout.registers} values each) -> ({shape})"
     match layout:
         case MmaAccumulator() | MmaOperandA():
-            text += f"; {_warp_part(layout)}"
+            text += f"; {part or _warp_part(layout)}"
         case MmaOperandB():
             cols = layout.n // layout.warps.n
             text += f"; warp w holds columns {cols} (w % {layout.warps.n}) and the {cols - 1} after of the MMA's B"

@@ -12,9 +12,8 @@ from tile2cu.styles.base.view import KernelParts
 class Style(Protocol):
     """Writes kernels in one vocabulary."""
 
-    @property
-    def reserved(self) -> frozenset[str]:
-        """The names that kernels use unqualified, which a name of the user's would hide."""
+    def reserved(self, constants: frozenset[str]) -> frozenset[str]:
+        """The names that no name of the user's may hide, and those of his `constants` that would be ambiguous."""
 
     @property
     def uses(self) -> str:

@@ -16,7 +16,7 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.layouts import described
 from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.cute import vocabulary as words
-from tile2cu.styles.cute.layouts import ATOMS, static, threads_and_values, tiled_mma
+from tile2cu.styles.cute.layouts import ATOMS, static, threads_and_values, tiled_mma, which_warp
 from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import SUPPORTED, in_cute
 
@@ -86,13 +86,14 @@ class Fragments:
         taken = {each.of for each in self.partitions.values()}
         numbered = (f"{of}_{number}" for number in range(2, len(taken) + 2))
         of = next(name for name in (of, *numbered) if name not in taken)
+        part = which_warp(layout) if isinstance(layout, MmaAccumulator) else ""
         self.partitions[layout] = Partition(
             name=self.own(of, kind),
             of=of,
             layout=layout,
             shape=self.shape(extents),
             type=self._mma(layout) if isinstance(layout, MmaAccumulator) else _tiled_copy(layout, "float"),
-            about=(about, *wrapped(f"{described(layout)}  [{rule}]")),
+            about=(about, *wrapped(f"{described(layout, part)}  [{rule}]")),
         )
 
     def _mma(self, layout: MmaAccumulator) -> str:

@@ -50,18 +50,52 @@ def atom(layout: SharedLayout) -> SwizzledAtom | None:
 
 
 def tiled_mma(layout: MmaAccumulator, atom_name: str, k: int) -> str:
-    """The TiledMMA whose C is the accumulator: a warp holds contiguous rows and columns of the tile."""
-    warps, rows, cols = layout.warps, layout.rows // layout.warps.m, layout.cols // layout.warps.n
+    """The TiledMMA whose C is the accumulator: a warp holds contiguous rows and columns of the tile, or its
+    instructions alternate with those of the other warps (`which_warp`).
+    """
+    warps, (rows, cols) = layout.warps, _of_warp(layout)
     along_m = _permutation(16, warps.m, rows)
     along_n = _permutation(8, warps.n, cols)
     atom_layout = f"Layout<Shape<{static(warps.m)}, {static(warps.n)}>, Stride<{static(warps.n)}, _1>>{{}}"
     return f"make_tiled_mma(MMA_Atom<{atom_name}>{{}}, {atom_layout}, Tile<{along_m}, {along_n}, {static(k)}>{{}})"
 
 
+def _of_warp(layout: MmaAccumulator) -> tuple[int, int]:
+    """The rows and columns of a warp."""
+    return layout.rows // layout.warps.m, layout.cols // layout.warps.n
+
+
+def _is_power_of_two(value: int) -> bool:
+    return value & (value - 1) == 0
+
+
+def which_warp(layout: MmaAccumulator) -> str:
+    """Which warp holds what where instructions alternate among warps; empty where a warp's part is contiguous.
+
+    CuTe offsets swizzled tiles by powers of two only, so warps cannot begin at multiples of 48 columns.
+    """
+    warps, (rows, cols) = layout.warps, _of_warp(layout)
+    if all(count == 1 or _is_power_of_two(extent) for count, extent in ((warps.m, rows), (warps.n, cols))):
+        return ""
+    m, n = ("w", "") if warps.n == 1 else (f"(w / {warps.n})", f"(w % {warps.n})")
+    return f"warp w holds {_part('rows', 16, warps.m, rows, m)} and {_part('columns', 8, warps.n, cols, n)}"
+
+
+def _part(name: str, instruction: int, warps: int, extent: int, warp: str) -> str:
+    """Of one dimension, in words: what a warp holds of a tile."""
+    if warps == 1:
+        return f"all {name}"
+    if _is_power_of_two(extent):
+        return f"{extent} {name} from {extent} {warp}"
+    return f"{instruction} {name} from {instruction} {warp} of each {instruction * warps}"
+
+
 def _permutation(instruction: int, warps: int, extent: int) -> str:
     """Along M or N: the instruction's own, then warps at the distance of what one holds, then its instructions."""
     if warps == 1 or extent == instruction:
         return static(warps * extent)
+    if not _is_power_of_two(extent):  # columns of two instructions, which one ldmatrix.x4 loads
+        return static(warps * (16 if extent % 16 == 0 else instruction))
     shape = f"Shape<{static(instruction)}, {static(warps)}, {static(extent // instruction)}>"
     return f"Layout<{shape}, Stride<_1, {static(extent)}, {static(instruction)}>>"
 

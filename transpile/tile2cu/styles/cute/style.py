@@ -11,14 +11,17 @@ from tile2cu.styles.base.view import KernelParts
 from tile2cu.styles.cute import support
 from tile2cu.styles.cute.kernel import CuteKernel
 from tile2cu.styles.cute.types import in_cute
-from tile2cu.styles.cute.vocabulary import RESERVED
+from tile2cu.styles.cute.vocabulary import RESERVED, all_names
 
 
 class Cute:
     """Writes kernels in CuTe's names."""
 
-    reserved = RESERVED
     uses = "using namespace cute;"
+
+    def reserved(self, constants: frozenset[str]) -> frozenset[str]:
+        """What kernels use unqualified, and constants named like anything in cute: the launcher sees both."""
+        return RESERVED | (constants & all_names())
 
     def check(self, launches: tuple[Settled, ...]) -> None:
         """Errors: T2C-E034 where the target is not supported."""

@@ -1,5 +1,8 @@
 """The names of headers/tl/cute.h, and those of the launcher's side that kernels in CuTe's style use."""
 
+import functools
+from pathlib import Path
+
 ACCUMULATE_ROWS = "tl::accumulate_rows"
 ADD_TILE = "tl::add_tile"
 AS_OPERAND_A = "tl::as_operand_A"
@@ -45,3 +48,11 @@ _CUTE = (
     "_ cute cutlass gemm group transform tile repeat select take min max abs array tuple "
 )
 RESERVED = frozenset(_CUTE.split())
+_NAMES = Path(__file__).with_name("cute_names.txt")  # by tools/cute_names.py
+
+
+@functools.cache
+def all_names() -> frozenset[str]:
+    """What `using namespace cute` brings, but for the names of instructions."""
+    _, *lines = _NAMES.read_text(encoding="ascii").splitlines()
+    return frozenset(" ".join(lines).split())

@@ -41,8 +41,11 @@ _WGMMA_HEADERS = {
 class Tl:
     """Writes kernels in the names of headers/tl."""
 
-    reserved: frozenset[str] = frozenset()
     uses = ""
+
+    def reserved(self, constants: frozenset[str]) -> frozenset[str]:
+        """None: all names of headers/tl are qualified."""
+        return frozenset()
 
     def check(self, launches: tuple[Settled, ...]) -> None:
         """It supports all of them."""
