@@ -56,6 +56,15 @@ PART = """
             for i, j in T.Parallel(16, 32):
                 C[k * 16 + i, j] = part[i, j] + second[k * 16 + i, j]
 """
+PRIVATE = """
+        own = T.alloc_local((4,), "float32")
+        other = T.alloc_local((4,), "float32")
+        for i, j in T.Parallel(64, 32):
+            for t in T.serial(4):
+                own[t] = A[i, t]
+                other[t] = A[i, t]
+            C[i, j] = own[{index}] + other[3]  # reads
+"""
 # Body, an index that stays inside, and one that leaves the tile where n is 1.
 FAULTS = [
     (READ, "(j + n) % 32", "j + n"),
@@ -63,6 +72,8 @@ FAULTS = [
     (WRITTEN, "(i + n) % 64", "i + n"),
     (VECTOR, "(i + n) % 64", "i + n"),
     (REPLICATED, "(t + n) % 4", "t + n"),
+    (PRIVATE, "(i + n) % 4", "i % 4 + n"),
+    (PRIVATE, "(i + n) % 4", "i % 4 - n"),
     (PART, "(k * 16 + 16 * n) % 64", "k * 16 + 16 * n"),
 ]
 

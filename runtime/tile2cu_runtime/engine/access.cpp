@@ -1,4 +1,5 @@
 // Explicit loads, stores and atomics, queries of the current thread, and assertions.
+#include <cstdlib>
 #include <cstring>
 
 #include <tl/host/numeric.h>
@@ -24,6 +25,28 @@ void observe_atomic(const void* address, std::uint32_t bytes, Site site) {
   Worker& worker = current_worker();
   if (worker.observes()) worker.access(address, bytes, true, site, true);
 }
+
+void index_outside(std::int64_t index, int extent, Site site) {
+  Worker& worker = current_worker();
+  if (!worker.options.check) return;
+  worker.report("index out of bounds", {site}, [&] {
+    return text("%s of block %u uses the index %lld of a dimension with %d elements at {0}",
+                worker.describe_current().c_str(), worker.block().number, static_cast<long long>(index), extent);
+  });
+  worker.abandon();
+}
+
+// What g++ passes to the handler of -fsanitize=bounds. `info` of an integer type: log2 of its bits, times two, plus one
+// where it is signed. [GCC, libsanitizer/ubsan/ubsan_handlers.h, ubsan_value.h]
+struct TypeDescriptor {
+  std::uint16_t kind, info;
+  char name[1];  // as 'int [4]'
+};
+struct OutOfBounds {
+  const char* file;
+  std::uint32_t line, column;
+  const TypeDescriptor *array, *index;
+};
 
 // Blocks may run on several OS threads, so these are real atomics. Return the previous bits.
 template <class Bits, class Update> Bits exchange_updated(void* address, Update&& update) {
@@ -100,14 +123,17 @@ void tl_engine_assertion_failed(const char* message) {
   worker.abandon();
 }
 
-void tl_engine_index_outside(int index, int extent) {
-  Worker& worker = current_worker();
-  if (!worker.options.check) return;
-  worker.report("index out of bounds", {TILE2CU_CALL_SITE}, [&] {
-    return text("%s of block %u uses the index %d of a dimension with %d elements at {0}",
-                worker.describe_current().c_str(), worker.block().number, index, extent);
-  });
-  worker.abandon();
+void tl_engine_index_outside(int index, int extent) { index_outside(index, extent, TILE2CU_CALL_SITE); }
+
+// Called by code that g++ compiles with -fsanitize=bounds, for arrays in registers: T.alloc_local.
+void __ubsan_handle_out_of_bounds(const OutOfBounds* where, std::uintptr_t index) {
+  const char* extents = std::strchr(where->array->name, '[');
+  const bool is_signed = where->index->info & 1;
+  const int bits = 1 << (where->index->info >> 1);
+  const int shift = 64 - (bits < 64 ? bits : 64);
+  const std::uint64_t word = std::uint64_t(index) << shift;
+  const std::int64_t value = is_signed ? std::int64_t(word) >> shift : std::int64_t(word >> shift);
+  index_outside(value, extents ? std::atoi(extents + 1) : 0, TILE2CU_CALL_SITE);
 }
 
 }  // extern "C"
