@@ -22,8 +22,9 @@ _PRECOMPILED = "precompiled.h"
 # time.
 _HOST_FLAGS = ("-std=c++17", "-g1", "-fPIC", "-fno-strict-aliasing")
 _HOST_WARNINGS = ("-Wall", "-Wno-unused", "-Wno-unknown-pragmas", "-Wno-psabi")
-# The engine defines the __tsan_* hooks, and __ubsan_handle_out_of_bounds for indices of private arrays. It does not use function entry and exit hooks, and findings use lines, not
-# variable locations, whose tracking takes an eighth of g++'s time.
+# The engine defines the __tsan_* hooks, and __ubsan_handle_out_of_bounds for indices of private arrays. It does not use
+# function entry and exit hooks, and findings use lines, not variable locations, whose tracking takes an eighth of g++'s
+# time.
 _HOOKS = ("-fsanitize=thread,bounds", "--param=tsan-instrument-func-entry-exit=0", "-Wno-tsan")
 _CHECK_FLAGS = ("-O1", "-fno-var-tracking", *_HOOKS)
 _DEVICE_FLAGS = ("-O3", "-std=c++17", "-lineinfo", "-Xcompiler", "-fPIC,-fvisibility=hidden")

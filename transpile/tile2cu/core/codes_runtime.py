@@ -127,12 +127,12 @@ _CALLING: Mapping[str, Explanation] = {
         "a checked run found faults",
         "The CPU engine saw a race in shared or global memory, between threads or blocks, an asynchronous copy "
         "whose source is overwritten or whose destination is used before it is complete, an access outside of a "
-        "tensor or of its shared tile, a read of shared or global memory that nothing has written, an MMA that adds "
-        "to such an accumulator, a store to a floating-point tensor of a value that nothing has written or that "
+        "tensor, of its shared tile or of its private array, a read of shared or global memory that nothing has "
+        "written, an MMA that adds to such an accumulator, a store to a floating-point tensor of a value that nothing has written or that "
         "floating-point arithmetic made of one, a wrong barrier or a deadlock. Each finding names its places, in "
         "Python lines. Operands of an MMA of 16-bit or float elements that nothing has written are a warning as "
         "long as no result that depends on them is stored. It does not see: T.alloc_local arrays that are read "
-        "before they are written or past their end, integers that nothing has written other than 32-bit "
+        "before they are written, integers that nothing has written other than 32-bit "
         "accumulators of an MMA instruction, and floats that nothing has written where they only decide a branch or "
         "lose against a number in a minimum or maximum.",
     ),
