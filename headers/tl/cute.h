@@ -175,6 +175,26 @@ CUTE_DEVICE void add_tile(const From& from, const At& at, To&& to, const Start& 
   }
 }
 
+// Shared to global memory: adds the tile of `from` to that of `to` at `start`, atomically; out-of-bounds elements are not
+// updated. Called by: all threads of the block.
+template <class TiledCopy, class From, class To, class Start>
+CUTE_DEVICE void add_tile(const TiledCopy& tiled, const From& from, To&& to, const Start& start) {
+  using namespace cute;
+  if (!takes_part(tiled)) return;
+  const auto slice = slice_of(tiled);
+  const auto at = slice.partition_D(tile_at(make_identity_tensor(extents(to)), extents(from), start));
+  auto parts = slice.partition_D(tile_at(to, extents(from), start));
+  const auto own = slice.partition_S(from);
+  CUTE_UNROLL
+  for (int i = 0; i < size(own); ++i)
+    if (inside(at(i), extents(to))) atomicAdd(&parts(i), own(i));
+}
+
+// Shared memory: each element of the tile = `value`. Called by: all threads of the block.
+template <class Tile, class T> CUTE_DEVICE void fill_tile(Tile&& tile, const T& value) {
+  for (int i = threadIdx.x; i < cute::size(tile); i += blockDim.x) tile(i) = value;
+}
+
 // Shared to global memory: the tile of `to` at `start` = `from`; out-of-bounds elements are not written. Called by: all
 // threads of the block.
 template <class TiledCopy, class From, class To, class Start>
@@ -243,13 +263,15 @@ CUTE_DEVICE auto coordinates(const cute::TiledMMA<Types...>& tiled, const Shape&
 
 // A view of a fragment, or of its coordinates, as (rows, columns) of this thread.
 //   an accumulator of mma.m16n8  ((2, 2), M, N): 2 neighbouring columns in each of 2 rows
-//   a partition by a TiledCopy   ((1, V), M, N): V neighbouring columns of a row
+//   a partition by a TiledCopy   ((1, V), M, N): V neighbouring columns of a row; of more dimensions than two all but
+//                                the last one count as rows
 template <class Fragment> CUTE_DEVICE auto rowcol(Fragment&& fragment) {
   using namespace cute;
   const auto l = fragment.layout();
   static_assert(decltype(rank<0>(l))::value == 2, "(V, M, N) with two modes of V");
+  constexpr int last = decltype(rank(l))::value - 1;
   if constexpr (decltype(size<0, 0>(l))::value == 1)
-    return make_tensor(fragment.data(), make_layout(layout<1>(l), make_layout(layout<0, 1>(l), layout<2>(l))));
+    return make_tensor(fragment.data(), make_layout(take<1, last>(l), make_layout(layout<0, 1>(l), layout<last>(l))));
   else
     return make_tensor(fragment.data(), make_layout(make_layout(layout<0, 1>(l), layout<1>(l)),
                                                     make_layout(layout<0, 0>(l), layout<2>(l))));
@@ -345,6 +367,12 @@ CUTE_DEVICE void accumulate_rows(const From& from, To& to, More&&... more) {
   reduce_rows<Op, Threads>(from, to, more...);
   CUTE_UNROLL
   for (int i = 0; i < cute::size(to); ++i) to(i) = Op::combine(before(i), to(i));
+}
+
+// A view of a fragment, or of its coordinates, as one row: reductions to one value.
+template <class Fragment> CUTE_DEVICE auto one_row(Fragment&& fragment) {
+  using namespace cute;
+  return make_tensor(fragment.data(), make_layout(Layout<_1, _0>{}, fragment.layout()));
 }
 
 // The transpose of a rowcol view: reductions of columns.

@@ -50,6 +50,8 @@ GOLDEN = (
     Golden("cute/sm_80", "gemm_batched.py", style="cute"),
     Golden("cute/sm_80", "gemm_splitk.py", style="cute"),
     Golden("cute/sm_80", "vector_add.py", style="cute"),
+    Golden("cute/sm_80", "cross_entropy.py", style="cute"),
+    Golden("cute/sm_80", "flash_decoding.py", bindings={"dim": 128}, style="cute"),
     Golden("cute/sm_80", "row_softmax.py", style="cute"),
     Golden("cute/sm_80", "rmsnorm.py", bindings={"dim": 4096}, style="cute"),
     Golden("cute/sm_80", "attention.py", bindings={"is_causal": True}, style="cute"),

@@ -204,3 +204,94 @@ def test_attention(shape: tuple[int, ...], is_causal: bool) -> None:
 def test_the_cpu_engine_does_not_take_it() -> None:
     with pytest.raises(DeviceError, match="includes cutlass, which g\\+\\+ cannot compile"):
         tile2cu.load(EXAMPLES / "gemm_relu.py", device="cpu", style="cute")
+
+
+@pytest.mark.nightly
+def test_cross_entropy() -> None:
+    """All threads reduce a fragment to one value each, through a workspace; a masked row is ignored."""
+    logits = RNG.standard_normal((3, 1100)).astype(np.float16)
+    labels = np.array([0, 1099, -1], np.int32)
+    loss, grad = load("cross_entropy", block_N=512)(logits, labels)
+    wide = np.exp(logits.astype(np.float64))
+    chosen, kept = np.maximum(labels, 0), (labels >= 0)[:, None]
+    wanted = np.log(wide.sum(axis=1)) - logits[np.arange(3), chosen]
+    np.testing.assert_allclose(loss, wanted * kept[:, 0], rtol=1e-5)
+    one_hot = np.arange(1100)[None] == labels[:, None]
+    np.testing.assert_allclose(grad, (wide / wide.sum(axis=1, keepdims=True) - one_hot) * kept, atol=2e-3)
+
+
+@pytest.mark.nightly
+def test_flash_decoding() -> None:
+    """Threads that all hold a part's results reduce them; the kernel that combines the parts has no MMA."""
+    group, dim, lengths = 8, 64, np.array([200, 77], np.int32)
+    q = RNG.standard_normal((2, 2, group, dim)).astype(np.float16)
+    k, v = (RNG.standard_normal((2, 200, 2, dim)).astype(np.float16) for _ in range(2))
+    found = np.asarray(load("flash_decoding", dim=dim, group=group, num_split=3)(q, k, v, lengths), np.float32)
+    for batch, length in enumerate(lengths):
+        for head in range(2):
+            keys, values = (each[batch, :length, head].astype(np.float32) for each in (k, v))
+            weights = np.exp(q[batch, head].astype(np.float32) @ keys.T / np.sqrt(dim))
+            wanted = weights / weights.sum(axis=1, keepdims=True) @ values
+            np.testing.assert_allclose(found[batch, head], wanted, atol=4e-3)
+
+
+@pytest.mark.nightly
+def test_gemv() -> None:
+    """A reduction of the last of three dimensions, of which each thread has all."""
+    b, a = integers(13, 1000).astype(np.float16), integers(1000).astype(np.float16)
+    np.testing.assert_array_equal(
+        load("gemv", block_K=256)(a, b), (b.astype(float) @ a.astype(float)).astype(np.float16)
+    )
+
+
+PIECES = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit
+def pieces(M, N):
+    @T.prim_func
+    def main(
+        X: T.Tensor((M, N), "float32"),
+        Keep: T.Tensor((M, N), "bool"),
+        Columns: T.Tensor((4,), "int32"),
+        Sum: T.Tensor((N,), "float32"),
+        Total: T.Tensor((8, 64), "float32"),
+        Count: T.Tensor((4,), "int32"),
+    ):
+        with T.Kernel(T.ceildiv(M, 8), T.ceildiv(N, 64), threads=64) as (bx, by):
+            tile = T.alloc_shared((8, 64), "float32")
+            kept = T.alloc_fragment((8, 64), "float32")
+            column = T.alloc_fragment((8,), "float32")
+            chosen = T.alloc_fragment((4,), "int32")
+            largest = T.alloc_fragment((1,), "int32")
+            T.fill(tile, 1.0)
+            for i, j in T.Parallel(8, 64):
+                kept[i, j] = T.if_then_else(Keep[bx * 8 + i, by * 64 + j], X[bx * 8 + i, by * 64 + j], 0.0)
+            for i, j in T.Parallel(8, 64):
+                tile[i, j] = tile[i, j] + kept[i, j]
+            T.atomic_add(Total[0, 0], tile)
+            T.copy(Columns, chosen)
+            T.reduce_max(chosen, largest, dim=0)
+            T.copy(X[bx * 8 : bx * 8 + 8, largest[0]], column)
+            for i in T.Parallel(8):
+                T.atomic_add(Sum[largest[0]], column[i])
+            for i in T.Parallel(4):
+                T.atomic_max(Count[i], chosen[i] + by)
+
+    return main
+"""
+
+
+def test_pieces_of_a_kernel(tmp_path: Path) -> None:
+    """Fills and atomic sums of shared tiles, bool, columns of a tensor, fragments that every thread holds."""
+    (tmp_path / "pieces.py").write_text(PIECES, encoding="utf-8")
+    kernel = tile2cu.load(tmp_path / "pieces.py", device="ptx", style="cute")
+    x, keep = integers(11, 77).astype(np.float32), RNG.integers(0, 2, (11, 77)).astype(bool)
+    columns, count = np.array([3, 70, 5, 8], np.int32), np.zeros(4, np.int32)
+    sums, total = np.zeros(77, np.float32), np.zeros((8, 64), np.float32)
+    kernel(x, keep, columns, sums, total, count)
+    wanted = np.pad(x * keep, ((0, 5), (0, 51))).reshape(2, 8, 2, 64).sum(axis=(0, 2)) + 4
+    np.testing.assert_array_equal(total, wanted)
+    np.testing.assert_array_equal(sums, np.where(np.arange(77) == 70, 2 * x[:, 70].sum(), 0))
+    np.testing.assert_array_equal(count, columns + 1)

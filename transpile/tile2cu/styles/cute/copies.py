@@ -34,6 +34,7 @@ class Place:
     tensor: str
     start: tuple[Expr, ...]
     start_text: str
+    contiguous: bool  # along its last dimension
 
     @property
     def arguments(self) -> str:
@@ -124,14 +125,16 @@ class Copies:
     # ---- fragments ----------------------------------------------------------------------------------------------
 
     def add(self, op: copy_ops.AtomicUpdate) -> str:
-        """A fragment, added to a box of a tensor element by element."""
+        """A fragment or a shared tile, added to a box of a tensor element by element."""
         src, dst, span = op.src, op.dst, op.source.span
-        if src.buffer.scope is not Scope.FRAGMENT or dst.buffer.scope is not Scope.GLOBAL:
-            raise unsupported("an atomic update other than of a tensor by a fragment", span)
-        layout, place = self._whole(src, span), self.place(dst, span)
+        if src.buffer.scope not in (Scope.FRAGMENT, Scope.SHARED) or dst.buffer.scope is not Scope.GLOBAL:
+            raise unsupported("an atomic update other than of a tensor by a tile", span)
         types = {src.buffer.dtype.name, dst.buffer.dtype.name}
         if op.kind is not Reduction.SUM or types not in ({"float32"}, {"int32"}):
             raise unsupported("an atomic update other than a sum of 32 bits", span)
+        if src.buffer.scope is Scope.SHARED:
+            return self._add_shared(src, dst, span)
+        layout, place = self._whole(src, span), self.place(dst, span)
         if not isinstance(layout, MmaAccumulator | Blocked) or layout.replicas > 1:
             raise unsupported("an atomic update by values that several threads hold", span)
         partition, name = self.fragments.partition(layout, span), self.printer.names(src.buffer.name)
@@ -139,10 +142,23 @@ class Copies:
             raise unsupported("an atomic update of a box of another rank", span)
         return f"{words.ADD_TILE}({name}, {self.fragments.at(partition)}, {place.arguments}, {partition.shape});"
 
+    def _add_shared(self, src: Operand, dst: Operand, span: Span) -> str:
+        """A shared tile, added one element at a time: neighbouring threads add to neighbours of a row."""
+        if not isinstance(src, Tile) or src.transposed or not src.region.whole:
+            raise unsupported("an atomic update by a part of a shared tile, or by its transpose", span)
+        place, tile = self.place(dst, span), src.buffer
+        if len(place.start) != tile.rank:
+            raise unsupported("an atomic update of a box of another rank", span)
+        extents = tuple(int(extent) for extent in tile.static_shape)
+        threads, element = copy_threads(extents, 1, self.plan.launch.threads), in_cute(tile.dtype.cpp)
+        copy = f"decltype(make_tiled_copy(Copy_Atom<UniversalCopy<{element}>, {element}>{{}}, {threads}))"
+        name = self._named(f"{self.printer.names(tile.name)}_add", copy, copy)
+        return f"{words.ADD_TILE}({name}{{}}, {self.tile(tile)}, {place.arguments});"
+
     def _fragment(self, fragment: Operand, memory: Operand, *, loads: bool, span: Span) -> str:
         layout, tile = self._whole(fragment, span), fragment.buffer
         if isinstance(layout, Replicated):
-            raise unsupported(f"a copy of {tile.name}, which every thread holds, from or to memory", span)
+            return self._of_each_thread(fragment, memory, loads=loads, span=span)
         if isinstance(layout, Slice):
             return self._of_rows(layout, fragment, memory, loads=loads, span=span)
         assert isinstance(layout, MmaAccumulator | Blocked)
@@ -175,6 +191,24 @@ class Copies:
         part = f"{words.TAKES_PART}({partition.name}{{}}) && " if partition.layout.replicas > 1 else ""
         asked = f"{part}get<{1 - kept}>({at}) == 0 && {words.INSIDE}(make_coord({index}), shape({place.tensor}))"
         value = self._as(memory.buffer, fragment.buffer, f"{name}({e})")
+        return f"{loop}if ({asked}) {place.tensor}({index}) = {value};\n}}"
+
+    def _of_each_thread(self, fragment: Operand, memory: Operand, *, loads: bool, span: Span) -> str:
+        """A fragment that every thread holds: each loads all of it, one stores it."""
+        place, name, e = self.place(memory, span), self.printer.names(fragment.buffer.name), self.fragments.counter("e")
+        if len(place.start) != 1 or fragment.buffer.rank != 1:
+            raise unsupported(
+                "a copy between memory and a fragment that every thread holds, of several dimensions", span
+            )
+        self.check_conversion(*((memory, fragment) if loads else (fragment, memory)), span)
+        (start,) = place.start
+        index = e if static_value(start) == 0 else f"{self.printer.index(start)} + {e}"
+        loop = f"CUTE_UNROLL\nfor (int {e} = 0; {e} < size({name}); ++{e}) {{\n"
+        if loads:
+            value = self._as(fragment.buffer, memory.buffer, f"{words.VALUE_AT}({place.tensor}, {index})")
+            return f"{loop}{name}({e}) = {value};\n}}"
+        value = self._as(memory.buffer, fragment.buffer, f"{name}({e})")
+        asked = f"threadIdx.x == 0 && {words.INSIDE}(make_coord({index}), shape({place.tensor}))"
         return f"{loop}if ({asked}) {place.tensor}({index}) = {value};\n}}"
 
     def _as(self, to: Buffer, value: Buffer, text: str) -> str:
@@ -210,6 +244,10 @@ class Copies:
             aligned = other
         elif always:
             other = aligned
+        return self._named(wish, aligned, other)
+
+    def _named(self, wish: str, aligned: str, other: str) -> str:
+        """The name of a tiled copy, whose types these are."""
         found = next((each for each in self.types if (each.aligned, each.other) == (aligned, other)), None)
         if found is None:
             found = CopyType(name=self.printer.names.fresh(wish), aligned=aligned, other=other)
@@ -219,7 +257,7 @@ class Copies:
     def _starts_of_rows(self, place: Place, vector: int) -> tuple[bool, bool]:
         """Whether vectors are aligned, in every instance of the kernel or in one."""
         buffer = place.buffer
-        if self.printer.bounds.multiple_of(place.start[-1]) % vector:
+        if not place.contiguous or self.printer.bounds.multiple_of(place.start[-1]) % vector:
             return False, False
         if buffer.scope is Scope.SHARED:
             return self._row_bytes(buffer) % (vector * buffer.dtype.bytes) == 0, False
@@ -257,8 +295,8 @@ class Copies:
         ends: tuple[Expr | None, ...],
         span: Span,
     ) -> Place:
-        if along != tuple(sorted(along)) or along[-1] != buffer.rank - 1:
-            raise unsupported("a box that does not run along the tensor's last dimension", span)
+        if along != tuple(sorted(along)):
+            raise unsupported("a box that runs along the tensor's dimensions in another order", span)
         texts = [self.printer.coordinate(start) for start in starts]
         for dim, end in enumerate(ends):
             if end is not None:
@@ -272,6 +310,7 @@ class Copies:
             tensor=tensor,
             start=tuple(starts[dim] for dim in along),
             start_text=f"make_coord({', '.join(texts[dim] for dim in along)})",
+            contiguous=along[-1] == buffer.rank - 1,
         )
 
     def _may_leave(self, buffer: Buffer, dim: int, start: Expr) -> bool:

@@ -1,16 +1,17 @@
 """Elementwise loops: over a thread's own elements of a tile, or over its rows and columns."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tile2cu.core.expr import Binary, Const, Expr, Load, Var, binary, children, int_const, walk
 from tile2cu.core.layout import FragmentLayout, Replicated, Slice, slice_of
-from tile2cu.core.program import Buffer, Reduction, Scope
+from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.span import Span
 from tile2cu.plan import ops, structure
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.cute import vocabulary as words
+from tile2cu.styles.cute.atomics import atomic_add
 from tile2cu.styles.cute.copies import Copies, Place
 from tile2cu.styles.cute.expressions import CutePrinter
 from tile2cu.styles.cute.fragments import Fragments, Partition
@@ -39,6 +40,11 @@ class ElementLoop:
     by_vectors: bool = False  # whether tensors are read and written a vector at a time
     loads: list[str] = field(default_factory=list)  # of tiles of tensors to registers, before the loop
     stores: list[str] = field(default_factory=list)  # and back, behind it
+
+    def __post_init__(self) -> None:
+        """Each store and atomic asks for itself which of its threads does it."""
+        body = (part for each in self.op.body for part in _by_each_holder(each))
+        self.op = replace(self.op, body=tuple(body))
 
     def lines(self) -> str:
         """The loop. Errors: T2C-E034."""
@@ -165,7 +171,8 @@ class ElementLoop:
             return [f"size<0>({view})", f"size<1>({view})"]
         if not held and isinstance(self.op.layout, Slice):
             return [f"size<{self.op.layout.kept[0]}>({self.fragments.at_rowcol(partition)})"]
-        loaded = (text.removesuffix(f"({own[0]})") for text in self.printer.places.values())
+        places, suffix = self.printer.places.values(), f"({own[0]})"
+        loaded = (text.removesuffix(suffix) for text in places if text.endswith(suffix))
         return [f"size({next(iter((*held, *loaded)), None) or self.fragments.at(partition)})"]
 
     def _indices(self, partition: Partition, own: tuple[str, ...], *, reads: bool, memory: bool) -> Iterator[str]:
@@ -233,13 +240,7 @@ class ElementLoop:
 
     def _atomic(self, op: Atomic) -> str:
         """One element of memory, added to."""
-        memory = op.buffer.scope in (Scope.GLOBAL, Scope.SHARED)
-        plain = op.kind is Reduction.SUM and op.previous is None and not op.order
-        if not memory or not plain or op.buffer.dtype.name not in ("float32", "int32"):
-            raise unsupported("an atomic other than a relaxed sum of 32 bits in memory", op.source.span)
-        value = self.printer.text(op.value, op.buffer.dtype)
-        text = f"atomicAdd(&{self.printer.place(op.buffer, op.indices)}, {value});"
-        return self._by_writer(op.buffer, op.indices, text, op.source.span)
+        return self._by_writer(op.buffer, op.indices, atomic_add(op, self.printer), op.source.span)
 
     def _by_writer(self, buffer: Buffer, indices: tuple[Expr, ...], text: str, span: Span) -> str:
         """A statement of one of the threads that hold an element, for an element in bounds."""
@@ -263,6 +264,14 @@ class ElementLoop:
             e = self.fragments.counter("e")
             at = f"{self.fragments.at_rowcol(partition)}({f'{e}, 0' if kept == 0 else f'0, {e}'})"
             yield f"get<{1 - kept}>({at}) == 0"
+
+
+def _by_each_holder(statement: structure.Statement) -> Iterator[structure.Statement]:
+    """A statement, or those that one of the threads is to run that hold the same element."""
+    if isinstance(statement.op, structure.ByOneHolder):
+        yield from statement.op.body
+    else:
+        yield statement
 
 
 def _accesses(body: tuple[structure.Statement, ...], *, alone: bool = True) -> Iterator[Access]:

@@ -19,11 +19,13 @@ _OF_ANY_TYPE = ("infinity", "cast", "reinterpret", "if_then_else")
 class CutePrinter(Printer):
     """Prints elements of CuTe's tensors: `places` has those that a loop holds in registers, by buffer and indices.
 
-    `span` is the line that is printed. Elements of tensors whose extents are `checked` are predicated.
+    `everywhere` are fragments that every thread holds. `span` is the line that is printed. Elements of tensors whose
+    extents are `checked` are predicated.
     """
 
     places: dict[tuple[str, tuple[Expr, ...]], str] = field(default_factory=dict)
     checked: frozenset[str] = frozenset()
+    everywhere: frozenset[str] = frozenset()
     span: Span | None = None
 
     def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
@@ -42,6 +44,8 @@ class CutePrinter(Printer):
             return held
         if buffer.scope is Scope.LOCAL:
             return super().element(buffer, indices)
+        if buffer.name in self.everywhere:
+            return f"{self.names(buffer.name)}({', '.join(map(self.coordinate, indices))})"
         if buffer.scope not in (Scope.GLOBAL, Scope.SHARED):
             assert self.span is not None
             raise unsupported(f"an element of {buffer.name} that the loop's layout does not give the thread", self.span)

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from tile2cu.core.expr import Named, negated, static_value
 from tile2cu.core.instruction import MmaUnit
-from tile2cu.core.layout import Blocked, MmaAccumulator, Slice, slice_of
+from tile2cu.core.layout import Blocked, FragmentLayout, MmaAccumulator, Replicated, Slice, slice_of
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.plan import copy_ops, ops, structure
 from tile2cu.plan.claims import Claim, Evicts, Packets, Streams
@@ -23,6 +23,7 @@ from tile2cu.styles.base.statements import Statements
 from tile2cu.styles.base.view import Declaration, Section, StatementView, text_line
 from tile2cu.styles.base.vocabulary import ALIGNED_ROWS
 from tile2cu.styles.cute import vocabulary as words
+from tile2cu.styles.cute.atomics import atomic_add
 from tile2cu.styles.cute.copies import Copies
 from tile2cu.styles.cute.elementwise import ElementLoop
 from tile2cu.styles.cute.expressions import CutePrinter
@@ -38,10 +39,12 @@ class CuteKernel(Statements):
     def __init__(self, plan: Kernel, printer: Printer, constants: Constants, file: str) -> None:
         """Errors: T2C-E034 for what no kernel may have."""
         checked = frozenset(view.tensor.name for view in plan.tensors.views if any(view.checked))
+        held = plan.registers.fragments
+        everywhere = frozenset(each.tile.name for each in held if isinstance(each.layout, Replicated))
         given = {each.name: getattr(printer, each.name) for each in fields(Printer)}
         self.plan, self.constants, self.file = plan, constants, file
         self._check()
-        self.printer = CutePrinter(**given, checked=checked)
+        self.printer = CutePrinter(**given, checked=checked, everywhere=everywhere)
         self.mmas: dict[str, ops.Mma] = {}  # by the accumulator
         for op in _operations(plan.body):
             if isinstance(op, ops.Mma):
@@ -113,7 +116,8 @@ class CuteKernel(Statements):
         return tuple(declared)
 
     def _tensor(self, tensor: Buffer) -> Declaration:
-        if tensor.dtype.name not in SUPPORTED or tensor.of is not None:
+        reads_bits = tensor.of is not None and tensor.of.dtype != tensor.dtype
+        if tensor.dtype.name not in SUPPORTED or reads_bits:
             raise unsupported(f"the tensor {tensor.name} of {tensor.dtype}", self.plan.launch.span)
         name, shape = self.printer.names(tensor.name), [self.printer.index(each) for each in tensor.shape]
         if tensor.strides is not None:
@@ -128,7 +132,8 @@ class CuteKernel(Statements):
         extents = ", ".join(map(self.printer.coordinate, tensor.shape))
         layout = f"make_shape({extents}), make_stride({', '.join([*strides, '_1{}'])})"
         const = "" if self._is_written(tensor) else "const "
-        return Declaration(f"{const}Tensor {name} = make_tensor(make_gmem_ptr({name}_data), {layout});")
+        data = self.printer.names(tensor.memory.name)  # of another tensor, which this one shows in another shape
+        return Declaration(f"{const}Tensor {name} = make_tensor(make_gmem_ptr({data}_data), {layout});")
 
     def _is_written(self, tensor: Buffer) -> bool:
         found = _operations(self.plan.body)
@@ -176,13 +181,8 @@ class CuteKernel(Statements):
     def _text(self, op: ops.Op) -> str:
         names = self.printer.names
         match op:
-            case ops.Fill() if op.tile.buffer.scope is Scope.FRAGMENT and op.tile.region.whole:
-                name, dtype = names(op.tile.buffer.name), op.tile.buffer.dtype
-                if static_value(op.value) == 0:
-                    return f"clear({name});"
-                value = self.printer.text(op.value, dtype)
-                # fill takes a reference, and a constant of the host has no address in device code
-                return f"fill({name}, {f'{dtype.cpp}({value})' if isinstance(op.value, Named) else value});"
+            case ops.Fill():
+                return self._fill(op)
             case ops.ClearIf():
                 return f"if ({self.printer.condition(op.condition)}) clear({names(op.tile.buffer.name)});"
             case ops.Barrier(scope=ops.BarrierScope.PARTICIPANTS | ops.BarrierScope.BLOCK):
@@ -200,6 +200,19 @@ class CuteKernel(Statements):
             case _:
                 return self._scalar(op)
 
+    def _fill(self, op: ops.Fill) -> str:
+        """A fragment by each thread, or a shared tile by all of them."""
+        tile, name = op.tile.buffer, self.printer.names(op.tile.buffer.name)
+        if not op.tile.region.whole:
+            raise unsupported(f"a fill of a part of {tile.name}", op.source.span)
+        value = self.printer.text(op.value, tile.dtype)
+        if tile.scope is Scope.SHARED:
+            return f"{words.FILL_TILE}({self.copies.tile(tile)}, {value});"
+        if static_value(op.value) == 0:
+            return f"clear({name});"
+        # fill takes a reference, and a constant of the host has no address in device code
+        return f"fill({name}, {f'{tile.dtype.cpp}({value})' if isinstance(op.value, Named) else value});"
+
     def _scalar(self, op: ops.Op) -> str:
         """An operation of each thread on its own variables."""
         names = self.printer.names
@@ -215,6 +228,8 @@ class CuteKernel(Statements):
                 return f"{names(op.var.name)} {op.operator}= {self.printer.text(op.value, op.var.dtype)};"
             case Store():
                 return self._store(op)
+            case Atomic():
+                return self._inside(op, atomic_add(op, self.printer))
             case _:
                 raise unsupported(f"the operation {type(op).__name__}", op.source.span)
 
@@ -222,6 +237,10 @@ class CuteKernel(Statements):
         """One element, by each thread that comes here."""
         text = f"{self.printer.place(op.buffer, op.indices)} {op.operator}= "
         text += f"{self.printer.text(op.value, op.buffer.dtype)};"
+        return self._inside(op, text)
+
+    def _inside(self, op: Store | Atomic, text: str) -> str:
+        """A statement for an element in bounds."""
         if op.buffer.name not in self.printer.checked:
             return text
         at = ", ".join(map(self.printer.coordinate, op.indices))
@@ -275,30 +294,47 @@ class CuteKernel(Statements):
     def _reduce(self, op: ops.Reduce) -> str:
         """A reduction of a fragment's rows or columns."""
         span, src, dst = op.source.span, op.src, op.dst
-        if src.scope is not Scope.FRAGMENT or dst.scope is not Scope.FRAGMENT or src.rank != 2 or dst.dtype.bits != 32:
-            raise unsupported("a reduction other than of a fragment's rows or columns to 32 bits", span)
+        if src.scope is not Scope.FRAGMENT or dst.scope is not Scope.FRAGMENT or dst.dtype.bits != 32:
+            raise unsupported("a reduction other than of a fragment to 32 bits", span)
         layout, result = self.fragments.layout(src), self.fragments.layout(dst)
-        kept = 1 - op.dim
-        if not isinstance(layout, MmaAccumulator | Blocked) or not isinstance(result, Slice):
+        if not isinstance(layout, MmaAccumulator | Blocked) or (isinstance(layout, Blocked) and layout.rows > 1):
             raise unsupported("a reduction of a fragment that is no tile", span)
-        if slice_of(layout, (kept,)) != result or (isinstance(layout, Blocked) and layout.rows > 1):
-            raise unsupported("a reduction to values that are no rows or columns of the fragment", span)
-        partition = self.fragments.partition(layout, span)
-        source, at = self.fragments.rowcol(self.printer.names(src.name)), ""
-        if op.parts > 1 or partition.overhangs:
-            at = self.fragments.at_rowcol(partition)
-        if op.dim == 0:
-            source, at = f"{words.COLROW}({source})", f"{words.COLROW}({at})"
+        partition, kept = self.fragments.partition(layout, span), 1 - op.dim
+        source, at, rows_at = self.printer.names(src.name), "", ""
+        if src.rank == 1:
+            if not isinstance(result, Replicated):
+                raise unsupported("a reduction to a value that not every thread holds", span)
+            at = f"{words.ONE_ROW}({self.fragments.at(partition)})" if partition.overhangs else ""
+            source, rows_at, kept = f"{words.ONE_ROW}({source})", "make_identity_tensor(Shape<_1, _1>{})", 0
+        else:
+            self._check_reduced(op, layout, result)
+            source = self.fragments.rowcol(source)
+            if op.parts > 1 or partition.overhangs:
+                at = self.fragments.at_rowcol(partition)
+            if src.rank == 2 and op.dim == 0:
+                source, at = f"{words.COLROW}({source})", f"{words.COLROW}({at})"
+            rows_at = at
         kind = words.REDUCTIONS[op.kind.value]
         kind = f"{words.OR_NAN}<{kind}>" if op.keeps_nan else kind
         among = [kind, sharing(layout, op.dim, thread_local=op.thread_local)]
         arguments = [source, self.printer.names(dst.name)]
         if op.parts > 1:
             among += [str(kept)] * (kept == 1)
-            arguments += [self.printer.names(f"{dst.name}_workspace"), at]
+            arguments += [self.printer.names(f"{dst.name}_workspace"), rows_at]
         arguments += [f"{words.WITHIN}({at}, {partition.shape})"] * partition.overhangs
         name = words.ACCUMULATE_ROWS if op.accumulates else words.REDUCE_ROWS
         return f"{name}<{', '.join(among)}>({', '.join(arguments)});"
+
+    def _check_reduced(self, op: ops.Reduce, layout: FragmentLayout, result: FragmentLayout) -> None:
+        """Errors: T2C-E034 where the results are not those of a thread's rows or columns."""
+        if op.src.rank == 2:
+            is_held = isinstance(result, Slice) and slice_of(layout, (1 - op.dim,)) == result
+        else:  # a thread's rows are those of the result, in the same order
+            assert isinstance(layout, Blocked)
+            of_rows = Blocked(layout.extents[:-1], layout.threads[:-1], 1, layout.block_threads)
+            is_held = op.dim == op.src.rank - 1 and layout.threads[-1] == 1 and result == of_rows
+        if not is_held:
+            raise unsupported("a reduction to values that are no rows or columns of the fragment", op.source.span)
 
 
 def _factor(text: str) -> str:

@@ -3,7 +3,7 @@
 from tile2cu.core.dtype import BFLOAT16, FLOAT16, DType
 
 _TYPES = {FLOAT16.cpp: "half_t", BFLOAT16.cpp: "bfloat16_t"}
-SUPPORTED = ("float16", "bfloat16", "float32", "int32", "int8", "uint8", "int16", "uint32", "int64")
+SUPPORTED = ("bool", "float16", "bfloat16", "float32", "int32", "int8", "uint8", "int16", "uint32", "int64")
 _UNITS = {16: "uint128_t", 8: "uint64_t", 4: "uint32_t", 2: "uint16_t", 1: "uint8_t"}
 VECTOR = 16  # bytes that a copy moves at once where rows start at multiples of them
 
