@@ -174,6 +174,12 @@ CASES = {
         integers=inputs.small_integers,
         tolerance=2e-3,
     ),
+    "gemm_few_rows": Case(
+        sizes=({"M": 16, "N": 256, "K": 512}, {"M": 5, "N": 187, "K": 1001}, {"M": 1, "N": 8, "K": 1}, GEMM_SIZES[-1]),
+        reference=references.gemm_relu,
+        integers=inputs.small_integers,
+        tolerance=2e-3,
+    ),
     "gemm_streamk": Case(
         sizes=({"M": 257, "N": 136, "K": 1000}, {"M": 1, "N": 8, "K": 1}),
         reference=references.product,

@@ -73,6 +73,16 @@ def test_gemm_in_parts_of_k(splits: int) -> None:
         assert_clean(kernel)
 
 
+@pytest.mark.parametrize("splits", [1, 2, 4, 8])
+def test_gemm_of_few_rows_in_parts_of_k(splits: int) -> None:
+    """Also more parts than tiles of K, several tiles of rows, and rows at odd multiples of 2 bytes."""
+    kernel = load("gemm_few_rows.py", target="cuda:sm_90a", splits=splits, block_K=64)
+    for m, n, k in ((16, 72, 500), (1, 8, 1), (33, 65, 64), (5, 64, 0)):
+        data = inputs.small_integers(random(k), [(m, k), (k, n)])
+        np.testing.assert_array_equal(run(kernel, data)[0], np.maximum(data[0] @ data[1], 0))
+        assert_clean(kernel)
+
+
 @pytest.mark.parametrize("bindings", [{}, {"parts": 1, "block_M": 64, "threads": 128}], ids=str)
 def test_float8_with_scales(bindings: dict[str, object]) -> None:
     """K that no group fills, N that leaves a half of its last tile empty, few rows, and no product."""
