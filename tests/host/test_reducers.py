@@ -1,5 +1,6 @@
 """T.alloc_reducer with every operation, and reductions bit by bit, against NumPy."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import ml_dtypes
@@ -201,3 +202,34 @@ def test_a_reducer_whose_elements_turns_compute(tmp_path: Path) -> None:
     kernel = load_body(tmp_path, statements, 'X: T.Tensor((32, 12), "float32"), Y: T.Tensor((3,), "float32")')
     x = RNG.integers(-9, 10, (32, 12)).astype(np.float32)
     np.testing.assert_array_equal(kernel(x), x.reshape(32, 3, 4).sum(axis=(0, 2)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "update", "loop", "expected"),
+    [
+        ((16, 8), "acc[j, i]", (8, 16), lambda x: x.sum(2).T),
+        ((16, 16), "acc[j, i]", (16, 16), lambda x: x.sum(2).T),
+        ((1, 8, 16), "acc[0, i, j]", (8, 16), lambda x: x.sum(2)[None]),
+        ((16, 16), "acc[i, j]", (8, 16), lambda x: np.concatenate([x.sum(2), np.zeros((8, 16))])),
+        ((16, 16), "acc[i + 8, j]", (8, 16), lambda x: np.concatenate([np.zeros((8, 16)), x.sum(2)])),
+    ],
+    ids=["transposed", "transposed square", "unit dimension", "first half", "second half"],
+)
+def test_an_update_that_does_not_run_over_a_reducer_in_its_order(
+    shape: tuple[int, ...], update: str, loop: tuple[int, int], expected: Callable[..., np.ndarray], tmp_path: Path
+) -> None:
+    kernel = load_body(
+        tmp_path,
+        f"""
+        acc = T.alloc_reducer({shape}, "float32", op="sum")
+        T.fill(acc, 0)
+        for i, j, k in T.Parallel({loop[0]}, {loop[1]}, 4):
+            {update} += X[i, j, k]
+        T.finalize_reducer(acc)
+        T.copy(acc, Y)
+        """,
+        f"X: T.Tensor(({loop[0]}, {loop[1]}, 4), 'float32'), Y: T.Tensor({shape}, 'float32')",
+        threads=128,
+    )
+    x = np.arange(loop[0] * loop[1] * 4, dtype=np.float32).reshape(*loop, 4) % 17
+    np.testing.assert_array_equal(kernel(x), expected(x))

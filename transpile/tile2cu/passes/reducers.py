@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from tile2cu.analysis.uses import declared_in
-from tile2cu.core.expr import Binary, Call, Const, Expr, Load, int_const, walk
+from tile2cu.core.expr import Binary, Call, Const, Expr, Load, int_const, static_value, walk
 from tile2cu.core.program import (
     Atomic,
     Buffer,
@@ -86,10 +86,13 @@ def _reductions(
 ) -> Iterator[Stmt]:
     """One dimension after the other that the reducer's indices do not have, the last of them into the reducer.
 
-    Where the indices select a slice of it that the loop does not run over, the result is added to that slice.
+    Where the indices do not run over all of it in the loop's order, the result is added to the elements that they name.
     """
     gone = [dim for dim, variable in enumerate(op.vars) if variable not in indices]
-    runs_over = all(index in op.vars or extent == 1 for index, extent in zip(indices, target.static_shape, strict=True))
+    left = [dim for dim in range(len(op.vars)) if dim not in gone]
+    runs_over = indices == tuple(op.vars[dim] for dim in left) and target.static_shape == tuple(
+        static_value(op.extents[dim]) for dim in left
+    )
     source = values
     for dim in reversed(gone):
         shape = tuple(extent for at, extent in enumerate(source.shape) if at != dim)

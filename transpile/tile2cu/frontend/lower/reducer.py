@@ -45,6 +45,12 @@ def reducer_update(cx: Context, element: object, value: object) -> object:
     if not isinstance(element, Load):
         raise Fault("T2C-F023", f"T.reducer_update takes an element of a reducer, not {describe(element)}")
     acc, kind = _reducer(cx, element.buffer, "T.reducer_update")
+    if not cx.recorder.parallel:
+        raise Fault(
+            "T2C-F026",
+            "T.reducer_update stands outside of T.Parallel, and says not which thread has the value",
+            help="put it into `for i in T.Parallel(...):`, whose iterations give a value each",
+        )
     at = cx.recorder.take()
     cx.recorder.emit(
         Atomic(
