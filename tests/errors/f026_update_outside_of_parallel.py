@@ -16,7 +16,7 @@ def kernel():
     return main
 
 # ---- expected ----
-# error[T2C-F026]: T.reducer_update stands outside of T.Parallel, and says not which thread has the value
+# error[T2C-F026]: T.reducer_update is outside of T.Parallel, where it is ambiguous which threads have a value
 #   --> f026_update_outside_of_parallel.py:12:13
 #    |
 # 12 |             T.reducer_update(acc[0], A[0])

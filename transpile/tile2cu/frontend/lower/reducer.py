@@ -48,7 +48,7 @@ def reducer_update(cx: Context, element: object, value: object) -> object:
     if not cx.recorder.parallel:
         raise Fault(
             "T2C-F026",
-            "T.reducer_update stands outside of T.Parallel, and says not which thread has the value",
+            "T.reducer_update is outside of T.Parallel, where it is ambiguous which threads have a value",
             help="put it into `for i in T.Parallel(...):`, whose iterations give a value each",
         )
     at = cx.recorder.take()
