@@ -175,8 +175,8 @@ CUTE_DEVICE void add_tile(const From& from, const At& at, To&& to, const Start& 
   }
 }
 
-// Shared to global memory: adds the tile of `from` to that of `to` at `start`, atomically; out-of-bounds elements are not
-// updated. Called by: all threads of the block.
+// Shared to global memory: adds the tile of `from` to that of `to` at `start`, atomically. Out-of-bounds elements are
+// not updated. Called by: all threads of the block.
 template <class TiledCopy, class From, class To, class Start>
 CUTE_DEVICE void add_tile(const TiledCopy& tiled, const From& from, To&& to, const Start& start) {
   using namespace cute;
