@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tile2cu.api import one_settled_kernel
-from tile2cu.core.decisions import MMA_OVERLAP, PIPELINE, SHARED_BUDGET
+from tile2cu.core.decisions import PIPELINE, SCHEDULE, SHARED_BUDGET
 from tile2cu.core.program import Loop, walk_stmts
-from tile2cu.core.schedule import round_up
+from tile2cu.core.schedule import MmaOverlap, round_up
 from tile2cu.emitter import Settled
 from tile2cu.review.memory_map import memory_picture, stored
 from tile2cu.review.timeline import Bar, Timeline, timeline, timeline_picture
@@ -112,7 +112,8 @@ def test_tiles_pass_through_registers() -> None:
 def test_two_mmas_overlap() -> None:
     """The second MMA of an iteration is in flight while the next one computes its softmax."""
     ((settled, chart),) = charts("attention", "cuda:sm_90a")
-    overlap = settled.facts[chart.loop, MMA_OVERLAP]
+    overlap = settled.facts[chart.loop, SCHEDULE]
+    assert isinstance(overlap, MmaOverlap)
     first, second = (f"MMA of line {mma.span.line}, in flight" for mma in overlap.mmas)
     steps = of_row(chart, "consumer warps")
     for flight in of_row(chart, second)[:-1]:

@@ -8,10 +8,11 @@ from tests.unit.rules.kernels import settled
 from tests.unit.rules.test_register_operands import BODY, LOAD
 from tile2cu.analysis.accesses import variables
 from tile2cu.analysis.bounds import Bounds
-from tile2cu.core.decisions import DEFERRED_REDUCTION, MMA_OVERLAP, UNMASKED_ITERATIONS
+from tile2cu.core.decisions import DEFERRED_REDUCTION, SCHEDULE, UNMASKED_ITERATIONS
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Role, Var, binary, int_const, static_value, substitute
 from tile2cu.core.program import Gemm, If, Let, Loop, Parallel, Store
+from tile2cu.core.schedule import MmaOverlap
 from tile2cu.passes.mask_after_gemm import negated, some_fails
 
 MASKED = """
@@ -117,7 +118,7 @@ def test_overlapping_turns_that_mask_nothing_have_a_loop_of_their_own(branch: st
     body = 'limit = T.alloc_fragment((1,), "int32")\nT.fill(limit, 2)\n' + body
     context = settled(body, threads=256, target="cuda:sm_90a")
     loop = next(op for op in context.launch.body if isinstance(op, Loop))
-    assert context.facts.get(loop, MMA_OVERLAP) is not None
+    assert isinstance(context.facts.get(loop, SCHEDULE), MmaOverlap)
     assert (context.facts.get(loop, UNMASKED_ITERATIONS) is not None) == apart
 
 
@@ -182,8 +183,8 @@ def test_results_are_scaled_before_the_other_arithmetic_of_overlapping_turns(
     body = body.replace("    T.copy(S, P)", "\n".join(f"    {part}" for part in parts if part))
     context = settled(body, threads=256, target="cuda:sm_90a")
     loop = next(op for op in context.launch.body if isinstance(op, Loop))
-    found = context.facts.get(loop, MMA_OVERLAP)
-    assert found is not None and (found.factor is not None) == first
+    found = context.facts.get(loop, SCHEDULE)
+    assert isinstance(found, MmaOverlap) and (found.factor is not None) == first
     assert (context.facts.get(loop, UNMASKED_ITERATIONS) is None) == first
     if first:
         assert [type(op).__name__ for op in found.between] == ["If", "Copy", "Reduce", "Parallel", "Parallel"]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.rules.kernels import settled
-from tile2cu.core.decisions import MMA_OVERLAP
+from tile2cu.core.decisions import SCHEDULE
 from tile2cu.core.program import Loop
 from tile2cu.core.schedule import MmaOverlap
 
@@ -41,8 +41,8 @@ MASK = "for i, j in T.Parallel(128, 64):\n        S[i, j] = T.if_then_else(start
 def overlap_of(first: str = "", between: str = "", after: str = "") -> MmaOverlap | None:
     body = ATTENTION.format(first=first, between=between, after=after)
     context = settled(body, threads=256, target="cuda:sm_90a")
-    (found,) = (context.facts.get(op, MMA_OVERLAP) for op in context.statements if isinstance(op, Loop))
-    return found
+    (found,) = (context.facts.get(op, SCHEDULE) for op in context.statements if isinstance(op, Loop))
+    return found if isinstance(found, MmaOverlap) else None
 
 
 def lines(found: MmaOverlap, part: str) -> list[int]:

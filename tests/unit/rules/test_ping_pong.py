@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.rules.kernels import settled
-from tile2cu.core.decisions import BARRIER, NO_PING_PONG, PING_PONG, WARPS
+from tile2cu.core.decisions import BARRIER, NO_PING_PONG, SCHEDULE, WARPS
 from tile2cu.core.program import Loop
 
 LATENT = """
@@ -40,16 +40,16 @@ def facts(between: str = "", after: str = "", *, rows: int = 64, policy: str = "
     body = LATENT.format(between=between, after=after, rows=rows, cols=128, policy=policy, start=0)
     context = settled(body, threads=threads, target="cuda:sm_90a")
     loop = next(op for op in context.statements if isinstance(op, Loop))
-    found = [context.facts.get(loop, key) for key in (PING_PONG, NO_PING_PONG)]
+    found = [context.facts.get(loop, key) for key in (SCHEDULE, NO_PING_PONG)]
     return str(next(filter(None, found), ""))
 
 
 def test_each_warpgroup_has_the_first_product_of_its_turns() -> None:
     body = LATENT.format(between="", after="", rows=64, cols=128, policy="FullCol", start=0)
     context = settled(body, threads=256, target="cuda:sm_90a")
-    schedule = next(filter(None, (context.facts.get(op, PING_PONG) for op in context.statements)))
+    schedule = next(filter(None, (context.facts.get(op, SCHEDULE) for op in context.statements)))
     assert [tile.name for tile in schedule.row_values] == ["best"], "carried from turn to turn; `sums` is not"
-    assert [str(context.facts[op, WARPS]) for op in schedule.mmas] == ["Warps(m=4, n=1)"]
+    assert [str(context.facts[op, WARPS]) for op in schedule.own_mmas] == ["Warps(m=4, n=1)"]
     assert str(context.facts[schedule.second, WARPS]) == "Warps(m=4, n=2)"
     assert context.facts.get(schedule.second, BARRIER) is None and context.facts.get(schedule.store, BARRIER) is None
 
@@ -84,8 +84,8 @@ def test_operands_that_are_the_same_in_all_turns_are_in_registers_where_they_fit
             product, f"{product}\n{second}"
         )
     context = settled(body, threads=256, target="cuda:sm_90a")
-    schedule = next(filter(None, (context.facts.get(op, PING_PONG) for op in context.statements)))
-    assert [op.a.buffer.name for op in schedule.mmas] == operands
+    schedule = next(filter(None, (context.facts.get(op, SCHEDULE) for op in context.statements)))
+    assert [op.a.buffer.name for op in schedule.own_mmas] == operands
 
 
 @pytest.mark.parametrize("after", ["", "T.copy(sums, A[0:64, 0])"])
@@ -130,7 +130,7 @@ def running(update: str, after: str = "", start: int = 0) -> str:
     after = f"for i in T.Parallel(64):\n    A[i, 0] = total[i]\n{after}"
     body = LATENT.format(between=between, after=after, rows=64, cols=128, policy="FullCol", start=start)
     context = settled(body, threads=256, target="cuda:sm_90a")
-    schedule = next(filter(None, (context.facts.get(op, PING_PONG) for op in context.statements)))
+    schedule = next(filter(None, (context.facts.get(op, SCHEDULE) for op in context.statements)))
     found = schedule.running.total.name if schedule.running is not None else ""
     assert schedule.running is None or schedule.late[0] is schedule.running.update
     return f"{found}; {', '.join(tile.name for tile in schedule.row_values)}"
@@ -171,7 +171,7 @@ def test_values_of_rows_that_follow_from_handed_ones_are_computed_by_both() -> N
     body = LATENT.format(between=between, after="", rows=64, cols=128, policy="FullCol", start=0)
     body = "\n".join((*tiles, body.replace("O[i, j] *= best[i]", "O[i, j] *= factor[i]")))
     context = settled(body, threads=256, target="cuda:sm_90a")
-    schedule = next(filter(None, (context.facts.get(op, PING_PONG) for op in context.statements)))
+    schedule = next(filter(None, (context.facts.get(op, SCHEDULE) for op in context.statements)))
     assert [tile.name for tile in schedule.row_values] == ["best"]
     assert [type(op).__name__ for op in schedule.recomputed] == ["Parallel", "Parallel"]
 
@@ -184,7 +184,7 @@ def factor(value: str, more: str = "", scaled: str = "O[i, j] *= factor[i]") -> 
     body = body.replace("T.reduce_max(", "T.copy(best, before)\n    T.reduce_max(", 1)
     body = "\n".join((*tiles, body.replace("O[i, j] *= best[i]", scaled)))
     context = settled(body, threads=256, target="cuda:sm_90a")
-    schedule = next(filter(None, (context.facts.get(op, PING_PONG) for op in context.statements)))
+    schedule = next(filter(None, (context.facts.get(op, SCHEDULE) for op in context.statements)))
     if schedule.factor is None:
         return ""
     assert schedule.late[0] is schedule.factor.op and schedule.factor.op not in (

@@ -7,7 +7,18 @@ from typing import Any
 import pytest
 
 from tests.unit.rules.kernels import settled
-from tile2cu.core.decisions import ALIASING, BARRIER, CALL, LAYOUT, PIPELINE, SHARED_LAYOUT, STAGES, TMA_IF, WARPS
+from tile2cu.core.decisions import (
+    ALIASING,
+    BARRIER,
+    CALL,
+    LAYOUT,
+    PIPELINE,
+    SCHEDULE,
+    SHARED_LAYOUT,
+    STAGES,
+    TMA_IF,
+    WARPS,
+)
 from tile2cu.core.facts import Facts, Key, Subject, UndeclaredError
 from tile2cu.core.program import Launch
 from tile2cu.rules import RULES, Context, Phase, engine
@@ -26,9 +37,14 @@ CYCLES = {
         )
     },
     # Room for operands in registers and for second stages is what a persistent kernel leaves, which is one only where
-    # an operand is in registers.
+    # an operand is in registers. A loop has one schedule: vectors are prefetched where there is no other.
     Phase.PIPELINE: {
-        ("pipeline.gemm.register-operand", "schedule.grid.persistent", "pipeline.loop.mma-in-flight"),
+        (
+            "pipeline.gemm.register-operand",
+            "schedule.grid.persistent",
+            "pipeline.loop.mma-in-flight",
+            "pipeline.loop.prefetched-vectors",
+        ),
     },
 }
 # Rules that read what they state themselves, and are asked until they state nothing new.
@@ -43,6 +59,8 @@ EARLY = {
     ("vector.tensor.alignment", TMA_IF),  # of TMA stores: these ask for their rows by themselves
     ("pipeline.gemm.register-operand", ALIASING),  # both size shared memory before any of it is reused
     ("pipeline.loop.mma-in-flight", ALIASING),
+    ("warps.gemm.warpgroups", SCHEDULE),  # of ping-pong warpgroups, the only schedule that GEMMs' layouts depend on
+    ("layout.gemm.wgmma-accumulator", SCHEDULE),
 }
 
 

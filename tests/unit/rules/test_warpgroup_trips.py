@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.rules.kernels import settled
-from tile2cu.core.decisions import MMA_OVERLAP, WARPGROUP_TRIP_COUNT
+from tile2cu.core.decisions import SCHEDULE, WARPGROUP_TRIP_COUNT
 from tile2cu.core.program import Loop
-from tile2cu.core.schedule import WarpgroupTripCount
+from tile2cu.core.schedule import MmaOverlap, WarpgroupTripCount
 
 # An online softmax under a causal mask, as short as it gets.
 BODY = """
@@ -73,7 +73,7 @@ def ends(**changes: object) -> WarpgroupTripCount | None:
     assert isinstance(threads, int)
     context = settled(BODY.format(**values), threads=threads, target="cuda:sm_90a")
     loop = next(op for op in context.statements if isinstance(op, Loop))
-    assert context.facts.get(loop, MMA_OVERLAP) is not None
+    assert isinstance(context.facts.get(loop, SCHEDULE), MmaOverlap)
     return context.facts.get(loop, WARPGROUP_TRIP_COUNT)
 
 

@@ -13,7 +13,7 @@ from itertools import product as combinations
 from tile2cu.analysis.effects import Access, Effects, effects, effects_of
 from tile2cu.analysis.regions import disjoint, disjoint_in_other_iterations
 from tile2cu.core.expr import Role, Var, static_value
-from tile2cu.core.program import Buffer, Loop, Scope, Stmt
+from tile2cu.core.program import Buffer, Gemm, Loop, Scope, Stmt
 from tile2cu.core.schedule import Action, Step
 
 
@@ -194,7 +194,9 @@ def broken_by(
     """The dependences of a loop's body that a schedule does not keep; none where the schedule is legal.
 
     A dependence of distance d is kept where the first statement's end, d iterations before, precedes the second one's
-    start. Between different iterations writes to a buffer of n versions conflict only every n iterations.
+    start. Between different iterations writes to a buffer of n versions conflict only every n iterations. Tensor cores
+    execute an MMA's iterations in order, so that it may start before the wait for the earlier one (PTX ISA, 'wgmma':
+    accumulators of the same shape).
     A `continue` or `break` ends the trip of the loop that it is in: no part of its iteration, or of another one that
     the trip has, may be in a different trip.
     """
@@ -224,6 +226,8 @@ def _is_kept(
     first, second = id(found.first), id(found.second)
     if first not in end or second not in begin:
         return False
+    if first == second and isinstance(found.first, Gemm) and found.on is found.first.c.buffer.memory:
+        return True
     distance = found.distance
     if distance and isinstance(found.on, Buffer) and found.kind is not Kind.RAW:
         distance = versions.get(found.on.memory, 1)

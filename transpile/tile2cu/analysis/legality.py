@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
+from itertools import product as combinations
 
-from tile2cu.analysis.accesses import buffers_used
-from tile2cu.analysis.dependence import Dependence, Kind, Versions, broken_by
+from tile2cu.analysis.accesses import buffers_read, buffers_used, buffers_written
+from tile2cu.analysis.dependence import Dependence, Kind, broken_by, conflicts
+from tile2cu.analysis.effects import effects
 from tile2cu.core.expr import Role, Var
-from tile2cu.core.program import Let, Loop, Stmt, Sync
-from tile2cu.core.schedule import Action, Pipeline, PrefetchedVectors, Step
+from tile2cu.core.program import Gemm, Let, Loop, Stmt, Sync
+from tile2cu.core.schedule import Action, By, PingPong, Pipeline, Schedule, Step
 
 
 def why_no_pipeline(pipeline: Pipeline, loop: Loop) -> str:
@@ -21,17 +24,34 @@ def why_no_pipeline(pipeline: Pipeline, loop: Loop) -> str:
     return _first(each for each in broken_by(steps, body, loop, tiles) if not _is_own(each, loads))
 
 
-def why_no_prefetch(vectors: PrefetchedVectors, body: tuple[Stmt, ...], loop: Loop) -> str:
-    """The dependence that loads to registers one iteration earlier break; empty where they keep all.
+def why_not(schedule: Schedule, body: tuple[Stmt, ...], loop: Loop) -> str:
+    """The dependence that the schedule of a pipeline's body breaks; empty where it keeps all.
 
-    The next iteration's loads start behind the last copy of this one, from registers to its tile.
+    Values that each part of an iteration computes for itself are no steps.
     """
-    copies = {id(copy) for copy in vectors.copies}
-    last = max(place for place, stmt in enumerate(body) if id(stmt) in copies)
-    own = [Step(stmt, 1, Action.WAIT if id(stmt) in copies else Action.RUN) for stmt in body]
-    steps = (*own[: last + 1], *Step.each(*vectors.copies, action=Action.START), *own[last + 1 :])
-    tiles: Versions = {copy.dst.buffer.memory: 2 for copy in vectors.copies}  # one in registers, one in the tile
-    return _first(each for each in broken_by(steps, body, loop, tiles) if not _is_own(each, vectors.copies))
+    steps = schedule.steps
+    scheduled = {id(step.stmt) for step in steps}
+    own = tuple(stmt for stmt in body if id(stmt) in scheduled)
+    early = tuple(step.stmt for step in steps if step.action is Action.START and not isinstance(step.stmt, Gemm))
+    broken = broken_by(steps, own, loop, {tile.memory: 2 for tile in schedule.doubled})
+    concurrent = _concurrent(schedule, loop) if isinstance(schedule, PingPong) else iter(())
+    return _first(chain((each for each in broken if not _is_own(each, early)), concurrent))
+
+
+def _concurrent(schedule: PingPong, loop: Loop) -> Iterator[str]:
+    """Conflicts of what one warpgroup runs with what both run of the other one's iteration, concurrently.
+
+    The two share nothing but the exchanged values, and values of which each thread has a copy.
+    """
+    own, both = ([step.stmt for step in schedule.steps if step.by is by] for by in (By.OWNER, By.ALL))
+    row_values = {tile.memory for tile in (*schedule.row_values, schedule.tile)}
+    copied = frozenset().union(*map(buffers_written, own)) & frozenset().union(*map(buffers_read, both))
+    for op, other in combinations(own, both):
+        for kind, on in (*conflicts(effects(op), effects(other), loop), *conflicts(effects(other), effects(op), loop)):
+            own_value = isinstance(on, Var) and on.role is Role.LET  # of each iteration
+            if on is None or (on not in row_values and on not in copied and not own_value):
+                what = f" of `{on.name}`" if on is not None else ""
+                yield f"line {op.span.line} and line {other.span.line} run concurrently: {kind.value}{what}"
 
 
 def _distance(pipeline: Pipeline) -> tuple[int, int]:
@@ -80,5 +100,5 @@ def _is_own(found: Dependence, loads: tuple[Stmt, ...]) -> bool:
     return (synchronises or found.kind is Kind.CONTROL) and any(stmt is load for stmt in ends for load in loads)
 
 
-def _first(found: Iterator[Dependence]) -> str:
+def _first(found: Iterator[Dependence | str]) -> str:
     return str(next(found, ""))

@@ -28,17 +28,14 @@ from tile2cu.core.schedule import (
     EarlyExit,
     Hazard,
     LptOrder,
-    MmaInFlight,
-    MmaOverlap,
     Multiple,
     PackedDot,
     Persistent,
-    PingPong,
     Pipeline,
-    PrefetchedVectors,
     PrologueLoads,
     RegisterShares,
     Retirement,
+    Schedule,
     SharedBudget,
     Staging,
     UnmaskedIterations,
@@ -130,8 +127,8 @@ STAGES: Key[int] = Key("stages", "stages of a multi-buffered shared tile", Buffe
 PROLOGUE_LOADS: Key[PrologueLoads] = Key(
     "prologue_loads", "tiles that the producer loads once, before its iterations", Launch, PrologueLoads
 )
-MMA_OVERLAP: Key[MmaOverlap] = Key(
-    "mma_overlap", "two MMAs of successive iterations are software-pipelined", Loop, MmaOverlap
+SCHEDULE: Key[Schedule] = Key(
+    "schedule", "how those that compute run the iterations of a producer's loop, where not in sequence", Loop, Schedule
 )
 UNMASKED_ITERATIONS: Key[UnmaskedIterations] = Key(
     "unmasked_iterations", "interior iterations have a loop without the mask", Loop, UnmaskedIterations
@@ -141,13 +138,6 @@ WARPGROUP_TRIP_COUNT: Key[WarpgroupTripCount] = Key(
 )
 DEFERRED_REDUCTION: Key[DeferredReduction] = Key(
     "deferred_reduction", "a row sum whose warp reduction is deferred past the loop", Loop, DeferredReduction
-)
-PING_PONG: Key[PingPong] = Key("ping_pong", "two warpgroups take iterations alternately", Loop, PingPong)
-PREFETCHED_VECTORS: Key[PrefetchedVectors] = Key(
-    "prefetched_vectors", "vectors that are loaded to registers one iteration earlier", Loop, PrefetchedVectors
-)
-MMA_IN_FLIGHT: Key[MmaInFlight] = Key(
-    "mma_in_flight", "the MMA that ends an iteration is outstanding during the next one", Loop, MmaInFlight
 )
 AWAITED_AT: Key[str] = Key("awaited_at", "where the result of an asynchronous MMA is awaited", Gemm, str)
 RETIRED: Key[Retirement] = Key("retired", "MMAs that have retired after the statement", (Gemm, WgmmaWait), Retirement)

@@ -1,5 +1,6 @@
 """Decisions with structure: pipelines, barriers, schedules and the shared-memory budget."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
@@ -19,6 +20,13 @@ class Action(Enum):
     WAIT = "wait"
 
 
+class By(Enum):
+    """Who runs a step: all warps that compute, or the warpgroup whose iteration it is, of two that alternate."""
+
+    ALL = "all"
+    OWNER = "owner"
+
+
 @dataclass(frozen=True)
 class Step:
     """A statement's step in an iteration of a scheduled loop; in iteration k it is that of iteration k - `shift`."""
@@ -26,11 +34,37 @@ class Step:
     stmt: Stmt
     shift: int = 0
     action: Action = Action.RUN
+    by: By = By.ALL
 
     @classmethod
-    def each(cls, *stmts: Stmt, shift: int = 0, action: Action = Action.RUN) -> tuple["Step", ...]:
+    def each(cls, *stmts: Stmt, shift: int = 0, action: Action = Action.RUN, by: By = By.ALL) -> tuple["Step", ...]:
         """Several statements, one after another."""
-        return tuple(cls(stmt, shift, action) for stmt in stmts)
+        return tuple(cls(stmt, shift, action, by) for stmt in stmts)
+
+
+@dataclass(frozen=True)
+class Schedule(ABC):
+    """How those that compute run the iterations of a producer's loop: one of the strategies that are its subclasses.
+
+    Everything else follows from the `steps` of an iteration: legality (analysis/legality.py), the loop's prologue and
+    epilogue, waits and releases (plan/overlapped.py), and the chart of the review page.
+    """
+
+    @property
+    @abstractmethod
+    def steps(self) -> tuple[Step, ...]:
+        """The order in which an iteration runs."""
+
+    @property
+    def mmas(self) -> tuple[Gemm, ...]:
+        """The MMAs that are in flight during other steps, in the order in which an iteration of them starts."""
+        started = [step for step in self.steps if step.action is Action.START and isinstance(step.stmt, Gemm)]
+        return tuple(step.stmt for step in sorted(started, key=lambda step: step.shift) if isinstance(step.stmt, Gemm))
+
+    @property
+    def doubled(self) -> tuple[Buffer, ...]:
+        """The tiles with two versions, of which iterations use one in alternation."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -93,42 +127,46 @@ class RowFactor:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MmaOverlap:
-    """Software pipelining of two MMAs: the second of one iteration runs concurrently with the first of the next.
+class MmaOverlap(Schedule):
+    """Software pipelining of two groups of MMAs: the second of one iteration runs concurrently with the next's first.
 
-    An iteration consists of `before`, `first`, `between`, `late`, `second`. `between` runs while the second MMA of the
-    previous iteration is in flight; `late` waits for it. The `factor` of the rows is computed by the last of `between`;
-    where it is 1 in all rows of a warp, the rescale is skipped: those of `late` that only multiply by it, which come
-    first there. `lets` name values of the iteration's number alone: each part that uses one computes it.
+    An iteration consists of `before`, the MMAs `first`, `parts`, `late`, and the MMAs `second`. Each MMA of `first` is
+    awaited before its part, while the following ones are in flight, and the `second` MMAs of the previous iteration are
+    too; `late` waits for these. The `factor` of the rows is computed by the last of `parts`; where it is 1 in all rows
+    of a warp, the rescale is skipped: those of `late` that only multiply by it, which come first there. `lets` name
+    values of the iteration's number alone: each part that uses one computes it.
     """
 
     before: tuple[Stmt, ...]
-    first: Gemm
-    between: tuple[Stmt, ...]
+    first: tuple[Gemm, ...]
+    parts: tuple[tuple[Stmt, ...], ...]
     late: tuple[Stmt, ...]
-    second: Gemm
+    second: tuple[Gemm, ...]
     factor: RowFactor | None = None
     lets: tuple[Let, ...] = ()
 
     @property
-    def mmas(self) -> tuple[Gemm, Gemm]:
-        return self.first, self.second
+    def between(self) -> tuple[Stmt, ...]:
+        """The statements that run while the second MMAs of the previous iteration are in flight."""
+        return tuple(stmt for part in self.parts for stmt in part)
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The order in which an iteration runs: the second MMA is that of the iteration before."""
+        awaited = (
+            (Step(mma, action=Action.WAIT), *Step.each(*part)) for mma, part in zip(self.first, self.parts, strict=True)
+        )
         return (
             *Step.each(*self.before),
-            Step(self.first, action=Action.START),
-            Step(self.second, 1, Action.START),
-            Step(self.first, action=Action.WAIT),
-            *Step.each(*self.between),
-            Step(self.second, 1, Action.WAIT),
+            *Step.each(*self.first, action=Action.START),
+            *Step.each(*self.second, shift=1, action=Action.START),
+            *(step for steps in awaited for step in steps),
+            *Step.each(*self.second, shift=1, action=Action.WAIT),
             *Step.each(*self.late),
         )
 
     def __str__(self) -> str:
-        return f"{self.first.c.buffer.name} concurrent with {self.second.c.buffer.name} of the previous iteration"
+        first, second = (", ".join(mma.c.buffer.name for mma in mmas) for mmas in (self.first, self.second))
+        return f"{first} concurrent with {second} of the previous iteration"
 
 
 @dataclass(frozen=True)
@@ -181,14 +219,30 @@ class DeferredReduction:
 
 
 @dataclass(frozen=True)
-class PrefetchedVectors:
-    """Copies of one-dimensional tiles that all threads prefetch one iteration earlier, and values they need."""
+class PrefetchedVectors(Schedule):
+    """Copies of one-dimensional tiles that all threads prefetch one iteration earlier, and values they need.
+
+    The rest of the `body` runs in order. The next iteration's loads start, into registers, after this one's last copy
+    from there to its tile.
+    """
 
     copies: tuple[Copy, ...]
+    body: tuple[Stmt, ...]
     lets: tuple[Let, ...] = ()
 
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        copies = {id(copy) for copy in self.copies}
+        last = max(place for place, stmt in enumerate(self.body) if id(stmt) in copies)
+        own = [Step(stmt, 1, Action.WAIT if id(stmt) in copies else Action.RUN) for stmt in self.body]
+        return (*own[: last + 1], *Step.each(*self.copies, action=Action.START), *own[last + 1 :])
+
+    @property
+    def doubled(self) -> tuple[Buffer, ...]:
+        return tuple(copy.dst.buffer for copy in self.copies)  # one version in registers, one in the tile
+
     def __str__(self) -> str:
-        return ", ".join(copy.dst.buffer.name for copy in self.copies)
+        return ", ".join(copy.dst.buffer.name for copy in self.copies) + " loaded one iteration earlier"
 
 
 @dataclass(frozen=True)
@@ -220,54 +274,52 @@ class PrologueLoads:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MmaInFlight:
-    """Iterations whose last MMA is in flight during `before` of the next one: `before`, `mma`.
+class MmaInFlight(Schedule):
+    """Iterations whose last MMAs, `last`, are in flight during `before` of the next one.
 
-    MMAs `concurrent` it end the iteration as well, and are in flight with it. The shared tiles that `before` writes for
-    them are `written`; each has two stages. Where the operand that it writes is a fragment, the MMA reads a copy of it,
-    which `copied` makes.
+    The shared tiles that `before` writes for them are `written`; each has two stages. Where the operand that it writes
+    is a fragment, the MMA reads a copy of it, which `copied` makes.
     """
 
     before: tuple[Stmt, ...]
-    mma: Gemm
+    last: tuple[Gemm, ...]
     written: tuple[Buffer, ...] = ()
     copied: Copy | None = None
-    concurrent: tuple[Gemm, ...] = ()
-
-    @property
-    def mmas(self) -> tuple[Gemm, ...]:
-        """All MMAs in flight."""
-        return (self.mma, *self.concurrent)
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The order in which an iteration runs: the MMAs of the previous iteration are awaited after `before`."""
-        return (
-            *Step.each(*self.before),
-            *Step.each(*self.mmas, shift=1, action=Action.WAIT),
-            *Step.each(*((self.copied,) if self.copied is not None else ())),
-            *Step.each(*self.mmas, action=Action.START),
-        )
+        """The MMA that reads a copy starts after `before`, on which it does not depend: the compiler interleaves both.
+
+        Tensor cores execute the MMAs of one accumulator in order, so that one may start while another is in flight.
+        """
+        before, awaited = Step.each(*self.before), Step.each(*self.last, shift=1, action=Action.WAIT)
+        if self.copied is None:
+            return (*before, *Step.each(*self.last, action=Action.START), *awaited)
+        return (Step(self.copied, 1), *before, *Step.each(*self.last, shift=1, action=Action.START), *awaited)
+
+    @property
+    def doubled(self) -> tuple[Buffer, ...]:
+        return self.written
 
     def __str__(self) -> str:
         tiles = self.written if self.copied is None else (self.copied.src.buffer,)
         names = ", ".join(tile.name for tile in tiles)
-        results = ", ".join(mma.c.buffer.name for mma in self.mmas)
-        return f"{results} of the previous iteration, while {names} is written"
+        results = ", ".join(mma.c.buffer.name for mma in self.last)
+        return f"{results} of the previous iteration in flight, while {names} is written"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PingPong:
+class PingPong(Schedule):
     """Iterations that two warpgroups take alternately (ping-pong), except for the last GEMM, whose columns they share.
 
-    An iteration consists of `mmas`, `between` and `store`, a copy of their result to a shared tile, which one
+    An iteration consists of `own_mmas`, `between` and `store`, a copy of their result to a shared tile, which one
     warpgroup runs, and `late` and `second`, a GEMM of that tile, which both run. The warpgroups exchange
     `row_values` with the tile. Of the `running` sum each thread keeps a partial sum; its update is one of
     `late`. Both run the statements `recomputed` of `between`, which compute values per row from exchanged ones. The
     `factor` of the rows is computed by the first of `late`; where it is 1 in all rows of a warp, it is skipped.
     """
 
-    mmas: tuple[Gemm, ...]
+    own_mmas: tuple[Gemm, ...]
     between: tuple[Stmt, ...]
     store: Copy
     late: tuple[Stmt, ...]
@@ -276,6 +328,12 @@ class PingPong:
     running: DeferredReduction | None = None
     recomputed: tuple[Stmt, ...] = ()
     factor: RowFactor | None = None
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        summed = (self.running.reduce,) if self.running is not None else ()
+        own = (*self.own_mmas, *self.between, self.store, *summed)
+        return (*Step.each(*own, by=By.OWNER), *Step.each(*self.late, self.second))
 
     @property
     def exchanged(self) -> tuple[Buffer, ...]:

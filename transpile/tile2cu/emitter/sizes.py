@@ -4,10 +4,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from tile2cu.core.decisions import (
-    MMA_IN_FLIGHT,
-    PING_PONG,
     PIPELINE,
     REGISTER_SHARES,
+    SCHEDULE,
     SHARED_BUDGET,
     STAGES,
     WARPS,
@@ -21,7 +20,7 @@ from tile2cu.core.program import (
     Loop,
     walk_stmts,
 )
-from tile2cu.core.schedule import Pipeline
+from tile2cu.core.schedule import MmaInFlight, Pipeline
 from tile2cu.emitter.tma import asked_blocks, producer_loop
 from tile2cu.emitter.view import words
 from tile2cu.plan.grid import kernel_expressions
@@ -208,9 +207,9 @@ def _loads(settled: Settled) -> Iterator[Declaration]:
 def _written_stages(settled: Settled) -> Iterator[Declaration]:
     """The stages of tiles that an iteration writes while the MMA of the previous one reads others."""
     for loop in walk_stmts(settled.launch.body):
-        found = settled.facts.get(loop, MMA_IN_FLIGHT) if isinstance(loop, Loop) else None
-        if found is not None and found.written:
-            rule, slots = settled.facts.rule(loop, MMA_IN_FLIGHT), settled.facts[found.written[0], STAGES]
+        found = settled.facts.get(loop, SCHEDULE) if isinstance(loop, Loop) else None
+        if isinstance(found, MmaInFlight) and found.written:
+            rule, slots = settled.facts.rule(loop, SCHEDULE), settled.facts[found.written[0], STAGES]
             about = f"one stage that the MMA in flight reads, one that is written  [{rule}]"
             yield Declaration(f"constexpr int {WRITTEN_STAGES} = {slots};", (about,))
             return
@@ -241,7 +240,7 @@ def _threads_about(settled: Settled) -> tuple[str, ...]:
         return ("independent of each other: not a multiple of the warp size",)
     found = producer_loop(settled)
     if found is not None and ping_pong_of(settled) is not None:
-        return (f"{count} warps, in 2 warpgroups that alternate  [{settled.facts.rule(found[0], PING_PONG)}]",)
+        return (f"{count} warps, in 2 warpgroups that alternate  [{settled.facts.rule(found[0], SCHEDULE)}]",)
     for op in walk_stmts(settled.launch.body):
         if isinstance(op, Gemm) and settled.facts.get(op, WARPS) is not None:
             warps = settled.facts[op, WARPS]

@@ -17,33 +17,24 @@ from tile2cu.analysis.prelude import Walk, around, is_iteration, producer_loop
 from tile2cu.core import schedule
 from tile2cu.core.decisions import (
     DEFERRED_REDUCTION,
-    MMA_IN_FLIGHT,
-    MMA_OVERLAP,
     PERSISTENT,
-    PING_PONG,
-    PREFETCHED_VECTORS,
+    SCHEDULE,
     SHARED_LAYOUT,
     UNMASKED_ITERATIONS,
     WARPGROUP_TRIP_COUNT,
 )
-from tile2cu.core.expr import Var
-from tile2cu.core.program import Buffer, Copy, If, Let, Loop, Region, Stmt, walk_stmts
-from tile2cu.plan import ops
+from tile2cu.core.program import Buffer, Copy, If, Loop, Region, Stmt, walk_stmts
+from tile2cu.plan import ops, overlapped
 from tile2cu.plan.copy_ops import Copy as CopyOp
 from tile2cu.plan.operands import Tile
 from tile2cu.plan.pipelined import number_of
 from tile2cu.plan.producer_ops import (
-    AwaitStage,
     Consume,
     DeferredSum,
     EachActive,
-    InFlight,
-    InFlightFromRegisters,
     Iterations,
     Loads,
-    Mask,
     Overlapped,
-    Part,
     PingPong,
     Prefetch,
     PrefetchNext,
@@ -72,19 +63,21 @@ class Producing:
 
     def loop(self, op: Loop, pipeline: schedule.Pipeline, where: Where) -> ops.Op:
         """A loop whose loads a producer does: for who loads, or for the others."""
-        facts, iterations = self.settled.facts, iterations_of(op, pipeline, self.settled, loading=where.loading)
-        overlap = facts.get(op, MMA_OVERLAP)
+        iterations = iterations_of(op, pipeline, self.settled, loading=where.loading)
+        found = self.settled.facts.get(op, SCHEDULE)
         if where.loading:
-            how = Loads.VISITED if overlap is not None else Loads.ONCE if is_iteration(op) else Loads.LOOP
+            visited = isinstance(found, schedule.MmaOverlap) and is_iteration(op)
+            how = Loads.VISITED if visited else Loads.ONCE if is_iteration(op) else Loads.LOOP
             return Produce(source=op, iterations=iterations, loads=self.lower(pipeline.loads, where), how=how)
-        if overlap is not None:
-            return self._overlapped(op, overlap, iterations, where)
-        ping_pong, in_flight = facts.get(op, PING_PONG), facts.get(op, MMA_IN_FLIGHT)
-        if ping_pong is not None:
-            return self._ping_pong(op, ping_pong, iterations, where)
-        if in_flight is not None:
-            return self._in_flight(op, in_flight, iterations, where)
-        return self._consume(op, pipeline, iterations, where)
+        match found:
+            case schedule.MmaOverlap():
+                return self._overlapped(op, found, iterations, where)
+            case schedule.MmaInFlight():
+                return self._in_flight(op, found, iterations, where)
+            case schedule.PingPong():
+                return self._ping_pong(op, found, iterations, where)
+            case _:
+                return self._consume(op, pipeline, iterations, where)
 
     def visit(self, stmt: Stmt) -> Visit:
         """Where the way has led to a loop."""
@@ -128,9 +121,9 @@ class Producing:
 
     def _consume(self, op: Loop, pipeline: schedule.Pipeline, iterations: Iterations, where: Where) -> Consume:
         """A loop that waits for each stage and releases it."""
-        found = self.settled.facts.get(op, PREFETCHED_VECTORS)
+        found = self.settled.facts.get(op, SCHEDULE)
         body = pipeline.body
-        if found is None:
+        if not isinstance(found, schedule.PrefetchedVectors):
             lowered, prefetch = self.lower(body, where), None
         else:
             copies = frozenset(id(copy) for copy in found.copies)
@@ -138,7 +131,7 @@ class Producing:
             prefetch = Prefetch(
                 copies=found.copies,
                 loads=tuple(self.single(stmt, loads) for stmt in (*found.lets, *found.copies)),
-                rule=self.settled.facts.rule(op, PREFETCHED_VECTORS),
+                rule=self.settled.facts.rule(op, SCHEDULE),
             )
             body = without_unused_lets(body, but=found.copies)  # the loads have values of their own
             lowered = self.lower(body, replace(where, from_registers=where.from_registers | copies))
@@ -152,58 +145,48 @@ class Producing:
             prefetch=prefetch,
         )
 
-    def _in_flight(self, op: Loop, found: schedule.MmaInFlight, iterations: Iterations, where: Where) -> ops.Op:
-        """A loop whose MMA is in flight while the next iteration writes its operand."""
-        rule = self.settled.facts.rule(op, MMA_IN_FLIGHT)
-        if found.copied is None:
-            return InFlight(
-                source=op,
-                iterations=iterations,
-                body=_started(self.lower((*found.before, *found.mmas), where), found.mmas),
-                accumulators=tuple(each.c.buffer for each in found.mmas),
-                written=found.written,
-                rule=rule,
-            )
-        return InFlightFromRegisters(
+    def _in_flight(self, op: Loop, found: schedule.MmaInFlight, iterations: Iterations, where: Where) -> Overlapped:
+        """A loop whose last MMAs are in flight while the next iteration writes their operand."""
+        phases = overlapped.Lowering(self.lower, self.single, where, copied=found.copied).phases(found)
+        return Overlapped(
             source=op,
             iterations=iterations,
-            start=_started(self.lower((found.mma,), where), (found.mma,)),
-            prepare=self.lower(found.before, where),
-            copied=self.single(found.copied, where),
-            tile=found.copied.src.buffer,
-            accumulator=found.mma.c.buffer,
-            rule=rule,
+            rings=(),
+            phases=phases,
+            first=(),
+            second=tuple(mma.c.buffer for mma in found.last),
+            written=found.written,
+            rule=self.settled.facts.rule(op, SCHEDULE),
         )
 
     def _overlapped(self, op: Loop, found: schedule.MmaOverlap, iterations: Iterations, where: Where) -> Overlapped:
-        """A loop of two MMAs that overlap."""
-        facts, rings = self.settled.facts, rings_of(self.settled)
-        plain, factor = facts.get(op, UNMASKED_ITERATIONS), found.factor
-        between, late = found.between[plain is not None :], found.late
-        told_by = (op.var,) if self.walk is None else self.walk.values
-        lower = _Parts(self.lower, where, found.lets, told_by)
+        """A loop of two groups of MMAs that overlap."""
+        facts, rings, factor = self.settled.facts, rings_of(self.settled), found.factor
+        plain, rule = facts.get(op, UNMASKED_ITERATIONS), facts.rule(op, SCHEDULE)
+        lowering = overlapped.Lowering(
+            self.lower,
+            self.single,
+            where,
+            rings=rings,
+            lets=found.lets,
+            iteration=(op.var,) if self.walk is None else self.walk.values,
+            mask=plain.mask if plain is not None else None,
+            rescale=(factor.op, *factor.scaled) if factor is not None else (),
+        )
         rescale = None
         if factor is not None:
-            between, late = between[:-1], tuple(stmt for stmt in late if stmt not in factor.scaled)
-            rescale = Rescale(
-                factor=factor,
-                compute=self.lower((factor.op,), where),
-                apply=self.lower(factor.scaled, where),
-                rule=facts.rule(op, MMA_OVERLAP),
-            )
+            compute, apply = self.lower((factor.op,), where), self.lower(factor.scaled, where)
+            rescale = Rescale(factor=factor, compute=compute, apply=apply, rule=rule)
         deferred, trips = facts.get(op, DEFERRED_REDUCTION), facts.get(op, WARPGROUP_TRIP_COUNT)
         return Overlapped(
             source=op,
             iterations=iterations,
-            rings=(rings[0], rings[1]),
-            accumulators=(found.first.c.buffer, found.second.c.buffer),
-            first=lower.starting((*found.before, found.first), rings[0]),
-            mask=None if plain is None else lower.mask(plain.mask, facts.rule(op, UNMASKED_ITERATIONS)),
-            between=lower.part(between, *((factor.op,) if factor is not None else ())),
-            late=lower.part(late, *(factor.scaled if factor is not None else ())),
-            second=lower.starting((found.second,), rings[1]),
+            rings=rings,
+            phases=lowering.phases(found),
+            first=tuple(mma.c.buffer for mma in found.first),
+            second=tuple(mma.c.buffer for mma in found.second),
+            mask=None if plain is None else lowering.masked(facts.rule(op, UNMASKED_ITERATIONS)),
             rescale=rescale,
-            visiting=None,
             trips=trips,
             trips_rule=facts.rule(op, WARPGROUP_TRIP_COUNT) if trips is not None else "",
             deferred=None
@@ -214,13 +197,13 @@ class Producing:
                 dim=deferred.reduce.dim,
                 rule=facts.rule(op, DEFERRED_REDUCTION),
             ),
-            rule=facts.rule(op, MMA_OVERLAP),
+            rule=rule,
         )
 
     def _ping_pong(self, op: Loop, found: schedule.PingPong, iterations: Iterations, where: Where) -> PingPong:
         """A loop whose iterations two warpgroups take in alternation."""
         own, now = operands_of(found)
-        factor, late, rescale, rule = found.factor, found.late, None, self.settled.facts.rule(op, PING_PONG)
+        factor, late, rescale, rule = found.factor, found.late, None, self.settled.facts.rule(op, SCHEDULE)
         if factor is not None:
             branch = (factor.op, *factor.scaled)
             late = tuple(stmt for stmt in late if stmt not in branch)
@@ -230,7 +213,7 @@ class Producing:
         return PingPong(
             source=op,
             iterations=iterations,
-            products=_started(self.lower(found.mmas, where), found.mmas, paced=True),
+            products=_started(self.lower(found.own_mmas, where), found.own_mmas, paced=True),
             store_fragment=_to_registers(handing, found.store, own),
             handed=found.row_values,
             taken=tuple(self._taken(found, where)),
@@ -244,7 +227,7 @@ class Producing:
             tile=found.tile,
             own=own,
             now=now,
-            accumulators=(found.mmas[0].c.buffer, found.second.c.buffer),
+            accumulators=(found.own_mmas[0].c.buffer, found.second.c.buffer),
             has_late=bool(found.late),
             rule=rule,
         )
@@ -258,51 +241,10 @@ class Producing:
             yield from (tile for tile in found.row_values if tile in buffers_written(op) - later)
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """Lowers the parts of an iteration, each with the `lets` that it names; `told_by` are the iteration's variables."""
-
-    lower: Lower
-    where: Where
-    lets: tuple[Let, ...]
-    told_by: tuple[Var, ...]
-
-    def part(self, body: tuple[Stmt, ...], *others: Stmt) -> Part:
-        """Statements behind the values that they, or `others` in their part, name."""
-        named = self._with_names(body, *others)
-        return Part(block=self.lower(named, self.where), asks=self._asks(named))
-
-    def starting(self, body: tuple[Stmt, ...], ring: Ring) -> Part:
-        """The part that ends with the start of an MMA, as soon as its tile is there."""
-        part = self.part(body)
-        *others, last = part.block
-        *before, mma = last.statements
-        assert isinstance(mma.op, ops.Mma)
-        start = replace(mma, op=replace(mma.op, starts=True))
-        if not ring.publishes:  # else who knows the iteration has waited for its tile
-            wait = AwaitStage(source=mma.source, ring=ring, claims=mma.op.claims)
-            start = replace(mma, op=replace(mma.op, starts=True, claims=()), first=(wait,))
-        last = replace(last, statements=(*before, start))
-        return replace(part, block=(*others, last))
-
-    def mask(self, mask: If, rule: str) -> Mask:
-        """The mask, and what it names."""
-        *lets, branch = self.lower(self._with_names((mask,)), self.where)
-        return Mask(lets=tuple(lets), condition=mask.condition, branch=(branch,), rule=rule)
-
-    def _with_names(self, body: tuple[Stmt, ...], *others: Stmt) -> tuple[Stmt, ...]:
-        used = variables(*(expr for op in walk_stmts((*body, *others)) for expr in expressions(op)))
-        return (*lets_for(used, self.lets), *body)
-
-    def _asks(self, body: tuple[Stmt, ...]) -> bool:
-        parts = (var for op in walk_stmts(body) for expr in expressions(op) for var in variables(expr))
-        return any(var in self.told_by for var in parts)
-
-
 def iterations_of(op: Loop, pipeline: schedule.Pipeline, settled: Settled, *, loading: bool) -> Iterations:
     """How the iterations of a producer's loop count."""
     tiles = tuple(view for tile in pipeline.buffers for view in (tile, *viewed(settled.launch, tile)))
-    overlapped = settled.facts.get(op, MMA_OVERLAP) is not None
+    overlaps = isinstance(settled.facts.get(op, SCHEDULE), schedule.MmaOverlap)
     return Iterations(
         var=op.var,
         start=op.start,
@@ -311,7 +253,7 @@ def iterations_of(op: Loop, pipeline: schedule.Pipeline, settled: Settled, *, lo
         number=number_of(op, settled),
         tiles=tiles,
         published=tuple(tile for tile in ring_tiles(settled) if publishes_iteration(tile, settled)),
-        continues=bool(around(settled.launch.body, op)) and not overlapped,
+        continues=bool(around(settled.launch.body, op)) and not overlaps,
         persistent=settled.facts.get(settled.launch, PERSISTENT) is not None,
         loading=loading,
     )
@@ -389,8 +331,9 @@ def _mapped(block: Block, change: Callable[[Statement], Statement]) -> Block:
 
 def ping_pong_of(settled: Settled) -> schedule.PingPong | None:
     """How two warpgroups alternate in the producer's loop; None where they do not."""
-    found = producer_loop(settled.launch, settled.facts)
-    return settled.facts.get(found[0], PING_PONG) if found else None
+    loop = producer_loop(settled.launch, settled.facts)
+    found = settled.facts.get(loop[0], SCHEDULE) if loop else None
+    return found if isinstance(found, schedule.PingPong) else None
 
 
 def second_part(found: schedule.PingPong, pipeline: schedule.Pipeline, settled: Settled) -> int:

@@ -105,30 +105,6 @@ class Consume(Op):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class InFlight(Op):
-    """A loop whose MMAs, which end the `body`, are in flight while the next iteration writes `written`."""
-
-    iterations: Iterations
-    body: Block
-    accumulators: tuple[Buffer, ...]
-    written: tuple[Buffer, ...]
-    rule: str
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class InFlightFromRegisters(Op):
-    """The same where the MMA reads a copy of its operand `tile`, made by `copied`: the parts of an iteration."""
-
-    iterations: Iterations
-    prepare: Block
-    copied: Statement
-    start: Block
-    tile: Buffer
-    accumulator: Buffer
-    rule: str
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class AcquireStage(Op):
     """Until all consumer warps have released the stage of an iteration in the ring of `tile`.
 
@@ -146,12 +122,79 @@ class AwaitStage(Op):
     ring: Ring
 
 
+# -- loops whose iterations overlap: parts of an iteration, and what each phase of the loop does
+
+
+class PartKind(Enum):
+    """What a part of an iteration is for: to start an MMA, to process its result, to prepare the start of one."""
+
+    START = "start"
+    PROCESS = "process"
+    PREPARE = "prepare"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Part:
-    """Statements of an iteration that are run as one; `asks` whether they depend on which iteration it is."""
+    """Statements of an iteration that are run as one; `asks` whether they depend on which iteration it is.
 
+    `tile` is the accumulator that the part starts, processes or prepares, or the operand that it prepares.
+    """
+
+    kind: PartKind
+    tile: Buffer
     block: Block
     asks: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Do:
+    """What a phase does for an iteration: for the one before, if it is of the `earlier` one."""
+
+    earlier: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPart(Do):
+    """A part."""
+
+    part: Part
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStatement(Do):
+    """A statement."""
+
+    statement: Statement
+
+
+@dataclass(frozen=True, kw_only=True)
+class AwaitMmas(Do):
+    """Until the MMAs with these `results` have retired; `pending` ones stay in flight."""
+
+    results: tuple[Buffer, ...]
+    pending: tuple[Buffer, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AwaitLoads(Do):
+    """Until the iteration's loads have arrived, where all are of one pipeline."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseStage(Do):
+    """The iteration's stage may be loaded again: that of a ring, or of the one pipeline."""
+
+    ring: Ring | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phases:
+    """The parts of a loop's iterations, in order, and what its prologue, each later iteration and its epilogue do."""
+
+    parts: tuple[Part, ...]
+    prologue: tuple[Do, ...]
+    steady: tuple[Do, ...]
+    epilogue: tuple[Do, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -186,27 +229,32 @@ class DeferredSum:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Overlapped(Op):
-    """A loop of two MMAs: the second of an iteration is in flight beside the first of the next.
+    """A loop whose schedule interleaves two iterations.
 
-    An iteration runs `first`, `between`, `late`, `second`; the outer two end with the start of an MMA. With a `mask`
-    that comes in front of `between`. Where iterations are skipped, `visiting` says how one is told. `trips` is a
-    warpgroup's own trip count.
+    MMAs with the results `first` are of the iteration itself, those of `second` are awaited in the next one. Operands
+    in shared memory, `written` by the iterations, have two stages. With a `mask` that comes in front of the first part
+    that processes a result. Where iterations are skipped, `visiting` describes one. `trips` is a warpgroup's own
+    trip count.
     """
 
     iterations: Iterations
-    rings: tuple[Ring, Ring]
-    accumulators: tuple[Buffer, Buffer]
-    first: Part
-    mask: Mask | None
-    between: Part
-    late: Part
-    second: Part
-    rescale: Rescale | None
-    visiting: Visiting | None
-    trips: WarpgroupTripCount | None
-    trips_rule: str
-    deferred: DeferredSum | None
+    rings: tuple[Ring, ...]
+    phases: Phases
+    first: tuple[Buffer, ...]
+    second: tuple[Buffer, ...]
+    written: tuple[Buffer, ...] = ()
+    mask: Mask | None = None
+    rescale: Rescale | None = None
+    visiting: Visiting | None = None
+    trips: WarpgroupTripCount | None = None
+    trips_rule: str = ""
+    deferred: DeferredSum | None = None
     rule: str
+
+    @property
+    def rolled(self) -> bool:
+        """Whether an iteration only waits for MMAs of the one before, so that its prologue needs no code of its own."""
+        return not any(isinstance(do, RunPart | RunStatement) for do in self.phases.epilogue)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

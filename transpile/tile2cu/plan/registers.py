@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from math import prod
 
 from tile2cu.analysis.accesses import expressions
-from tile2cu.core.decisions import LAYOUT, PIPELINE, PREFETCHED_VECTORS
+from tile2cu.core.decisions import LAYOUT, PIPELINE, SCHEDULE
 from tile2cu.core.expr import Address, Call, Expr, walk
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope, walk_stmts
+from tile2cu.core.schedule import PrefetchedVectors
 from tile2cu.plan.producer import operands_of, ping_pong_of, values_kept
 from tile2cu.plan.settled import Settled
 
@@ -137,9 +138,9 @@ def staged_registers(copy: Copy, threads: int) -> int:
 def _prefetched(loop: Loop, settled: Settled) -> int:
     """The registers that hold tiles and vectors of a loop on their way to shared memory."""
     threads, pipeline = settled.launch.threads, settled.facts.get(loop, PIPELINE)
-    vectors = settled.facts.get(loop, PREFETCHED_VECTORS)
+    schedule = settled.facts.get(loop, SCHEDULE)
     staged = pipeline.copies if pipeline is not None and pipeline.staged else ()
-    lines = vectors.copies if vectors is not None else ()
+    lines = schedule.copies if isinstance(schedule, PrefetchedVectors) else ()
     ahead = (_per_thread(prod(each.dst.buffer.static_shape), threads) * each.src.buffer.dtype.bytes for each in lines)
     return sum(staged_registers(each, threads) for each in staged) + sum(-(-size // 4) for size in ahead)
 

@@ -1,16 +1,21 @@
 """Which tiles of a producer's loop have barriers of their own."""
 
 from tile2cu.analysis.prelude import producer_loop
-from tile2cu.core.decisions import MMA_OVERLAP, PERSISTENT
+from tile2cu.core.decisions import PERSISTENT, SCHEDULE
 from tile2cu.core.program import Buffer
+from tile2cu.core.schedule import MmaOverlap
 from tile2cu.plan.settled import Settled
 
 
 def ring_tiles(settled: Settled) -> tuple[Buffer, ...]:
-    """The tiles that are loaded by themselves, one per MMA, where the loop's MMAs overlap; none where they do not."""
+    """The tiles that are loaded by themselves, in the order of their MMAs; none where these do not overlap."""
     found = producer_loop(settled.launch, settled.facts)
-    overlap = settled.facts.get(found[0], MMA_OVERLAP) if found else None
-    return () if overlap is None else tuple(mma.b.buffer for mma in overlap.mmas)
+    schedule = settled.facts.get(found[0], SCHEDULE) if found else None
+    if found is None or not isinstance(schedule, MmaOverlap):
+        return ()
+    operands = (operand.buffer for mma in schedule.mmas for operand in (mma.a, mma.b))
+    loaded = {id(tile) for tile in found[1].buffers}
+    return tuple({id(tile): tile for tile in operands if id(tile) in loaded}.values())
 
 
 def publishes_iteration(tile: Buffer, settled: Settled) -> bool:
@@ -18,7 +23,5 @@ def publishes_iteration(tile: Buffer, settled: Settled) -> bool:
 
     It does with the tile of the first MMA, in a persistent kernel whose iterations may be skipped.
     """
-    found, persistent = producer_loop(settled.launch, settled.facts), settled.facts.get(settled.launch, PERSISTENT)
-    if found is None or persistent is None or not persistent.iteration:
-        return False
-    return tile is settled.facts[found[0], MMA_OVERLAP].first.b.buffer
+    persistent = settled.facts.get(settled.launch, PERSISTENT)
+    return persistent is not None and bool(persistent.iteration) and tile is ring_tiles(settled)[0]

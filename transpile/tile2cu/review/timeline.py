@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import buffers_read
-from tile2cu.core.decisions import MMA_IN_FLIGHT, MMA_OVERLAP, PING_PONG, PIPELINE
-from tile2cu.core.facts import Facts
-from tile2cu.core.program import Copy, Loop, Stmt
-from tile2cu.core.schedule import Action, PingPong, Pipeline, Step
+from tile2cu.core.decisions import PIPELINE, SCHEDULE
+from tile2cu.core.program import Copy, Gemm, Loop, Stmt
+from tile2cu.core.schedule import Action, By, Pipeline, Step
 from tile2cu.plan.producer import rings_of
 from tile2cu.plan.settled import Settled
 from tile2cu.review import svg
@@ -46,19 +45,14 @@ def timeline(loop: Loop, settled: Settled) -> Timeline | None:
     pipeline = settled.facts.get(loop, PIPELINE)
     if pipeline is None:
         return None
-    ping_pong = settled.facts.get(loop, PING_PONG)
+    found = settled.facts.get(loop, SCHEDULE)
+    steps = found.steps if found is not None else Step.each(*pipeline.body)
     chart = _Chart(pipeline, _rings(pipeline, settled))
-    if ping_pong is not None:
-        chart.alternate(ping_pong)
+    if any(step.by is By.OWNER for step in steps):
+        chart.alternate(steps)
     else:
-        chart.run(steps_of(loop, pipeline, settled.facts))
+        chart.run(steps)
     return Timeline(loop=loop, rows=chart.rows(), bars=tuple(chart.bars))
-
-
-def steps_of(loop: Loop, pipeline: Pipeline, facts: Facts) -> tuple[Step, ...]:
-    """The order in which an iteration runs: that of its schedule, or else that of the body."""
-    found = facts.get(loop, MMA_OVERLAP) or facts.get(loop, MMA_IN_FLIGHT)
-    return found.steps if found is not None else Step.each(*pipeline.body)
 
 
 @dataclass(frozen=True)
@@ -141,22 +135,25 @@ class _Chart:
 
     def _step(self, step: Step, iteration: int, now: int, started: dict[tuple[int, int], int]) -> int:
         named = (id(step.stmt), iteration)
+        what = "MMA" if isinstance(step.stmt, Gemm) else "load"
         if step.action is Action.WAIT:
             line = step.stmt.span.line
-            self._bar(f"MMA of line {line}, in flight", started.pop(named), now + 1, iteration, step.stmt, "in flight")
-            self._bar(self.threads, now, now + 1, iteration, step.stmt, "await the MMA")
+            self._bar(
+                f"{what} of line {line}, in flight", started.pop(named), now + 1, iteration, step.stmt, "in flight"
+            )
+            self._bar(self.threads, now, now + 1, iteration, step.stmt, f"await the {what}")
         else:
             now = self._arrival(step.stmt, iteration, now)
             started[named] = now
-            what = "issue the MMA" if step.action is Action.START else "run"
-            self._bar(self.threads, now, now + 1, iteration, step.stmt, what)
+            done = f"issue the {what}" if step.action is Action.START else "run"
+            self._bar(self.threads, now, now + 1, iteration, step.stmt, done)
         if step.action is not Action.START:
             self._release(step.stmt, iteration, now + 1)
         return now + 1
 
-    def alternate(self, found: PingPong) -> None:
-        """Two warpgroups take iterations alternately, and share the last GEMM of each."""
-        own, shared = (*found.mmas, *found.between, found.store), (*found.late, found.second)
+    def alternate(self, steps: tuple[Step, ...]) -> None:
+        """Two warpgroups take iterations alternately, and share the last steps of each."""
+        own, shared = (tuple(step.stmt for step in steps if step.by is by) for by in (By.OWNER, By.ALL))
         clocks, ready = [0, 0], dict[int, int]()
         for first in range(0, self.count, 2):
             iterations = range(first, min(first + 2, self.count))

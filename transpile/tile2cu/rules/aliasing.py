@@ -7,12 +7,11 @@ from tile2cu.analysis.lifetimes import Lifetime, Lifetimes
 from tile2cu.analysis.prelude import outermost
 from tile2cu.core.decisions import (
     ALIASING,
-    MMA_OVERLAP,
     PERSISTENT,
-    PING_PONG,
     PIPELINE,
     PROLOGUE_LOADS,
     REDUCTION_WARPS,
+    SCHEDULE,
     SHARED_LAYOUT,
     STAGES,
 )
@@ -63,12 +62,11 @@ _MOST_PARTS = 6
     on=Launch,
     reads=(
         ALIASING,
-        MMA_OVERLAP,
         PERSISTENT,
-        PING_PONG,
         PIPELINE,
         PROLOGUE_LOADS,
         REDUCTION_WARPS,
+        SCHEDULE,
         SHARED_LAYOUT,
         STAGES,
     ),

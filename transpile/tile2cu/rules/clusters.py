@@ -9,17 +9,16 @@ from tile2cu.core.decisions import (
     CLUSTER_CALL,
     CLUSTER_SYNC,
     EXIT_BARRIER,
-    MMA_OVERLAP,
     MULTICAST_BLOCKS,
     MULTICAST_MASK,
-    PING_PONG,
     PIPELINE,
+    SCHEDULE,
 )
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Call, Expr, Role, Var, walk
 from tile2cu.core.program import Atomic, AtomicTile, Break, CallStmt, Copy, Launch, Loop, Scope, Stmt, walk_stmts
+from tile2cu.core.schedule import MmaOverlap, PingPong
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.pipeline import ping_pong_of
 
 _DIVERGENT = (SYNC_CLUSTER, "cluster_arrive", "cluster_arrive_relaxed", "cluster_wait")
 _SHARED = """\
@@ -69,7 +68,7 @@ def cluster(launch: Launch, context: Context) -> Iterator[Decision]:
     "pipeline.loop.multicast",
     phase=Phase.SYNC,
     on=Loop,
-    reads=(MMA_OVERLAP, PING_PONG, PIPELINE),
+    reads=(PIPELINE, SCHEDULE),
     writes=(MULTICAST_BLOCKS, MULTICAST_MASK),
     source="PTX ISA, 'cp.async.bulk.tensor', .multicast::cluster",
     examples=(
@@ -104,7 +103,7 @@ def multicast(op: Loop, context: Context) -> Iterator[Decision]:
 def _is_simple(op: Loop, context: Context) -> bool:
     """Whether the iterations use one pipeline, in order."""
     plain = not around(context.launch.body, op) and not any(isinstance(each, Break) for each in walk_stmts(op.body))
-    return plain and context.facts.get(op, MMA_OVERLAP) is None and ping_pong_of(context) is None
+    return plain and not isinstance(context.facts.get(op, SCHEDULE), MmaOverlap | PingPong)
 
 
 def _is_same(block: Var, context: Context, *exprs: Expr) -> bool:

@@ -9,14 +9,12 @@ from tile2cu.analysis.lifetimes import Lifetimes
 from tile2cu.core.decisions import (
     AWAITED_AT,
     LAYOUT,
-    MMA_IN_FLIGHT,
-    MMA_OVERLAP,
     NO_MMA_IN_FLIGHT,
     ON_WGMMA,
-    PING_PONG,
     PIPELINE,
     RETIRED,
     RETIRED_BEFORE,
+    SCHEDULE,
     WARP_SPECIALISED,
 )
 from tile2cu.core.facts import Key, rejected
@@ -54,7 +52,7 @@ _FEWEST = 3  # two concurrent MMAs gain nothing: 1.000 to 1.002 of three kernels
     "pipeline.loop.concurrent-mmas",
     phase=Phase.PIPELINE,
     on=Loop,
-    reads=(ON_WGMMA, LAYOUT, MMA_IN_FLIGHT, MMA_OVERLAP, PING_PONG, PIPELINE, WARP_SPECIALISED),
+    reads=(ON_WGMMA, LAYOUT, PIPELINE, SCHEDULE, WARP_SPECIALISED),
     writes=(AWAITED_AT, NO_MMA_IN_FLIGHT, RETIRED, RETIRED_BEFORE),
     source="measured on an H200: benchmarks/RESULTS.md, attention backward",
     examples=(

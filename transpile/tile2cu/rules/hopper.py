@@ -1,7 +1,6 @@
 """Hopper and later: when a block gets a producer warp, when tiles move by TMA, and when GEMMs run on wgmma."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from tile2cu.analysis.accesses import buffers_used, expressions, touches
 from tile2cu.analysis.bounds import Bounds
@@ -14,14 +13,12 @@ from tile2cu.core.decisions import (
     CLUSTER_SYNC,
     INSTRUCTION,
     LAYOUT,
-    MMA_IN_FLIGHT,
-    MMA_OVERLAP,
     NO_PRODUCER,
     NO_TMA,
     NO_WGMMA,
     ON_WGMMA,
-    PING_PONG,
     PIPELINE,
+    SCHEDULE,
     STAGES,
     TMA_COLUMNS_IF,
     TMA_IF,
@@ -29,7 +26,7 @@ from tile2cu.core.decisions import (
     WARPS,
 )
 from tile2cu.core.expr import Binary, Expr, Role, Var, int_const, static_value, walk
-from tile2cu.core.facts import Key, rejected
+from tile2cu.core.facts import rejected
 from tile2cu.core.instruction import wgmma as wgmma_of
 from tile2cu.core.layout import WgmmaAccumulator, widest_swizzle_of
 from tile2cu.core.program import (
@@ -46,7 +43,7 @@ from tile2cu.core.program import (
     Stmt,
     walk_stmts,
 )
-from tile2cu.core.schedule import Multiple, Pipeline, WarpSpecialised
+from tile2cu.core.schedule import Multiple, Pipeline, PrefetchedVectors, WarpSpecialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory import POINTER_BYTES
 from tile2cu.rules.pipeline import ping_pong_of, pipeline_of, prefetchable_vectors
@@ -215,7 +212,7 @@ def _is_explicit(launch: Launch, context: Context) -> bool:
     "warps.gemm.warpgroups",
     phase=Phase.WARPS,
     on=Gemm,
-    reads=(ON_WGMMA, PING_PONG),
+    reads=(ON_WGMMA, SCHEDULE),
     writes=(WARPS,),
     source="PTX ISA, 'Asynchronous Warpgroup Level Matrix Shape': M is 64",
     examples=_example(7, "warps", "Warps(m=4, n=1)"),
@@ -259,7 +256,7 @@ def wgmma(op: Gemm, context: Context) -> Iterator[Decision]:
     "layout.gemm.wgmma-accumulator",
     phase=Phase.STRICT,
     on=Gemm,
-    reads=(ON_WGMMA, PING_PONG, WARPS),
+    reads=(ON_WGMMA, SCHEDULE, WARPS),
     writes=(LAYOUT,),
     source="PTX ISA, 'Register Fragments for wgmma.mma_async.m64nNk16'",
     examples=_example("C_local", "layout", "WgmmaAccumulator(rows=64, cols=64, along_m=1, along_n=1, copies=1)"),
@@ -320,9 +317,9 @@ def is_specialised(context: Context) -> bool:
 def iterations_in_sequence(op: Loop, context: Context) -> Pipeline | None:
     """A producer's loop whose iterations run in sequence: no MMAs in flight between them, no alternating warpgroups."""
     pipeline = context.facts.get(op, PIPELINE)
-    others: tuple[Key[Any], ...] = (MMA_OVERLAP, PING_PONG, MMA_IN_FLIGHT)
-    disjoint = all(context.facts.get(op, key) is None for key in others)
-    return pipeline if pipeline is not None and pipeline.producer and disjoint else None
+    schedule = context.facts.get(op, SCHEDULE)
+    in_sequence = schedule is None or isinstance(schedule, PrefetchedVectors)
+    return pipeline if pipeline is not None and pipeline.producer and in_sequence else None
 
 
 def all_on_wgmma(loop: Loop, context: Context) -> bool:
@@ -374,7 +371,7 @@ def _is_of_sizes(expr: Expr) -> bool:
 def _sharing(op: Gemm, context: Context) -> int:
     """The number of warpgroups that share a GEMM."""
     alternating = ping_pong_of(context)
-    return 1 if alternating is not None and op in alternating.mmas else context.threads // WARPGROUP
+    return 1 if alternating is not None and op in alternating.own_mmas else context.threads // WARPGROUP
 
 
 def warpgroups(launch: Launch) -> int:

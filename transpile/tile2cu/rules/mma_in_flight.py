@@ -13,19 +13,16 @@ from tile2cu.analysis.accesses import (
     variables,
     viewed,
 )
-from tile2cu.analysis.dependence import broken_by
 from tile2cu.core.decisions import (
     ALIASING,
     COPIED_OPERAND,
     LAYOUT,
-    MMA_IN_FLIGHT,
-    MMA_OVERLAP,
     ON_WGMMA,
     PERSISTENT,
-    PING_PONG,
     PIPELINE,
     PROLOGUE_LOADS,
     REDUCTION_WARPS,
+    SCHEDULE,
     SHARED_LAYOUT,
     STAGES,
     VECTOR,
@@ -41,12 +38,12 @@ from tile2cu.core.program import (
     Stmt,
     walk_stmts,
 )
-from tile2cu.core.schedule import MmaInFlight, Pipeline
+from tile2cu.core.schedule import MmaInFlight
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import all_on_wgmma, warpgroups
 from tile2cu.rules.pipeline import is_at_top
 from tile2cu.rules.register_budget import has_room
-from tile2cu.rules.storage import shared_budget_of, workspaces_of
+from tile2cu.rules.schedules import scheduled
 
 
 def _decode(operand: str, rows: int, mma: str) -> str:
@@ -94,10 +91,8 @@ _DECODE_IN_REGISTERS = _decode("alloc_fragment", 128, "B, A_shared")
     reads=(
         ALIASING,
         LAYOUT,
-        MMA_OVERLAP,
         ON_WGMMA,
         PERSISTENT,
-        PING_PONG,
         PIPELINE,
         PROLOGUE_LOADS,
         REDUCTION_WARPS,
@@ -106,25 +101,30 @@ _DECODE_IN_REGISTERS = _decode("alloc_fragment", 128, "B, A_shared")
         VECTOR,
         WARP_SPECIALISED,
     ),
-    writes=(COPIED_OPERAND, MMA_IN_FLIGHT, STAGES),
+    absent=(SCHEDULE,),
+    writes=(COPIED_OPERAND, SCHEDULE, STAGES),
     source="measured on an H200: benchmarks/RESULTS.md, weights of 4 bits",
     examples=(
         Example(
-            _DECODE, 6, "mma_in_flight", "C_local of the previous iteration, while B is written", target="cuda:sm_90a"
+            _DECODE,
+            6,
+            "schedule",
+            "C_local of the previous iteration in flight, while B is written",
+            target="cuda:sm_90a",
         ),
         Example(_DECODE, "B", "stages", "2", target="cuda:sm_90a"),
         Example(
             _GATHER,
             8,
-            "mma_in_flight",
-            "gate, up of the previous iteration, while X_shared is written",
+            "schedule",
+            "gate, up of the previous iteration in flight, while X_shared is written",
             target="cuda:sm_90a",
         ),
         Example(
             _DECODE_IN_REGISTERS,
             6,
-            "mma_in_flight",
-            "C_local of the previous iteration, while B is written",
+            "schedule",
+            "C_local of the previous iteration in flight, while B is written",
             target="cuda:sm_90a",
             threads=256,
         ),
@@ -143,27 +143,22 @@ def mma_in_flight(op: Loop, context: Context) -> Iterator[Decision]:
     pipeline = context.facts.get(op, PIPELINE)
     if pipeline is None or not pipeline.producer or not all_on_wgmma(op, context) or pipeline.stages < 2:
         return
-    if not is_at_top(op, context):
+    if context.facts.get(op, SCHEDULE) is not None or not is_at_top(op, context):
         return  # the pipeline continues over tiles: a stage that is still read would be one of the next tile
     before, mmas = _ending(pipeline.body)
     if not mmas:
         return
     if len(mmas) == 1 and mmas[0].a.buffer.scope is Scope.FRAGMENT:
-        decisions = _in_registers(op, before, mmas[0], context)
+        if _needs_copy(before, mmas[0], context):
+            yield mmas[0], COPIED_OPERAND, mmas[0].a.buffer.name
+        candidates = _in_registers(before, mmas[0], context)
     else:
-        decisions = _in_shared(op, before, mmas, context)
-    yield from _legal(op, pipeline, decisions)
-
-
-def _legal(loop: Loop, pipeline: Pipeline, decisions: Iterator[Decision]) -> Iterator[Decision]:
-    """The decisions; none where their schedule of the loop breaks a dependence."""
-    found = tuple(decisions)
-    schedules = [value for _, _, value in found if isinstance(value, MmaInFlight)]
-    for schedule in schedules:
-        versions = {tile.memory: 2 for tile in schedule.written}
-        if broken_by(schedule.steps, pipeline.body, loop, versions):
-            return
-    yield from found
+        candidates = _in_shared(before, mmas, context)
+    found = scheduled(candidates, op, pipeline, context)
+    if found is not None:
+        yield op, SCHEDULE, found
+        for tile in found.doubled:
+            yield tile, STAGES, 2
 
 
 def _ending(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Gemm, ...]]:
@@ -172,7 +167,7 @@ def _ending(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Gemm, ...]]
     return body[: len(body) - len(mmas)], mmas  # type: ignore[return-value]
 
 
-def _in_shared(op: Loop, before: tuple[Stmt, ...], mmas: tuple[Gemm, ...], context: Context) -> Iterator[Decision]:
+def _in_shared(before: tuple[Stmt, ...], mmas: tuple[Gemm, ...], context: Context) -> Iterator[MmaInFlight]:
     """Where the iteration writes an operand in shared memory."""
     operands = tuple(dict.fromkeys(region.buffer for mma in mmas for region in (mma.a, mma.b)))
     results = {mma.c.buffer for mma in mmas}
@@ -182,34 +177,41 @@ def _in_shared(op: Loop, before: tuple[Stmt, ...], mmas: tuple[Gemm, ...], conte
         return
     if any(_touched(result, before) for result in results):
         return
-    alone = all(_only_passed_on(tile, (*before, *mmas), context) for tile in tiles)
-    budget = shared_budget_of(context.launch, context, workspaces_of(context), ())
-    more = sum(context.facts[tile, SHARED_LAYOUT].bytes for tile in tiles)
-    if alone and budget.total + more <= budget.limit:
-        yield op, MMA_IN_FLIGHT, MmaInFlight(before=before, mma=mmas[0], written=tiles, concurrent=mmas[1:])
-        for tile in tiles:
-            yield tile, STAGES, 2
+    if all(_only_passed_on(tile, (*before, *mmas), context) for tile in tiles):
+        yield MmaInFlight(before=before, last=mmas, written=tiles)
 
 
-def _in_registers(op: Loop, before: tuple[Stmt, ...], mma: Gemm, context: Context) -> Iterator[Decision]:
-    """Where the iteration writes the A operand, a fragment: before it is copied for the MMA, and after.
+def _in_registers(before: tuple[Stmt, ...], mma: Gemm, context: Context) -> Iterator[MmaInFlight]:
+    """Where the iteration writes the A operand, a fragment, which it copies for the MMA."""
+    copied = before[-1] if before else None
+    if _may_copy(before, mma, context) and isinstance(copied, Copy) and _copies_to(mma.a.buffer, copied):
+        exchanged_tiles = _only_passed_on(mma.a.buffer, (copied, mma), context)
+        if exchanged_tiles and _only_passed_on(copied.src.buffer, before, context):
+            yield MmaInFlight(before=before[:-1], last=(mma,), copied=copied)
+
+
+def _needs_copy(before: tuple[Stmt, ...], mma: Gemm, context: Context) -> bool:
+    """Whether an MMA would be in flight if it had a copy of its operand, for which there is room."""
+    tile = mma.a.buffer
+    if not _may_copy(before, mma, context) or (before and _copies_to(tile, before[-1])):
+        return False
+    return _only_passed_on(tile, (*before, mma), context) and has_room(tile, context)
+
+
+def _copies_to(tile: Buffer, stmt: Stmt) -> bool:
+    """Whether a statement copies another fragment to this one."""
+    return isinstance(stmt, Copy) and stmt.dst.buffer is tile and stmt.src.buffer.scope is Scope.FRAGMENT
+
+
+def _may_copy(before: tuple[Stmt, ...], mma: Gemm, context: Context) -> bool:
+    """Whether an MMA whose A operand the iteration writes, a fragment, may be in flight.
 
     Blocks of one warpgroup share an SM, and one multiplies while another one prepares: they need no copy.
     """
-    if warpgroups(context.launch) < 2:
-        return
-    tile, lets = mma.a.buffer, {stmt.var for stmt in before if isinstance(stmt, Let)}
-    if _touched(mma.c.buffer, before) or lets & variables(*expressions(mma)):
-        return
-    if any(mma.b.buffer in buffers_written(stmt) for stmt in before):
-        return
-    copied = before[-1] if before else None
-    if isinstance(copied, Copy) and copied.dst.buffer is tile and copied.src.buffer.scope is Scope.FRAGMENT:
-        exchanged_tiles = _only_passed_on(tile, (copied, mma), context)
-        if exchanged_tiles and _only_passed_on(copied.src.buffer, before, context):
-            yield op, MMA_IN_FLIGHT, MmaInFlight(before=before[:-1], mma=mma, copied=copied)
-    elif _only_passed_on(tile, (*before, mma), context) and has_room(tile, context):
-        yield mma, COPIED_OPERAND, tile.name
+    lets = {stmt.var for stmt in before if isinstance(stmt, Let)}
+    if warpgroups(context.launch) < 2 or _touched(mma.c.buffer, before) or lets & variables(*expressions(mma)):
+        return False
+    return not any(mma.b.buffer in buffers_written(stmt) for stmt in before)
 
 
 def _touched(tile: Buffer, body: tuple[Stmt, ...]) -> bool:

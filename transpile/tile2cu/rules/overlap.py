@@ -9,27 +9,28 @@ from tile2cu.analysis.accesses import (
     expressions,
     variables,
 )
-from tile2cu.analysis.dependence import broken_by, depends
+from tile2cu.analysis.dependence import depends
 from tile2cu.analysis.prelude import walk_to_active
 from tile2cu.analysis.regions import is_fixed
 from tile2cu.core.decisions import (
     LAYOUT,
-    MMA_OVERLAP,
     ON_WGMMA,
     PIPELINE,
+    SCHEDULE,
     UNMASKED_ITERATIONS,
     VECTOR,
     WARP_SPECIALISED,
 )
 from tile2cu.core.expr import Load, walk
-from tile2cu.core.program import Copy, Gemm, If, Let, Loop, Parallel, Scope, Stmt, walk_stmts
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Loop, Parallel, Scope, Stmt, walk_stmts
 from tile2cu.core.schedule import MmaOverlap, Pipeline, UnmaskedIterations
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.grid import equal_trip_counts
 from tile2cu.rules.hopper import all_on_wgmma, warpgroups
 from tile2cu.rules.pipeline import is_at_top, iterations_adjacent
-from tile2cu.rules.register_budget import ATTENTION, fit, registers_of
+from tile2cu.rules.register_budget import ATTENTION
 from tile2cu.rules.rescale_factors import keeps, row_factor
+from tile2cu.rules.schedules import scheduled
 
 _MASKED = ATTENTION.replace(
     "    T.copy(S, P)\n",
@@ -40,6 +41,7 @@ _MASKED = ATTENTION.replace(
 )
 _SKIPPED = ATTENTION.replace("    ", "        ").replace("num_stages=2):\n", "num_stages=2):\n    if X[k, 0] != 0:\n")
 _LESSONS = "measured on an H200: benchmarks/RESULTS.md"
+_IN_USE_BY_BOTH = 2  # iterations in which a tile is in use that both groups of MMAs read
 
 
 @rule(
@@ -47,21 +49,24 @@ _LESSONS = "measured on an H200: benchmarks/RESULTS.md"
     phase=Phase.PIPELINE,
     on=Loop,
     reads=(LAYOUT, ON_WGMMA, PIPELINE, VECTOR, WARP_SPECIALISED),
-    writes=(MMA_OVERLAP,),
+    absent=(SCHEDULE,),
+    writes=(SCHEDULE,),
     source=f"{_LESSONS}: 8 to 10 % of attention",
     examples=(
-        Example(ATTENTION, 8, "mma_overlap", "S concurrent with O of the previous iteration", target="cuda:sm_90a"),
-        Example(_SKIPPED, 10, "mma_overlap", "S concurrent with O of the previous iteration", "cuda:sm_90a", 256),
+        Example(ATTENTION, 8, "schedule", "S concurrent with O of the previous iteration", target="cuda:sm_90a"),
+        Example(_SKIPPED, 10, "schedule", "S concurrent with O of the previous iteration", "cuda:sm_90a", 256),
     ),
 )
 def overlap(op: Loop, context: Context) -> Iterator[Decision]:
-    """Of two MMAs in an iteration, the second is in flight during the next iteration's first MMA.
+    """Of two groups of MMAs in an iteration, the second is in flight during the next iteration's first group.
 
-    The statements between the MMAs run while the second MMA of the previous iteration is in flight, except for those
-    that write its operand or access its result: these wait for it. Each MMA's tile has a pipeline of its own. The next
-    iteration is the next active one, where some are skipped (`rewrite.iterations.skipped`). Where the accumulator is
-    rescaled by a power of the difference of two values per row, of which the user keeps the older one in most
-    iterations, the rescale comes first after the wait, and warps in which all of them are equal skip it.
+    The statements between the MMAs run while the second group of the previous iteration is in flight, except for those
+    that write its operands or access its results: these wait for it. Each MMA of the first group is awaited by the
+    statements that depend on it, while the following ones are in flight. Each loaded tile has a pipeline of its own,
+    and is released when the last MMA that reads it has ended. The next iteration is the next active one, where some are
+    skipped (`rewrite.iterations.skipped`). Where the accumulator is rescaled by a power of the difference of two values
+    per row, of which the user keeps the older one in most iterations, the rescale comes first after the wait, and warps
+    in which all of them are equal skip it.
 
     Gives: the schedule of an iteration.
     """
@@ -69,20 +74,17 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     if pipeline is None or not pipeline.producer:
         return
     if all_on_wgmma(op, context) and iterations_adjacent(op, pipeline, context):
-        found = _overlap(pipeline, op)
-        if (
-            found is not None
-            and _suits(found, op, pipeline, context)
-            and fit(registers_of(context.launch, context), context.launch)
-        ):
-            yield op, MMA_OVERLAP, found
+        candidates = (each for each in _candidates(pipeline) if _suits(each, op, pipeline, context))
+        found = scheduled(candidates, op, pipeline, context)
+        if found is not None:
+            yield op, SCHEDULE, found
 
 
 @rule(
     "pipeline.loop.interior-iterations",
     phase=Phase.PIPELINE,
     on=Loop,
-    reads=(MMA_OVERLAP,),
+    reads=(SCHEDULE,),
     writes=(UNMASKED_ITERATIONS,),
     source=f"{_LESSONS}: 1 to 2 % of attention",
     examples=(Example(_MASKED, 8, "unmasked_iterations", "iterations without a mask of S", target="cuda:sm_90a"),),
@@ -98,86 +100,112 @@ def unmasked_iterations(op: Loop, context: Context) -> Iterator[Decision]:
     Gives: the mask, a branch directly after the first MMA that changes only its result, on a condition that no tile or
     tensor decides.
     """
-    found = context.facts.get(op, MMA_OVERLAP)
-    mask = found.between[0] if found is not None and found.between else None
-    if found is None or found.factor or not isinstance(mask, If) or mask.orelse:
+    found = context.facts.get(op, SCHEDULE)
+    if not isinstance(found, MmaOverlap) or found.factor or not found.parts[0]:
+        return
+    mask = found.parts[0][0]
+    if not isinstance(mask, If) or mask.orelse:
         return
     if not (is_at_top(op, context) and equal_trip_counts(op, context)):
         return
-    tile = found.first.c.buffer
+    tile = found.first[0].c.buffer
     loads = any(isinstance(part, Load) for part in walk(mask.condition))
     if not loads and all(isinstance(stmt, Parallel) for stmt in mask.then) and buffers_written(mask) == {tile}:
         yield op, UNMASKED_ITERATIONS, UnmaskedIterations(tile, mask)
 
 
-def _overlap(pipeline: Pipeline, loop: Loop) -> MmaOverlap | None:
-    """The software pipeline of a loop with two MMAs; None where there is none.
-
-    Statements that conflict with the second MMA while it is in flight wait for it, and so do all that depend on these.
-    Statements after the second MMA come before it.
-    """
+def _candidates(pipeline: Pipeline) -> Iterator[MmaOverlap]:
+    """The software pipelines of a loop's MMAs: the last ones as the second group, as few as possible."""
     lets = tuple(op for op in pipeline.body if isinstance(op, Let))
     if not all(is_fixed(let.value) for let in lets):
-        return None
+        return
     body = tuple(op for op in pipeline.body if not isinstance(op, Let))
-    at_mmas = [position for position, op in enumerate(body) if isinstance(op, Gemm)]
-    if len(at_mmas) != 2:
-        return None
-    (at, until), (first, second) = at_mmas, (body[position] for position in at_mmas)
-    assert isinstance(first, Gemm) and isinstance(second, Gemm)
+    mmas = tuple(op for op in body if isinstance(op, Gemm))
+    for count in range(len(mmas) - 1, 0, -1):
+        found = replace(_grouped(body, mmas[:count], mmas[count:]), lets=lets)
+        if _fits_parts(found, pipeline):
+            yield from _scaling_first(found)
+            yield found
+
+
+def _grouped(body: tuple[Stmt, ...], first: tuple[Gemm, ...], second: tuple[Gemm, ...]) -> MmaOverlap:
+    """The overlap of two groups of a body's MMAs.
+
+    Statements that conflict with the second MMAs while these are in flight wait for them, and so do all that depend on
+    such statements. Each other one waits for the MMAs of the first group that it depends on, unless one of these
+    depends on it. Statements after the second MMAs come before them.
+    """
+    before = _needed(body, first)
+    parts: tuple[list[Stmt], ...] = tuple([] for _ in first)
     late: list[Stmt] = []
-    middle = (*body[at + 1 : until], *body[until + 1 :])
-    for op in middle:
-        if depends(op, second) or any(depends(waiting, op) for waiting in late):
+    for op in body:
+        if any(op is other for other in (*first, *second, *before)):
+            continue
+        if any(depends(op, other) for other in second) or any(depends(waiting, op) for waiting in late):
             late.append(op)
-    between = tuple(op for op in middle if op not in late)
-    found = MmaOverlap(before=body[:at], first=first, between=between, late=tuple(late), second=second, lets=lets)
-    if not _fits_parts(found, pipeline) or not _is_legal(found, body, loop):
-        return None
-    return _scaling_first(found, body, loop)
+        else:
+            sources = zip(first, parts, strict=True)
+            awaited = (place for place, (mma, part) in enumerate(sources) if any(depends(x, op) for x in (mma, *part)))
+            parts[max(awaited, default=0)].append(op)
+    in_parts = tuple(map(tuple, parts))
+    return MmaOverlap(before=before, first=first, parts=in_parts, late=tuple(late), second=second)
 
 
-def _is_legal(found: MmaOverlap, body: tuple[Stmt, ...], loop: Loop) -> bool:
-    return not broken_by(found.steps, body, loop)
+def _needed(body: tuple[Stmt, ...], first: tuple[Gemm, ...]) -> tuple[Stmt, ...]:
+    """The statements before the first MMA, and those that a later one of its group depends on."""
+    needed: list[Stmt] = []
+    start = next(position for position, op in enumerate(body) if op is first[0])
+    for position, op in reversed(tuple(enumerate(body))):
+        later = [mma for mma in first if any(mma is other for other in body[position + 1 :])]
+        mma = isinstance(op, Gemm)
+        if position < start or (not mma and later and any(depends(op, other) for other in (*later, *needed))):
+            needed.insert(0, op)
+    return tuple(needed)
 
 
-def _scaling_first(found: MmaOverlap, body: tuple[Stmt, ...], loop: Loop) -> MmaOverlap:
-    """The same schedule, with a rescale of the second MMA's result first after the wait, if there is one.
+def _scaling_first(found: MmaOverlap) -> Iterator[MmaOverlap]:
+    """The same schedule with a rescale of the second MMA's result first after the wait, if there is one.
 
     The statements between the MMAs then end with that factor, and the others, as the exponentials, wait as well: the
     other warpgroup's MMAs run meanwhile.
     """
+    if len(found.mmas) != 2:
+        return
     for position, op in enumerate(found.between):
         factor = row_factor(op, found.late)
         if factor is None or not any(keeps(stmt, factor) for stmt in found.between[:position]):
             continue
-        if found.second.c.buffer not in buffers_written(factor.scaled[0]):
-            continue
-        others = (*found.between[position + 1 :], *(late for late in found.late if late not in factor.scaled))
-        scaling = replace(found, between=found.between[: position + 1], late=(*factor.scaled, *others), factor=factor)
-        if _is_legal(scaling, body, loop):
-            return scaling
-    return found
+        if found.second[0].c.buffer in buffers_written(factor.scaled[0]):
+            others = (*found.between[position + 1 :], *(late for late in found.late if late not in factor.scaled))
+            parts = (found.between[: position + 1],)
+            yield replace(found, parts=parts, late=(*factor.scaled, *others), factor=factor)
 
 
 def _fits_parts(found: MmaOverlap, pipeline: Pipeline) -> bool:
-    """Whether each thread runs the parts of an iteration independently, and each MMA reads one loaded tile.
+    """Whether each thread runs the parts of an iteration independently, and MMAs alone read the loaded tiles.
 
-    There are no block barriers between the parts, so that they must not access shared memory.
+    There are no block barriers between the parts, so that they must not access shared memory. A tile that both groups
+    read is in use for one iteration more.
     """
-    if found.second.a.buffer.scope is not Scope.FRAGMENT:
+    if any(mma.a.buffer.scope is not Scope.FRAGMENT for mma in found.second):
         return False
-    if variables(*expressions(found.second)) & {let.var for let in found.lets}:
+    names = {let.var for let in found.lets}
+    if any(variables(*expressions(mma)) & names for mma in found.second):
         return False  # it starts in the next iteration
     if not all(isinstance(load, Copy | Let) for load in pipeline.loads):
         return False
-    tiles = pipeline.buffers
-    if {*map(id, tiles)} != {id(found.first.b.buffer), id(found.second.b.buffer)}:
+    first, second = ({id(tile) for mma in mmas for tile in _operands(mma)} for mmas in (found.first, found.second))
+    loaded = set(map(id, pipeline.buffers))
+    if not loaded <= first | second or not all(id(mma.b.buffer) in loaded for mma in found.mmas):
+        return False
+    if first & second & loaded and pipeline.stages < _IN_USE_BY_BOTH:
         return False
     others = (*found.before, *found.between, *found.late)
-    return (
-        len(tiles) == 2 and not any(_shared_tiles(op) for op in others) and not _shared_tiles(found.first, written=True)
-    )
+    return not any(map(_shared_tiles, others)) and not any(_shared_tiles(mma, written=True) for mma in found.mmas)
+
+
+def _operands(mma: Gemm) -> tuple[Buffer, Buffer]:
+    return mma.a.buffer, mma.b.buffer
 
 
 def _suits(found: MmaOverlap, loop: Loop, pipeline: Pipeline, context: Context) -> bool:
@@ -192,7 +220,7 @@ def _suits(found: MmaOverlap, loop: Loop, pipeline: Pipeline, context: Context) 
         return True
     if found.lets:
         return False
-    starts = walk_stmts((*found.before, found.first, found.second))
+    starts = walk_stmts((*found.before, *found.mmas))
     uniform = not any(var in walk.values for op in starts for var in variables(*expressions(op)))
     branches = found.factor is not None or any(isinstance(op, If) for op in found.between)
     return uniform and (branches or warpgroups(context.launch) > 1)

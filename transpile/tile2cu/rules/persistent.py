@@ -6,12 +6,12 @@ from math import prod
 from tile2cu.analysis.accesses import read_by_itself, variables, viewed
 from tile2cu.analysis.prelude import around, before, outermost, producer_loop, values_of_tile, walk_to_active
 from tile2cu.core.decisions import (
-    MMA_OVERLAP,
     PERSISTENT,
     PIPELINE,
     PROLOGUE_LOADS,
     REGISTER_OPERAND,
     REGISTER_SHARES,
+    SCHEDULE,
     WARPS,
 )
 from tile2cu.core.expr import Role
@@ -22,7 +22,7 @@ from tile2cu.core.program import (
     Scope,
     walk_stmts,
 )
-from tile2cu.core.schedule import Persistent, Pipeline, PrologueLoads
+from tile2cu.core.schedule import MmaOverlap, Persistent, Pipeline, PrologueLoads
 from tile2cu.rules.early_exit import QUIET, early_exit_of
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.grid import equal_trip_counts
@@ -64,7 +64,7 @@ def _example(iterations: str, value: str) -> Example:
     "schedule.grid.persistent",
     phase=Phase.PIPELINE,
     on=Launch,
-    reads=(MMA_OVERLAP, PERSISTENT, PIPELINE, PROLOGUE_LOADS, REGISTER_OPERAND, REGISTER_SHARES, WARPS),
+    reads=(PERSISTENT, PIPELINE, PROLOGUE_LOADS, REGISTER_OPERAND, REGISTER_SHARES, SCHEDULE, WARPS),
     writes=(PERSISTENT,),
     source="measured on an H200: benchmarks/RESULTS.md, 2 to 10 % of attention",
     examples=(
@@ -94,12 +94,10 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
     iteration = taken.values if taken is not None else ()
     if (around(launch.body, loop) and not iteration) or prod(launch.cluster) > 1:
         return
-    overlap = context.facts.get(loop, MMA_OVERLAP)
-    if (
-        overlap is None
-        or context.facts.get(overlap.first, REGISTER_OPERAND) is None
-        or not _only_pipelines(first, pipeline, context)
-    ):
+    overlap = context.facts.get(loop, SCHEDULE)
+    if not isinstance(overlap, MmaOverlap) or not _only_pipelines(first, pipeline, context):
+        return
+    if any(context.facts.get(mma, REGISTER_OPERAND) is None for mma in overlap.first):
         return
     queue = bool(iteration) or not equal_trip_counts(loop, context)
     found = early_exit_of(launch, before(launch.body, outermost(launch.body, loop)), context) if queue else None

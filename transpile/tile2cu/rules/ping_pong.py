@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product as combinations
 
 from tile2cu.analysis.accesses import (
     buffers_read,
@@ -15,10 +14,7 @@ from tile2cu.analysis.accesses import (
     variables,
     viewed,
 )
-from tile2cu.analysis.dependence import broken_by, conflicts
-from tile2cu.analysis.effects import effects
-from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, PING_PONG, THREAD_LOCAL_SUM, WARP_SPECIALISED
-from tile2cu.core.expr import Role, Var
+from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, SCHEDULE, THREAD_LOCAL_SUM, WARP_SPECIALISED
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
     Buffer,
@@ -34,13 +30,13 @@ from tile2cu.core.program import (
     Stmt,
     walk_stmts,
 )
-from tile2cu.core.schedule import PingPong, Pipeline, RowFactor, Step
+from tile2cu.core.schedule import PingPong, Pipeline, RowFactor
 from tile2cu.rules.deferred_reductions import running_sums
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import all_on_wgmma, warpgroups
 from tile2cu.rules.pipeline import is_at_top, pipeline_of
-from tile2cu.rules.register_budget import registers_left
 from tile2cu.rules.rescale_factors import row_factor
+from tile2cu.rules.schedules import why_unsuitable
 from tile2cu.rules.wgmma_support import split_of
 
 _LATENT = """
@@ -66,9 +62,9 @@ _OWN = (Let, Gemm, Parallel, Reduce, Copy, Fill, If)  # statements that one warp
     phase=Phase.WARPS,
     on=Loop,
     reads=(ON_WGMMA, WARP_SPECIALISED),
-    writes=(NO_PING_PONG, PING_PONG, THREAD_LOCAL_SUM),
+    writes=(NO_PING_PONG, SCHEDULE, THREAD_LOCAL_SUM),
     source="measured on an H200: benchmarks/RESULTS.md, MLA decode",
-    examples=(Example(_LATENT, 7, "ping_pong", "S by one warpgroup per iteration, O by both", "cuda:sm_90a", 256),),
+    examples=(Example(_LATENT, 7, "schedule", "S by one warpgroup per iteration, O by both", "cuda:sm_90a", 256),),
 )
 def ping_pong(op: Loop, context: Context) -> Iterator[Decision]:
     """Two warpgroups that share the columns of an iteration's last GEMM take the rest of the iterations alternately.
@@ -86,7 +82,7 @@ def ping_pong(op: Loop, context: Context) -> Iterator[Decision]:
         return
     found = _ping_pong(op, pipeline, context)
     if isinstance(found, PingPong):
-        yield op, PING_PONG, found
+        yield op, SCHEDULE, found
         if found.running is not None:
             yield found.running.reduce, THREAD_LOCAL_SUM, True
     else:
@@ -141,7 +137,7 @@ def _ping_pong(loop: Loop, pipeline: Pipeline, context: Context) -> PingPong | _
     factor = next((one for one in factors if one is not None and _can_wait(one, between)), None)
     row_values = tuple(tile for tile in row_values if not any(tile in buffers_written(op) for op in recomputed))
     found = PingPong(
-        mmas=mmas,
+        own_mmas=mmas,
         between=tuple(op for op in between if factor is None or op is not factor.op),
         store=store,
         late=late if factor is None else (factor.op, *late),
@@ -151,13 +147,8 @@ def _ping_pong(loop: Loop, pipeline: Pipeline, context: Context) -> PingPong | _
         recomputed=tuple(op for op in recomputed if factor is None or op is not factor.op),
         factor=factor,
     )
-    if because := _breaks(found, pipeline, loop):
-        return _Unsupported(because)
-    if registers_left(found, context.launch) < 0:
-        return _Unsupported(
-            f"`{store.src.buffer.name}` in one warpgroup and `{sum_.name}` in two need too many registers"
-        )
-    return found
+    because = why_unsuitable(found, loop, pipeline, context)
+    return _Unsupported(because) if because else found
 
 
 def _recomputed(between: tuple[Stmt, ...], row_values: tuple[Buffer, ...], lets: tuple[Let, ...]) -> tuple[Stmt, ...]:
@@ -254,32 +245,6 @@ def _exchanged(
         if wide is None
         else _Unsupported(f"`{wide.name}` is live after an iteration, and has more than one value per row")
     )
-
-
-def _breaks(found: PingPong, pipeline: Pipeline, loop: Loop) -> str:
-    """The dependence that the alternating iterations break; empty where they keep all.
-
-    The statements that both warpgroups run come last in an iteration, concurrent with the own part of the next
-    iteration: the two share nothing but the exchanged values, and values of which each thread has a copy.
-    """
-    both = (*found.late, found.second)
-    own = tuple(op for op in pipeline.body if not any(op is other for other in both))
-    broken = broken_by(Step.each(*own, *both), pipeline.body, loop)
-    if broken:
-        return str(broken[0])
-    row_values = {tile.memory for tile in (*found.row_values, found.tile)}
-    copied = frozenset().union(*(buffers_written(op) for op in own)) & frozenset().union(*map(buffers_read, both))
-    for op, other in combinations(own, both):
-        for kind, on in (*conflicts(effects(op), effects(other), loop), *conflicts(effects(other), effects(op), loop)):
-            if on is None or (on not in row_values and on not in copied and not _is_own_value(on)):
-                what = f" of `{on.name}`" if on is not None else ""
-                return f"line {op.span.line} and line {other.span.line} run concurrently: {kind.value}{what}"
-    return ""
-
-
-def _is_own_value(on: Buffer | Var) -> bool:
-    """Whether each iteration has a value of its own."""
-    return isinstance(on, Var) and on.role is Role.LET
 
 
 def _use(ops: tuple[Stmt, ...], lets: tuple[Let, ...]) -> bool:

@@ -12,8 +12,8 @@ from tile2cu.core.decisions import (
     FEWER_STAGES,
     NOT_PIPELINED,
     NOT_PREFETCHED,
-    PING_PONG,
     PIPELINE,
+    SCHEDULE,
     STAGES,
     WARP_SPECIALISED,
 )
@@ -106,8 +106,8 @@ def iterations_adjacent(loop: Loop, pipeline: Pipeline, context: Context) -> boo
 
 def ping_pong_of(context: Context) -> PingPong | None:
     """The schedule by which two warpgroups take iterations of the producer's loop alternately; None for none."""
-    found = (context.facts.get(op, PING_PONG) for op in context.launch.body if isinstance(op, Loop))
-    return next(filter(None, found), None)
+    found = (context.facts.get(op, SCHEDULE) for op in context.launch.body if isinstance(op, Loop))
+    return next((each for each in found if isinstance(each, PingPong)), None)
 
 
 def prefetchable_vectors(loop: Loop, launch: Launch) -> tuple[Copy, ...]:

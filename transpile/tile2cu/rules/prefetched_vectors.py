@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import expressions, lets_for, variables
-from tile2cu.analysis.legality import why_no_prefetch
-from tile2cu.core.decisions import MMA_IN_FLIGHT, MMA_OVERLAP, PING_PONG, PIPELINE, PREFETCHED_VECTORS, WARP_SPECIALISED
+from tile2cu.core.decisions import PIPELINE, SCHEDULE, WARP_SPECIALISED
 from tile2cu.core.program import Loop
 from tile2cu.core.schedule import PrefetchedVectors
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import is_specialised, iterations_in_sequence
 from tile2cu.rules.pipeline import prefetchable_vectors
+from tile2cu.rules.schedules import scheduled
 
 _LINE = """
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -30,10 +29,11 @@ _FEWEST_BITS = 8  # of elements that do not share bytes
     "pipeline.loop.prefetched-vectors",
     phase=Phase.PIPELINE,
     on=Loop,
-    reads=(MMA_IN_FLIGHT, MMA_OVERLAP, PING_PONG, PIPELINE, WARP_SPECIALISED),
-    writes=(PREFETCHED_VECTORS,),
+    reads=(PIPELINE, WARP_SPECIALISED),
+    absent=(SCHEDULE,),
+    writes=(SCHEDULE,),
     source="measured on an H200: benchmarks/RESULTS.md, 8 to 11 % of attention backward",
-    examples=(Example(_LINE, 5, "prefetched_vectors", "line", target="cuda:sm_90a"),),
+    examples=(Example(_LINE, 5, "schedule", "line loaded one iteration earlier", target="cuda:sm_90a"),),
 )
 def prefetched_vectors(op: Loop, context: Context) -> Iterator[Decision]:
     """With a producer, tiles of one dimension are prefetched to registers one iteration earlier where that is possible.
@@ -44,8 +44,8 @@ def prefetched_vectors(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: the copies.
     """
-    pipeline = iterations_in_sequence(op, context)
-    if pipeline is None or not is_specialised(context):
+    pipeline = context.facts.get(op, PIPELINE)
+    if pipeline is None or not pipeline.producer:
         return
     lines = tuple(
         copy
@@ -54,6 +54,7 @@ def prefetched_vectors(op: Loop, context: Context) -> Iterator[Decision]:
     )
     if lines:
         names = variables(*(expr for copy in lines for expr in expressions(copy)))
-        found = PrefetchedVectors(lines, lets_for(names, op.body))
-        if not why_no_prefetch(found, pipeline.body, op):
-            yield op, PREFETCHED_VECTORS, found
+        candidate = PrefetchedVectors(lines, pipeline.body, lets_for(names, op.body))
+        found = scheduled((candidate,), op, pipeline, context)
+        if found is not None:
+            yield op, SCHEDULE, found

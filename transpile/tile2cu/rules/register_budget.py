@@ -7,13 +7,12 @@ from tile2cu.analysis.accesses import read_by_itself
 from tile2cu.core.decisions import (
     ALIASING,
     LAYOUT,
-    MMA_OVERLAP,
     PERSISTENT,
-    PING_PONG,
     PIPELINE,
     PROLOGUE_LOADS,
     REGISTER_OPERAND,
     REGISTER_SHARES,
+    SCHEDULE,
     SHARED_LAYOUT,
     STAGES,
     VECTOR,
@@ -22,7 +21,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, Parallel, Scope, walk_stmts
-from tile2cu.core.schedule import PingPong, PrologueLoads, RegisterShares
+from tile2cu.core.schedule import MmaOverlap, PingPong, PrologueLoads, RegisterShares
 from tile2cu.passes.register_operands import HELD
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import is_specialised, warpgroups
@@ -63,11 +62,10 @@ _FEWEST_OTHERS = 24  # with which nvcc 13.0 compiles MMAs in flight without a sp
     reads=(
         ALIASING,
         LAYOUT,
-        MMA_OVERLAP,
         PERSISTENT,
-        PING_PONG,
         PIPELINE,
         PROLOGUE_LOADS,
+        SCHEDULE,
         SHARED_LAYOUT,
         STAGES,
         VECTOR,
@@ -88,22 +86,20 @@ def register_operand(op: Loop, context: Context) -> Iterator[Decision]:
     Gives: for the MMA, the tile. All decisions are then made again with a fragment in its place.
     """
     first = context.facts.get(context.launch, PROLOGUE_LOADS)
-    overlap = context.facts.get(op, MMA_OVERLAP)
-    alternating = context.facts.get(op, PING_PONG)
-    if first is None or (overlap is None and alternating is None):
+    found = context.facts.get(op, SCHEDULE)
+    if first is None or not isinstance(found, MmaOverlap | PingPong):
         return
     spent = registers_of(context.launch, context)
-    room = share(context.launch) - _FEWEST_OTHERS - spent
-    if alternating is not None:
-        room = registers_left(alternating, context.launch)
-    for mma in (
-        (overlap.first,) if overlap is not None else reversed(alternating.mmas if alternating is not None else ())
-    ):
+    if alternating := isinstance(found, PingPong):
+        mmas, room = found.own_mmas[::-1], registers_left(found, context.launch)
+    else:
+        mmas, room = found.first, share(context.launch) - _FEWEST_OTHERS - spent
+    for mma in mmas:
         copied = _copied_from(mma, first, context)
         if copied is not None:
             yield mma, REGISTER_OPERAND, copied.name  # as decided before, or as the user wrote it
         elif _can_be_in_registers(mma, first, context) and (words := _words_of(mma, context)) <= room:
-            if alternating is not None or _blocks_per_sm(spent + words, context) == _blocks_per_sm(spent, context):
+            if alternating or _blocks_per_sm(spent + words, context) == _blocks_per_sm(spent, context):
                 yield mma, REGISTER_OPERAND, mma.a.buffer.name
             return
 
@@ -183,7 +179,7 @@ def share(launch: Launch) -> int:
 def registers_left(alternating: PingPong, launch: Launch) -> int:
     """Registers per thread left by the accumulators, their copies as operands, and register-resident operands."""
     first, second = alternating.store.src.buffer, alternating.second.c.buffer
-    held = {op.a.buffer for op in alternating.mmas if op.a.buffer.scope is Scope.FRAGMENT}
+    held = {op.a.buffer for op in alternating.own_mmas if op.a.buffer.scope is Scope.FRAGMENT}
     own = prod(first.static_shape) * 3 // 2 + sum(prod(tile.static_shape) // 2 for tile in held)
     spent = own // _WARPGROUP + prod(second.static_shape) // launch.threads
     return share(launch) - OTHER_REGISTERS - spent

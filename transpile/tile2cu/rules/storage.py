@@ -9,12 +9,11 @@ from tile2cu.analysis.prelude import producer_loop
 from tile2cu.core.decisions import (
     ALIASING,
     LAYOUT,
-    MMA_OVERLAP,
     PERSISTENT,
-    PING_PONG,
     PIPELINE,
     PROLOGUE_LOADS,
     REDUCTION_WARPS,
+    SCHEDULE,
     SHARED_BUDGET,
     SHARED_LAYOUT,
     STAGES,
@@ -42,6 +41,8 @@ from tile2cu.core.schedule import (
     BARRIERS,
     SCHEDULED_ROW,
     Aliasing,
+    MmaOverlap,
+    PingPong,
     SharedBudget,
     Staging,
     Workspace,
@@ -198,12 +199,11 @@ def shared_plain(launch: Launch, context: Context) -> Iterator[Decision]:
     on=Launch,
     reads=(
         ALIASING,
-        MMA_OVERLAP,
         PERSISTENT,
-        PING_PONG,
         PIPELINE,
         PROLOGUE_LOADS,
         REDUCTION_WARPS,
+        SCHEDULE,
         SHARED_LAYOUT,
         STAGES,
         STORE_STAGING,
@@ -351,11 +351,11 @@ def _barriers(context: Context) -> int:
     if found is None:
         return 0
     op, pipeline = found
-    alternating = context.facts.get(op, PING_PONG)
-    if alternating is not None:
+    schedule = context.facts.get(op, SCHEDULE)
+    if isinstance(schedule, PingPong):
         layouts: list[SharedLayout] = [context.facts[tile, SHARED_LAYOUT] for tile in pipeline.buffers]
         return pipeline.stages * (2 + sum(layout.slabs for layout in layouts)) + first
-    return 2 * pipeline.stages * (2 if context.facts.get(op, MMA_OVERLAP) else 1) + first
+    return 2 * pipeline.stages * (len(pipeline.buffers) if isinstance(schedule, MmaOverlap) else 1) + first
 
 
 def _too_large(budget: SharedBudget, launch: Launch, context: Context) -> Tile2CuError:

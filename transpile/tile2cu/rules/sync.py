@@ -23,10 +23,10 @@ from tile2cu.core.decisions import (
     BLOCK_BARRIER,
     EXPLICIT_SYNC,
     LAYOUT,
-    PING_PONG,
     PIPELINE,
     PROLOGUE_LOADS,
     RETIRED,
+    SCHEDULE,
     VECTOR,
     WAR_ONLY,
 )
@@ -61,7 +61,7 @@ from tile2cu.rules.thread_ownership import Conditions, Owners, Touch, disjoint
     "sync.shared.hazard",
     phase=Phase.SYNC,
     on=Launch,
-    reads=(ALIASING, EXPLICIT_SYNC, LAYOUT, PING_PONG, PIPELINE, PROLOGUE_LOADS, RETIRED, VECTOR),
+    reads=(ALIASING, EXPLICIT_SYNC, LAYOUT, PIPELINE, PROLOGUE_LOADS, RETIRED, SCHEDULE, VECTOR),
     writes=(BARRIER, BLOCK_BARRIER, WAR_ONLY),
     source="PTX ISA, 'bar.sync': orders the memory accesses of the threads that take part",
     examples=(

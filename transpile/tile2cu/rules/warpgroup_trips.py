@@ -9,7 +9,7 @@ from tile2cu.analysis.lifetimes import begins_by_writing
 from tile2cu.analysis.prelude import before
 from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.analysis.uses import statements
-from tile2cu.core.decisions import LAYOUT, MMA_OVERLAP, PIPELINE, WARPGROUP_TRIP_COUNT, WARPS
+from tile2cu.core.decisions import LAYOUT, PIPELINE, SCHEDULE, WARPGROUP_TRIP_COUNT, WARPS
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import (
     Binary,
@@ -69,6 +69,7 @@ for k in T.Pipelined(T.ceildiv((bx + 1) * 192, 80), num_stages=2):
 T.copy(O, Y[bx * 192, 0])
 """
 _ACTIVE_ITERATIONS = "up to the last with an unmasked element of its rows"
+_MMAS = 2  # of the scores, and of the values that they weight
 _ROWS = 64  # of a warpgroup in a GEMM
 _EXPONENTIALS = ("exp", "exp2")
 # The known values of a tile's elements; other values are those of before the iteration, or terms of them.
@@ -79,7 +80,7 @@ _ZERO, _ONE, _LEAST = "0", "1", "-inf"
     "pipeline.loop.warpgroup-trips",
     phase=Phase.PIPELINE,
     on=Loop,
-    reads=(LAYOUT, MMA_OVERLAP, PIPELINE, WARPS),
+    reads=(LAYOUT, PIPELINE, SCHEDULE, WARPS),
     writes=(WARPGROUP_TRIP_COUNT,),
     source="measured on an H200: benchmarks/RESULTS.md, 1.4 to 2.1 % of causal attention with 192 queries per block",
     examples=(Example(_CAUSAL, 9, "warpgroup_trip_count", _ACTIVE_ITERATIONS, target="cuda:sm_90a", threads=384),),
@@ -95,9 +96,11 @@ def warpgroup_trips(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: the start and end of a block's rows, the last column that the first one sees, and the columns per iteration.
     """
-    overlap = context.facts.get(op, MMA_OVERLAP)
+    overlap = context.facts.get(op, SCHEDULE)
     pipeline = context.facts.get(op, PIPELINE)
-    if overlap is None or pipeline is None or static_value(op.start) != 0 or equal_trip_counts(op, context):
+    if not isinstance(overlap, MmaOverlap) or len(overlap.mmas) > _MMAS or pipeline is None:
+        return
+    if static_value(op.start) != 0 or equal_trip_counts(op, context):
         return
     position = next((at for at, stmt in enumerate(context.launch.body) if stmt is op), None)
     if position is None:
@@ -127,7 +130,7 @@ def _some_end_sooner(overlap: MmaOverlap, own: WarpgroupTripCount, context: Cont
     The number of columns that a row sees beyond its own counts where it is known; otherwise it is assumed to be whole
     tiles.
     """
-    rows, width = overlap.first.c.buffer.static_shape[0], int(static_value(own.columns) or 1)
+    rows, width = overlap.first[0].c.buffer.static_shape[0], int(static_value(own.columns) or 1)
     more = _difference(own.last, own.start, context)
     columns = 0 if more.terms else more.constant
     firsts = (at * rows + columns for at in range(width))
@@ -200,7 +203,7 @@ def _mask_of(overlap: MmaOverlap) -> tuple[tuple[Var, ...], Expr] | None:
     if not isinstance(loop, Parallel):
         return None
     *names, store = loop.body
-    if not isinstance(store, Store) or store.buffer is not overlap.first.c.buffer or not _are_names(names):
+    if not isinstance(store, Store) or store.buffer is not overlap.first[0].c.buffer or not _are_names(names):
         return None
     choice, element = store.value, Load(store.buffer.dtype, store.buffer, loop.vars)
     if store.op or store.indices != loop.vars or not isinstance(choice, Call) or choice.function != "if_then_else":
@@ -258,8 +261,8 @@ def _follow(stmt: Stmt, overlap: MmaOverlap, values: dict[Buffer, object]) -> No
     """Records the values that a statement of a masked iteration gives to the fragments that it writes."""
     match stmt:
         case If() if stmt is overlap.between[0]:
-            values[overlap.first.c.buffer] = _LEAST
-        case Gemm() if stmt is overlap.second and not stmt.clear and values.get(stmt.a.buffer) == _ZERO:
+            values[overlap.first[0].c.buffer] = _LEAST
+        case Gemm() if stmt is overlap.second[0] and not stmt.clear and values.get(stmt.a.buffer) == _ZERO:
             values.setdefault(stmt.c.buffer, stmt.c.buffer)
         case Fill() if stmt.dst.whole:
             values[stmt.dst.buffer] = _value(stmt.value, values)

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 from tile2cu.plan.producer_ops import (
     Consume,
     EachActive,
-    InFlight,
-    InFlightFromRegisters,
     Loads,
     Overlapped,
     PingPong,
@@ -17,9 +15,7 @@ from tile2cu.plan.producer_ops import (
     Visiting,
     Visits,
 )
-from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
-from tile2cu.styles.base.constants import WRITTEN_STAGES
-from tile2cu.styles.base.pipelined import part_name
+from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import Texts, called, fields
@@ -30,7 +26,7 @@ from tile2cu.styles.tl.staged import staged_tile
 if TYPE_CHECKING:
     from tile2cu.styles.tl.body import Body
 
-OfProducer = Produce | Consume | InFlight | InFlightFromRegisters | Overlapped | PingPong | Visit | Visits | EachActive
+OfProducer = Produce | Consume | Overlapped | PingPong | Visit | Visits | EachActive
 _LOADS = {Loads.LOOP: "produce", Loads.ONCE: "produce_once", Loads.VISITED: "load_taken"}
 
 
@@ -48,9 +44,7 @@ def of_producer(op: OfProducer, body: "Body") -> StatementView:
                 return _loop(op, texts, body)
 
 
-def _loop(
-    op: Produce | Consume | InFlight | InFlightFromRegisters | Overlapped | PingPong, texts: Texts, body: "Body"
-) -> StatementView:
+def _loop(op: Produce | Consume | Overlapped | PingPong, texts: Texts, body: "Body") -> StatementView:
     match op:
         case Produce():
             return StatementView(_LOADS[op.how], texts.parts, body=body.views(op.loads))
@@ -58,10 +52,6 @@ def _loop(
             return overlapped(op, texts, body)
         case PingPong():
             return ping_pong(op, texts, body)
-        case InFlight():
-            return _in_flight(op, texts, body)
-        case InFlightFromRegisters():
-            return _in_flight_from_registers(op, texts, body)
         case Consume():
             return _consume(op, texts, body)
 
@@ -100,54 +90,6 @@ def _prefetched(op: Prefetch, texts: Texts, body: "Body") -> tuple[StatementView
     )
 
 
-def _in_flight(op: InFlight, texts: Texts, body: "Body") -> StatementView:
-    """A loop whose MMA is in flight while the next iteration writes its operand."""
-    k, printer = texts.k, body.printer
-    tiles, sums = ([printer.names(each.name) for each in of] for of in (op.written, op.accumulators))
-    has = "has" if len(tiles) == 1 else "have"
-    what, are, these, their = (
-        ("MMA", "is", "this one stays", "its") if len(sums) == 1 else ("MMAs", "are", "these stay", "their")
-    )
-    printer.stages |= {tile.name: f"{k} % {WRITTEN_STAGES}" for tile in op.written}
-    note = (
-        f"Software pipelining: the {what} of iteration {k} - 1 {are} in flight while iteration {k} writes "
-        f"{listed(tiles)}, which {has} two stages. All warps have waited for the {what} of iteration {k} - 2, the "
-        f"last to read the stage  [{op.rule}]"
-    )
-    settled = [f"{tl.WARPGROUP_FENCE_OPERAND}({name});" for name in sums]
-    parts = {
-        **texts.parts,
-        "settle": "\n".join(settled) + f"  // {their} registers are written before the MMA reads them",
-        "wait": f"{tl.GEMM_WAIT}<{len(sums)}>();  // the {what} of the iteration before {are} done, {these} in flight",
-        "end": "\n".join(f"{tl.GEMM_WAIT}<0>({name});" for name in sums),
-    }
-    return StatementView("in_flight", parts, comments=(note,), body=body.views(op.body))
-
-
-def _in_flight_from_registers(op: InFlightFromRegisters, texts: Texts, body: "Body") -> StatementView:
-    """The same where the MMA has a copy of its operand in registers: the parts of an iteration, each once."""
-    k, names, number = texts.k, body.printer.names, op.iterations.number
-    tile, sum_ = names(op.tile.name), names(op.accumulator.name)
-    prepare, start = (part_name(wish, number, body.printer) for wish in (f"prepare_{tile}", f"start_{sum_}"))
-    started = body.views(op.start)
-    bodies = {prepare: body.views(op.prepare), start: started}
-    parts = tuple(
-        StatementView("part", {**texts.parts, "name": name, "argument": k}, body=views)
-        for name, views in bodies.items()
-    )
-    about = (
-        f"Software pipelining: the MMA of iteration {k} - 1, which reads a copy of {tile}, is issued after the "
-        f"preparation of iteration {k}. Neither depends on the other, so the compiler overlaps them  [{op.rule}]"
-    )
-    return StatementView(
-        "in_flight_from_registers",
-        {**texts.parts, "sum": sum_, "prepare": prepare, "start": start},
-        notes=tuple(wrapped(about, BODY_WIDTH)),
-        body=parts,
-        orelse=(body.statement(op.copied, []),),
-    )
-
-
 def _visit(visiting: Visiting, body: "Body") -> StatementView:
     """Where the way has led."""
     names = body.printer.names
@@ -160,7 +102,7 @@ def _visits(op: Visits, body: "Body") -> StatementView:
     """What is done there."""
     with fields(op.visiting, body.printer) as names:
         views = body.views(op.body)
-    if views[-1].kind == "overlap_taken":
+    if views[-1].kind == "overlap":
         return views[-1]
     parts = {**names, "values": "yes" if op.visiting.values else ""}
     return StatementView("visits", parts, op.source.span.line, body=views)

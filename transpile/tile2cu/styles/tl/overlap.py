@@ -1,14 +1,30 @@
-"""A loop of two MMAs that overlap: its parts as lambdas, each once, and the order in which they run."""
+"""A loop whose schedule interleaves two iterations: its parts as lambdas, each once, and the phases that run them."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from tile2cu.plan.producer_ops import Mask, Overlapped, Part, Rescale
-from tile2cu.styles.base.comments import BODY_WIDTH, table, wrapped
+from tile2cu.plan.producer_ops import (
+    AwaitLoads,
+    AwaitMmas,
+    Do,
+    Mask,
+    Overlapped,
+    Part,
+    PartKind,
+    ReleaseStage,
+    Rescale,
+    RunPart,
+    RunStatement,
+)
+from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
+from tile2cu.styles.base.constants import WRITTEN_STAGES
 from tile2cu.styles.base.expressions import Printer, literal
+from tile2cu.styles.base.pipelined import part_name
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import Texts, called, pipeline_name
+from tile2cu.styles.tl.overlap_notes import comment_lines, deferred_sum, own_trips, timeline
 
 if TYPE_CHECKING:
     from tile2cu.styles.tl.body import Body
@@ -17,42 +33,31 @@ _PLAIN = (
     "Unmasked iterations have a loop of their own, without a branch for the mask: compilers move no instruction across "
     "one"
 )
+_VOTE = (
+    "// Released by an arrival that depends on the vote: else the compiler moves the wait below in front of the\n"
+    "// computation\n"
+)
 
 
 def overlapped(op: Overlapped, texts: Texts, body: "Body") -> StatementView:
     """The view of the loop."""
-    names, fresh = body.printer.names, body.printer.names.fresh
-    first, second = (names(tile.name) for tile in op.accumulators)
-    changed = fresh("changed") if op.rescale is not None else ""
-    visited = called(op.visiting, names) if op.visiting is not None else {}
-    declared = f"const {visited['type']}& {visited['work']}" if visited else ""
-    given = visited.get("work", "")
-    printed = _Parts(texts, body, declared, given)
-    parts = (
-        _starts(printed, f"start_{first}", op.first),
-        *_mask(op.mask, texts, body),
-        _between(printed, f"process_{first}", op, changed),
-        _prepare(printed, f"prepare_{second}", op, changed),
-        _starts(printed, f"start_{second}", op.second),
-    )
-    masks = ("masked", "mask") if op.mask is not None else ()
-    rings = [pipeline_name(ring.tile, names) for ring in op.rings]
-    named = {"first": first, "second": second, "first_ring": rings[0], "second_ring": rings[1]}
-    named |= {"mask": "", "late_sum": _late_sum(op, body), "changed": changed, "given": given}
-    for role, part in zip(("start_first", *masks, "between", "prepare", "start_second"), parts, strict=True):
-        named |= {role: part.parts["name"] if part.body else "", f"{role}_k": part.parts["argument"]}
-    named |= _own_trips(op, first, texts.count, body.printer)
-    loops: tuple[str, ...] = ()
+    if op.rolled:
+        return _rolled(op, texts, body)
+    loop = _Loop(op, texts, body)
+    parts = tuple(loop.declared(part) for part in op.phases.parts)
+    lambdas = [part for part in parts if part.body]
     if op.mask is not None:
-        named |= {"whole": fresh("iteration"), "masks": fresh("masks")}
-        loops = tuple(wrapped(f"{_PLAIN}  [{op.mask.rule}]", BODY_WIDTH))
-    kind = "overlap"
-    if op.visiting is not None:
-        kind = "overlap_taken"
-        named |= {**visited, "values": "yes" if op.visiting.values else ""}
-    timeline = _timeline((first, second), named["mask"], texts.k, op.rule)
-    shown = tuple(part for part in parts if part.body)
-    return StatementView(kind, {**texts.parts, **named}, body=shown, notes=timeline, declared=loops)
+        lambdas[1:1] = loop.masks(op.mask)
+    trips, count = own_trips(op, texts.count, body.printer)
+    shown = _visiting(loop) if op.visiting is not None else (_run_if_any(loop, count), *_skipped(loop, count))
+    return StatementView(
+        "overlap",
+        {},
+        body=tuple(lambdas),
+        declared=tuple(trips),
+        notes=loop.about(),
+        orelse=(*shown, *deferred_sum(op, body)),
+    )
 
 
 def rescaled(op: Rescale, printer: Printer) -> tuple[StatementView, str]:
@@ -65,123 +70,278 @@ def rescaled(op: Rescale, printer: Printer) -> tuple[StatementView, str]:
     return ones, f"{tl.ANY_CHANGED}({names(factor.before.name)}, {names(factor.after.name)})"
 
 
-class _Parts:
-    """Prints the parts of an iteration as lambdas; each that asks is given the iteration's number, or what tells it."""
+@dataclass
+class _Loop:
+    """Prints the parts of an iteration as lambdas, and the phases that call them.
 
-    def __init__(self, texts: Texts, body: "Body", declared: str, given: str) -> None:
-        self.texts, self.body, self.declared, self.given = texts, body, declared, given
+    A part that asks is given the iteration's number, or, where iterations are skipped, the values that select it.
+    """
 
-    def part(self, name: str, part: Part) -> StatementView:
-        views = self.body.views(part.block)
-        if self.declared and part.asks:
-            parts = {"name": name, "argument": self.given, "values": self.declared}
-            return StatementView("values_part", parts, body=views)
-        argument, variable = (self.texts.k, self.texts.variable) if part.asks else ("", "")
+    op: Overlapped
+    texts: Texts
+    body: "Body"
+    names: dict[int, str] = field(default_factory=dict)  # of parts with statements
+    changed: str = ""
+    masked: tuple[str, str, str] = ("", "", "")  # the condition, the mask, the parameter that applies it
+
+    def __post_init__(self) -> None:
+        fresh = self.body.printer.names.fresh
+        self.changed = fresh("changed") if self.op.rescale is not None else ""
+
+    @property
+    def visited(self) -> dict[str, str]:
+        """The names of what is visited, where iterations are skipped."""
+        return called(self.op.visiting, self.body.printer.names) if self.op.visiting is not None else {}
+
+    def declared(self, part: Part) -> StatementView:
+        """The lambda of a part."""
+        printer, k = self.body.printer, self.texts.k
+        wish = f"{part.kind.value}_{printer.names(part.tile.name)}"
+        name = wish if self.op.first else part_name(wish, self.op.iterations.number, printer)
+        view = self._lambda(name, part)
+        if part.kind is PartKind.START or not self.op.first:
+            view = replace(view, parts={**view.parts, "argument": k})
+        rescale = self.op.rescale
+        if rescale is not None and part.kind is PartKind.PROCESS:
+            view = self._voting(view, rescale)
+        elif rescale is not None and part.kind is PartKind.PREPARE:
+            view = self._scaling(view, rescale, part)
+        if view.body:
+            self.names[id(part)] = name
+        return view
+
+    def _lambda(self, name: str, part: Part) -> StatementView:
+        views, visited = self.body.views(part.block), self.visited
+        if visited and part.asks:
+            given = f"const {visited['type']}& {visited['work']}"
+            return StatementView(
+                "values_part", {"name": name, "argument": visited["work"], "values": given}, body=views
+            )
+        argument, variable = (self.texts.k, self.texts.variable) if part.asks or not self.op.first else ("", "")
         return StatementView("part", {"name": name, "argument": argument, "variable": variable}, body=views)
 
+    def _voting(self, view: StatementView, rescale: Rescale) -> StatementView:
+        """The part under the second MMA of the iteration before; it returns whether any factor is not 1."""
+        ones, condition = rescaled(rescale, self.body.printer)
+        vote = text_line(f"const bool {self.changed} = {condition};")
+        scale = StatementView("branch", {"condition": self.changed}, body=self.body.views(rescale.compute))
+        return replace(view, body=(*view.body, vote, ones, scale, text_line(f"return {self.changed};")))
 
-def _starts(printed: _Parts, name: str, part: Part) -> StatementView:
-    """The part that ends with the start of an MMA."""
-    view = printed.part(name, part)
-    return replace(view, parts={**view.parts, "argument": printed.texts.k})
+    def _scaling(self, view: StatementView, rescale: Rescale, part: Part) -> StatementView:
+        """The part that waits for the second MMA of the iteration before."""
+        scale = StatementView("branch", {"condition": self.changed}, body=self.body.views(rescale.apply))
+        asked = view.parts.get("values") or f"int {self.texts.k}"
+        values = f"bool {self.changed}" + (f", {asked}" if part.asks else "")
+        return replace(view, kind="values_part", parts={**view.parts, "values": values}, body=(scale, *view.body))
 
-
-def _mask(mask: Mask | None, texts: Texts, body: "Body") -> tuple[StatementView, ...]:
-    """Two lambdas: whether an iteration has a masked element, and the mask."""
-    if mask is None:
-        return ()
-    lets, (branch,) = body.views(mask.lets), body.views(mask.branch)
-    argument = {"argument": texts.k, "variable": texts.variable}
-    asked = text_line(f"return {body.printer.condition(mask.condition)};")
-    names = [body.printer.names.fresh(wish) for wish in ("masked", "mask")]
-    masked, applied = (StatementView("part", {"name": name, **argument}) for name in names)
-    masked = replace(masked, comments=branch.comments, body=(*lets, asked))
-    return masked, replace(applied, body=(*lets, *branch.body))
-
-
-def _between(printed: _Parts, name: str, op: Overlapped, changed: str) -> StatementView:
-    """The part under the second MMA of the iteration before; with a factor it tells whether any is not 1."""
-    part = printed.part(name, op.between)
-    if op.rescale is None:
-        return part
-    ones, condition = rescaled(op.rescale, printed.body.printer)
-    vote = text_line(f"const bool {changed} = {condition};")
-    scale = StatementView("branch", {"condition": changed}, body=printed.body.views(op.rescale.compute))
-    told = text_line(f"return {changed};")
-    return replace(part, body=(*part.body, vote, ones, scale, told))
-
-
-def _prepare(printed: _Parts, name: str, op: Overlapped, changed: str) -> StatementView:
-    """The part that waits for the second MMA of the iteration before."""
-    part = printed.part(name, op.late)
-    if op.rescale is None:
-        return part
-    scale = StatementView("branch", {"condition": changed}, body=printed.body.views(op.rescale.apply))
-    asked = printed.declared or f"int {printed.texts.k}"
-    values = f"bool {changed}" + (f", {asked}" if part.parts["argument"] else "")
-    return replace(part, kind="values_part", parts={**part.parts, "values": values}, body=(scale, *part.body))
-
-
-def _timeline(accumulators: tuple[str, str], mask: str, k: str, rule: str) -> tuple[str, ...]:
-    """What of which iteration a warpgroup has its tensor cores and its other units do at the same time."""
-    first, second = accumulators
-    process, prepare = f"process_{first}", f"prepare_{second}"
-    masked = f" In masked iterations {mask} precedes {process}." if mask else ""
-    about = (
-        f"Software pipelining of the two MMAs: {second} of iteration {k} - 1 is in flight concurrently with {first} "
-        f"and {process} of iteration {k}.{masked} For one warpgroup, with the iteration of each part  [{rule}]"
-    )
-    units: list[tuple[str, ...]] = [
-        ("tensor cores", f"{first} 0", "", ""),
-        ("CUDA cores", "", f"{process} 0", f"{prepare} 0"),
-    ]
-    for iteration in (1, 2):
-        more = (
-            (f"{first} {iteration}", f"{second} {iteration - 1}", ""),
-            ("", f"{process} {iteration}", f"{prepare} {iteration}"),
+    def masks(self, mask: Mask) -> tuple[StatementView, StatementView]:
+        """Two lambdas: whether an iteration has a masked element, and the mask."""
+        lets, (branch,) = self.body.views(mask.lets), self.body.views(mask.branch)
+        argument = {"argument": self.texts.k, "variable": self.texts.variable}
+        asked = text_line(f"return {self.body.printer.condition(mask.condition)};")
+        fresh = self.body.printer.names.fresh
+        names = [fresh(wish) for wish in ("masked", "mask")]
+        masked, applied = (StatementView("part", {"name": name, **argument}) for name in names)
+        self.masked = (names[0], names[1], "")
+        return replace(masked, comments=branch.comments, body=(*lets, asked)), replace(
+            applied, body=(*lets, *branch.body)
         )
-        longer = [(*row, *cells) for row, cells in zip(units, more, strict=True)]
-        if iteration == 1 or max(map(len, table(tuple(longer), 2 * BODY_WIDTH))) <= BODY_WIDTH:
-            units = longer
-    rows = table(tuple((*row, "...") for row in units), 2 * BODY_WIDTH)
-    return (*wrapped(about, BODY_WIDTH), *(f"  {row.rstrip()}" for row in rows))
+
+    def about(self) -> tuple[str, ...]:
+        """What overlaps."""
+        op, k = self.op, self.texts.k
+        if op.first:
+            return timeline(op, self.masked[1], k, self.body.printer.names)
+        names = self.body.printer.names
+        run = next(do.part for do in op.phases.prologue if isinstance(do, RunPart))
+        about = (
+            f"Software pipelining: the MMA of iteration {k} - 1, which reads a copy of {names(run.tile.name)}, is "
+            f"issued after the preparation of iteration {k}. Neither depends on the other, so the compiler overlaps "
+            f"them  [{op.rule}]"
+        )
+        return tuple(wrapped(about, BODY_WIDTH))
+
+    @property
+    def place(self) -> int:
+        """The Python line of the phases."""
+        return self.op.source.span.line
+
+    def line(self, text: str) -> StatementView:
+        """A line of a phase."""
+        return text_line(text, self.place)
+
+    def phase(self, dos: tuple[Do, ...], k: str, given: str) -> tuple[StatementView, ...]:
+        """What a phase does for iteration `k`; `given` selects the iteration in parts that ask."""
+        first = k == "0"
+        found: list[StatementView] = []
+        vote = ""  # a release that waits for the vote of the part behind it
+        for place, do in enumerate(dos):
+            behind = dos[place + 1] if place + 1 < len(dos) else None
+            voting = isinstance(behind, RunPart) and behind.part.kind is PartKind.PROCESS and bool(self.changed)
+            match do:
+                case ReleaseStage() if voting and not first:
+                    vote = self._release(do, k, after=self.changed)
+                case RunPart(part=part) if vote:
+                    call = f"const bool {self.changed} = {self._call(part, k, given)};"
+                    found += [self.line(call), self.line(vote)]
+                    vote = ""
+                case RunPart(part=part) if self.changed and part.kind is PartKind.PREPARE:
+                    asked = f", {given}" if part.asks else ""
+                    voted = found.pop().parts["text"].removesuffix(";") if first else self.changed
+                    found.append(self.line(f"{self.names[id(part)]}({voted}{asked});"))
+                case RunPart(part=part):
+                    found += self._run(do, part, k, given)
+                case _:
+                    found += self._other(do, k)
+        return tuple(found)
+
+    def _run(self, do: RunPart, part: Part, k: str, given: str) -> list[StatementView]:
+        """The call of a part; the mask comes in front of the first that processes a result."""
+        found: list[StatementView] = []
+        processing = [each for each in self.op.phases.parts if each.kind is PartKind.PROCESS]
+        if self.op.mask is not None and part is processing[0]:
+            masked, mask, whole = self.masked
+            text = f"{whole}({k});" if whole and k != "0" else f"if ({masked}({k})) {mask}({k});"
+            found.append(self.line(text))
+        if id(part) in self.names:
+            found.append(self.line(f"{self._call(part, _number(do, k), given)};"))
+        return found
+
+    def _call(self, part: Part, k: str, given: str) -> str:
+        starts = part.kind is PartKind.START or not self.op.first
+        return f"{self.names[id(part)]}({k if starts else given if part.asks else ''})"
+
+    def _other(self, do: Do, k: str) -> list[StatementView]:
+        """Waits, releases, and statements."""
+        names = self.body.printer.names
+        match do:
+            case RunStatement(statement=statement):
+                return [self.body.statement(statement, [])]
+            case AwaitLoads():
+                return [self.line(f"pipeline.consumer_wait({_stage(self.texts.before, k)});")]
+            case ReleaseStage():
+                return [self.line(self._release(do, k))]
+            case AwaitMmas(results=results, pending=pending, earlier=earlier):
+                done = ", ".join(names(tile.name) for tile in results)
+                note = ""
+                if pending:
+                    stay = "stays" if len(pending) == 1 else "stay"
+                    note = f"  // {listed([names(tile.name) for tile in pending])} {stay} in flight"
+                elif earlier and self.op.first and not any(do is each for each in self.op.phases.epilogue):
+                    note = "  // before its operands and accumulator are written"
+                return [self.line(f"{tl.GEMM_WAIT}<{len(pending)}>({done});{note}")]
+        raise TypeError(type(do).__name__)
+
+    def _release(self, do: ReleaseStage, k: str, after: str = "") -> str:
+        """The call that releases a stage, `after` a value is known."""
+        ring, texts = do.ring, self.texts
+        name = pipeline_name(ring.tile, self.body.printer.names) if ring is not None else "pipeline"
+        before = texts.first_before if ring is not None and ring.publishes else texts.before
+        stage = _stage(before, _number(do, k))
+        if after:
+            return f"{_VOTE}{name}.consumer_release_after({after}, {stage});"
+        return f"{name}.consumer_release({stage});"
 
 
-def _own_trips(op: Overlapped, tile: str, trips: str, printer: Printer) -> dict[str, str]:
-    """A warpgroup's own trip count: its name, and how it is computed; no names where it has the block's."""
-    own = op.trips
-    if own is None:
-        return {"own_trips": "", "count": trips}
-    text, fresh = printer.text, printer.names.fresh
-    row, name = fresh("first_row"), fresh("own_trip_count")
-    about = (
-        f"Per-warpgroup trip count: beyond the last column that its 64 rows see, all of {tile} is masked and "
-        f"has no effect. Rows from {text(own.end)} on are not stored and need no iteration  [{op.trips_rule}]"
+def _number(do: Do, k: str) -> str:
+    """The iteration of what is done for iteration `k`."""
+    return f"{k} - 1" if do.earlier else k
+
+
+def _stage(before: str, k: str) -> str:
+    """An iteration as its pipeline counts."""
+    return before.removesuffix(" + ") or "0" if k == "0" else f"{before}{k}"
+
+
+def _run_if_any(loop: _Loop, count: str) -> StatementView:
+    """The phases of a loop, if it has an iteration."""
+    phases, k = loop.op.phases, loop.texts.k
+    prologue, epilogue = loop.phase(phases.prologue, "0", "0"), loop.phase(phases.epilogue, count, count)
+    if loop.op.mask is None:
+        each = {"end": "", "unroll": "", "variable": k, "start": "1", "stop": count, "compare": "<", "move": f"++{k}"}
+        loops: tuple[StatementView, ...] = (
+            StatementView("loop", each, loop.place, body=loop.phase(phases.steady, k, k)),
+        )
+    else:
+        loops = _with_and_without_mask(loop, loop.op.mask, count)
+    return StatementView("branch", {"condition": f"{count} > 0"}, loop.place, body=(*prologue, *loops, *epilogue))
+
+
+def _with_and_without_mask(loop: _Loop, op: Mask, count: str) -> tuple[StatementView, ...]:
+    """Loops over masked and over unmasked iterations."""
+    fresh, k = loop.body.printer.names.fresh, loop.texts.k
+    whole, masks = fresh("iteration"), fresh("masks")
+    masked, mask, _ = loop.masked = (*loop.masked[:2], masks)
+    values = {"name": whole, "argument": k, "values": f"int {k}, const auto& {masks}"}
+    iteration = StatementView("values_part", values, loop.place, body=loop.phase(loop.op.phases.steady, k, k))
+    about = "\n".join(comment_lines(f"{_PLAIN}  [{op.rule}]"))
+    text = (
+        f"{about}\nfor (int {k} = 1; {k} < {count};) {{\n"
+        f"for (; {k} < {count} && {masked}({k}); ++{k}) {whole}({k}, {mask});\n"
+        f"for (; {k} < {count} && !{masked}({k}); ++{k}) {whole}({k}, [](int) {{}});\n}}"
     )
-    lines = [*_comment(about), f"const int {row} = {text(own.start)} + 64 * {tl.WARPGROUP}();"]
-    seen = f"{row} + 64"
-    if own.last != own.start:
-        seen = fresh("columns_seen")
-        lines += _comment("how many columns the last of these rows sees")
-        lines.append(f"const int {seen} = {text(own.last)} + 64 * ({tl.WARPGROUP}() + 1);")
-    stop = f"{tl.MIN}({trips}, {tl.CEILDIV}({seen}, {text(own.columns)}))"
-    if own.may_see_none:
-        lines += _comment("A row that sees no column needs all iterations: its maximum is not finite yet")
-        stop = f"({seen} < 64 ? {trips} : {stop})"
-    lines.append(f"const int {name} = {row} < {text(own.end)} ? {stop} : 0;")
-    return {"own_trips": "\n".join(lines), "count": name, "all_trips": trips}
+    return iteration, loop.line(text)
 
 
-def _comment(text: str) -> list[str]:
-    return [f"// {line}" for line in wrapped(text, BODY_WIDTH)]
+def _visiting(loop: _Loop) -> tuple[StatementView, ...]:
+    """The same in each active iteration: all start the first MMAs, and only the first has no earlier MMA to await."""
+    phases, k, given = loop.op.phases, loop.texts.k, loop.visited["work"]
+    same = len(loop.op.first)  # the starts of the first MMAs
+    begin = loop.phase(phases.steady[:same], k, given)
+    first, later = loop.phase(phases.prologue[same:], "0", given), loop.phase(phases.steady[same:], k, given)
+    branch = StatementView("branch", {"condition": f"{k} == 0"}, loop.place, body=first, orelse=later)
+    texts = loop.texts
+    ring = pipeline_name(loop.op.rings[0].tile, loop.body.printer.names)
+    next_ = f"{ring}.next({texts.first_before}{k}, {given})" if texts.publishes else ""
+    values = "yes" if loop.op.visiting is not None and loop.op.visiting.values else ""
+    each = StatementView(
+        "visit_active", {**loop.visited, "k": k, "next": next_, "values": values}, body=(*begin, branch)
+    )
+    last = StatementView("branch", {"condition": f"{k} > 0"}, loop.place, body=loop.phase(phases.epilogue, k, given))
+    return each, last
 
 
-def _late_sum(op: Overlapped, body: "Body") -> str:
-    """The text that adds up what lanes have of a sum, behind the loop; empty where each iteration does it."""
-    late = op.deferred
-    if late is None:
-        return ""
-    total = body.printer.tile(late.total)
-    about = _comment(f"Until here {total} has each thread's own elements only  [{late.rule}]")
-    sum_ = f"{tl.WARP_ALLREDUCE_SUM}<{body.layout_of_tile(late.source)}, {late.dim}>({total});"
-    return "\n".join((*about, sum_))
+def _skipped(loop: _Loop, count: str) -> tuple[StatementView, ...]:
+    """The iterations that only other warpgroups have."""
+    op, texts, names = loop.op, loop.texts, loop.body.printer.names
+    if op.trips is None:
+        return ()
+    k = texts.k
+    skips = (f"{pipeline_name(ring.tile, names)}.consumer_skip({texts.before}{k});" for ring in op.rings)
+    about = "  // iterations of other warpgroups' rows"
+    head = f"for (int {k} = {count}; {k} < {texts.count}; ++{k}) {{{about}"
+    return (loop.line("\n".join((head, *skips, "}"))),)
+
+
+def _rolled(op: Overlapped, texts: Texts, body: "Body") -> StatementView:
+    """A loop whose MMAs are in flight while the next iteration writes their operands."""
+    k, printer, place = texts.k, body.printer, op.source.span.line
+    line = partial(text_line, place=place)
+    tiles, sums = ([printer.names(each.name) for each in of] for of in (op.written, op.second))
+    has = "has" if len(tiles) == 1 else "have"
+    what, are, these, their = (
+        ("MMA", "is", "this one stays", "its") if len(sums) == 1 else ("MMAs", "are", "these stay", "their")
+    )
+    printer.stages |= {tile.name: f"{k} % {WRITTEN_STAGES}" for tile in op.written}
+    note = (
+        f"Software pipelining: the {what} of iteration {k} - 1 {are} in flight while iteration {k} writes "
+        f"{listed(tiles)}, which {has} two stages. All warps have waited for the {what} of iteration {k} - 2, the "
+        f"last to read the stage  [{op.rule}]"
+    )
+    settled = [f"{tl.WARPGROUP_FENCE_OPERAND}({name});" for name in sums]
+    wait = f"{tl.GEMM_WAIT}<{len(sums)}>();  // the {what} of the iteration before {are} done, {these} in flight"
+    (part,) = op.phases.parts
+    each = (
+        *([line(texts.variable)] if texts.variable else ()),
+        line(f"pipeline.consumer_wait({k});"),
+        *body.views(part.block),
+        line(wait),
+        line(f"if ({k} > 0) pipeline.consumer_release({k} - 1);"),
+    )
+    head = {"end": "", "unroll": "", "variable": k, "start": "0", "stop": texts.count, "compare": "<", "move": f"++{k}"}
+    shown = (
+        line("\n".join(settled) + f"  // {their} registers are written before the MMA reads them"),
+        StatementView("loop", head, place, body=each),
+        *(line(f"{tl.GEMM_WAIT}<0>({name});") for name in sums),
+    )
+    return StatementView("overlap", {}, comments=(note,), orelse=shown)

@@ -1,0 +1,83 @@
+"""What is written around a loop that interleaves two iterations: a time line, trip counts, late sums."""
+
+from typing import TYPE_CHECKING
+
+from tile2cu.plan.producer_ops import Overlapped, PartKind
+from tile2cu.styles.base.comments import BODY_WIDTH, table, wrapped
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.names import Names
+from tile2cu.styles.base.view import StatementView, text_line
+from tile2cu.styles.tl import vocabulary as tl
+
+if TYPE_CHECKING:
+    from tile2cu.styles.tl.body import Body
+
+
+def timeline(op: Overlapped, mask: str, k: str, names: Names) -> tuple[str, ...]:
+    """What of which iteration a warpgroup has its tensor cores and its other units do at the same time."""
+    firsts, seconds = ([names(tile.name) for tile in of] for of in (op.first, op.second))
+    processed = [names(part.tile.name) for part in op.phases.parts if part.kind is PartKind.PROCESS] or firsts[:1]
+    first, second, process = ", ".join(firsts), ", ".join(seconds), ", ".join(f"process_{tile}" for tile in processed)
+    prepare, are = f"prepare_{seconds[0]}", "is" if len(seconds) == 1 else "are"
+    masked = f" In masked iterations {mask} precedes {process}." if mask else ""
+    what = "the two MMAs" if len(firsts) == len(seconds) == 1 else "two groups of MMAs"
+    about = (
+        f"Software pipelining of {what}: {second} of iteration {k} - 1 {are} in flight concurrently with {first} "
+        f"and {process} of iteration {k}.{masked} For one warpgroup, with the iteration of each part  [{op.rule}]"
+    )
+    units: list[tuple[str, ...]] = [
+        ("tensor cores", f"{first} 0", "", ""),
+        ("CUDA cores", "", f"{process} 0", f"{prepare} 0"),
+    ]
+    for iteration in (1, 2):
+        more = (
+            (f"{first} {iteration}", f"{second} {iteration - 1}", ""),
+            ("", f"{process} {iteration}", f"{prepare} {iteration}"),
+        )
+        longer = [(*row, *cells) for row, cells in zip(units, more, strict=True)]
+        if iteration == 1 or max(map(len, table(tuple(longer), 2 * BODY_WIDTH))) <= BODY_WIDTH:
+            units = longer
+    rows = table(tuple((*row, "...") for row in units), 2 * BODY_WIDTH)
+    return (*wrapped(about, BODY_WIDTH), *(f"  {row.rstrip()}" for row in rows))
+
+
+def comment_lines(text: str) -> list[str]:
+    """A comment in the body of a kernel."""
+    return [f"// {line}" for line in wrapped(text, BODY_WIDTH)]
+
+
+def own_trips(op: Overlapped, trips: str, printer: Printer) -> tuple[tuple[str, ...], str]:
+    """(how a warpgroup's own trip count is computed, its name); only the name of the block's where it has none."""
+    own = op.trips
+    if own is None:
+        return (), trips
+    tile = printer.names(op.first[0].name)
+    text, fresh = printer.text, printer.names.fresh
+    row, name = fresh("first_row"), fresh("own_trip_count")
+    about = (
+        f"Per-warpgroup trip count: beyond the last column that its 64 rows see, all of {tile} is masked and "
+        f"has no effect. Rows from {text(own.end)} on are not stored and need no iteration  [{op.trips_rule}]"
+    )
+    lines = [*comment_lines(about), f"const int {row} = {text(own.start)} + 64 * {tl.WARPGROUP}();"]
+    seen = f"{row} + 64"
+    if own.last != own.start:
+        seen = fresh("columns_seen")
+        lines += comment_lines("how many columns the last of these rows sees")
+        lines.append(f"const int {seen} = {text(own.last)} + 64 * ({tl.WARPGROUP}() + 1);")
+    stop = f"{tl.MIN}({trips}, {tl.CEILDIV}({seen}, {text(own.columns)}))"
+    if own.may_see_none:
+        lines += comment_lines("A row that sees no column needs all iterations: its maximum is not finite yet")
+        stop = f"({seen} < 64 ? {trips} : {stop})"
+    lines.append(f"const int {name} = {row} < {text(own.end)} ? {stop} : 0;")
+    return tuple(lines), name
+
+
+def deferred_sum(op: Overlapped, body: "Body") -> tuple[StatementView, ...]:
+    """What adds up the lanes' parts of a sum, behind the loop; nothing where each iteration does it."""
+    late = op.deferred
+    if late is None:
+        return ()
+    total = body.printer.tile(late.total)
+    about = comment_lines(f"Until here {total} has each thread's own elements only  [{late.rule}]")
+    sum_ = f"{tl.WARP_ALLREDUCE_SUM}<{body.layout_of_tile(late.source)}, {late.dim}>({total});"
+    return (text_line("\n".join((*about, sum_))),)
