@@ -78,3 +78,78 @@ def test_each_part_has_the_values_that_it_names() -> None:
 
 def test_values_from_memory_are_not_named_twice() -> None:
     assert overlap_of(first="start = T.cast(X[k, 0], 'int32')", between=MASK) is None
+
+
+GROUPS = """
+Q_shared = T.alloc_shared((64, 64), "float16")
+G_shared = T.alloc_shared((64, 64), "float16")
+K_shared = T.alloc_shared((64, 64), "float16")
+V_shared = T.alloc_shared((64, 64), "float16")
+scale = T.alloc_shared((64,), "float32")
+S = T.alloc_fragment((64, 64), "float32")
+dP = T.alloc_fragment((64, 64), "float32")
+dS = T.alloc_fragment((64, 64), "float16")
+dQ = T.alloc_fragment((64, 64), "float32")
+T.copy(Z[0, 0], Q_shared)
+T.copy(Z[64, 0], G_shared)
+T.fill(scale, 0.5)
+T.clear(dQ)
+for k in T.Pipelined(4, num_stages={stages}):
+    T.copy(Z[k * 64, 0], K_shared)
+    T.copy(Z[k * 64, 64], V_shared)
+    T.gemm(Q_shared, K_shared, S, transpose_B=True, clear_accum=True)
+    for i, j in T.Parallel(64, 64):
+        S[i, j] *= scale[i]
+    {between}
+    T.gemm(G_shared, V_shared, dP, transpose_B=True, clear_accum=True)
+    for i, j in T.Parallel(64, 64):
+        dS[i, j] = S[i, j] * dP[i, j]
+    T.gemm(dS, K_shared, dQ)
+T.copy(dQ, Z[0, 0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("stages", "between", "expected"),
+    [
+        (2, "", "S, dP concurrent with dQ of the previous iteration"),
+        (1, "", ""),  # K_shared is in use until the next iteration's first MMA has started
+        (2, "scale[0] = 1.0", ""),  # it is written in the loop, behind a barrier
+        (2, "T.copy(K_shared, dS)", ""),  # a loaded tile is read by other statements
+    ],
+)
+def test_groups_of_mmas(stages: int, between: str, expected: str) -> None:
+    body = GROUPS.format(stages=stages, between=between)
+    context = settled(body, threads=128, target="cuda:sm_90a")
+    (found,) = (context.facts.get(op, SCHEDULE) for op in context.statements if isinstance(op, Loop))
+    assert str(found or "") == expected
+    if isinstance(found, MmaOverlap):
+        assert [len(part) for part in found.parts] == [1, 0] and len(found.late) == 1
+        order = [
+            (step.stmt.span.line, step.action.value, step.shift) for step in found.steps if step.stmt in found.mmas
+        ]
+        first, other, last = (mma.span.line for mma in found.mmas)
+        assert order[:3] == [(first, "start", 0), (other, "start", 0), (last, "start", 1)]
+        assert order[3:] == [(first, "wait", 0), (other, "wait", 0), (last, "wait", 1)]
+
+
+@pytest.mark.parametrize(("loads", "stages", "overlaps"), [("KV", 1, True), ("VK", 1, False), ("VK", 2, True)], ids=str)
+def test_one_stage_is_loaded_in_the_order_of_the_mmas(loads: str, stages: int, overlaps: bool) -> None:
+    """With one stage the producer waits for the second MMA, which starts after the next iteration's first."""
+    body = ATTENTION.format(first="", between="", after="").replace("num_stages=2", f"num_stages={stages}")
+    lines = {"K": "    T.copy(Z[k * 64, 0], K_shared)\n", "V": "    T.copy(Z[k * 64, 64], V_shared)\n"}
+    body = body.replace(lines["K"] + lines["V"], "".join(lines[tile] for tile in loads))
+    context = settled(body, threads=256, target="cuda:sm_90a")
+    (found,) = (context.facts.get(op, SCHEDULE) for op in context.statements if isinstance(op, Loop))
+    assert isinstance(found, MmaOverlap) == overlaps
+
+
+def test_a_loop_inside_another_overlaps() -> None:
+    head, loop = ATTENTION.format(first="", between="", after="").split("T.copy(Z[0, 0], Q_shared)\n")
+    inside = "".join(f"    {line}\n" for line in loop.splitlines())
+    body = f"{head}T.copy(Z[0, 0], Q_shared)\nfor tile in T.serial(3):\n{inside}".replace(
+        "T.copy(O, Z[", "T.copy(O, Y["
+    )
+    context = settled(body, threads=256, target="cuda:sm_90a")
+    found = [context.facts.get(op, SCHEDULE) for op in context.statements if isinstance(op, Loop)]
+    assert [isinstance(each, MmaOverlap) for each in found] == [False, True]

@@ -23,7 +23,7 @@ from tile2cu.core.decisions import (
     UNMASKED_ITERATIONS,
     WARPGROUP_TRIP_COUNT,
 )
-from tile2cu.core.program import Buffer, Copy, If, Loop, Region, Stmt, walk_stmts
+from tile2cu.core.program import Buffer, Copy, If, Loop, Region, Stmt, While, walk_stmts
 from tile2cu.plan import ops, overlapped
 from tile2cu.plan.copy_ops import Copy as CopyOp
 from tile2cu.plan.operands import Tile
@@ -68,7 +68,8 @@ class Producing:
         if where.loading:
             visited = isinstance(found, schedule.MmaOverlap) and is_iteration(op)
             how = Loads.VISITED if visited else Loads.ONCE if is_iteration(op) else Loads.LOOP
-            return Produce(source=op, iterations=iterations, loads=self.lower(pipeline.loads, where), how=how)
+            loads, rings = self.lower(pipeline.loads, where), bool(rings_of(self.settled))
+            return Produce(source=op, iterations=iterations, rings=rings, loads=loads, how=how)
         match found:
             case schedule.MmaOverlap():
                 return self._overlapped(op, found, iterations, where)
@@ -90,7 +91,9 @@ class Producing:
         visiting = self.visiting()
 
         def visited(each: Statement) -> Statement:
-            return replace(each, op=replace(each.op, visiting=visiting)) if isinstance(each.op, Overlapped) else each
+            if not visiting.iterations or not isinstance(each.op, Overlapped):
+                return each
+            return replace(each, op=replace(each.op, visiting=visiting))
 
         return Visits(source=stmt, visiting=visiting, body=_mapped(body, visited))
 
@@ -169,7 +172,7 @@ class Producing:
             where,
             rings=rings,
             lets=found.lets,
-            iteration=(op.var,) if self.walk is None else self.walk.values,
+            iteration=self.walk.values if self.walk is not None and is_iteration(op) else (op.var,),
             mask=plain.mask if plain is not None else None,
             rescale=(factor.op, *factor.scaled) if factor is not None else (),
         )
@@ -244,7 +247,8 @@ class Producing:
 def iterations_of(op: Loop, pipeline: schedule.Pipeline, settled: Settled, *, loading: bool) -> Iterations:
     """How the iterations of a producer's loop count."""
     tiles = tuple(view for tile in pipeline.buffers for view in (tile, *viewed(settled.launch, tile)))
-    overlaps = isinstance(settled.facts.get(op, SCHEDULE), schedule.MmaOverlap)
+    path = around(settled.launch.body, op)
+    interleaved = isinstance(settled.facts.get(op, SCHEDULE), schedule.MmaOverlap | schedule.MmaInFlight)
     return Iterations(
         var=op.var,
         start=op.start,
@@ -253,7 +257,9 @@ def iterations_of(op: Loop, pipeline: schedule.Pipeline, settled: Settled, *, lo
         number=number_of(op, settled),
         tiles=tiles,
         published=tuple(tile for tile in ring_tiles(settled) if publishes_iteration(tile, settled)),
-        continues=bool(around(settled.launch.body, op)) and not overlaps,
+        inside=bool(path),
+        continues=bool(path) and not interleaved,
+        counted=interleaved and not is_iteration(op) and any(isinstance(outer, Loop | While) for outer in path),
         persistent=settled.facts.get(settled.launch, PERSISTENT) is not None,
         loading=loading,
     )

@@ -14,9 +14,11 @@ from tile2cu.plan.structure import Block, Statement
 class Iterations:
     """How the iterations of a producer's loop count, from 0, and which of the `stages` their `tiles` are in.
 
-    The loop is the kernel's pipelined loop `number`. `continues`: it stands in others, and the ring continues from one
-    to the next. `persistent`: rings count the iterations of all tiles of work. `published` tiles come with the
-    iteration that they are of; then who is `loading` counts by that.
+    The loop is the kernel's pipelined loop `number`, at the top of its body or `inside` of other statements.
+    `continues`: the ring's state continues from one run of the loop to the next; `counted`: where iterations overlap,
+    rings count those of earlier runs instead. `persistent`:
+    rings count the iterations of all tiles of work. `published` tiles come with the iteration that they are of; then
+    who is `loading` counts by that.
     """
 
     var: Var
@@ -26,7 +28,9 @@ class Iterations:
     number: int
     tiles: tuple[Buffer, ...]
     published: tuple[Buffer, ...]
+    inside: bool
     continues: bool
+    counted: bool
     persistent: bool
     loading: bool
 
@@ -64,9 +68,10 @@ class Loads(Enum):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Produce(Op):
-    """The loads of a loop on a producer's way to it."""
+    """The loads of a loop on a producer's way to it; with `rings`, each acquires a stage of its own."""
 
     iterations: Iterations
+    rings: bool
     loads: Block
     how: Loads
 

@@ -4,7 +4,14 @@ from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import buffers_written, overwrites, used_by_itself, viewed
 from tile2cu.analysis.prelude import before, outermost
-from tile2cu.core.decisions import DEFERRED_REDUCTION, LAYOUT, SCHEDULE, THREAD_LOCAL_SUM, UNMASKED_ITERATIONS
+from tile2cu.core.decisions import (
+    DEFERRED_REDUCTION,
+    LAYOUT,
+    PIPELINE,
+    SCHEDULE,
+    THREAD_LOCAL_SUM,
+    UNMASKED_ITERATIONS,
+)
 from tile2cu.core.expr import OF_THREAD, Binary, Call, Expr, Load, static_value, walk
 from tile2cu.core.program import (
     Buffer,
@@ -21,6 +28,7 @@ from tile2cu.core.program import (
 )
 from tile2cu.core.schedule import DeferredReduction, MmaOverlap
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.pipeline import iterations_adjacent
 
 _ATTENTION = """
 Q_shared = T.alloc_shared((128, 64), "float16")
@@ -52,7 +60,7 @@ for k in T.Pipelined(4, num_stages=2):
     "pipeline.loop.deferred-reduction",
     phase=Phase.PIPELINE,
     on=Loop,
-    reads=(LAYOUT, SCHEDULE, UNMASKED_ITERATIONS),
+    reads=(LAYOUT, PIPELINE, SCHEDULE, UNMASKED_ITERATIONS),
     writes=(DEFERRED_REDUCTION, THREAD_LOCAL_SUM),
     source="measured on an H200: benchmarks/RESULTS.md, 1 % of attention with unmasked iterations or a skipped rescale",
     examples=(
@@ -68,9 +76,9 @@ def deferred_reduction(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: the sum, and that its reduction leaves a partial sum in each thread.
     """
-    overlap = context.facts.get(op, SCHEDULE)
-    if not isinstance(overlap, MmaOverlap):
-        return
+    overlap, pipeline = context.facts.get(op, SCHEDULE), context.facts.get(op, PIPELINE)
+    if not isinstance(overlap, MmaOverlap) or pipeline is None or not iterations_adjacent(op, pipeline, context):
+        return  # a loop that runs again continues with sums of all threads
     if overlap.factor is None and context.facts.get(op, UNMASKED_ITERATIONS) is None:
         return
     for found in running_sums((*overlap.between, *overlap.late), op, context):

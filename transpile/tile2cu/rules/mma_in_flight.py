@@ -13,6 +13,7 @@ from tile2cu.analysis.accesses import (
     variables,
     viewed,
 )
+from tile2cu.analysis.prelude import is_iteration
 from tile2cu.core.decisions import (
     ALIASING,
     COPIED_OPERAND,
@@ -41,7 +42,6 @@ from tile2cu.core.program import (
 from tile2cu.core.schedule import MmaInFlight
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.hopper import all_on_wgmma, warpgroups
-from tile2cu.rules.pipeline import is_at_top
 from tile2cu.rules.register_budget import has_room
 from tile2cu.rules.schedules import scheduled
 
@@ -143,8 +143,8 @@ def mma_in_flight(op: Loop, context: Context) -> Iterator[Decision]:
     pipeline = context.facts.get(op, PIPELINE)
     if pipeline is None or not pipeline.producer or not all_on_wgmma(op, context) or pipeline.stages < 2:
         return
-    if context.facts.get(op, SCHEDULE) is not None or not is_at_top(op, context):
-        return  # the pipeline continues over tiles: a stage that is still read would be one of the next tile
+    if context.facts.get(op, SCHEDULE) is not None or is_iteration(op):
+        return
     before, mmas = _ending(pipeline.body)
     if not mmas:
         return

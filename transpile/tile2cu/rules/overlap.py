@@ -7,6 +7,7 @@ from tile2cu.analysis.accesses import (
     buffers_used,
     buffers_written,
     expressions,
+    shared,
     variables,
 )
 from tile2cu.analysis.dependence import depends
@@ -27,7 +28,7 @@ from tile2cu.core.schedule import MmaOverlap, Pipeline, UnmaskedIterations
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.grid import equal_trip_counts
 from tile2cu.rules.hopper import all_on_wgmma, warpgroups
-from tile2cu.rules.pipeline import is_at_top, iterations_adjacent
+from tile2cu.rules.pipeline import is_at_top
 from tile2cu.rules.register_budget import ATTENTION
 from tile2cu.rules.rescale_factors import keeps, row_factor
 from tile2cu.rules.schedules import scheduled
@@ -73,7 +74,7 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     pipeline = context.facts.get(op, PIPELINE)
     if pipeline is None or not pipeline.producer:
         return
-    if all_on_wgmma(op, context) and iterations_adjacent(op, pipeline, context):
+    if all_on_wgmma(op, context):
         candidates = (each for each in _candidates(pipeline) if _suits(each, op, pipeline, context))
         found = scheduled(candidates, op, pipeline, context)
         if found is not None:
@@ -184,8 +185,8 @@ def _scaling_first(found: MmaOverlap) -> Iterator[MmaOverlap]:
 def _fits_parts(found: MmaOverlap, pipeline: Pipeline) -> bool:
     """Whether each thread runs the parts of an iteration independently, and MMAs alone read the loaded tiles.
 
-    There are no block barriers between the parts, so that they must not access shared memory. A tile that both groups
-    read is in use for one iteration more.
+    There are no block barriers between the parts, so that of shared memory they only read what no iteration writes. A
+    tile that both groups read is in use for one iteration more.
     """
     if any(mma.a.buffer.scope is not Scope.FRAGMENT for mma in found.second):
         return False
@@ -198,10 +199,21 @@ def _fits_parts(found: MmaOverlap, pipeline: Pipeline) -> bool:
     loaded = set(map(id, pipeline.buffers))
     if not loaded <= first | second or not all(id(mma.b.buffer) in loaded for mma in found.mmas):
         return False
-    if first & second & loaded and pipeline.stages < _IN_USE_BY_BOTH:
+    if pipeline.stages < _IN_USE_BY_BOTH and (first & second & loaded or not _loaded_in_order(first, pipeline)):
         return False
     others = (*found.before, *found.between, *found.late)
-    return not any(map(_shared_tiles, others)) and not any(_shared_tiles(mma, written=True) for mma in found.mmas)
+    read = {id(tile.memory) for op in others for tile in shared(buffers_used(op))}
+    written = any(shared(buffers_written(op)) for op in (*others, *found.mmas))
+    return not written and not read & {id(tile.memory) for tile in pipeline.buffers}
+
+
+def _loaded_in_order(first: set[int], pipeline: Pipeline) -> bool:
+    """Whether an iteration loads the tiles of its first MMAs first.
+
+    With one stage the producer waits for the second MMAs of the iteration before, which start after these.
+    """
+    in_first = [id(tile) in first for tile in pipeline.buffers]
+    return in_first == sorted(in_first, reverse=True)
 
 
 def _operands(mma: Gemm) -> tuple[Buffer, Buffer]:
@@ -224,8 +236,3 @@ def _suits(found: MmaOverlap, loop: Loop, pipeline: Pipeline, context: Context) 
     uniform = not any(var in walk.values for op in starts for var in variables(*expressions(op)))
     branches = found.factor is not None or any(isinstance(op, If) for op in found.between)
     return uniform and (branches or warpgroups(context.launch) > 1)
-
-
-def _shared_tiles(op: Stmt, *, written: bool = False) -> bool:
-    touched = buffers_written(op) if written else buffers_used(op)
-    return any(buffer.scope is Scope.SHARED for buffer in touched)

@@ -46,6 +46,8 @@ def of_producer(op: OfProducer, body: "Body") -> StatementView:
 
 def _loop(op: Produce | Consume | Overlapped | PingPong, texts: Texts, body: "Body") -> StatementView:
     match op:
+        case Produce(how=Loads.LOOP) if not texts.stage:
+            return _produce_counted(op, texts, body)
         case Produce():
             return StatementView(_LOADS[op.how], texts.parts, body=body.views(op.loads))
         case Overlapped():
@@ -54,6 +56,18 @@ def _loop(op: Produce | Consume | Overlapped | PingPong, texts: Texts, body: "Bo
             return ping_pong(op, texts, body)
         case Consume():
             return _consume(op, texts, body)
+
+
+def _produce_counted(op: Produce, texts: Texts, body: "Body") -> StatementView:
+    """The loads of a loop whose pipelines count iterations."""
+    k, count = texts.k, texts.count
+    named = [text_line(f"const int {count} = {texts.trips};")] * (count == "num_iterations")
+    head = {"end": "", "unroll": "no", "variable": k, "start": "0", "stop": count, "compare": "<", "move": f"++{k}"}
+    given = [text_line(texts.variable)] * bool(texts.variable)
+    acquired = [text_line(f"{tl.BARRIER}& full = pipeline.producer_acquire({texts.before}{k});")] * (not op.rings)
+    loop = StatementView("loop", head, body=(*given, *acquired, *body.views(op.loads)))
+    done = [text_line(f"if ({count} > 0) {texts.done}")] * texts.counted
+    return StatementView("branch", {"condition": f"{tl.THREAD}() == threads"}, body=(*named, loop, *done))
 
 
 def _consume(op: Consume, texts: Texts, body: "Body") -> StatementView:
@@ -102,7 +116,7 @@ def _visits(op: Visits, body: "Body") -> StatementView:
     """What is done there."""
     with fields(op.visiting, body.printer) as names:
         views = body.views(op.body)
-    if views[-1].kind == "overlap":
+    if op.visiting.iterations and views[-1].kind == "overlap":
         return views[-1]
     parts = {**names, "values": "yes" if op.visiting.values else ""}
     return StatementView("visits", parts, op.source.span.line, body=views)

@@ -18,7 +18,7 @@ class Texts:
 
     `stage` is the pipeline's where that continues from loop to loop. `before`, added to `k`, counts the iterations of
     tiles of work that are done; `first_before` those of a published tile, if the loop `publishes` one. `variable`
-    declares the user's own; `count` is a name for the trip count `trips`.
+    declares the user's own; `count` is a name for the trip count `trips`. `counted`: the loop runs several times.
     """
 
     k: str
@@ -29,6 +29,12 @@ class Texts:
     trips: str
     count: str
     variable: str
+    counted: bool
+
+    @property
+    def done(self) -> str:
+        """What follows a run, of an iteration at least, of a loop whose earlier runs are `counted`."""
+        return f"k_base += {self.count};"
 
     @property
     def parts(self) -> dict[str, str]:
@@ -52,7 +58,7 @@ def iterations(of: Iterations, printer: Printer, constants: Constants) -> Iterat
     k, stages = loop.k, constants.stages(of.stages)
     stage = printer.names("__stage") if of.continues else ""
     outside, publishes = (printer.stages, printer.counts), bool(of.published)
-    before = "k_base + " if of.persistent else ""  # a ring counts the iterations of all tiles of work
+    before = "k_base + " if of.persistent or of.counted else ""  # rings count all tiles of work, all runs of the loop
     first_before = f"{before}tile_iter + " if publishes else before  # and a stage that ends a tile of work
     if publishes and of.loading:  # who finds the iterations counts them there
         k, counted, first_counted = "k_base", "k_base", "k_base + tile_iter"
@@ -70,6 +76,7 @@ def iterations(of: Iterations, printer: Printer, constants: Constants) -> Iterat
         trips=loop.trips,
         count=loop.count or "num_iterations",
         variable=loop.variable,
+        counted=of.counted,
     )
     printer.stages, printer.counts = outside
 

@@ -54,7 +54,7 @@ def overlapped(op: Overlapped, texts: Texts, body: "Body") -> StatementView:
         "overlap",
         {},
         body=tuple(lambdas),
-        declared=tuple(trips),
+        declared=(*_counting(op, texts), *trips),
         notes=loop.about(),
         orelse=(*shown, *deferred_sum(op, body)),
     )
@@ -264,7 +264,10 @@ def _run_if_any(loop: _Loop, count: str) -> StatementView:
         )
     else:
         loops = _with_and_without_mask(loop, loop.op.mask, count)
-    return StatementView("branch", {"condition": f"{count} > 0"}, loop.place, body=(*prologue, *loops, *epilogue))
+    done = [loop.line(loop.texts.done)] * loop.texts.counted
+    return StatementView(
+        "branch", {"condition": f"{count} > 0"}, loop.place, body=(*prologue, *loops, *epilogue, *done)
+    )
 
 
 def _with_and_without_mask(loop: _Loop, op: Mask, count: str) -> tuple[StatementView, ...]:
@@ -301,6 +304,12 @@ def _visiting(loop: _Loop) -> tuple[StatementView, ...]:
     return each, last
 
 
+def _counting(op: Overlapped, texts: Texts) -> tuple[str, ...]:
+    """The name of the trip count, which stands with the producer where the loop is at the top of the kernel's body."""
+    named = op.iterations.inside and op.visiting is None and texts.count == "num_iterations"
+    return (f"const int num_iterations = {texts.trips};",) if named else ()
+
+
 def _skipped(loop: _Loop, count: str) -> tuple[StatementView, ...]:
     """The iterations that only other warpgroups have."""
     op, texts, names = loop.op, loop.texts, loop.body.printer.names
@@ -333,10 +342,10 @@ def _rolled(op: Overlapped, texts: Texts, body: "Body") -> StatementView:
     (part,) = op.phases.parts
     each = (
         *([line(texts.variable)] if texts.variable else ()),
-        line(f"pipeline.consumer_wait({k});"),
+        line(f"pipeline.consumer_wait({_stage(texts.before, k)});"),
         *body.views(part.block),
         line(wait),
-        line(f"if ({k} > 0) pipeline.consumer_release({k} - 1);"),
+        line(f"if ({k} > 0) pipeline.consumer_release({_stage(texts.before, k)} - 1);"),
     )
     head = {"end": "", "unroll": "", "variable": k, "start": "0", "stop": texts.count, "compare": "<", "move": f"++{k}"}
     shown = (
@@ -344,4 +353,8 @@ def _rolled(op: Overlapped, texts: Texts, body: "Body") -> StatementView:
         StatementView("loop", head, place, body=each),
         *(line(f"{tl.GEMM_WAIT}<0>({name});") for name in sums),
     )
+    if op.iterations.inside:
+        last = (f"pipeline.consumer_release({_stage(texts.before, texts.count)} - 1);", *[texts.done] * texts.counted)
+        any_ = StatementView("branch", {"condition": f"{texts.count} > 0"}, place, body=tuple(map(line, last)))
+        shown = (*map(line, _counting(op, texts)), *shown, any_)
     return StatementView("overlap", {}, comments=(note,), orelse=shown)

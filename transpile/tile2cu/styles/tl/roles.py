@@ -88,7 +88,7 @@ class Roles:
         counter = text_line(
             f"int {names(producer.iterations.var.name)} = 0;  // active iterations: the pipelines count them"
         )
-        counted = (counter,) if producer.rings else ()
+        counted = (counter,) if producer.rings and producer.once else ()
         role = self._role((*prologue, *counted, *nested), (self._nested_note(),))
         first, *others = self._barriers()
         return _apart(shared, (*way, replace(first, gap=bool(way)), *others, role))
@@ -174,7 +174,7 @@ class Roles:
         producer, names = self.producer, self.printer.names
         stages, place = self.body.constants.stages(producer.iterations.stages), f"{tl.SHARED}<Shared>()"
         if producer.rings:
-            declared = list(map(self._ring, producer.rings))
+            declared = [*map(self._ring, producer.rings), *self._counted_runs()]
             return declared, [f"{pipeline_name(ring.tile, names)}.init();" for ring in producer.rings]
         if producer.panels is not None:
             kind = f"{tl.TMA_SLAB_PIPELINE}<{stages}, {producer.panels.total}, {producer.panels.first_part}, threads>"
@@ -182,10 +182,16 @@ class Roles:
         tiles = ", ".join(f"{names(tile.name)}[0]" for tile in producer.tiles)
         kind = f"{tl.TMA_PIPELINE}<{stages}, threads{f', {producer.multicast}' if producer.multicast else ''}>"
         declared = [f"const {kind} pipeline({place}.barriers, {tl.BYTES}({tiles}));"]
-        if producer.nested:
+        declared += self._counted_runs()
+        if producer.iterations.continues:
             state = f"{tl.PIPELINE_STATE}<{stages}> {names('__stage')};"
             declared.append(f"{state}  // of the next iteration: the pipeline continues from loop to loop")
         return declared, ["pipeline.init();"]
+
+    def _counted_runs(self) -> list[str]:
+        """The declaration of what counts the iterations of earlier runs of a loop."""
+        about = "iterations of earlier runs of the loop: the pipelines continue after them"
+        return [f"int k_base = 0;  // {about}"] if self.producer.iterations.counted else []
 
     def _ring(self, ring: Ring) -> str:
         """The declaration of the pipeline of one tile."""
