@@ -163,7 +163,7 @@ def our_gemm(target: str) -> Row:
 
 def our_attention(target: str) -> Row:
     example = HERE.parent / "examples" / "attention.py"
-    # Q lies in LDS, too: 64 keys a turn are what 64 KB have room for. Figures are still for 128.
+    # 64 keys per iteration leave registers for two waves per SIMD. Figures are still for 128.
     kernel = loaded(example, target, dim=DIM, block_M=TILE, block_N=TILE // 2, threads=64 * WAVES)
 
     def cost(length: int) -> CostReport:

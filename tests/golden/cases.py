@@ -40,6 +40,7 @@ class Golden:
 
 
 HOPPER_ATTENTION = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256}
+CDNA_ATTENTION = {"block_M": 128, "threads": 256, "slack": 0}
 TRANSPOSED = {"dtype": "bfloat16", "out_dtype": "float32", "transpose_A": True, "transpose_B": True, "bias": True}
 INT8 = {"dtype": "int8", "out_dtype": "int32", "accum_dtype": "int32", "transpose_B": True}
 EPILOGUE = {"transpose_B": True, "bias": True, "activation": "gelu"}
@@ -112,7 +113,7 @@ GOLDEN = (
     Golden("hip/gfx942", "vector_add.py", "hip:gfx942"),
     Golden("hip/gfx942", "row_softmax.py", "hip:gfx942"),
     Golden("hip/gfx942", "gemm_relu.py", "hip:gfx942", {"threads": 256}),
-    Golden("hip/gfx942", "attention.py", "hip:gfx942", {"threads": 256, "slack": 0, "is_causal": False}),
-    Golden("hip/gfx942/causal", "attention.py", "hip:gfx942", {"threads": 256, "slack": 0, "is_causal": True}),
+    Golden("hip/gfx942", "attention.py", "hip:gfx942", CDNA_ATTENTION | {"is_causal": False}),
+    Golden("hip/gfx942/causal", "attention.py", "hip:gfx942", CDNA_ATTENTION | {"is_causal": True}),
     Golden("cuda/sm_90a/causal", "attention.py", "cuda:sm_90a", HOPPER_ATTENTION | {"is_causal": True}),
 )

@@ -145,6 +145,12 @@ RETIRED_BEFORE: Key[Retirement] = Key("retired_before", "MMAs that are awaited b
 REGISTER_OPERAND: Key[str] = Key(
     "register_operand", "the A operand that is loaded to registers before the loop; decided again", Gemm, str
 )
+LOADED_OPERAND: Key[str] = Key(
+    "loaded_operand",
+    "the tensor from which the A operand is loaded to registers, not to shared memory; decided again",
+    Gemm,
+    str,
+)
 COPIED_OPERAND: Key[str] = Key(
     "copied_operand", "the A operand of which an MMA in flight needs a copy; decided again", Gemm, str
 )

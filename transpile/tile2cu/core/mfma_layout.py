@@ -55,7 +55,10 @@ class MfmaOperandA(MfmaTile):
     """The A operand for warps.n > 1: rows over warps.m, replicated over warps.n."""
 
 
-def mfma_operand_a(rows: int, cols: int, warps: Warps, run: int) -> FragmentLayout:
-    """The A operand's layout; with one wave along the columns it is an accumulator's."""
+def mfma_operand_a(rows: int, cols: int, warps: Warps, run: int, interleave: int = 1) -> FragmentLayout:
+    """The A operand's layout; with one wave along the columns it is an accumulator's.
+
+    A lane holds `run` times `interleave` adjacent columns, as many elements along K as one read of B gives it.
+    """
     kind = MfmaAccumulator if warps.n == 1 else MfmaOperandA
-    return kind(rows, cols, warps, run=run)
+    return kind(rows, cols, warps, interleave, run=run)

@@ -118,6 +118,7 @@ GATHER_ROWS = Pass(name="gather-rows", run=loops_that_gather, when=_has_cp_async
 
 STAGE_THROUGH_SHARED = "stage-through-shared"
 HOLD_OPERAND = "register-operands"
+LOAD_OPERAND = "loaded-operands"
 COPY_OPERAND = "copied-operands"
 UNSTAGE_RESULTS = "unstage-results"
 IN_PLACE_UPDATES = "in-place-updates"
@@ -127,6 +128,7 @@ STORES_INSTEAD = "stores-to-copies"
 ASKED = {
     STAGE_THROUGH_SHARED: "An operation that needs a fragment's elements in other threads gets them by a shared tile.",
     HOLD_OPERAND: "The first operand of an MMA that no iteration changes is copied to registers before the loop.",
+    LOAD_OPERAND: "The first operand of an MMA that no iteration changes is loaded to registers, not to shared memory.",
     COPY_OPERAND: "The first operand of an asynchronous MMA is copied to registers that nothing else writes.",
     UNSTAGE_RESULTS: "A shared tile that only takes a result to a tensor is left out.",
     IN_PLACE_UPDATES: "An in-place loop writes shared tiles: one thread executes all iterations of an element.",

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from tile2cu.analysis.accesses import buffers_written
 from tile2cu.analysis.prelude import before, outermost
-from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Scope
-from tile2cu.passes.rebuild import in_body
+from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Scope, Stmt
+from tile2cu.passes.rebuild import in_body, with_buffer
 from tile2cu.passes.tiles import fresh, whole
 
 HELD = "pipeline.gemm.register-operand"
+LOADED = "pipeline.gemm.loaded-operand"
 
 
 def in_registers(launch: Launch, mma: Gemm, tile: Buffer) -> Launch:
@@ -22,6 +23,21 @@ def in_registers(launch: Launch, mma: Gemm, tile: Buffer) -> Launch:
     at = len(before(launch.body, outermost(launch.body, mma)))
     body = in_body(launch.body, lambda body, position: (multiplied,) if body[position] is mma else None)
     return replace(launch, body=(*body[:at], copied, *body[at:]), tiles=(*launch.tiles, held))
+
+
+def loaded(launch: Launch, tile: Buffer) -> Launch:
+    """The launch with an A operand, a shared tile, loaded from its tensor to registers in its place."""
+    held = replace(tile, name=fresh(launch, f"{tile.name.removesuffix('_shared')}_local"), scope=Scope.FRAGMENT)
+    about = f"To registers, not to shared memory: each wave's MMAs read its own rows of {tile.name}  [{LOADED}]"
+
+    def noted(body: tuple[Stmt, ...], position: int) -> tuple[Stmt, ...] | None:
+        stmt = body[position]
+        is_load = isinstance(stmt, Copy) and stmt.dst.buffer is tile
+        return (replace(stmt, comments=(*stmt.comments, about)),) if is_load else None
+
+    body = with_buffer(in_body(launch.body, noted), tile, held)
+    tiles = (*(each for each in launch.tiles if each is not tile), held)
+    return replace(launch, body=body, tiles=tiles)
 
 
 def in_flight(launch: Launch, mma: Gemm) -> Launch:

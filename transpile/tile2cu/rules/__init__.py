@@ -24,8 +24,8 @@ from tile2cu.rules.cdna import (
     mfma_rows,
     priority,
     registers,
-    two_waves_per_simd,
 )
+from tile2cu.rules.cdna_registers import loaded_operand, two_waves_per_simd
 from tile2cu.rules.clusters import arrives_as_reader, cluster, exit_barrier, multicast
 from tile2cu.rules.concurrent_mmas import concurrent_mmas
 from tile2cu.rules.deferred_reductions import deferred_reduction
@@ -170,6 +170,7 @@ RULES: tuple[Rule, ...] = (
     cp_async,
     direct,
     registers,
+    loaded_operand,
     two_waves_per_simd,
     reduce_workspace,
     mma_in_flight,

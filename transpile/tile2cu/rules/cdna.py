@@ -14,13 +14,11 @@ from tile2cu.core.decisions import (
     STAGES,
     WARPS,
     WAVE_PRIORITY,
-    WAVES_PER_SIMD,
 )
 from tile2cu.core.instruction import MmaInstruction, MmaUnit
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.mfma_layout import MfmaAccumulator, mfma_operand_a
-from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, Scope
-from tile2cu.core.schedule import Pipeline
+from tile2cu.core.mfma_layout import WAVE, MfmaAccumulator, mfma_operand_a
+from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.gemm import check_k
 from tile2cu.rules.pipeline import pipeline_of, prefetch_pipeline, staged_pipeline_of, stages_of
@@ -152,14 +150,15 @@ def mfma_rows(op: Gemm, context: Context) -> Iterator[Decision]:
 def mfma_operand(op: Gemm, context: Context) -> Iterator[Decision]:
     """A register-resident A operand whose layout no other operation fixes has the layout that MFMA reads.
 
-    MFMA may take K in any order, so an accumulator is an operand wherever its columns are in a lane.
+    MFMA may take K in any order, so an accumulator is an operand wherever its columns are in a lane. Where lanes read B
+    along K, a lane holds as many adjacent elements of A as one LDS read has of B.
 
     Gives: the fragment's layout.
     """
     a, row = op.a.buffer, mfma_of(op, context)
     if row is not None and a.scope is Scope.FRAGMENT and context.facts.get(a, LAYOUT) is None:
         m, _, k = op.mnk
-        yield a, LAYOUT, mfma_operand_a(m, k, context.facts[op, WARPS], row.run)
+        yield a, LAYOUT, mfma_operand_a(m, k, context.facts[op, WARPS], row.run, _adjacent_runs(op, row))
 
 
 @rule(
@@ -187,7 +186,7 @@ def direct(op: Loop, context: Context) -> Iterator[Decision]:
     if pipeline is not None and all(_goes_direct(copy, context) for copy in pipeline.copies):
         bytes_per_load = _DIRECT_BYTES * context.launch.threads
         # Where the threads do not divide a tile, the first waves issue one load more.
-        loads = sum(_shared_bytes(tile) // bytes_per_load for tile in pipeline.buffers)
+        loads = sum(shared_bytes(tile) // bytes_per_load for tile in pipeline.buffers)
         yield op, PIPELINE, replace(pipeline, direct=loads)
         for buffer in pipeline.buffers:
             yield buffer, STAGES, stages_of(buffer, context.launch, prefetch_pipeline)
@@ -196,17 +195,25 @@ def direct(op: Loop, context: Context) -> Iterator[Decision]:
 _DIRECT_BYTES = 16  # per lane and load
 
 
+def _adjacent_runs(op: Gemm, row: Mfma) -> int:
+    """Of how many instructions a lane holds adjacent elements of A: those of one LDS read of B along K."""
+    along_k = row.run * (WAVE // row.size) * op.a.buffer.dtype.bytes  # bytes of a row of A, for each byte of a run
+    read = WIDEST_READ // (row.run * op.a.buffer.dtype.bytes)
+    _, _, k = op.mnk
+    return read if op.transpose_b and read > 1 and k * op.a.buffer.dtype.bytes % (along_k * read) == 0 else 1
+
+
 def _goes_direct(copy: Copy, context: Context) -> bool:
     """Whether loads from global memory to the LDS can fill the tile."""
     tensor, tile = copy.src.buffer, copy.dst.buffer
     layout = context.facts[tile, SHARED_LAYOUT]
     whole_rows = tile.rank <= 2 and tile.static_shape[-1] * tile.dtype.bytes % _DIRECT_BYTES == 0 and not layout.padding
-    whole_waves = _shared_bytes(tile) % (_DIRECT_BYTES * context.target.warp_size) == 0
+    whole_waves = shared_bytes(tile) % (_DIRECT_BYTES * context.target.warp_size) == 0
     starts = context.facts[tensor, ROW_ALIGNMENT] in (0, _DIRECT_BYTES)
     return tensor.dtype == tile.dtype and whole_rows and whole_waves and starts
 
 
-def _shared_bytes(tile: Buffer) -> int:
+def shared_bytes(tile: Buffer) -> int:
     return prod(tile.static_shape) * tile.dtype.bytes
 
 
@@ -258,67 +265,14 @@ def priority(op: Gemm, context: Context) -> Iterator[Decision]:
         yield op, WAVE_PRIORITY, op.priority
 
 
-@rule(
-    "launch.cdna.two-waves",
-    phase=Phase.PIPELINE,
-    on=Launch,
-    reads=(ON_WGMMA, LAYOUT, PIPELINE, WARPS),
-    writes=(WAVES_PER_SIMD,),
-    source="AMD Instinct MI300 ISA, 'Vector Registers': 512 for each lane of a SIMD, 256 of them for accumulation",
-    examples=_example("launch", "waves_per_simd", "2"),
-)
-def two_waves_per_simd(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Where a wave's fragments leave registers for a second wave on the SIMD, the compiler is asked to keep two waves.
-
-    A wave that has a SIMD to itself gets AccVGPRs, too, and the compiler lets MFMAs write to them: each value of an
-    accumulator that vector instructions read or write then costs a v_accvgpr move. With half of the registers, all of
-    them are VGPRs. More than 256 threads occupy each SIMD with two waves in any case.
-
-    Gives: the waves per SIMD; None where a wave needs more registers.
-    """
-    if not context.target.mfma:
-        return
-    mmas = _on_mfma(context)
-    if mmas and launch.threads <= context.target.simds * context.target.warp_size:
-        operands = max(_operand_registers(op, context) for op in mmas)
-        tiles = _tile_registers(launch, context) + _staged_registers(launch, context)
-        needed = tiles + operands + max(_OTHER_REGISTERS, _REGISTERS_PER_GEMM * len(mmas))
-        yield launch, WAVES_PER_SIMD, 2 if needed <= context.target.max_registers // 2 else None
-
-
-_OTHER_REGISTERS = 40  # addresses, counters and temporaries, besides the fragments
-_REGISTERS_PER_GEMM = 24  # the same per GEMM where there are several: operands of one are loaded early
-
-
-def _tile_registers(launch: Launch, context: Context) -> int:
-    """Registers per thread of its fragments; an element of 8 or 16 bits may take a whole register."""
-    layouts = [(tile, context.facts.get(tile, LAYOUT)) for tile in launch.tiles if tile.scope is Scope.FRAGMENT]
-    return sum(layout.words(max(4, tile.dtype.bytes)) for tile, layout in layouts if layout is not None)
-
-
-def _staged_registers(launch: Launch, context: Context) -> int:
-    """Registers per thread of 4 bytes for the tiles that are held in registers: loops run one at a time."""
-    found: list[Pipeline | None] = [context.facts.get(op, PIPELINE) for op in context.statements]
-    tiles = [[_shared_bytes(tile) for tile in each.buffers] for each in found if each and each.staged]
-    return max((sum(each) for each in tiles), default=0) // launch.threads // 4
-
-
-def _operand_registers(op: Gemm, context: Context) -> int:
-    """Registers that a lane loads from the LDS per step of K: 16 bytes per 16 rows and 16 columns of its wave."""
-    warps = context.facts[op, WARPS]
-    m, n, _ = op.mnk
-    rows = m // warps.m if op.a.buffer.scope is Scope.SHARED else 0
-    return (rows + n // warps.n) // 16 * (_WIDEST_READ // 4)
-
-
 def reads_wide_rows(buffer: Buffer, context: Context) -> bool:
     """Whether GEMMs read the shared tile by 16 bytes of a row along K per lane, and in no other way."""
-    mmas = [op for op in _on_mfma(context) if op.b.buffer is buffer]
+    mmas = [op for op in on_mfma(context) if op.b.buffer is buffer]
     widths = {_interleave(op.mnk[1], context) * buffer.dtype.bytes for op in mmas}
-    return widths == {_WIDEST_READ} and _is_read_across_k(buffer, context)
+    return widths == {WIDEST_READ} and _is_read_across_k(buffer, context)
 
 
-_WIDEST_READ = 16  # bytes per lane, by ds_read_b128
+WIDEST_READ = 16  # bytes per lane, by ds_read_b128
 
 
 def _interleave(cols: int, context: Context) -> int:
@@ -328,23 +282,23 @@ def _interleave(cols: int, context: Context) -> int:
     swizzle then serves both, and reads of 16 bytes would have bank conflicts. Where reads transpose, each MFMA has its
     own columns.
     """
-    mmas = [op for op in _on_mfma(context) if op.mnk[1] == cols]
+    mmas = [op for op in on_mfma(context) if op.mnk[1] == cols]
     if any(op.transpose_b for op in mmas):
         return 1
     if all(op.b.buffer.dtype.bytes in context.target.transposing_reads for op in mmas):
         return 1
     parts = [cols // (16 * context.facts[op, WARPS].n) for op in mmas]
     one_way = all(_is_read_across_k(op.b.buffer, context) for op in mmas)
-    read = _WIDEST_READ if one_way else _WIDEST_READ // 2
+    read = WIDEST_READ if one_way else WIDEST_READ // 2
     widest = min(read // op.b.buffer.dtype.bytes for op in mmas)
     return next(count for count in (8, 4, 2, 1) if count <= widest and all(part % count == 0 for part in parts))
 
 
 def _is_read_across_k(buffer: Buffer, context: Context) -> bool:
     """Whether each GEMM that reads the tile has it as its B, with K across the rows."""
-    readers = [op for op in _on_mfma(context) if buffer in (op.a.buffer, op.b.buffer)]
+    readers = [op for op in on_mfma(context) if buffer in (op.a.buffer, op.b.buffer)]
     return all(op.b.buffer is buffer and op.a.buffer is not buffer and not op.transpose_b for op in readers)
 
 
-def _on_mfma(context: Context) -> list[Gemm]:
+def on_mfma(context: Context) -> list[Gemm]:
     return [op for op in context.statements if isinstance(op, Gemm) and not on_fma(op, context)]

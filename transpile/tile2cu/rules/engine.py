@@ -16,6 +16,7 @@ from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.core.decisions import (
     COPIED_OPERAND,
     INSTEAD,
+    LOADED_OPERAND,
     ONE_THREAD_PER_ELEMENT,
     REGISTER_OPERAND,
     UNSTAGED,
@@ -43,6 +44,7 @@ from tile2cu.passes import (
     GATHER_ROWS,
     HOLD_OPERAND,
     IN_PLACE_UPDATES,
+    LOAD_OPERAND,
     PREPARATION,
     STAGE_THROUGH_SHARED,
     STORES_INSTEAD,
@@ -52,7 +54,7 @@ from tile2cu.passes import (
 )
 from tile2cu.passes.in_place_updates import by_one_thread_each
 from tile2cu.passes.lower_tile_ops import normal_form
-from tile2cu.passes.register_operands import in_flight, in_registers
+from tile2cu.passes.register_operands import in_flight, in_registers, loaded
 from tile2cu.passes.stage_through_shared import through_shared
 from tile2cu.rules.rule_order import groups, repeats
 from tile2cu.targets import Target
@@ -241,10 +243,12 @@ def _asked(context: Context) -> tuple[str, Launch] | None:
     held, copied = (_with_operand(context, key) for key in (REGISTER_OPERAND, COPIED_OPERAND))
     if held is not None:
         return HOLD_OPERAND, in_registers(launch, held, held.a.buffer)
+    if (tile := _stored_operand(context)) is not None:
+        return LOAD_OPERAND, loaded(launch, tile)
     if copied is not None:
         return COPY_OPERAND, in_flight(launch, copied)
-    if (direct := context.facts.get(launch, UNSTAGED)) is not None:
-        return UNSTAGE_RESULTS, direct
+    if (unstaged := context.facts.get(launch, UNSTAGED)) is not None:
+        return UNSTAGE_RESULTS, unstaged
     if (loop := _changing_in_place(context)) is not None:
         return IN_PLACE_UPDATES, by_one_thread_each(launch, loop)
     others = [context.facts.get(op, INSTEAD) for op in launch.body]
@@ -270,6 +274,12 @@ def _with_operand(context: Context, key: Key[str]) -> Gemm | None:
     """The GEMM whose A operand a fact names; the launch gets another one in its place."""
     mmas = (op for op in context.statements if isinstance(op, Gemm))
     return next((op for op in mmas if context.facts.get(op, key) == op.a.buffer.name), None)
+
+
+def _stored_operand(context: Context) -> Buffer | None:
+    """A shared tile that is to be loaded to registers."""
+    mmas = (op for op in context.statements if isinstance(op, Gemm) and op.a.buffer.scope is Scope.SHARED)
+    return next((op.a.buffer for op in mmas if context.facts.get(op, LOADED_OPERAND) is not None), None)
 
 
 def _changing_in_place(context: Context) -> Parallel | None:
