@@ -301,7 +301,10 @@ def test_tensors_whose_elements_are_indices_are_named(tmp_path: Path) -> None:
         'rows: T.Tensor((4,), "int32"), counts: T.Tensor((1,), "int32"), flags: T.Tensor((64,), "int32"), '
         'X: T.Tensor((8, 64), "float32"), Y: T.Tensor((64,), "float32")',
     )
-    named = "// Indices or trip counts are computed from the elements of rows and counts, which nothing validates."
+    named = (
+        "// The elements of rows (index X along dimension 0) and counts (trip counts) are not validated; out-of-bounds "
+        "indices\n// behave as above."
+    )
     assert named in kernel.source
 
 

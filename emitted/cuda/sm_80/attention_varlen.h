@@ -31,8 +31,13 @@ extern "C" {
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention_varlen.py:109) and Output (float16, attention_varlen.py:121). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
-// Indices or trip counts are computed from the elements of cu_seqlens and cu_seqlens_k, which nothing validates.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
+// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on the
+// elements of cu_seqlens and cu_seqlens_k.
+// Masked rows of V (cu_seqlens_k and cu_seqlens decide which) are loaded and multiplied by 0: NaN or infinity in them
+// gives NaN.
+// The elements of cu_seqlens (trip counts; index Q and Output along tokens; index K and V along tokens_k) and
+// cu_seqlens_k (trip counts; index K and V along tokens_k) are not validated; out-of-bounds indices behave as above.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.

@@ -16,8 +16,9 @@
 // Reductions accumulate in float32. Rounded to nearest even (RN): Grad (float16, cross_entropy.py:55). tl::exp2 is
 // ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
-// Indices or trip counts are computed from the elements of Labels, which nothing validates.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends on vocab alone.
+// The elements of Labels (index Logits along vocab) are not validated; out-of-bounds indices behave as above.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 

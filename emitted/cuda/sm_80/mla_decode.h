@@ -32,8 +32,11 @@ extern "C" {
 // mla_decode.py:95) and Output (float16, mla_decode.py:136). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace, in bytes:
 // workspace_bytes<float>(batch, num_split, heads, dim) + workspace_bytes<float>(batch, num_split, heads).
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
-// Indices or trip counts are computed from the elements of lengths, which nothing validates.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends on the elements of lengths alone.
+// Masked rows of KV (lengths decides which) are loaded and multiplied by 0: NaN or infinity in them gives NaN.
+// The elements of lengths (trip counts; index KV and K_pe along max_len) are not validated; out-of-bounds indices
+// behave as above.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.

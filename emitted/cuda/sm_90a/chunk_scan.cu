@@ -27,7 +27,8 @@
 // (float16, chunk_scan.py:120) and Y (float16, chunk_scan.py:123). Computed in 16 bits or fewer, not in float32:
 // weights_cast (float16, chunk_scan.py:102). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
+// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>

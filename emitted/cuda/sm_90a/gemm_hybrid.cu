@@ -19,7 +19,9 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace, in bytes:
 // workspace_bytes<float>(2 * programs, block_M, block_N).
 // Programmatic dependent launch: it may start before the kernel before it in the stream has ended.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
+// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on K, M and
+// N.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>

@@ -1,9 +1,10 @@
-"""Which tensors' elements reach indices and trip counts, through scalars and tiles."""
+"""Which tensors' elements decide indices of other tensors and trip counts, through scalars and tiles."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import expressions
-from tile2cu.core.expr import Expr, Load, Var, walk
+from tile2cu.core.expr import Expr, Load, Var, children, walk
 from tile2cu.core.program import (
     Assign,
     Atomic,
@@ -18,10 +19,21 @@ from tile2cu.core.program import (
     Store,
     walk_stmts,
 )
+from tile2cu.core.span import Span
 
 
-def indexing_tensors(body: tuple[Stmt, ...]) -> set[Buffer]:
-    """The tensors whose elements reach an index or a trip count, through scalars and tiles."""
+@dataclass(frozen=True)
+class Index:
+    """Elements of `source` decide an index along dimension `dim` of `tensor`, or a trip count where that is None."""
+
+    source: Buffer
+    tensor: Buffer | None
+    dim: int
+    span: Span
+
+
+def element_indices(body: tuple[Stmt, ...]) -> tuple[Index, ...]:
+    """The indices and trip counts that are computed from elements of tensors, through scalars and tiles."""
     stmts = list(walk_stmts(body))
     origins: dict[Var | Buffer, frozenset[Buffer]] = {}
     before = None
@@ -30,7 +42,13 @@ def indexing_tensors(body: tuple[Stmt, ...]) -> set[Buffer]:
         for stmt in stmts:
             for target, given in _assigned(stmt):
                 origins[target] = origins.get(target, frozenset()).union(*(_origins(each, origins) for each in given))
-    return {tensor for stmt in stmts for index in _indices(stmt) for tensor in _origins(index, origins)}
+    found = (
+        Index(source, tensor, dim, stmt.span)
+        for stmt in stmts
+        for index, tensor, dim in _indices(stmt)
+        for source in sorted(_origins(index, origins), key=lambda each: each.name)
+    )
+    return tuple(dict.fromkeys(found))
 
 
 def _assigned(stmt: Stmt) -> Iterator[tuple[Var | Buffer, tuple[Expr | Buffer, ...]]]:
@@ -38,6 +56,8 @@ def _assigned(stmt: Stmt) -> Iterator[tuple[Var | Buffer, tuple[Expr | Buffer, .
     match stmt:
         case Let() | Assign():
             yield stmt.var, (stmt.value,)
+        case Loop():
+            yield stmt.var, (stmt.start, stmt.stop)
         case Declare(init=init) if init is not None:
             yield stmt.var, (init,)
         case Store() if stmt.buffer.memory.scope is not Scope.GLOBAL:
@@ -55,27 +75,34 @@ def _origins(value: Expr | Buffer, origins: dict[Var | Buffer, frozenset[Buffer]
         if memory.scope is Scope.GLOBAL:
             return frozenset(() if value.dtype.is_float else (memory,))
         return origins.get(memory, frozenset())
-    found: frozenset[Buffer] = frozenset()
-    for part in walk(value):
-        if isinstance(part, Load) and isinstance(part.buffer, Buffer):
-            found |= _origins(part.buffer, origins)
-        elif isinstance(part, Var):
-            found |= origins.get(part, frozenset())
-    return found
+    match value:
+        case Load(buffer=buffer) if isinstance(buffer, Buffer):
+            return _origins(buffer, origins)
+        case Var():
+            return origins.get(value, frozenset())
+        case _:
+            return frozenset().union(*(_origins(part, origins) for part in children(value)))
 
 
-def _indices(stmt: Stmt) -> Iterator[Expr]:
-    """The indices of a statement's accesses, and what decides how often a loop runs."""
+def _indices(stmt: Stmt) -> Iterator[tuple[Expr, Buffer | None, int]]:
+    """The indices of a statement's accesses with their tensors, and what decides how often a loop runs."""
     for expr in expressions(stmt):
         for part in walk(expr):
-            if isinstance(part, Load):
-                yield from part.indices
+            if isinstance(part, Load) and isinstance(part.buffer, Buffer):
+                yield from _of_access(part.buffer, part.indices)
     match stmt:
         case Loop():
-            yield from (stmt.start, stmt.stop)
+            yield from ((bound, None, 0) for bound in (stmt.start, stmt.stop))
         case Copy() | AtomicTile():
-            yield from (part.start for region in (stmt.src, stmt.dst) for part in region.ranges)
+            for region in (stmt.src, stmt.dst):
+                yield from _of_access(region.buffer, tuple(part.start for part in region.ranges))
         case Store() | Atomic():
-            yield from stmt.indices
+            yield from _of_access(stmt.buffer, stmt.indices)
         case _:
             pass
+
+
+def _of_access(buffer: Buffer, indices: tuple[Expr, ...]) -> Iterator[tuple[Expr, Buffer | None, int]]:
+    """The indices along the dimensions of a tensor; a tile is no tensor, and its size is fixed."""
+    if buffer.memory.scope is Scope.GLOBAL:
+        yield from ((index, buffer, dim) for dim, index in enumerate(indices))

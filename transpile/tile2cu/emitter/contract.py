@@ -62,7 +62,7 @@ def contract(
         *_paragraph(_parts(launches)),
         *_paragraph(_edges(launches, printer, limits)),
         *_paragraph(_numerics(launches)),
-        *(line for paragraph in execution(launches, workspace) for line in _paragraph(paragraph)),
+        *(line for paragraph in execution(launches, printer, workspace) for line in _paragraph(paragraph)),
         *_paragraph(_unwritten(launches, printer)),
         *_paragraph(
             "Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments "

@@ -1,24 +1,36 @@
 """What a caller must know of how calls execute: order on the stream, workspace, determinism, what nobody validates."""
 
+from collections.abc import Iterator
+
 from tile2cu.analysis.determinism import depends_on_order, summed_in_any_order
-from tile2cu.analysis.indexing import indexing_tensors
+from tile2cu.analysis.indexing import Index, element_indices
+from tile2cu.analysis.masked_operands import masked_operands
+from tile2cu.analysis.sum_order import sum_order
 from tile2cu.analysis.sync_calls import starts_early
 from tile2cu.analysis.uninitialised import read_unwritten
 from tile2cu.core.program import Buffer
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import listed
+from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import ascii_name
 from tile2cu.styles.base.vocabulary import NAMESPACE
 
 
-def execution(launches: tuple[Settled, ...], workspace: str) -> tuple[str, ...]:
+def execution(launches: tuple[Settled, ...], printer: Printer, workspace: str) -> tuple[str, ...]:
     """The paragraphs; `workspace` is its size in bytes as the launcher's query computes it, "0" for none."""
     graph = "a HIP graph" if launches[0].target.is_amd else "a CUDA graph"
     room = "No workspace." if workspace == "0" else f"Workspace, in bytes: {workspace.replace(NAMESPACE, '')}."
     early = "Programmatic dependent launch: it may start before the kernel before it in the stream has ended."
     call = f"A call is asynchronous on `stream`, allocates nothing and can be captured in {graph}. {room}"
     dependent = any(starts_early(each.launch.body) for each in launches)
-    return (call, early if dependent else "", _determinism(launches), _unvalidated(launches))
+    order = _determinism(launches)
+    return (
+        call,
+        early if dependent else "",
+        f"{order} {_batch(launches)}".rstrip() if order.startswith("Deterministic") else order,
+        _masked(launches),
+        _unvalidated(launches, printer),
+    )
 
 
 def _determinism(launches: tuple[Settled, ...]) -> str:
@@ -35,12 +47,59 @@ def _determinism(launches: tuple[Settled, ...]) -> str:
     return "Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model."
 
 
-def _unvalidated(launches: tuple[Settled, ...]) -> str:
-    """The tensors whose elements indices and trip counts are computed from."""
-    bodies = [each.launch.body for each in launches]
-    found = {tensor.memory.name for tensors in map(indexing_tensors, bodies) for tensor in tensors}
-    tensors = (each for each in launches[0].program.params if isinstance(each, Buffer))
-    names = [ascii_name(each.name) for each in tensors if each.name in found]
-    if not names:
+def _batch(launches: tuple[Settled, ...]) -> str:
+    """Whether an element's bits depend on where it is, and on the sizes of the call; empty where nothing is summed."""
+    found = sum_order(tuple(each.launch for each in launches))
+    if not found.sums:
         return ""
-    return f"Indices or trip counts are computed from the elements of {listed(names)}, which nothing validates."
+    sizes = [ascii_name(each.name) for each in found.sizes]
+    elements = [f"the elements of {listed([ascii_name(each.name) for each in found.tensors])}"] if found.tensors else []
+    deciding = listed([*elements, *sizes])
+    if found.by_position:
+        also = f" and on {deciding}" if deciding else ""
+        return (
+            "Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position "
+            f"of its tile{also}."
+        )
+    alone = f"depends on {deciding} alone" if deciding else "is fixed"
+    return f"Batch-invariant: the order in which an element's terms are added {alone}."
+
+
+def _masked(launches: tuple[Settled, ...]) -> str:
+    """What NaN in elements does that a mask takes out."""
+    sentences = []
+    for tensor, deciding in dict.fromkeys(each for launch in launches for each in masked_operands(launch.launch.body)):
+        mask = f" ({listed([ascii_name(each.name) for each in deciding])} decides which)" if len(deciding) == 1 else ""
+        mask = mask or (f" ({listed([ascii_name(each.name) for each in deciding])} decide which)" if deciding else "")
+        sentences.append(
+            f"Masked rows of {ascii_name(tensor.name)}{mask} are loaded and multiplied by 0: NaN or infinity in them "
+            "gives NaN."
+        )
+    return " ".join(sentences)
+
+
+def _unvalidated(launches: tuple[Settled, ...], printer: Printer) -> str:
+    """The tensors whose elements indices and trip counts are computed from, and what they index."""
+    found = [each for launch in launches for each in element_indices(launch.launch.body)]
+    tensors = [each for each in launches[0].program.params if isinstance(each, Buffer)]
+    parts = [
+        f"{ascii_name(tensor.name)} ({'; '.join(uses)})"
+        for tensor in tensors
+        if (uses := [*_uses([each for each in found if each.source.memory.name == tensor.name], printer)])
+    ]
+    if not parts:
+        return ""
+    return f"The elements of {listed(parts)} are not validated; out-of-bounds indices behave as above."
+
+
+def _uses(found: list[Index], printer: Printer) -> Iterator[str]:
+    """What elements of one tensor decide."""
+    if any(each.tensor is None for each in found):
+        yield "trip counts"
+    indexed: dict[str, list[str]] = {}
+    for each in found:
+        if each.tensor is not None:
+            extent = printer.index(each.tensor.shape[each.dim])
+            names = indexed.setdefault(extent if extent.isidentifier() else f"dimension {each.dim}", [])
+            names.append(ascii_name(each.tensor.memory.name))
+    yield from (f"index {listed([*dict.fromkeys(names)])} along {along}" for along, names in indexed.items())

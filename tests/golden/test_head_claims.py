@@ -1,0 +1,58 @@
+"""What the head of an emitted source claims of sums and of indices from memory, computed again from its text."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.golden.source_text import KernelText, Source, closing
+from tests.golden.test_claims import TL
+
+FOR = re.compile(r"\bfor \((?:const )?int (\w+) = ([^;]*?)(?:, [^;]*)?; (\w+) < ([^;]*);")
+SUMS = re.compile(r"tl::gemm(?:_start)?\(|\+=")
+
+
+@pytest.mark.parametrize("path", TL, ids=str)
+def test_the_order_of_sums_depends_on_what_is_stated(path: Path) -> None:
+    source = Source.of(path.read_text(encoding="utf-8"))
+    stated = re.search(r"Batch-invariant: the order in which an element's terms are added (.*?)\.", source.about)
+    if stated is None:
+        return
+    words = set(re.findall(r"\w+", stated[1]))
+    for kernel in source.kernels:
+        loaded = {name for kind, name in kernel.parameters if "*" in kind}
+        for bound in bounds_of_sums(kernel):
+            names = closure(bound, kernel)
+            assert {name for name in names if name in source.sizes} <= words
+            tensors = {name.removesuffix("_data") for name in loaded}
+            assert names & tensors <= words
+
+
+def bounds_of_sums(kernel: KernelText) -> Iterator[str]:
+    """The bounds of the innermost loops that add terms."""
+    for found in FOR.finditer(kernel.body):
+        start = kernel.body.index(")", found.end())
+        body = kernel.body[start : closing(kernel.body, kernel.body.index("{", start))]
+        if SUMS.search(body) and not FOR.search(body):
+            yield f"{found[2]} {found[4]}"
+
+
+def closure(expression: str, kernel: KernelText) -> set[str]:
+    """The names in an expression, and in the definitions of those."""
+    found, pending = set[str](), [expression]
+    while pending:
+        for name in set(re.findall(r"\b[A-Za-z_]\w*", pending.pop())) - found:
+            found.add(name)
+            pending.append(kernel.definitions.get(name, ""))
+    return found
+
+
+@pytest.mark.parametrize("path", TL, ids=str)
+def test_tensors_that_decide_trip_counts_are_named(path: Path) -> None:
+    source = Source.of(path.read_text(encoding="utf-8"))
+    for kernel in source.kernels:
+        tensors = {name.removesuffix("_data") for kind, name in kernel.parameters if "int*" in kind}
+        for found in FOR.finditer(kernel.body):
+            for name in closure(found[4], kernel) & tensors:
+                assert re.search(rf"The elements of .*\b{name} \(trip counts.* not validated", source.about), name

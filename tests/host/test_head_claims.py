@@ -1,0 +1,53 @@
+"""What heads of emitted sources claim of batches and of unused memory, seen in results of the CPU engine."""
+
+import numpy as np
+import pytest
+
+from tests.host.examples import halves, load, run
+
+TYPES = ["float16"] * 3 + ["int32"]
+SHAPE = (2, 1, 5, 64)  # batch, heads of K and V, query heads that share one, dim
+
+
+def cache(longest: int) -> list[np.ndarray]:
+    """Queries, keys, values and lengths, of which each is less than `longest`."""
+    rng = np.random.Generator(np.random.PCG64(3))
+    data = halves([rng.normal(size=shape) for shape in (SHAPE, (2, longest, 1, 64), (2, longest, 1, 64))])
+    return [*data, np.array([longest - 40, 70])]
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_nan_behind_the_end_of_a_sequence_reaches_results_through_v_alone(target: str) -> None:
+    kernel = load("flash_decoding.py", dim=64, group=5, num_split=1, target=target)
+    assert "// Masked rows of V (lengths decides which) are loaded and multiplied by 0: NaN" in kernel.source
+    q, k, v, lengths = cache(150)
+    expected = run(kernel, [q, k, v, lengths], TYPES)[0]
+    unused = np.where(np.arange(150)[None, :, None, None] >= lengths[:, None, None, None], np.nan, 0)
+    np.testing.assert_array_equal(run(kernel, [q, k + unused, v, lengths], TYPES)[0], expected)
+    assert np.isnan(run(kernel, [q, k, v + unused, lengths], TYPES)[0].astype(np.float32)).all()
+
+
+def test_lengths_past_the_cache_read_zeros() -> None:
+    """As stated: an index that no one validates is out of bounds, where loads return zero."""
+    kernel = load("flash_decoding.py", dim=64, group=5, num_split=1, target="cuda:sm_80")
+    assert "lengths (trip counts; index K and V along max_len) are not validated" in kernel.source.replace("\n// ", " ")
+    q, k, v, _ = cache(150)
+    longer = [np.concatenate([each, np.zeros_like(each)], axis=1) for each in (k, v)]
+    expected = run(kernel, [q, *longer, np.array([260, 151])], TYPES)[0]
+    np.testing.assert_array_equal(run(kernel, [q, k, v, np.array([260, 151])], TYPES)[0], expected)
+    assert kernel.report is not None and not kernel.report.findings
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_rows_of_a_gemm_do_not_depend_on_the_batch(target: str) -> None:
+    sizes = {"block_M": 128, "block_N": 64, "threads": 256} if target == "cuda:sm_90a" else {"block_M": 64}
+    kernel = load("gemm_relu.py", target=target, **sizes)
+    assert (
+        "Batch-invariant: the order in which an element's terms are added depends on K alone."
+        in kernel.source.replace("\n// ", " ")
+    )
+    rng = np.random.Generator(np.random.PCG64(4))
+    a, b = halves([rng.normal(size=(200, 136)), rng.normal(size=(136, 72))])
+    whole = run(kernel, [a, b])[0]
+    for row in (0, 77, 199):
+        np.testing.assert_array_equal(run(kernel, [a[row : row + 1], b])[0][0], whole[row])
