@@ -60,11 +60,12 @@ constexpr int threads = 128;
 
 // ---- registers: 68 per thread for tiles -----------------------------------------------------------------------------
 // of o, dO_local:
-// (T128 threads, V32 values each) -> (64, 64); 16 x 8 threads with 8 consecutive elements each
-// [layout.parallel.to-fragment]
+// (T128 threads, V32 values each) -> (64, 64); 16 x 8 threads with 8 consecutive elements each; TV layout
+// ((8,16),(8,4)):((512,1),(64,16))  [layout.parallel.to-fragment]
 using o_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<16, 8>, 8>;
 // of delta:
-// (T128 threads, V4 values each) -> (64); 8 threads hold the same value  [layout.reduce.kept-dimension]
+// (T128 threads, V4 values each) -> (64); 8 threads hold the same value; TV layout ((8,16),4):((0,1),16)
+// [layout.reduce.kept-dimension]
 using delta_layout = tl::Slice<1, o_layout>;
 
 // grid dims: (#blocks of queries, heads, batch)
@@ -129,7 +130,8 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 192 per thread for tiles ----------------------------------------------------------------------------
 // of pT, pT_cast, dsT, dsT_cast:
-// (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15  [layout.gemm.mma-accumulator]
+// (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15; TV layout
+// ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.mma-accumulator]
 // pT_cast, dsT_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using pT_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<4, 1>>;
 // of dv, dk:
@@ -261,7 +263,8 @@ constexpr int threads = 128;
 
 // ---- registers: 32 per thread for tiles -----------------------------------------------------------------------------
 // of dq:
-// (T128 threads, V32 values each) -> (64, 64); 8 x 16 threads with 4 consecutive elements each  [layout.free.flat]
+// (T128 threads, V32 values each) -> (64, 64); 8 x 16 threads with 4 consecutive elements each; TV layout
+// ((16,8),(4,8)):((256,1),(64,8))  [layout.free.flat]
 using dq_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<8, 16>, 4>;
 
 // grid dims: (#blocks of queries, heads, batch)

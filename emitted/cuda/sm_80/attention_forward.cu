@@ -60,14 +60,16 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 90 per thread for tiles -----------------------------------------------------------------------------
 // of acc_s, acc_s_cast:
-// (T256 threads, V32 values each) -> (128, 64); warp w holds rows 16 w to 16 w + 15  [layout.gemm.mma-accumulator]
+// (T256 threads, V32 values each) -> (128, 64); warp w holds rows 16 w to 16 w + 15; TV layout
+// ((4,8,8),(2,2,8)):((256,1,16),(128,8,1024))  [layout.gemm.mma-accumulator]
 // acc_s_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_s_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<8, 1>>;
 // of acc_o:
 // here the same as acc_s_layout: the sizes are equal
 using acc_o_layout = tl::MmaAccumulator<block_M, dim, tl::Warps<8, 1>>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
-// (T256 threads, V2 values each) -> (128); 4 threads hold the same value  [layout.reduce.kept-dimension]
+// (T256 threads, V2 values each) -> (128); 4 threads hold the same value; TV layout ((4,8,8),2):((0,1,16),8)
+// [layout.reduce.kept-dimension]
 using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
 // grid dims: (#blocks of queries, heads, batch)

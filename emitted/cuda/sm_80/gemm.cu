@@ -43,8 +43,8 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 64 per thread for tiles -----------------------------------------------------------------------------
 // of C_local:
-// (T256 threads, V64 values each) -> (128, 128); warp w holds 32 rows from 32 (w / 2) and 64 columns from 64 (w % 2)
-// [layout.gemm.mma-accumulator]
+// (T256 threads, V64 values each) -> (128, 128); warp w holds 32 rows from 32 (w / 2) and 64 columns from 64 (w %
+// 2); TV layout ((4,8,2,4),(2,2,8,2)):((256,1,8192,32),(128,8,1024,16))  [layout.gemm.mma-accumulator]
 using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<4, 2>>;
 
 // grid dims: (#blocks along N, #blocks along M)

@@ -46,8 +46,8 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 64 per thread for tiles -----------------------------------------------------------------------------
 // of C_local:
-// (T128 threads, V64 values each) -> (64, 128); warp w holds 32 rows from 32 (w / 2) and 64 columns from 64 (w % 2)
-// [layout.gemm.mma-accumulator]
+// (T128 threads, V64 values each) -> (64, 128); warp w holds 32 rows from 32 (w / 2) and 64 columns from 64 (w % 2);
+// TV layout ((4,8,2,2),(2,2,8,2)):((128,1,4096,32),(64,8,512,16))  [layout.gemm.mma-accumulator]
 using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;
 
 // grid dims: (#blocks along N, #blocks along the rows): the last block of each group may be partial

@@ -40,7 +40,7 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 // ---- registers: 128 per thread for tiles ----------------------------------------------------------------------------
 // of C_local:
 // (T128 threads, V128 values each) -> (128, 128); warp w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
-// 2)  [layout.gemm.mma-accumulator]
+// 2); TV layout ((4,8,2,2),(2,2,8,4)):((256,1,8192,64),(128,8,1024,16))  [layout.gemm.mma-accumulator]
 using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;
 
 // grid dims: (#blocks along N, #blocks along M)

@@ -38,8 +38,8 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 32 per thread for tiles -----------------------------------------------------------------------------
 // of Y_local:
-// (T128 threads, V32 values each) -> (64, 64); warp w holds 32 rows from 32 (w / 2) and 32 columns from 32 (w % 2)
-// [layout.gemm.mma-accumulator]
+// (T128 threads, V32 values each) -> (64, 64); warp w holds 32 rows from 32 (w / 2) and 32 columns from 32 (w % 2);
+// TV layout ((4,8,2,2),(2,2,4,2)):((128,1,2048,32),(64,8,512,16))  [layout.gemm.mma-accumulator]
 using Y_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;
 
 // grid dims: (#blocks along N, #blocks along M)

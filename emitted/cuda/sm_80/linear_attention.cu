@@ -57,7 +57,8 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 112 per thread for tiles ----------------------------------------------------------------------------
 // of state:
-// (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15  [layout.gemm.mma-accumulator]
+// (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15; TV layout
+// ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.mma-accumulator]
 using state_layout = tl::MmaAccumulator<dim, block_V, tl::Warps<4, 1>>;
 // of scores, scores_cast:
 // here the same as state_layout: the sizes are equal

@@ -47,11 +47,12 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 32 per thread for tiles -----------------------------------------------------------------------------
 // of Y_local:
-// (T128 threads, V32 values each) -> (64, 64); warp w holds 32 rows from 32 (w / 2) and 32 columns from 32 (w % 2)
-// [layout.gemm.mma-accumulator]
+// (T128 threads, V32 values each) -> (64, 64); warp w holds 32 rows from 32 (w / 2) and 32 columns from 32 (w % 2);
+// TV layout ((4,8,2,2),(2,2,4,2)):((128,1,2048,32),(64,8,512,16))  [layout.gemm.mma-accumulator]
 using Y_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;
 // of a loop over i, j:
-// (T128 threads, V16 values each) -> (64, 32); 32 x 4 threads with 8 consecutive elements each  [layout.loop.flat]
+// (T128 threads, V16 values each) -> (64, 32); 32 x 4 threads with 8 consecutive elements each; TV layout
+// ((4,32),(8,2)):((512,1),(64,32))  [layout.loop.flat]
 using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<32, 4>, 8>;
 
 // grid dims: (#blocks along N, #blocks along M)

@@ -30,7 +30,8 @@ constexpr int threads = 128;
 // [layout.free.rows-in-warps]
 using X_local_layout = tl::Blocked<tl::Shape<block_M, N>, tl::Shape<4, 32>, 4>;
 // of row_max, row_sum:
-// (T128 threads, V1 values each) -> (4); 32 threads hold the same value  [layout.reduce.kept-dimension]
+// (T128 threads, V1 values each) -> (4); 32 threads hold the same value; TV layout ((32,4),1):((0,1),0)
+// [layout.reduce.kept-dimension]
 using row_max_layout = tl::Slice<1, X_local_layout>;
 
 // One block takes block_M whole rows: X is read once, Y is written once.

@@ -61,11 +61,12 @@ constexpr int threads = 128;
 
 // ---- registers: 68 per thread for tiles -----------------------------------------------------------------------------
 // of o, dO_local:
-// (T128 threads, V32 values each) -> (64, 64); 16 x 8 threads with 8 consecutive elements each
-// [layout.parallel.to-fragment]
+// (T128 threads, V32 values each) -> (64, 64); 16 x 8 threads with 8 consecutive elements each; TV layout
+// ((8,16),(8,4)):((512,1),(64,16))  [layout.parallel.to-fragment]
 using o_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<16, 8>, 8>;
 // of delta:
-// (T128 threads, V4 values each) -> (64); 8 threads hold the same value  [layout.reduce.kept-dimension]
+// (T128 threads, V4 values each) -> (64); 8 threads hold the same value; TV layout ((8,16),4):((0,1),16)
+// [layout.reduce.kept-dimension]
 using delta_layout = tl::Slice<1, o_layout>;
 
 // grid dims: (#blocks of queries, heads, batch)
@@ -141,7 +142,7 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ---- registers: 194 per thread for tiles, 2 of them prefetched ------------------------------------------------------
 // of pT, pT_cast, dsT, dsT_cast:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
-// 64  [layout.gemm.wgmma-accumulator]
+// 64; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 // pT_cast, dsT_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using pT_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // of dv, dk:
@@ -189,7 +190,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_b
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(Q_shared[0], dO_shared[0]));
   tl::Barrier& prologue_full =
-      tl::shared<Shared>().prologue_full;  // completes when K_shared, V_shared has arrived  [pipeline.copy.prologue]
+      tl::shared<Shared>().prologue_full;  // completes when K_shared, V_shared have arrived  [pipeline.copy.prologue]
   if (tl::thread() == 0) {
     pipeline.init();
     tl::mbarrier_init(prologue_full, 1);
@@ -230,7 +231,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_b
   tl::clear(dv);
   tl::clear(dk);
 
-  tl::mbarrier_wait(prologue_full, 0);  // until K_shared and V_shared has arrived
+  tl::mbarrier_wait(prologue_full, 0);  // until K_shared and V_shared have arrived
   // attention_backward.py:209  for k in T.Pipelined(first, T.ceildiv(seq_len, block_N), num_stages=num_stages):
   // lse_next, delta_next: the next iteration's vectors, prefetched during this one's MMAs
   // [pipeline.loop.prefetched-vectors]
@@ -315,7 +316,8 @@ constexpr int threads = 128;
 
 // ---- registers: 32 per thread for tiles -----------------------------------------------------------------------------
 // of dq:
-// (T128 threads, V32 values each) -> (64, 64); 8 x 16 threads with 4 consecutive elements each  [layout.free.flat]
+// (T128 threads, V32 values each) -> (64, 64); 8 x 16 threads with 4 consecutive elements each; TV layout
+// ((16,8),(4,8)):((256,1),(64,8))  [layout.free.flat]
 using dq_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<8, 16>, 4>;
 
 // grid dims: (#blocks of queries, heads, batch)

@@ -79,16 +79,17 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ---- registers: 154 per thread for tiles ----------------------------------------------------------------------------
 // of acc_s, acc_s_cast:
 // (T256 threads, V64 values each) -> (128, 128); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
-// 16 w + 15 of each 64  [layout.gemm.wgmma-accumulator]
+// 16 w + 15 of each 64; TV layout ((4,8,8),(2,2,16)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
 // acc_s_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_s_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // of acc_o, Q_local:
 // (T256 threads, V32 values each) -> (128, 64); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
-// 16 w + 15 of each 64  [layout.gemm.wgmma-accumulator]
+// 16 w + 15 of each 64; TV layout ((4,8,8),(2,2,8)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
 // Q_local: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_o_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
-// (T256 threads, V2 values each) -> (128); 4 threads hold the same value  [layout.reduce.kept-dimension]
+// (T256 threads, V2 values each) -> (128); 4 threads hold the same value; TV layout ((4,8,8),2):((0,1,16),8)
+// [layout.reduce.kept-dimension]
 using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
 // grid dims: (#blocks of queries, heads, batch)
@@ -155,7 +156,6 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::warpgroup_reg_dealloc<producer_registers>();
     if (tl::thread() != threads) return;  // one thread issues all loads
     // tile_iter counts this block's tiles of work, k_base the iterations of those that are done
-
     WorkTile work;
     for (int tile_iter = 0, k_base = 0; scheduler.fetch(tile_iter, work, work_tile); ++tile_iter) {
       const int num_iterations = tl::ceildiv(work.last, block_N);

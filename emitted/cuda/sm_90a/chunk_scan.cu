@@ -85,20 +85,23 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ---- registers: 122 per thread for tiles ----------------------------------------------------------------------------
 // of weights, weights_cast:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
-// 64  [layout.copy.same]
+// 64; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.copy.same]
 // weights_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using weights_layout = tl::WgmmaAccumulator<block_M, block_K, threads / 128>;
 // of y:
 // here the same as weights_layout: the sizes are equal
 using y_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // of a loop over t:
-// (T128 threads, V2 values each) -> (256); 128 threads with 2 consecutive elements each  [layout.loop.flat]
+// (T128 threads, V2 values each) -> (256); 128 threads with 2 consecutive elements each; TV layout (128,2):(2,1)
+// [layout.loop.flat]
 using t_layout = tl::Blocked<tl::Shape<chunk_size>, tl::Shape<128>, 2>;
 // of dA_m:
-// (T128 threads, V2 values each) -> (64); 4 threads hold the same value  [layout.parallel.to-fragment]
+// (T128 threads, V2 values each) -> (64); 4 threads hold the same value; TV layout ((4,8,4),2):((0,1,16),8)
+// [layout.parallel.to-fragment]
 using dA_m_layout = tl::Slice<1, weights_layout>;
 // of dA_k, dt_k, decayed_k:
-// (T128 threads, V16 values each) -> (64); 32 threads hold the same value  [layout.parallel.to-fragment]
+// (T128 threads, V16 values each) -> (64); 32 threads hold the same value; TV layout ((4,32),(2,8)):((2,0),(1,8))
+// [layout.parallel.to-fragment]
 using dA_k_layout = tl::Slice<0, weights_layout>;
 
 // grid dims: (heads, chunks * #tiles of a chunk, batch)
@@ -144,7 +147,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
                                                       tl::bytes(CB_shared[0], x_shared[0]));
   tl::Barrier& prologue_full =
       tl::shared<Shared>()
-          .prologue_full;  // completes when C_shared, State_shared has arrived  [pipeline.copy.prologue]
+          .prologue_full;  // completes when C_shared, State_shared have arrived  [pipeline.copy.prologue]
   if (tl::thread() == 0) {
     pipeline.init();
     tl::mbarrier_init(prologue_full, 1);
@@ -201,7 +204,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     decayed_shared(t) = tl::cast<tl::half>(tl::exp2(start - tl::cast<float>(dA_t) * log2e) * tl::cast<float>(dt_t));
   });
 
-  tl::mbarrier_wait(prologue_full, 0);  // until C_shared and State_shared has arrived
+  tl::mbarrier_wait(prologue_full, 0);  // until C_shared and State_shared have arrived
   // chunk_scan.py:88-90  The contribution of the state before the chunk.
   // wgmma.m64n64k16.f32.f16.f16 x 8 per warpgroup, A and B in shared memory (SS)
   tl::gemm(C_shared, tl::transposed(State_shared), y, tl::overwrite);

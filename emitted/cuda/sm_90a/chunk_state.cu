@@ -70,18 +70,20 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ---- registers: 70 per thread for tiles -----------------------------------------------------------------------------
 // of x_decayed:
 // (T128 threads, V8 values each) -> (64, 16); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
-// 64  [layout.gemm.wgmma-accumulator]
+// 64; TV layout ((4,8,4),(2,2,2)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 // x_decayed: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using x_decayed_layout = tl::WgmmaAccumulator<block_M, block_K, threads / 128>;
 // of state:
 // (T128 threads, V64 values each) -> (64, 128); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of
-// each 64  [layout.gemm.wgmma-accumulator]
+// each 64; TV layout ((4,8,4),(2,2,16)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 using state_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // of a loop over t:
-// (T128 threads, V2 values each) -> (256); 128 threads with 2 consecutive elements each  [layout.loop.flat]
+// (T128 threads, V2 values each) -> (256); 128 threads with 2 consecutive elements each; TV layout (128,2):(2,1)
+// [layout.loop.flat]
 using t_layout = tl::Blocked<tl::Shape<chunk_size>, tl::Shape<128>, 2>;
 // of decayed_k:
-// (T128 threads, V4 values each) -> (16); 32 threads hold the same value  [layout.parallel.to-fragment]
+// (T128 threads, V4 values each) -> (16); 32 threads hold the same value; TV layout ((4,32),(2,2)):((2,0),(1,8))
+// [layout.parallel.to-fragment]
 using decayed_k_layout = tl::Slice<0, x_decayed_layout>;
 
 // grid dims: (heads, chunks * #tiles of a state, batch)

@@ -55,10 +55,11 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ---- registers: 32 per thread for tiles -----------------------------------------------------------------------------
 // of Y_local:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
-// 64  [layout.gemm.wgmma-accumulator]
+// 64; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // of a loop over i, j:
-// (T128 threads, V32 values each) -> (64, 64); 16 x 8 threads with 8 consecutive elements each  [layout.loop.flat]
+// (T128 threads, V32 values each) -> (64, 64); 16 x 8 threads with 8 consecutive elements each; TV layout
+// ((8,16),(8,4)):((512,1),(64,16))  [layout.loop.flat]
 using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<16, 8>, 8>;
 
 // grid dims: (#blocks along N, #blocks along M)

@@ -79,15 +79,16 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ---- registers: 122 per thread for tiles ----------------------------------------------------------------------------
 // of acc_s, acc_s_cast:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
-// 64  [layout.gemm.wgmma-accumulator]
+// 64; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 // acc_s_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_s_layout = tl::WgmmaAccumulator<block_H, block_N, threads / 128>;
 // of acc_o:
 // (T128 threads, V64 values each) -> (64, 128); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of
-// each 64  [layout.gemm.wgmma-accumulator]
+// each 64; TV layout ((4,8,4),(2,2,16)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 using acc_o_layout = tl::WgmmaAccumulator<block_H, dim, threads / 128>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
-// (T128 threads, V2 values each) -> (64); 4 threads hold the same value  [layout.reduce.kept-dimension]
+// (T128 threads, V2 values each) -> (64); 4 threads hold the same value; TV layout ((4,8,4),2):((0,1,16),8)
+// [layout.reduce.kept-dimension]
 using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
 // grid dims: (parts of the cache, tiles of query heads * kv_heads, batch)
@@ -263,14 +264,15 @@ constexpr int threads = 128;
 
 // ---- registers: 11 per thread for tiles -----------------------------------------------------------------------------
 // of lse, weight:
-// (T128 threads, V4 values each) -> (4); one thread with 4 consecutive elements; 128 threads hold the same value
-// [layout.free.flat]
+// (T128 threads, V4 values each) -> (4); one thread with 4 consecutive elements; 128 threads hold the same value; TV
+// layout (128,4):(0,1)  [layout.free.flat]
 using lse_layout = tl::Blocked<tl::Shape<num_split>, tl::Shape<1>, 4>;
 // of lse_max, total:
 // (T128 threads, V1 values each) -> (1); 128 threads hold the same value  [layout.index.constant]
 using lse_max_layout = tl::Replicated<tl::Shape<1>>;
 // of out:
-// (T128 threads, V1 values each) -> (128); 128 threads with one element each  [layout.free.flat]
+// (T128 threads, V1 values each) -> (128); 128 threads with one element each; TV layout (128,1):(1,0)
+// [layout.free.flat]
 using out_layout = tl::Blocked<tl::Shape<dim>, tl::Shape<128>, 1>;
 
 // grid dims: (group, kv_heads, batch)

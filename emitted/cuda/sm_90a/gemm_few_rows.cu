@@ -50,8 +50,8 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 
 // ---- registers: 8 per thread for tiles ------------------------------------------------------------------------------
 // of C_local:
-// (T128 threads, V8 values each) -> (16, 64); warp w holds 16 rows from 16 (w / 4) and 16 columns from 16 (w % 4)
-// [layout.gemm.mma-accumulator]
+// (T128 threads, V8 values each) -> (16, 64); warp w holds 16 rows from 16 (w / 4) and 16 columns from 16 (w % 4);
+// TV layout ((4,8,4),(2,2,2)):((32,1,256),(16,8,128))  [layout.gemm.mma-accumulator]
 using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<1, 4>>;
 
 // grid dims: (parts of K, #blocks along N, #blocks along M)

@@ -63,10 +63,11 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ---- registers: 198 per thread for tiles ----------------------------------------------------------------------------
 // of product, left, right:
 // (T256 threads, V64 values each) -> (128, 128); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
-// 16 w + 15 of each 64  [layout.gemm.wgmma-accumulator]
+// 16 w + 15 of each 64; TV layout ((4,8,8),(2,2,16)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
 using product_layout = tl::WgmmaAccumulator<block_M, group, threads / 128>;
 // of left_scale, right_scale, scales_A_ahead:
-// (T256 threads, V2 values each) -> (128); 4 threads hold the same value  [layout.parallel.to-fragment]
+// (T256 threads, V2 values each) -> (128); 4 threads hold the same value; TV layout ((4,8,8),2):((0,1,16),8)
+// [layout.parallel.to-fragment]
 using left_scale_layout = tl::Slice<1, product_layout>;
 
 // grid dims: (#blocks along N, #blocks along M)

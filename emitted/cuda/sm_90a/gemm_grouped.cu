@@ -54,7 +54,7 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ---- registers: 64 per thread for tiles -----------------------------------------------------------------------------
 // of C_local:
 // (T128 threads, V64 values each) -> (64, 128); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of
-// each 64  [layout.gemm.wgmma-accumulator]
+// each 64; TV layout ((4,8,4),(2,2,16)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid dims: (#blocks along N, #blocks along the rows): the last block of each group may be partial

@@ -71,7 +71,8 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ---- registers: 192 per thread for tiles ----------------------------------------------------------------------------
 // of C_local:
 // (T256 threads, V192 values each) -> (256, 192); warpgroup g holds rows 128 g to 128 g + 127, its warp w rows 16 w
-// to 16 w + 15 of each 64  [layout.gemm.wgmma-accumulator]
+// to 16 w + 15 of each 64; TV layout ((4,8,4,2),(2,2,24,2)):((512,1,16,128),(256,8,2048,64))
+// [layout.gemm.wgmma-accumulator]
 using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid dims: (blocks)
@@ -241,7 +242,8 @@ constexpr int threads = 128;
 
 // ---- registers: 12 per thread for tiles -----------------------------------------------------------------------------
 // of total:
-// (T128 threads, V12 values each) -> (8, 192); 8 x 16 threads with 4 consecutive elements each  [layout.free.flat]
+// (T128 threads, V12 values each) -> (8, 192); 8 x 16 threads with 4 consecutive elements each; TV layout
+// ((16,8),(4,3)):((32,1),(8,512))  [layout.free.flat]
 using total_layout = tl::Blocked<tl::Shape<strip, block_N>, tl::Shape<8, 16>, 4>;
 
 // grid dims: (rows of the cut tiles, `strip` at a time)

@@ -61,7 +61,7 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ---- registers: 128 per thread for tiles ----------------------------------------------------------------------------
 // of C_local:
 // (T256 threads, V128 values each) -> (128, 256); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
-// 16 w + 15 of each 64  [layout.gemm.wgmma-accumulator]
+// 16 w + 15 of each 64; TV layout ((4,8,8),(2,2,32)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
 using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid dims: (#blocks along N, #blocks along M, parts of K)
@@ -141,7 +141,8 @@ constexpr int threads = 128;
 
 // ---- registers: 8 per thread for tiles ------------------------------------------------------------------------------
 // of total:
-// (T128 threads, V8 values each) -> (8, 128); 4 x 32 threads with 4 consecutive elements each  [layout.free.flat]
+// (T128 threads, V8 values each) -> (8, 128); 4 x 32 threads with 4 consecutive elements each; TV layout
+// ((32,4),(4,2)):((32,1),(8,4))  [layout.free.flat]
 using total_layout = tl::Blocked<tl::Shape<add_M, add_N>, tl::Shape<4, 32>, 4>;
 
 // grid dims: (#blocks along N, #blocks along M)

@@ -44,7 +44,7 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ---- registers: 128 per thread for tiles ----------------------------------------------------------------------------
 // of C_local:
 // (T256 threads, V128 values each) -> (128, 256); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
-// 16 w + 15 of each 64  [layout.gemm.wgmma-accumulator]
+// 16 w + 15 of each 64; TV layout ((4,8,8),(2,2,32)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
 using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid dims: (#blocks along N, #blocks along M, parts of K)

@@ -61,7 +61,7 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ---- registers: 112 per thread for tiles ----------------------------------------------------------------------------
 // of state:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
-// 64  [layout.gemm.wgmma-accumulator]
+// 64; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 using state_layout = tl::WgmmaAccumulator<dim, block_V, threads / 128>;
 // of scores, scores_cast:
 // here the same as state_layout: the sizes are equal

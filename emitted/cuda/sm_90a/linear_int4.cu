@@ -62,10 +62,12 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ---- registers: 128 per thread for tiles ----------------------------------------------------------------------------
 // of Y_local:
 // (T256 threads, V128 values each) -> (256, 128); warpgroup g holds rows 128 g to 128 g + 127, its warp w rows 16 w
-// to 16 w + 15 of each 64  [layout.gemm.wgmma-accumulator]
+// to 16 w + 15 of each 64; TV layout ((4,8,4,2),(2,2,16,2)):((512,1,16,128),(256,8,2048,64))
+// [layout.gemm.wgmma-accumulator]
 using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // of a loop over i, j:
-// (T256 threads, V32 values each) -> (128, 64); 32 x 8 threads with 8 consecutive elements each  [layout.loop.flat]
+// (T256 threads, V32 values each) -> (128, 64); 32 x 8 threads with 8 consecutive elements each; TV layout
+// ((8,32),(8,4)):((1024,1),(128,32))  [layout.loop.flat]
 using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<32, 8>, 8>;
 
 // grid dims: (#blocks along N, #blocks along M)

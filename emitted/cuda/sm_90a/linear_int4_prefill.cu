@@ -57,15 +57,16 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ---- registers: 164 per thread for tiles ----------------------------------------------------------------------------
 // of W_local, W_local_in_flight:
 // (T256 threads, V32 values each) -> (128, 64); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
-// 16 w + 15 of each 64  [layout.copy.same]
+// 16 w + 15 of each 64; TV layout ((4,8,8),(2,2,8)):((256,1,16),(128,8,1024))  [layout.copy.same]
 // W_local_in_flight: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using W_local_layout = tl::WgmmaAccumulator<block_N, block_K, threads / 128>;
 // of Y_local:
 // (T256 threads, V128 values each) -> (128, 256); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
-// 16 w + 15 of each 64  [layout.gemm.wgmma-accumulator]
+// 16 w + 15 of each 64; TV layout ((4,8,8),(2,2,32)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
 using Y_local_layout = tl::WgmmaAccumulator<block_N, block_M, threads / 128>;
 // of first, second, next_first, next_second:
-// (T256 threads, V2 values each) -> (128); 4 threads hold the same value  [layout.parallel.to-fragment]
+// (T256 threads, V2 values each) -> (128); 4 threads hold the same value; TV layout ((4,8,8),2):((0,1,16),8)
+// [layout.parallel.to-fragment]
 using first_layout = tl::Slice<1, W_local_layout>;
 
 // grid dims: (#blocks along N, #blocks along M)

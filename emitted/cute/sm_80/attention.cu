@@ -73,11 +73,13 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 122 per thread for tiles ----------------------------------------------------------------------------
 // of acc_s, acc_s_cast:
-// (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15  [layout.gemm.mma-accumulator]
+// (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15; TV layout
+// ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.mma-accumulator]
 using acc_s_mma = decltype(make_tiled_mma(MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>{},
                                           Layout<Shape<_4, _1>, Stride<_1, _1>>{}, Tile<_64, _64, _16>{}));
 // of acc_o:
-// (T128 threads, V64 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15  [layout.gemm.mma-accumulator]
+// (T128 threads, V64 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15; TV layout
+// ((4,8,4),(2,2,16)):((128,1,16),(64,8,512))  [layout.gemm.mma-accumulator]
 using acc_o_mma = decltype(make_tiled_mma(MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>{},
                                           Layout<Shape<_4, _1>, Stride<_1, _1>>{}, Tile<_64, _128, _16>{}));
 using Q_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>, half_t>{},

@@ -45,16 +45,18 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 36 per thread for tiles -----------------------------------------------------------------------------
 // of x:
-// (T128 threads, V32 values each) -> (4096); 128 threads with 8 consecutive elements each  [layout.free.flat]
+// (T128 threads, V32 values each) -> (4096); 128 threads with 8 consecutive elements each; TV layout
+// (128,(8,4)):(8,(1,1024))  [layout.free.flat]
 using x_partition =
     decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{}, Layout<Shape<_128>>{}, Layout<Shape<_8>>{}));
 // of a loop over i:
-// (T128 threads, V1 values each) -> (1); one thread with one element; 128 threads hold the same value
-// [layout.loop.flat]
+// (T128 threads, V1 values each) -> (1); one thread with one element; 128 threads hold the same value; TV layout
+// (128,1):(0,0)  [layout.loop.flat]
 using i_partition =
     decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{}, Layout<Shape<_1>>{}, Layout<Shape<_1>>{}));
 // of a loop over j:
-// (T128 threads, V32 values each) -> (4096); 128 threads with 4 consecutive elements each  [layout.loop.flat]
+// (T128 threads, V32 values each) -> (4096); 128 threads with 4 consecutive elements each; TV layout
+// (128,(4,8)):(4,(1,512))  [layout.loop.flat]
 using j_partition =
     decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{}, Layout<Shape<_128>>{}, Layout<Shape<_4>>{}));
 

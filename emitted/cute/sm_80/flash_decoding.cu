@@ -81,11 +81,13 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 122 per thread for tiles ----------------------------------------------------------------------------
 // of acc_s, acc_s_cast:
-// (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15  [layout.gemm.mma-accumulator]
+// (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15; TV layout
+// ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.mma-accumulator]
 using acc_s_mma = decltype(make_tiled_mma(MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>{},
                                           Layout<Shape<_4, _1>, Stride<_1, _1>>{}, Tile<_64, _64, _16>{}));
 // of acc_o:
-// (T128 threads, V64 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15  [layout.gemm.mma-accumulator]
+// (T128 threads, V64 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15; TV layout
+// ((4,8,4),(2,2,16)):((128,1,16),(64,8,512))  [layout.gemm.mma-accumulator]
 using acc_o_mma = decltype(make_tiled_mma(MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>{},
                                           Layout<Shape<_4, _1>, Stride<_1, _1>>{}, Tile<_64, _128, _16>{}));
 // 16-byte accesses where all rows are 16-byte aligned, else one element at a time
@@ -278,12 +280,13 @@ constexpr int threads = 128;
 
 // ---- registers: 11 per thread for tiles -----------------------------------------------------------------------------
 // of lse, weight:
-// (T128 threads, V4 values each) -> (4); one thread with 4 consecutive elements; 128 threads hold the same value
-// [layout.free.flat]
+// (T128 threads, V4 values each) -> (4); one thread with 4 consecutive elements; 128 threads hold the same value; TV
+// layout (128,4):(0,1)  [layout.free.flat]
 using lse_partition =
     decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{}, Layout<Shape<_1>>{}, Layout<Shape<_4>>{}));
 // of out:
-// (T128 threads, V1 values each) -> (128); 128 threads with one element each  [layout.free.flat]
+// (T128 threads, V1 values each) -> (128); 128 threads with one element each; TV layout (128,1):(1,0)
+// [layout.free.flat]
 using out_partition =
     decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{}, Layout<Shape<_128>>{}, Layout<Shape<_1>>{}));
 using out_copy =

@@ -54,8 +54,8 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 64 per thread for tiles -----------------------------------------------------------------------------
 // of C_local:
-// (T128 threads, V64 values each) -> (64, 128); warp w holds 32 rows from 32 (w / 2) and 64 columns from 64 (w % 2)
-// [layout.gemm.mma-accumulator]
+// (T128 threads, V64 values each) -> (64, 128); warp w holds 32 rows from 32 (w / 2) and 64 columns from 64 (w % 2);
+// TV layout ((4,8,2,2),(2,2,8,2)):((128,1,4096,32),(64,8,512,16))  [layout.gemm.mma-accumulator]
 using C_local_mma = decltype(make_tiled_mma(
     MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>{}, Layout<Shape<_2, _2>, Stride<_2, _1>>{},
     Tile<Layout<Shape<_16, _2, _2>, Stride<_1, _32, _16>>, Layout<Shape<_8, _2, _8>, Stride<_1, _64, _8>>, _16>{}));

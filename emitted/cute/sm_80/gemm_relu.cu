@@ -48,7 +48,7 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 // ---- registers: 128 per thread for tiles ----------------------------------------------------------------------------
 // of C_local:
 // (T128 threads, V128 values each) -> (128, 128); warp w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
-// 2)  [layout.gemm.mma-accumulator]
+// 2); TV layout ((4,8,2,2),(2,2,8,4)):((256,1,8192,64),(128,8,1024,16))  [layout.gemm.mma-accumulator]
 using C_local_mma = decltype(make_tiled_mma(
     MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>{}, Layout<Shape<_2, _2>, Stride<_2, _1>>{},
     Tile<Layout<Shape<_16, _2, _4>, Stride<_1, _64, _16>>, Layout<Shape<_8, _2, _8>, Stride<_1, _64, _8>>, _16>{}));

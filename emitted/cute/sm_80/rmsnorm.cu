@@ -44,8 +44,8 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 41 per thread for tiles -----------------------------------------------------------------------------
 // of x, squares:
-// (T256 threads, V16 values each) -> (1, 4096); 1 x 256 threads with 8 consecutive elements each
-// [layout.parallel.to-fragment]
+// (T256 threads, V16 values each) -> (1, 4096); 1 x 256 threads with 8 consecutive elements each; TV layout
+// (256,(8,2)):(8,(1,2048))  [layout.parallel.to-fragment]
 using x_partition = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{},
                                              Layout<Shape<_1, _256>, Stride<_256, _1>>{}, Layout<Shape<_1, _8>>{}));
 using x_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>, half_t>{},

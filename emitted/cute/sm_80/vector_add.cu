@@ -25,7 +25,8 @@ constexpr int threads = 256;
 
 // ---- how loops are distributed over the threads ---------------------------------------------------------------------
 // of a loop over i:
-// (T256 threads, V4 values each) -> (1024); 256 threads with 4 consecutive elements each  [layout.loop.flat]
+// (T256 threads, V4 values each) -> (1024); 256 threads with 4 consecutive elements each; TV layout (256,4):(4,1)
+// [layout.loop.flat]
 using i_partition =
     decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{}, Layout<Shape<_256>>{}, Layout<Shape<_4>>{}));
 using i_copy =

@@ -47,7 +47,8 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of shared memory
 // ---- registers: 80 per thread for tiles, 16 of them prefetched ------------------------------------------------------
 // of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
-// 2), a lane 16 neighbouring columns of a row at a time  [layout.gemm.mfma-accumulator]
+// 2), a lane 16 neighbouring columns of a row at a time; TV layout ((16,8,2),(16,4)):((1,2048,64),(128,16))
+// [layout.gemm.mfma-accumulator]
 using C_local_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<2, 2>, tl::Interleave<4>>;
 
 // grid dims: (#blocks along N, #blocks along M)

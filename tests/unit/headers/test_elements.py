@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tile2cu.analysis.elements import byte_of, element, holders
 from tile2cu.core.layout import (
     Blocked,
     FragmentLayout,
@@ -21,7 +22,6 @@ from tile2cu.core.layout import (
     split_columns,
 )
 from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaOperandA
-from tile2cu.review.elements import byte_of, element, holders
 
 pytestmark = pytest.mark.needs("g++")
 

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from tile2cu.analysis.elements import element
 from tile2cu.core.layout import Blocked, FragmentLayout, MmaAccumulator, MmaOperandA, Warps, WgmmaAccumulator, slice_of
-from tile2cu.review.elements import element
 from tile2cu.styles.tl.layouts import Layouts
 
 pytestmark = pytest.mark.needs("g++")

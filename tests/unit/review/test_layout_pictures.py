@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import tile2cu
+from tile2cu.analysis.elements import byte_of, holders
 from tile2cu.cli import main
 from tile2cu.core.layout import Blocked, FragmentLayout, MmaAccumulator, SharedLayout, Warps, WgmmaAccumulator, slice_of
 from tile2cu.core.mfma_layout import MfmaAccumulator
-from tile2cu.review.elements import byte_of, holders
 from tile2cu.review.layouts import TileLayout
 from tile2cu.review.pictures import Window, fragment_picture, shared_picture
 from tile2cu.review.svg import ranges

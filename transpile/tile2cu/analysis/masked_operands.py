@@ -23,7 +23,8 @@ def masked_operands(body: tuple[Stmt, ...]) -> tuple[tuple[Buffer, tuple[Buffer,
         found = [*_conditions_of_infinity(store.value)]
         found += conditions if _is_minus_infinity(store.value) else ()
         masks.setdefault(store.buffer.memory, []).extend(found)
-    loaded = {stmt.dst.buffer.memory: stmt.src.buffer.memory for stmt in stmts if _is_load(stmt)}
+    loads = (stmt for stmt in stmts if isinstance(stmt, Copy) and _is_load(stmt))
+    loaded = {load.dst.buffer.memory: load.src.buffer.memory for load in loads}
     found_tensors: dict[Buffer, list[Buffer]] = {}
     for stmt in stmts:
         if not isinstance(stmt, Gemm) or stmt.b.buffer.memory not in loaded:
@@ -69,8 +70,8 @@ def _is_minus_infinity(value: Expr) -> bool:
     return False
 
 
-def _is_load(stmt: Stmt) -> bool:
-    return isinstance(stmt, Copy) and stmt.src.buffer.scope is Scope.GLOBAL and stmt.dst.buffer.scope is Scope.SHARED
+def _is_load(stmt: Copy) -> bool:
+    return stmt.src.buffer.scope is Scope.GLOBAL and stmt.dst.buffer.scope is Scope.SHARED
 
 
 def _computed_from(tile: Buffer, stmts: list[Stmt]) -> set[Buffer]:

@@ -245,7 +245,8 @@ def _threads_about(settled: Settled) -> tuple[str, ...]:
         if isinstance(op, Gemm) and settled.facts.get(op, WARPS) is not None:
             warps = settled.facts[op, WARPS]
             rule = settled.facts.rule(op, WARPS)
-            return (f"{count} warps: {warps.m} along M by {warps.n} along N of an MMA  [{rule}]",)
+            noun = "warp" if count == 1 else "warps"
+            return (f"{count} {noun}: {warps.m} along M by {warps.n} along N of an MMA  [{rule}]",)
     return (f"{count} warp{'s' * (count > 1)}",)
 
 

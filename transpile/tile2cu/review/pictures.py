@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from tile2cu.analysis.banks import BANK_BYTES
+from tile2cu.analysis.elements import Coordinates, Holder, byte_of, holders, warp_size
 from tile2cu.core.layout import FragmentLayout, SharedLayout
 from tile2cu.review import svg
-from tile2cu.review.elements import Coordinates, Holder, byte_of, holders, warp_size
 from tile2cu.styles.base.layouts import described
 
 _LEFT, _TOP, _LINE = 30, 36, 16  # margins for the axes and the caption, and the height of a line of text

@@ -63,14 +63,17 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 122 per thread for tiles ----------------------------------------------------------------------------
 // of acc_s, acc_s_cast:
-// (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15  [layout.gemm.mma-accumulator]
+// (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15; TV layout
+// ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.mma-accumulator]
 // acc_s_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_s_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<4, 1>>;
 // of acc_o:
-// (T128 threads, V64 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15  [layout.gemm.mma-accumulator]
+// (T128 threads, V64 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15; TV layout
+// ((4,8,4),(2,2,16)):((128,1,16),(64,8,512))  [layout.gemm.mma-accumulator]
 using acc_o_layout = tl::MmaAccumulator<block_M, dim, tl::Warps<4, 1>>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
-// (T128 threads, V2 values each) -> (64); 4 threads hold the same value  [layout.reduce.kept-dimension]
+// (T128 threads, V2 values each) -> (64); 4 threads hold the same value; TV layout ((4,8,4),2):((0,1,16),8)
+// [layout.reduce.kept-dimension]
 using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
 // grid dims: (#blocks of queries, heads, batch)

@@ -64,13 +64,13 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of shared memory
 
 // ---- registers: 186 per thread for tiles, 32 of them prefetched -----------------------------------------------------
 // of acc_s, acc_s_cast:
-// (T256 threads, V32 values each) -> (128, 64); warp w holds rows 32 w to 32 w + 31, a lane 4 neighbouring columns
-// of a row at a time  [layout.gemm.mfma-accumulator]
+// (T256 threads, V16 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15, a lane 4 neighbouring columns of
+// a row at a time; TV layout ((16,4,4),(4,4)):((1,256,16),(64,1024))  [layout.gemm.mfma-accumulator]
 // acc_s_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_s_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<4, 1>>;
 // of acc_o:
-// (T256 threads, V64 values each) -> (128, 128); warp w holds rows 32 w to 32 w + 31, a lane 32 neighbouring columns
-// of a row at a time  [layout.gemm.mfma-accumulator]
+// (T256 threads, V32 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15, a lane 32 neighbouring columns
+// of a row at a time; TV layout ((16,4,4),32):((1,2048,16),64)  [layout.gemm.mfma-accumulator]
 using acc_o_layout = tl::MfmaAccumulator<block_M, dim, tl::Warps<4, 1>, tl::Interleave<8>>;
 // of Q_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds rows 32 w to 32 w + 31, a lane 8 neighbouring columns
@@ -78,7 +78,8 @@ using acc_o_layout = tl::MfmaAccumulator<block_M, dim, tl::Warps<4, 1>, tl::Inte
 // Q_local: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using Q_local_layout = tl::MfmaAccumulator<block_M, dim, tl::Warps<4, 1>, tl::Interleave<2>>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
-// (T256 threads, V2 values each) -> (128); 4 threads hold the same value  [layout.reduce.kept-dimension]
+// (T256 threads, V1 values each) -> (64); 4 threads hold the same value; TV layout ((16,4,4),1):((1,0,16),0)
+// [layout.reduce.kept-dimension]
 using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
 // grid dims: (#blocks of queries, heads, batch)

@@ -1,11 +1,13 @@
 """Layouts of fragments in words: which thread holds what."""
 
+from tile2cu.analysis.tv_layout import tv_layout
 from tile2cu.core.layout import (
     Blocked,
     FragmentLayout,
     MmaAccumulator,
     MmaOperandA,
     MmaOperandB,
+    Replicated,
     SplitColumns,
     WgmmaAccumulator,
 )
@@ -39,7 +41,14 @@ def described(layout: FragmentLayout, part: str = "") -> str:
             text += f"; the registers of a tile of ({layout.shape[0]}, {layout.shape[1] * layout.width})"
         case _:
             pass
-    return text + (f"; {layout.replicas} threads hold the same value" if layout.replicas > 1 else "")
+    text += f"; {layout.replicas} threads hold the same value" if layout.replicas > 1 else ""
+    return text + in_cute(layout)
+
+
+def in_cute(layout: FragmentLayout) -> str:
+    """The layout as CuTe writes it, behind a semicolon; empty where it says nothing more."""
+    found = "" if isinstance(layout, Replicated) else tv_layout(layout)
+    return f"; TV layout {found}" if found else ""
 
 
 def _warpgroup_part(layout: WgmmaAccumulator) -> str:

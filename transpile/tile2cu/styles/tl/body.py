@@ -195,9 +195,10 @@ class Body(Statements):
         match op:
             case structure.AwaitPrologue():
                 tiles = listed([self.printer.names(tile.name) for tile in op.tiles])
+                have = "has" if len(op.tiles) == 1 else "have"
                 if op.persistent:
-                    return f"prologue_pipeline.consumer_wait(tile_iter);  // until {tiles} of this tile has arrived"
-                return f"{tl.MBARRIER_WAIT}(prologue_full, 0);  // until {tiles} has arrived"
+                    return f"prologue_pipeline.consumer_wait(tile_iter);  // until {tiles} of this tile {have} arrived"
+                return f"{tl.MBARRIER_WAIT}(prologue_full, 0);  // until {tiles} {have} arrived"
             case structure.ReleasePrologue():
                 return "prologue_pipeline.consumer_release(tile_iter);"
             case structure.AwaitStaging():

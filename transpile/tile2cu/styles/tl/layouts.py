@@ -21,7 +21,7 @@ from tile2cu.core.program import Buffer
 from tile2cu.plan.registers import Registers
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.layouts import described
+from tile2cu.styles.base.layouts import described, in_cute
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl import vocabulary as tl
 
@@ -118,7 +118,7 @@ class Layouts:
         shape = ", ".join(map(str, layout.shape))
         text = f"(T128 threads, V{layout.registers} values each) -> ({shape}); each warpgroup holds "
         if layout == own:
-            return f"{text}a tile of its own, its warp w rows 16 w to 16 w + 15 of each 64"
+            return f"{text}a tile of its own, its warp w rows 16 w to 16 w + 15 of each 64{in_cute(layout)}"
         if isinstance(layout, Slice) and layout == slice_of(own, layout.kept):
             groups = layout.threads_of_block // 128
             return f"{text}values of its own; {layout.replicas // groups} threads hold the same value"

@@ -155,7 +155,8 @@ class Roles:
                 text = f"const {kind} prologue_pipeline({place}.prologue_barriers, {tl.BYTES}({tiles}));"
                 declared, started = [*declared, text], [*started, "prologue_pipeline.init();"]
             else:
-                about = f"  // completes when {tiles} has arrived  [{producer.prologue.rule}]"
+                have = "have" if "," in tiles else "has"
+                about = f"  // completes when {tiles} {have} arrived  [{producer.prologue.rule}]"
                 declared = [*declared, f"{tl.BARRIER}& prologue_full = {place}.prologue_full;{about}"]
                 started = [*started, f"{tl.MBARRIER_INIT}(prologue_full, 1);"]
         init = tuple(map(text_line, (*started, f"{tl.MBARRIER_INIT_FENCE}();")))
