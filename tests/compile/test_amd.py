@@ -56,6 +56,26 @@ def test_emitted_text_becomes_a_code_object(text: Path, clang_hip: str, tmp_path
     assert_no_spills(code, products="tl::gemm(" in text.read_text(encoding="utf-8"))
 
 
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: str(text.relative_to(ROOT / "emitted/hip")))
+def test_what_the_text_claims_of_instructions(text: Path, clang_hip: str, tmp_path: Path) -> None:
+    """The widths of reads from the LDS, and that a barrier does not wait for loads to registers."""
+    source, assembly = text.read_text(encoding="utf-8"), tmp_path / "kernel.s"
+    flags = [flag for flag in FLAGS if flag != "--no-gpu-bundle-output"]
+    command = [clang_hip, *flags, "-S", str(text), "-o", str(assembly)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    code = assembly.read_text(encoding="utf-8")
+    stated = set(map(int, re.findall(r"LDS, (\d+)\s+(?://\s+)?bytes per lane and read", source)))
+    assert ("v_mfma" in source) == bool(stated)
+    if stated:
+        reads = re.findall(r"\bds_read(\d?)_b(\d+)", code)
+        assert {int(bits) // 8 for _, bits in reads} == stated
+    if "Register-staged pipeline" in source:
+        assert re.search(r"\bbuffer_load_dwordx4\b", code)
+        barriers = re.findall(r"\n\s*(\S[^\n]*)\n\s*s_barrier", code)
+        assert barriers and not [wait for wait in barriers if wait.startswith("s_waitcnt") and "vmcnt" in wait]
+
+
 def test_text_with_mma_says_what_to_do(clang_hip: str, tmp_path: Path) -> None:
     command = [clang_hip, *FLAGS, str(ROOT / "emitted/cuda/sm_80/gemm_relu.cu"), "-o", str(tmp_path / "gemm.hsaco")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)

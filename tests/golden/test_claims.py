@@ -182,7 +182,9 @@ def arguments_of(function: str, path: Path) -> set[str]:
     }
 
 
-BUDGET = re.compile(r"---- shared memory: ([\d,]+) of [\d,]+ bytes per block(?: \(([\d,]+) (?:are|is) padding\))?")
+BUDGET = re.compile(
+    r"---- (?:shared memory|LDS): ([\d,]+) of [\d,]+ bytes per (?:block|workgroup)(?: \(([\d,]+) (?:are|is) padding\))?"
+)
 TILE = re.compile(r"// ([^\n]*(?:\n *//[^\n]*)*)\n *tl::SharedTile(?:1D)?<([\w:]+), ([^>]+)> \w+(?:\[(\w+)\])?;")
 
 

@@ -51,15 +51,15 @@ constexpr int threads = 256;
 // workgroups per CU: 2 or more by registers, 2 by LDS, which limits the occupancy
 constexpr int waves_per_simd_by_registers = 2;
 
-// ---- shared memory: 32,768 of 65,536 bytes per block ----------------------------------------------------------------
+// ---- LDS: 49,152 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
   // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[shared_stages];
   // 16,384 bytes; rows of 256 bytes, no swizzle  [layout.gemm.mfma-rows]
   tl::SharedTile<tl::half, block_N, dim, tl::NoSwizzle> V_shared[shared_stages];
 };
-static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
-static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of shared memory for a block");
+static_assert(sizeof(Shared) == 49152, "the sizes above are stale: regenerate this file");
+static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
 // ---- registers: 186 per thread for tiles, 32 of them prefetched -----------------------------------------------------
 // of acc_s, acc_s_cast:
@@ -117,7 +117,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
 
   // attention.py:76  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
   // K_shared_next, V_shared_next: the next tile, between its global loads and its shared stores, in 32 registers
-  // per thread
+  // per thread. tl::load: buffer loads of up to 16 bytes, whose descriptor's range check returns zeros out of
+  // bounds, where rows are aligned and 32-bit offsets reach the tile; else loads behind tests of indices
   tl::Staged<tl::half, block_N, dim, threads> K_shared_next;
   tl::Staged<tl::half, block_N, dim, threads> V_shared_next;
   auto load = [&](int k) {
@@ -125,8 +126,9 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     tl::load(K(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), K_shared_next);
     tl::load(V(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), V_shared_next);
   };
-  // Register-staged pipeline: tile k + 1 loads into registers while iteration k computes on tile k
-  // [pipeline.loop.registers]
+  // Register-staged pipeline: tile k + 1 loads into registers while iteration k computes on tile k; in iteration 0
+  // the barrier also publishes Q_shared; a barrier waits for lgkmcnt(0), the LDS, and not for loads to registers
+  // (vmcnt)  [pipeline.loop.registers]
   if (loop_range > 0) TL_INLINED load(0);
   for (int k = 0; k < loop_range; ++k) {
     if (k > 0) tl::sync_threads();  // all threads have read tile k - 1
@@ -136,8 +138,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     tl::sync_threads();  // all threads' parts of tile k are visible
 
     // attention.py:96  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-    // v_mfma_f32_16x16x16_f16 x 64 per wave
-    tl::gemm(Q_local, tl::transposed(K_shared[k % shared_stages]), acc_s, tl::overwrite);
+    // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A and B from LDS, 16 bytes per lane and read
+    tl::gemm(Q_shared, tl::transposed(K_shared[k % shared_stages]), acc_s, tl::overwrite);
 
     // Masked scores are minus infinity for any finite Q and K: the GEMM adds finite values to them.
     // Without a window key 0 is masked for no query, so each row's maximum is finite from iteration 0 on.
@@ -165,7 +167,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     // attention.py:114-117
     tl::copy(acc_s, acc_s_cast);
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
-    // v_mfma_f32_16x16x16_f16 x 64 per wave
+    // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read
     tl::gemm(acc_s_cast, V_shared[k % shared_stages], acc_o);
   }
 

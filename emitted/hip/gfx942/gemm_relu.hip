@@ -34,7 +34,7 @@ constexpr int threads = 256;
 // workgroups per CU: 2 or more by registers, 2 by LDS, which limits the occupancy
 constexpr int waves_per_simd_by_registers = 2;
 
-// ---- shared memory: 32,768 of 65,536 bytes per block ----------------------------------------------------------------
+// ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
   // 16,384 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B> A_shared[shared_stages];
@@ -42,7 +42,7 @@ struct Shared {
   tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
-static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of shared memory for a block");
+static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
 // ---- registers: 80 per thread for tiles, 16 of them prefetched ------------------------------------------------------
 // of C_local:
@@ -76,7 +76,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
 
   // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   // A_shared_next, B_shared_next: the next tile, between its global loads and its shared stores, in 16 registers
-  // per thread
+  // per thread. tl::load: buffer loads of up to 16 bytes, whose descriptor's range check returns zeros out of
+  // bounds, where rows are aligned and 32-bit offsets reach the tile; else loads behind tests of indices
   tl::Staged<tl::half, block_M, block_K, threads> A_shared_next;
   tl::Staged<tl::half, block_K, block_N, threads> B_shared_next;
   auto load = [&](int ko) {
@@ -89,7 +90,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     tl::store(B_shared_next, B_shared[ko % shared_stages]);
   };
   // Register-staged pipeline: while iteration ko computes on tile ko, tile ko + 1 is stored to the other stage and
-  // tile ko + 2 loads into registers  [pipeline.loop.registers]
+  // tile ko + 2 loads into registers; a barrier waits for lgkmcnt(0), the LDS, and not for loads to registers
+  // (vmcnt)  [pipeline.loop.registers]
   const int num_iterations = tl::ceildiv(K, block_K);
   if (num_iterations > 0) {
     TL_INLINED load(0);
@@ -102,7 +104,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     if (ko + 2 < num_iterations) TL_INLINED load(ko + 2);
 
     // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
-    // v_mfma_f32_16x16x16_f16 x 32 per wave
+    // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from LDS, 16 bytes per lane and read; B from LDS, 8
+    // bytes per lane and read
     tl::gemm(A_shared[ko % shared_stages], B_shared[ko % shared_stages], C_local);
   }
 

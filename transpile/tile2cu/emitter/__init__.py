@@ -200,6 +200,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         contract=contract(launches, printer, _stated_limits(written), workspace_bytes(launches, printer)),
         sizes=NO_SECTION,
         shared_limit=first.facts[first.launch, SHARED_BUDGET].limit,
+        shared_about=_limit_in_words(first),
         arch=first.target.arch,
         uses=style.uses,
         launches=tuple(_launch_view(each, style) for each in written),
@@ -209,6 +210,12 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
     parts = zip(written, view.launches, strict=True)
     named = tuple(replace(part, sizes=sizes(each.settled, each.printer, said)) for each, part in parts)
     return replace(view, sizes=common_sizes(first, printer, said), launches=named)
+
+
+def _limit_in_words(settled: Settled) -> str:
+    """The shared memory that a block may have."""
+    limit = f"{settled.target.arch} has {settled.facts[settled.launch, SHARED_BUDGET].limit:,} bytes"
+    return f"{limit} of LDS for a workgroup" if settled.target.is_amd else f"{limit} of shared memory for a block"
 
 
 def _stated_limits(written: tuple[Written, ...]) -> tuple[str, ...]:

@@ -83,6 +83,7 @@ class KernelView:
     pasted: tuple[Section, ...]
     sizes: Section
     shared_limit: int
+    shared_about: str  # the same in words
     arch: str
     launches: tuple["LaunchView", ...]
     host: HostView

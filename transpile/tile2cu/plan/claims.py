@@ -30,10 +30,15 @@ class AddedByTma(Claim):
 
 @dataclass(frozen=True, kw_only=True)
 class Executes(Claim):
-    """An MMA is `counts` of each of these instructions, of each warp, wave or warpgroup."""
+    """An MMA is `counts` of each of these instructions, of each warp, wave or warpgroup.
+
+    `lds_reads`, of an MFMA: the bytes that a lane reads at a time of A (0: A is in registers) and of B; None where that
+    is not known.
+    """
 
     counts: tuple[tuple[MmaInstruction, int], ...]
     a_in_registers: bool
+    lds_reads: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tile2cu.core.decisions import (
     AWAITED_AT,
     INSTRUCTION,
+    LAYOUT,
     NO_WGMMA,
     NOT_IN_FLIGHT,
     RETIRED,
@@ -14,6 +15,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.facts import Facts
 from tile2cu.core.instruction import WARPGROUP_WARPS, MmaUnit, executed
+from tile2cu.core.mfma_layout import WAVE, MfmaAccumulator, MfmaTile
 from tile2cu.core.program import Gemm, Region, Scope, Stmt, WgmmaWait
 from tile2cu.plan.claims import AwaitedAtOnce, Claim, Executes, NoTensorCore, Prioritised, Widened
 from tile2cu.plan.operands import Tile
@@ -79,6 +81,29 @@ def unit_of(op: Gemm, facts: Facts) -> MmaUnit:
     return facts[op, INSTRUCTION].unit
 
 
+def _lds_reads(op: Gemm, settled: Settled) -> tuple[int, int] | None:
+    """The bytes of each read of A and B from the LDS (headers/tl/common/cdna/mfma_gemm.h); None where unknown."""
+    layout = settled.facts.get(op.c.buffer, LAYOUT)
+    if not isinstance(layout, MfmaAccumulator) or settled.target.transposing_reads:
+        return None
+    size = op.a.buffer.dtype.bytes
+    if size == 1 or op.b.buffer.dtype.bytes != size or op.a.buffer.dtype.is_packed:
+        return None
+    a_in_registers = op.a.buffer.scope is Scope.FRAGMENT
+    share = op.mnk[2] // (WAVE // layout.size)  # elements along K per group of lanes
+    widest = layout.run * _interleave_of(op, settled) if a_in_registers else 16 // size
+    piece = min(widest if not op.transpose_a or a_in_registers else 16 // size, share & -share)
+    along = min(piece * size, 16)
+    a = 0 if a_in_registers else size if op.transpose_a else along
+    return a, along if op.transpose_b else min(layout.interleave * size, 16)
+
+
+def _interleave_of(op: Gemm, settled: Settled) -> int:
+    """The interleave of operand A's layout."""
+    layout = settled.facts.get(op.a.buffer, LAYOUT)
+    return layout.interleave if isinstance(layout, MfmaTile) else 1
+
+
 def _operand(region: Region, *, transposed: bool = False) -> Tile:
     return Tile(region=region, transposed=transposed)
 
@@ -104,6 +129,7 @@ def _of_instruction(op: Gemm, settled: Settled) -> Iterator[Claim]:
     warps = settled.facts[op, WARPS]
     along_m = warps.m // WARPGROUP_WARPS if instruction.unit is MmaUnit.WARPGROUP else warps.m
     counts = executed(instruction, op.mnk, along_m, warps.n)
-    yield Executes(counts=counts, a_in_registers=op.a.buffer.scope is Scope.FRAGMENT)
+    in_registers = op.a.buffer.scope is Scope.FRAGMENT
+    yield Executes(counts=counts, a_in_registers=in_registers, lds_reads=_lds_reads(op, settled))
     if instruction.through is not None:
         yield Widened(rule=rule, arch=arch, types=types, through=str(instruction.through))

@@ -123,12 +123,20 @@ Member = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SharedMemory:
-    """All of it, in bytes of a `limit` that a block may use."""
+    """All of it, in bytes of a `limit` that a block may use; `lds`: AMD's name for it."""
 
     members: tuple[Member, ...]
     total: int
     padding: int
     limit: int
+    lds: bool
+
+    @property
+    def title(self) -> str:
+        """How much of it is used."""
+        memory, block = ("LDS", "workgroup") if self.lds else ("shared memory", "block")
+        text = f"{memory}: {self.total:,} of {self.limit:,} bytes per {block}"
+        return text + (f" ({self.padding:,} are padding)" if self.padding > 0 else "")
 
 
 def shared_memory(settled: Settled) -> SharedMemory:
@@ -136,6 +144,7 @@ def shared_memory(settled: Settled) -> SharedMemory:
     ledger = settled.facts[settled.launch, SHARED_BUDGET]
     costs = dict(ledger.tiles)
     return SharedMemory(
+        lds=settled.target.is_amd,
         members=tuple(_members(settled, costs)),
         total=ledger.total,
         padding=ledger.total - sum(costs.values()),

@@ -168,7 +168,17 @@ def _executed(claim: Executes) -> str:
     if first.unit is MmaUnit.WARPGROUP:
         where = "A in registers (RS)" if claim.a_in_registers else "A and B in shared memory (SS)"
         return f"{parts} per warpgroup, {where}"
-    return f"{parts} per {'wave' if first.name.startswith('v_') else 'warp'}"
+    if not first.name.startswith("v_"):
+        return f"{parts} per warp"
+    return f"{parts} per wave, as C^T = B^T A^T{_lds_reads(claim)}"
+
+
+def _lds_reads(claim: Executes) -> str:
+    """From where a lane has the operands of an MFMA."""
+    if claim.lds_reads is None:
+        return ""
+    a, b = ("VGPRs" if not each else f"LDS, {each} bytes per lane and read" for each in claim.lds_reads)
+    return f"; A and B from {a}" if a == b else f"; A from {a}; B from {b}"
 
 
 def _ended(hazards: tuple[Hazard, ...], names: Names) -> str:

@@ -67,4 +67,6 @@ def about_overlap(op: PipelinedLoop, k: str, stages: str, printer: Printer) -> s
         )
     else:
         text = f"Direct-to-LDS pipeline: while iteration {k} computes on tile {k}, the next {stages} - 1 load"
-    return f"{text}{published}  [{op.rule}]"
+    # AMD's; LLVM, "User Guide for AMDGPU Backend", memory model gfx942: a release of a workgroup leaves vmcnt out
+    waits = "; a barrier waits for lgkmcnt(0), the LDS, and not for loads to registers (vmcnt)" if op.stores else ""
+    return f"{text}{published}{waits}  [{op.rule}]"

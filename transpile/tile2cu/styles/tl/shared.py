@@ -26,9 +26,9 @@ class Shared:
 
     def struct(self, memory: plan.SharedMemory) -> Section:
         """The struct of shared tiles, with what they take."""
-        title = f"shared memory: {memory.total:,} of {memory.limit:,} bytes per block"
-        title += f" ({memory.padding:,} are padding)" if memory.padding > 0 else ""
-        return Section(rule_line(title), tuple(each for member in memory.members for each in self._member(member)))
+        return Section(
+            rule_line(memory.title), tuple(each for member in memory.members for each in self._member(member))
+        )
 
     def view(self, view: plan.SharedTile) -> Declaration:
         """A name for a shared tile in another shape."""

@@ -64,6 +64,8 @@ def _staged_about(tiles: list[StagedTile], registers: int) -> tuple[str, ...]:
     """What the registers are for, and how many there are."""
     names = ", ".join(tile.name for tile in tiles)
     text = (
-        f"{names}: the next tile, between its global loads and its shared stores, in {registers} registers per thread"
+        f"{names}: the next tile, between its global loads and its shared stores, in {registers} registers per thread. "
+        "tl::load: buffer loads of up to 16 bytes, whose descriptor's range check returns zeros out of bounds, where "
+        "rows are aligned and 32-bit offsets reach the tile; else loads behind tests of indices"
     )
     return tuple(wrapped(text, BODY_WIDTH))
