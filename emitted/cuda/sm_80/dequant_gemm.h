@@ -8,7 +8,9 @@
 extern "C" {
 #endif
 
-// dequant_gemm: Y = X @ W^T. K is a multiple of the group.
+// dequant_gemm: Y[m, n] = sum_k(X[m, k] * (((W[n, k // 2] >> 4 * (k % 2) & 15) - Z[n, k // group]) * S[n, k // group]))
+//
+// Y = X @ W^T. K is a multiple of the group.
 //
 // W[n, k] is (nibble - Z) * S. S has one value per `group` columns of a row. The nibble of an even k is the lower half
 // of byte k // 2 of its row.

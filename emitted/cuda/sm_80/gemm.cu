@@ -2,7 +2,9 @@
 // To change it, edit gemm.py and run:
 //   tile2cu gemm.py --target cuda:sm_80 --kernel gemm -D transpose_B=True -D bias=True -D activation=gelu
 //
-// gemm: C = f(A @ B + Bias).
+// gemm: C[m, n] = 0.5 * (s + Bias[n]) * (1 + erf((s + Bias[n]) * 0.70710678)), where s = sum_k(A[m, k] * B[n, k])
+//
+// C = f(A @ B + Bias).
 //
 // B is (N, K), and its transpose is multiplied. Bias has one value per column. f is gelu.
 //

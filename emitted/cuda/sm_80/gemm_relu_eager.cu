@@ -2,7 +2,9 @@
 // To change it, edit gemm_relu_eager.py and run:
 //   tile2cu gemm_relu_eager.py --target cuda:sm_80 --kernel gemm_relu_eager
 //
-// gemm_relu_eager: C = relu(A @ B).
+// gemm_relu_eager: C[m, n] = max(sum_k(A[m, k] * B[k, n]), 0)
+//
+// C = relu(A @ B).
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major

@@ -2,7 +2,12 @@
 // To change it, edit layernorm.py and run:
 //   tile2cu layernorm.py --target cuda:sm_80 --kernel layernorm -D dim=1024
 //
-// layernorm: Y = (X - Mean) * Rstd * W + B, row by row, where Rstd = 1 / sqrt(variance + eps).
+// layernorm: Y[m, d] = (X[m, d] - s / dim) * rsqrt(sum_j((X[m, j] - s / dim) * (X[m, j] - s / dim)) / dim + eps) * W[d]
+// + B[d], where s = sum_i(X[m, i])
+// Mean[m] = sum_d(X[m, d]) / dim
+// Rstd[m] = rsqrt(sum_d((X[m, d] - s / dim) * (X[m, d] - s / dim)) / dim + eps), where s = sum_i(X[m, i])
+//
+// Y = (X - Mean) * Rstd * W + B, row by row, where Rstd = 1 / sqrt(variance + eps).
 //
 // Compile-time constants: dim = 1024.
 //

@@ -2,7 +2,9 @@
 // To change it, edit linear.py and run:
 //   tile2cu linear.py --target cuda:sm_80 --kernel linear
 //
-// linear: Y = X @ W^T.
+// linear: Y[m, n] = sum_k(X[m, k] * W[n, k])
+//
+// Y = X @ W^T.
 //
 //   X  in   float16  (M, K)  row-major
 //   W  in   float16  (N, K)  row-major

@@ -8,7 +8,9 @@
 extern "C" {
 #endif
 
-// linear: Y = X @ W^T.
+// linear: Y[m, n] = sum_k(X[m, k] * W[n, k])
+//
+// Y = X @ W^T.
 //
 //   X  in   float16  (M, K)  row-major
 //   W  in   float16  (N, K)  row-major

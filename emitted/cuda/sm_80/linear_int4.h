@@ -8,7 +8,10 @@
 extern "C" {
 #endif
 
-// linear_int4: Y = gelu(X @ W^T).
+// linear_int4: Y[m, n] = 0.5 * s * (1 + erf(s * 0.70710678)), where s = sum_k(X[m, k] * (((W[n, k // 2] >> 4 * (k % 2)
+// & 15) - 8) * S[n, k // group]))
+//
+// Y = gelu(X @ W^T).
 //
 // W[n, k] = (nibble - 8) * S[n, k // group]. The nibble of an even k is the lower half of byte k // 2 of its row. K is
 // a multiple of the group.

@@ -8,7 +8,9 @@
 extern "C" {
 #endif
 
-// linear_residual: Y = X @ W^T + R.
+// linear_residual: Y[m, n] = sum_k(X[m, k] * W[n, k]) + R[m, n]
+//
+// Y = X @ W^T + R.
 //
 //   X  in   float16  (M, K)  row-major
 //   W  in   float16  (N, K)  row-major

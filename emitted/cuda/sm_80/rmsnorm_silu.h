@@ -8,7 +8,10 @@
 extern "C" {
 #endif
 
-// rmsnorm_silu: Y = silu(X / sqrt(mean(X * X) + eps) * W), row by row, where silu(y) = y / (1 + exp(-y)).
+// rmsnorm_silu: Y[m, d] = X[m, d] * rsqrt(s * share + eps) * W[d] * sigmoid(X[m, d] * rsqrt(s * share + eps) * W[d]),
+// where s = sum_i(X[m, i] * X[m, i])
+//
+// Y = silu(X / sqrt(mean(X * X) + eps) * W), row by row, where silu(y) = y / (1 + exp(-y)).
 //
 // Compile-time constants: dim = 160.
 //

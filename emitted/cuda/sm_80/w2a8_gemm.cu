@@ -2,7 +2,9 @@
 // To change it, edit w2a8.py and run:
 //   tile2cu w2a8.py --target cuda:sm_80 --kernel w2a8_gemm
 //
-// w2a8_gemm: Y = X @ W^T, for many rows of X.
+// w2a8_gemm: Y[m, n] = sum_k(X[m, k] * ((W[n, k // 4] >> 2 * (k % 4) & 3) - 1))
+//
+// Y = X @ W^T, for many rows of X.
 //
 // W[n, k] is -1, 0 or 1, stored plus 1 in bits 2 (k % 4) and 2 (k % 4) + 1 of byte k // 4 of its row. K is a multiple
 // of 4. Y is exact; the caller applies the scales of X and W.

@@ -3,7 +3,9 @@
 //   tile2cu gemm.py --target cuda:sm_90a --kernel gemm -D transpose_B=True -D bias=True -D activation=gelu
 //       -D dtype=bfloat16
 //
-// gemm: C = f(A @ B + Bias).
+// gemm: C[m, n] = 0.5 * (s + Bias[n]) * (1 + erf((s + Bias[n]) * 0.70710678)), where s = sum_k(A[m, k] * B[n, k])
+//
+// C = f(A @ B + Bias).
 //
 // B is (N, K), and its transpose is multiplied. Bias has one value per column. f is gelu.
 //

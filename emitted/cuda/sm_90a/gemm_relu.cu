@@ -2,7 +2,9 @@
 // To change it, edit gemm_relu.py and run:
 //   tile2cu gemm_relu.py --target cuda:sm_90a --kernel gemm_relu -D block_N=256 -D block_K=64 -D threads=256
 //
-// gemm_relu: C = relu(A @ B).
+// gemm_relu: C[m, n] = max(sum_k(A[m, k] * B[k, n]), 0)
+//
+// C = relu(A @ B).
 //
 // Compile-time constants: block_N = 256, block_K = 64 and threads = 256.
 //

@@ -3,7 +3,9 @@
 //   tile2cu linear_int4.py --target cuda:sm_90a --kernel linear_int4 -D block_M=256 -D block_N=128 -D block_K=64
 //       -D num_stages=4 -D threads=256
 //
-// linear_int4: Y = X @ W^T.
+// linear_int4: Y[m, n] = sum_k(X[m, k] * (((W[n, k // 2] >> 4 * (k % 2) & 15) - 8) * S[n, k // group]))
+//
+// Y = X @ W^T.
 //
 // W[n, k] = (nibble - 8) * S[n, k // group]. The nibble of an even k is the lower half of byte k // 2 of its row. K is
 // a multiple of the group.

@@ -3,7 +3,9 @@
 //   tile2cu gemm.py --target cuda:sm_80 --kernel gemm -D dtype=bfloat16 -D out_dtype=float32 -D transpose_A=True
 //       -D transpose_B=True -D bias=True --style cute
 //
-// gemm: C = f(A @ B + Bias).
+// gemm: C[m, n] = sum_k(A[k, m] * B[n, k]) + Bias[n]
+//
+// C = f(A @ B + Bias).
 //
 // A is (K, M), and its transpose is multiplied. B is (N, K), and its transpose is multiplied. Bias has one value per
 // column. f is the identity.

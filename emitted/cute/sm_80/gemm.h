@@ -9,7 +9,9 @@
 extern "C" {
 #endif
 
-// gemm: C = f(A @ B + Bias).
+// gemm: C[m, n] = sum_k(A[k, m] * B[n, k]) + Bias[n]
+//
+// C = f(A @ B + Bias).
 //
 // A is (K, M), and its transpose is multiplied. B is (N, K), and its transpose is multiplied. Bias has one value per
 // column. f is the identity.

@@ -2,7 +2,9 @@
 // To change it, edit gemm_relu.py and run:
 //   tile2cu gemm_relu.py --target cuda:sm_80 --kernel gemm_relu --style cute
 //
-// gemm_relu: C = relu(A @ B).
+// gemm_relu: C[m, n] = max(sum_k(A[m, k] * B[k, n]), 0)
+//
+// C = relu(A @ B).
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major

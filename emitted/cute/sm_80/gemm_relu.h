@@ -8,7 +8,9 @@
 extern "C" {
 #endif
 
-// gemm_relu: C = relu(A @ B).
+// gemm_relu: C[m, n] = max(sum_k(A[m, k] * B[k, n]), 0)
+//
+// C = relu(A @ B).
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major

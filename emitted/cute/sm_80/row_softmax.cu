@@ -2,7 +2,9 @@
 // To change it, edit row_softmax.py and run:
 //   tile2cu row_softmax.py --target cuda:sm_80 --kernel row_softmax --style cute
 //
-// row_softmax: Y[i, :] = exp(X[i, :] - max(X[i, :])) / sum(exp(X[i, :] - max(X[i, :]))).
+// row_softmax: Y[m, n] = exp(X[m, n] - s) / sum_j(exp(X[m, j] - s)), where s = max_i(X[m, i])
+//
+// Y[i, :] = exp(X[i, :] - max(X[i, :])) / sum(exp(X[i, :] - max(X[i, :]))).
 //
 //   X  in   float32  (M, N)  row-major
 //   Y  out  float32  (M, N)  row-major

@@ -2,7 +2,9 @@
 // To change it, edit gemm_relu.py and run:
 //   tile2cu gemm_relu.py --target hip:gfx942 --kernel gemm_relu -D threads=256
 //
-// gemm_relu: C = relu(A @ B).
+// gemm_relu: C[m, n] = max(sum_k(A[m, k] * B[k, n]), 0)
+//
+// C = relu(A @ B).
 //
 // Compile-time constants: threads = 256.
 //

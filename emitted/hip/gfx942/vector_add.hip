@@ -2,7 +2,9 @@
 // To change it, edit vector_add.py and run:
 //   tile2cu vector_add.py --target hip:gfx942 --kernel vector_add
 //
-// vector_add: C = A + B.
+// vector_add: C[n] = A[n] + B[n]
+//
+// C = A + B.
 //
 //   A  in   float32  (N)  row-major
 //   B  in   float32  (N)  row-major

@@ -22,7 +22,9 @@
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention.py:114) and Output (float16, attention.py:124). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
+// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on seq_len.
+// Masked rows of V are loaded and multiplied by 0: NaN or infinity in them gives NaN.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
@@ -60,14 +62,16 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 90 per thread for tiles -----------------------------------------------------------------------------
 // of acc_s, acc_s_cast:
-// (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15  [layout.gemm.mma-accumulator]
+// (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15; TV layout
+// ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.mma-accumulator]
 // acc_s_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_s_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<4, 1>>;
 // of acc_o:
 // here the same as acc_s_layout: the sizes are equal
 using acc_o_layout = tl::MmaAccumulator<block_M, dim, tl::Warps<4, 1>>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
-// (T128 threads, V2 values each) -> (64); 4 threads hold the same value  [layout.reduce.kept-dimension]
+// (T128 threads, V2 values each) -> (64); 4 threads hold the same value; TV layout ((4,8,4),2):((0,1,16),8)
+// [layout.reduce.kept-dimension]
 using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
 // grid dims: (#blocks of queries, heads, batch)

@@ -28,7 +28,9 @@ extern "C" {
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention.py:114) and Output (float16, attention.py:124). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
+// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on seq_len.
+// Masked rows of V are loaded and multiplied by 0: NaN or infinity in them gives NaN.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.

@@ -2,7 +2,9 @@
 // To change it, edit linear.py and run:
 //   tile2cu linear.py --target cuda:sm_80 --kernel linear --name linear_any
 //
-// linear_any: Y = X @ W^T.
+// linear_any: Y[m, n] = sum_k(X[m, k] * W[n, k])
+//
+// Y = X @ W^T.
 //
 //   X  in   float16  (M, K)  row-major
 //   W  in   float16  (N, K)  row-major
@@ -12,7 +14,8 @@
 // along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear.py:25).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends on K alone.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
@@ -37,8 +40,8 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 32 per thread for tiles -----------------------------------------------------------------------------
 // of Y_local:
-// (T128 threads, V32 values each) -> (64, 64); warp w holds 32 rows from 32 (w / 2) and 32 columns from 32 (w % 2)
-// [layout.gemm.mma-accumulator]
+// (T128 threads, V32 values each) -> (64, 64); warp w holds 32 rows from 32 (w / 2) and 32 columns from 32 (w % 2);
+// TV layout ((4,8,2,2),(2,2,4,2)):((128,1,2048,32),(64,8,512,16))  [layout.gemm.mma-accumulator]
 using Y_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;
 
 // grid dims: (#blocks along N, #blocks along M)

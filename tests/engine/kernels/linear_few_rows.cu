@@ -2,7 +2,9 @@
 // To change it, edit linear.py and run:
 //   tile2cu linear.py --target cuda:sm_80 --kernel linear -D block_M=16 -D block_K=64 --name linear_few_rows
 //
-// linear_few_rows: Y = X @ W^T.
+// linear_few_rows: Y[m, n] = sum_k(X[m, k] * W[n, k])
+//
+// Y = X @ W^T.
 //
 // Compile-time constants: block_M = 16 and block_K = 64.
 //
@@ -14,7 +16,8 @@
 // along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear.py:25).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends on K alone.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
@@ -39,8 +42,8 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 8 per thread for tiles ------------------------------------------------------------------------------
 // of Y_local:
-// (T128 threads, V8 values each) -> (16, 64); warp w holds 16 rows from 16 (w / 4) and 16 columns from 16 (w % 4)
-// [layout.gemm.mma-accumulator]
+// (T128 threads, V8 values each) -> (16, 64); warp w holds 16 rows from 16 (w / 4) and 16 columns from 16 (w % 4);
+// TV layout ((4,8,4),(2,2,2)):((32,1,256),(16,8,128))  [layout.gemm.mma-accumulator]
 using Y_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<1, 4>>;
 
 // grid dims: (#blocks along N, #blocks along M)

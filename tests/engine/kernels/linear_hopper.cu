@@ -2,7 +2,9 @@
 // To change it, edit linear.py and run:
 //   tile2cu linear.py --target cuda:sm_90a --kernel linear -D block_N=128 -D block_K=64 --name linear_hopper
 //
-// linear_hopper: Y = X @ W^T.
+// linear_hopper: Y[m, n] = sum_k(X[m, k] * W[n, k])
+//
+// Y = X @ W^T.
 //
 // Compile-time constants: block_N = 128 and block_K = 64.
 //
@@ -15,7 +17,8 @@
 // TL_NOT_SUPPORTED. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear.py:25).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends on K alone.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
@@ -46,7 +49,7 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // ---- registers: 64 per thread for tiles -----------------------------------------------------------------------------
 // of Y_local:
 // (T128 threads, V64 values each) -> (64, 128); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of
-// each 64  [layout.gemm.wgmma-accumulator]
+// each 64; TV layout ((4,8,4),(2,2,16)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid dims: (#blocks along N, #blocks along M)

@@ -2,7 +2,10 @@
 // To change it, edit linear_int4.py and run:
 //   tile2cu linear_int4.py --target cuda:sm_80 --kernel linear_int4 -D gelu=True --with-test
 //
-// linear_int4: Y = gelu(X @ W^T).
+// linear_int4: Y[m, n] = 0.5 * s * (1 + erf(s * 0.70710678)), where s = sum_k(X[m, k] * (((W[n, k // 2] >> 4 * (k % 2)
+// & 15) - 8) * S[n, k // group]))
+//
+// Y = gelu(X @ W^T).
 //
 // W[n, k] = (nibble - 8) * S[n, k // group]. The nibble of an even k is the lower half of byte k // 2 of its row. K is
 // a multiple of the group.
@@ -19,7 +22,8 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear_int4.py:46). Computed in 16 bits or
 // fewer, not in float32: W_shared (float16, linear_int4.py:40).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends on K alone.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
@@ -46,11 +50,12 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 32 per thread for tiles -----------------------------------------------------------------------------
 // of Y_local:
-// (T128 threads, V32 values each) -> (64, 64); warp w holds 32 rows from 32 (w / 2) and 32 columns from 32 (w % 2)
-// [layout.gemm.mma-accumulator]
+// (T128 threads, V32 values each) -> (64, 64); warp w holds 32 rows from 32 (w / 2) and 32 columns from 32 (w % 2);
+// TV layout ((4,8,2,2),(2,2,4,2)):((128,1,2048,32),(64,8,512,16))  [layout.gemm.mma-accumulator]
 using Y_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;
 // of a loop over i, j:
-// (T128 threads, V16 values each) -> (64, 32); 32 x 4 threads with 8 consecutive elements each  [layout.loop.flat]
+// (T128 threads, V16 values each) -> (64, 32); 32 x 4 threads with 8 consecutive elements each; TV layout
+// ((4,32),(8,2)):((512,1),(64,32))  [layout.loop.flat]
 using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<32, 4>, 8>;
 
 // grid dims: (#blocks along N, #blocks along M)

@@ -8,7 +8,10 @@
 extern "C" {
 #endif
 
-// linear_int4: Y = gelu(X @ W^T).
+// linear_int4: Y[m, n] = 0.5 * s * (1 + erf(s * 0.70710678)), where s = sum_k(X[m, k] * (((W[n, k // 2] >> 4 * (k % 2)
+// & 15) - 8) * S[n, k // group]))
+//
+// Y = gelu(X @ W^T).
 //
 // W[n, k] = (nibble - 8) * S[n, k // group]. The nibble of an even k is the lower half of byte k // 2 of its row. K is
 // a multiple of the group.
@@ -25,7 +28,8 @@ extern "C" {
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear_int4.py:46). Computed in 16 bits or
 // fewer, not in float32: W_shared (float16, linear_int4.py:40).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends on K alone.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.

@@ -8,7 +8,9 @@
 extern "C" {
 #endif
 
-// linear_residual: Y = X @ W^T + R.
+// linear_residual: Y[m, n] = sum_k(X[m, k] * W[n, k]) + R[m, n]
+//
+// Y = X @ W^T + R.
 //
 //   X  in   float16  (M, K)  row-major
 //   W  in   float16  (N, K)  row-major
@@ -19,7 +21,8 @@ extern "C" {
 // along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear.py:55).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends on K alone.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.

@@ -2,7 +2,9 @@
 // To change it, edit rmsnorm.py and run:
 //   tile2cu rmsnorm.py --target cuda:sm_80 --kernel rmsnorm -D dim=128 --with-test
 //
-// rmsnorm: Y = X / sqrt(mean(X * X) + eps) * W, row by row.
+// rmsnorm: Y[m, d] = X[m, d] * rsqrt(sum_i(X[m, i] * X[m, i]) * share + eps) * W[d]
+//
+// Y = X / sqrt(mean(X * X) + eps) * W, row by row.
 //
 // Compile-time constants: dim = 128.
 //
@@ -14,7 +16,8 @@
 // Reductions accumulate in float32. Rounded to nearest even (RN): Y (float16, rmsnorm.py:59). tl::rsqrt is
 // rsqrt.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added is fixed.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/tl.h>
 
@@ -33,14 +36,16 @@ constexpr int threads = 128;
 
 // ---- registers: 21 per thread for tiles -----------------------------------------------------------------------------
 // of x, squares:
-// (T128 threads, V8 values each) -> (8, 128); 8 x 16 threads with 8 consecutive elements each
-// [layout.parallel.to-fragment]
+// (T128 threads, V8 values each) -> (8, 128); 8 x 16 threads with 8 consecutive elements each; TV layout
+// ((16,8),8):((64,1),8)  [layout.parallel.to-fragment]
 using x_layout = tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<8, 16>, 8>;
 // of sum_squares:
-// (T128 threads, V1 values each) -> (8); 16 threads hold the same value  [layout.reduce.kept-dimension]
+// (T128 threads, V1 values each) -> (8); 16 threads hold the same value; TV layout ((16,8),1):((0,1),0)
+// [layout.reduce.kept-dimension]
 using sum_squares_layout = tl::Slice<1, x_layout>;
 // of weights:
-// (T128 threads, V8 values each) -> (128); 8 threads hold the same value  [layout.parallel.to-fragment]
+// (T128 threads, V8 values each) -> (128); 8 threads hold the same value; TV layout ((16,8),8):((8,0),1)
+// [layout.parallel.to-fragment]
 using weights_layout = tl::Slice<0, x_layout>;
 
 // grid dims: (#blocks of rows)

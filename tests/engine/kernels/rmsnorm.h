@@ -8,7 +8,9 @@
 extern "C" {
 #endif
 
-// rmsnorm: Y = X / sqrt(mean(X * X) + eps) * W, row by row.
+// rmsnorm: Y[m, d] = X[m, d] * rsqrt(sum_i(X[m, i] * X[m, i]) * share + eps) * W[d]
+//
+// Y = X / sqrt(mean(X * X) + eps) * W, row by row.
 //
 // Compile-time constants: dim = 128.
 //
@@ -20,7 +22,8 @@ extern "C" {
 // Reductions accumulate in float32. Rounded to nearest even (RN): Y (float16, rmsnorm.py:59). tl::rsqrt is
 // rsqrt.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added is fixed.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.

@@ -12,6 +12,7 @@ from tile2cu.core.origin import ENVIRONMENT, Look, Tool
 from tile2cu.core.program import BindTensor, Buffer, Program, walk_stmts
 from tile2cu.core.schedule import strictest
 from tile2cu.emitter.execution import execution
+from tile2cu.emitter.formula import formula_lines
 from tile2cu.emitter.numerics import APPROXIMATIONS, numerics
 from tile2cu.emitter.tma import run_time_columns
 from tile2cu.plan.settled import Settled
@@ -112,11 +113,15 @@ def _hashes(program: Program, tool: Tool) -> str:
 
 
 def _doc(program: Program) -> tuple[str, ...]:
-    """The user's documentation of the kernel, and of its file, unless that is long enough to be a manual."""
+    """The formula, the user's documentation of the kernel, and that of its file, unless it is as long as a manual."""
     about = program.about if len(program.about.splitlines()) <= _LINES_ABOUT else ""
-    first, *paragraphs = [*filter(None, ascii_only(program.doc).strip().split("\n\n"))] or [""]
-    paragraphs = [f"{program.name}{': ' * bool(first)}{first}", *paragraphs, *ascii_only(about).split("\n\n")]
-    return tuple(line for each in filter(None, paragraphs) for line in (*_filled(each), ""))
+    paragraphs = [*filter(None, ascii_only(program.doc).strip().split("\n\n"))]
+    formula = formula_lines(program)
+    first = formula[:1] or tuple(paragraphs[:1])
+    head = [f"{program.name}{': ' * bool(first)}{''.join(first)}", *formula[1:]]
+    rest = (*(paragraphs if formula else paragraphs[1:]), *ascii_only(about).split("\n\n"))
+    above = tuple(line for each in head for line in _filled(each))
+    return (*above, "", *(line for each in filter(None, rest) for line in (*_filled(each), "")))
 
 
 def _filled(paragraph: str) -> list[str]:

@@ -2,7 +2,9 @@
 // To change it, edit gemm_relu.py and run:
 //   tile2cu gemm_relu.py --target cuda:sm_80 --kernel gemm_relu -D M=1024 -D N=1024 -D K=1024
 //
-// gemm_relu: C = relu(A @ B).
+// gemm_relu: C[m, n] = max(sum_k(A[m, k] * B[k, n]), 0)
+//
+// C = relu(A @ B).
 //
 // Compile-time constants: M = 1024, N = 1024 and K = 1024.
 //

@@ -8,7 +8,9 @@
 extern "C" {
 #endif
 
-// gemm_relu: C = relu(A @ B).
+// gemm_relu: C[m, n] = max(sum_k(A[m, k] * B[k, n]), 0)
+//
+// C = relu(A @ B).
 //
 // Compile-time constants: M = 1024, N = 1024 and K = 1024.
 //

@@ -3,7 +3,9 @@
 //   tile2cu gemm.py --target cuda:sm_80 --kernel gemm -D dtype=int8 -D out_dtype=int32 -D accum_dtype=int32
 //       -D transpose_B=True --style cute
 //
-// gemm: C = f(A @ B + Bias).
+// gemm: C[m, n] = sum_k(A[m, k] * B[n, k])
+//
+// C = f(A @ B + Bias).
 //
 // B is (N, K), and its transpose is multiplied. Bias is zero. f is the identity.
 //

@@ -9,7 +9,9 @@
 extern "C" {
 #endif
 
-// gemm: C = f(A @ B + Bias).
+// gemm: C[m, n] = sum_k(A[m, k] * B[n, k])
+//
+// C = f(A @ B + Bias).
 //
 // B is (N, K), and its transpose is multiplied. Bias is zero. f is the identity.
 //

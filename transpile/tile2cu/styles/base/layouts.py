@@ -46,7 +46,7 @@ def described(layout: FragmentLayout, part: str = "") -> str:
 
 
 def in_cute(layout: FragmentLayout) -> str:
-    """The layout as CuTe writes it, behind a semicolon; empty where it says nothing more."""
+    """The layout as CuTe writes it, behind a semicolon; empty where it adds nothing."""
     found = "" if isinstance(layout, Replicated) else tv_layout(layout)
     return f"; TV layout {found}" if found else ""
 
