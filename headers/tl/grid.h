@@ -13,7 +13,7 @@
 #ifndef __CUDACC_RTC__
 namespace tl {
 
-// As tl::launch, cooperatively: TL_NOT_SUPPORTED if the blocks do not fit on the device at once.
+// As tl::launch, cooperatively: TL_NOT_SUPPORTED if the blocks do not fit on the device together.
 template <class... Parameters>
 tl_status launch_together_with(void (*kernel)(Parameters...), dim3 grid, int threads, size_t shared_bytes, void* stream,
                                typename ArgumentFor<Parameters>::type... arguments) {

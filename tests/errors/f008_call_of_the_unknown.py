@@ -22,4 +22,4 @@ def kernel(M, N, block_M=64):
 #    |
 # 15 |             mma_emitter.ldmatrix_a(A_shared, 0)
 #    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#   = help: write it with operations of the tile language, or as a T.macro in this file or one beside it
+#   = help: write it with operations of the tile language, or as a T.macro in this file or one next to it

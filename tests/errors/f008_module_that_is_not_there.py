@@ -18,7 +18,7 @@ def kernel(M, N):
 #    |
 # 10 |         with T.Kernel(T.ceildiv(M, rows_a_block(N))) as bx:
 #    |                       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-# note: it could not be evaluated: `helpers` is no file beside this one
+# note: it could not be evaluated: `helpers` is no file next to this one
 #   --> f008_module_that_is_not_there.py:10:36
 #    |
 # 10 |         with T.Kernel(T.ceildiv(M, rows_a_block(N))) as bx:

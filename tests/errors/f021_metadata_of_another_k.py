@@ -16,7 +16,7 @@ def factory(M):
 
     return main
 # ---- expected ----
-# error[T2C-F021]: T.gemm_sp: `A_shared` (64, 32) stands for (64, 64), and goes with B of 64 by N, `E_shared` of (64, 4) and C of 64 by N
+# error[T2C-F021]: T.gemm_sp: `A_shared` (64, 32) denotes (64, 64), and goes with B of 64 by N, `E_shared` of (64, 4) and C of 64 by N
 #   --> f021_metadata_of_another_k.py:14:13
 #    |
 # 14 |             T.gemm_sp(A_shared, E_shared, B_shared, C_local)

@@ -13,7 +13,7 @@ def kernel(M, N, block_M=64):
     return main
 
 # ---- expected ----
-# error[T2C-F023]: the base of T.access_ptr is `F`, a fragment buffer, whose elements lie in the registers of many threads
+# error[T2C-F023]: the base of T.access_ptr is `F`, a fragment buffer, whose elements are in the registers of many threads
 #   --> f023_address_of_a_fragment.py:11:51
 #    |
 # 11 |             T.call_extern("handle", "__prefetch", T.access_ptr(F, "r"))

@@ -16,4 +16,4 @@ def copied(A: T.Tensor((64,), "float32")):
 #    |
 # 11 |         T.copy_cluster(mine, theirs, dst_block=2)
 #    |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#   = help: `cluster_dims` of T.ClusterKernel says how many there are; ranks count from 0
+#   = help: `cluster_dims` of T.ClusterKernel states how many there are; ranks count from 0

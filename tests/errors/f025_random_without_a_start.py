@@ -12,7 +12,7 @@ def kernel(M, N, block_M=64):
     return main
 
 # ---- expected ----
-# error[T2C-F025]: T.rng_rand_float stands before T.rng_init
+# error[T2C-F025]: T.rng_rand_float is before T.rng_init
 #   --> f025_random_without_a_start.py:10:24
 #    |
 # 10 |             B[bx, 0] = T.rng_rand_float()

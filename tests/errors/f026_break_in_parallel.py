@@ -14,7 +14,7 @@ def kernel(M, N, block_M=64):
     return main
 
 # ---- expected ----
-# error[T2C-F026]: `break` cannot stand inside T.Parallel
+# error[T2C-F026]: `break` cannot be inside T.Parallel
 #   --> f026_break_in_parallel.py:12:21
 #    |
 # 12 |                     break

@@ -13,7 +13,7 @@ def kernel(M, N, block_M=64):
     return main
 
 # ---- expected ----
-# error[T2C-F026]: T.shfl_xor works among threads; it cannot stand inside T.Parallel, whose elements tile2cu spreads over them
+# error[T2C-F026]: T.shfl_xor works among threads; it cannot be inside T.Parallel, whose elements tile2cu spreads over them
 #   --> f026_shuffle_in_parallel.py:11:28
 #    |
 # 11 |                 B[bx, i] = T.shfl_xor(A[bx, i], 1)

@@ -13,7 +13,7 @@ def factory(N):
 
     return main
 # ---- expected ----
-# error[T2C-F026]: T.make_tensor stands inside T.Parallel
+# error[T2C-F026]: T.make_tensor is inside T.Parallel
 #   --> f026_tensor_in_parallel.py:11:17
 #    |
 # 11 |                 X = T.make_tensor(places[bx * 32 + i], (1,), "float32")

@@ -15,7 +15,7 @@ def kernel(M, N, block_M=64):
     return main
 
 # ---- expected ----
-# error[T2C-F027]: `total` is bound again inside a loop of the kernel, but names do not carry values from turn to turn
+# error[T2C-F027]: `total` is bound again inside a loop of the kernel, but names carry no values to the next iteration
 #   --> f027_carried_by_a_loop.py:12:17
 #    |
 # 12 |                 total += A[bx, k]

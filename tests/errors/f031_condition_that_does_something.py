@@ -14,9 +14,9 @@ def kernel(M, N, block=64):
 
 
 # ---- expected ----
-# error[T2C-F031]: the condition of a `while` is asked again in each turn, and this one does something
+# error[T2C-F031]: the condition of a `while` is asked again in each iteration, and this one does something
 #   --> f031_condition_that_does_something.py:10:13
 #    |
 # 10 |             while T.atomic_add(C[0], 1, return_prev=True) < M:
 #    |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-#   = help: do it in the body: before `while`, and at its end for the next turn
+#   = help: do it in the body: before `while`, and at its end for the next iteration

@@ -14,7 +14,7 @@ def kernel(M, N, block_M=64):
     return main
 
 # ---- expected ----
-# error[T2C-F031]: `return` stands inside T.Kernel, a loop or a branch
+# error[T2C-F031]: `return` is inside T.Kernel, a loop or a branch
 #   --> f031_return_in_the_kernel.py:12:13
 #    |
 # 12 |             return A_shared

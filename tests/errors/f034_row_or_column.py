@@ -17,7 +17,7 @@ def kernel():
     return main
 
 # ---- expected ----
-# error[T2C-F034]: a vector of 64 elements beside a tile of (64, 64) could be one of rows or of columns
+# error[T2C-F034]: a vector of 64 elements next to a tile of (64, 64) could be one of rows or of columns
 #   --> f034_row_or_column.py:14:13
 #    |
 # 14 |             a *= b

@@ -15,7 +15,7 @@ namespace tl {
 TL_DEVICE void sync_grid() { cooperative_groups::this_grid().sync(); }
 
 #ifndef __CUDACC_RTC__
-// TL_OK if the device supports cooperative launches and all blocks are resident at once (occupancy times the number of
+// TL_OK if the device supports cooperative launches and all blocks are co-resident (occupancy times the number of
 // SMs), else TL_NOT_SUPPORTED.
 // [CUDA Runtime API, "cudaOccupancyMaxActiveBlocksPerMultiprocessor", "cudaLaunchCooperativeKernel"]
 template <class... Parameters>

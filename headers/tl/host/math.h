@@ -1,4 +1,4 @@
-// Scalar mathematical functions. The *_approx functions stand for approximate instructions (ex2.approx.ftz and the
+// Scalar mathematical functions. The *_approx functions denote approximate instructions (ex2.approx.ftz and the
 // like) and are computed by the C library. exp2, log2, rsqrt and reciprocal flush subnormal operands, exp2 and
 // reciprocal also subnormal results.
 #pragma once

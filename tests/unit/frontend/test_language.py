@@ -238,12 +238,12 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
         "T.atomic_add(F, S)": "F023 T.atomic_add: the destination is `F`, a fragment buffer",
         "T.atomic_add(3, 1.0)": "F023 T.atomic_add takes an element and a number, or two tiles, not the number 3",
         "T.sync_threads(0, 128)": "F023 T.sync_threads of a part of the block takes the number of a barrier, 1 to 12, "
-        "and how many threads meet",
+        "and a number of threads",
         "s = T.PersistentTileScheduler(2, 3, stateful=False)\ns.init(bx)": "F013 `init` of a scheduler that is made "
         "with stateful=False",
         "s = T.PersistentTileScheduler(2, 3)\ns.next()": "F013 a tile scheduler has no attribute `next`",
-        "s = T.PersistentTileScheduler(2, 3)\nfor i in T.Parallel(4):\n    s.next_tile()": "F026 the turn of a tile "
-        "scheduler works on whole tiles; it cannot stand inside T.Parallel",
+        "s = T.PersistentTileScheduler(2, 3)\nfor i in T.Parallel(4):\n    s.next_tile()": "F026 the iteration of a "
+        "tile scheduler works on whole tiles; it cannot be inside T.Parallel",
         "row[0] = T.add2(A[0, 0], A[0, 1])": "F023 T.add2 takes vectors of two elements, not a value known only at run "
         "time",
         "row[T.Ramp(0, 1, 4)] = T.Broadcast(1.0, 2)": "F034 2 elements are stored to 4",
@@ -254,7 +254,7 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
         "differ in width",
         "T.stg64(A[0, 0], T.ldg32(B[0, 0]))": "F023 T.stg64 writes 64 bits, not 32",
         "x = T.extract_lane(T.float32x2(1, 2), 2)": "F024 T.extract_lane takes element 2 of 2",
-        "T.any_of(F)": "F023 the argument of T.any_of is `F`, a fragment buffer, whose elements lie in the registers "
+        "T.any_of(F)": "F023 the argument of T.any_of is `F`, a fragment buffer, whose elements are in the registers "
         "of many threads",
         "T.tvm_storage_sync('global')": 'F023 T.tvm_storage_sync takes "shared" or "warp", not the string \'global\'',
         "T.async_copy(S, A[0, 0])": "F023 T.async_copy copies from a tensor to a shared tile, not from `S`, a shared "
@@ -269,13 +269,13 @@ def test_read(body: Callable[..., Program], listing: Callable[..., list[str]], s
         "row[0] = T.ieee_frsqrt(T.cast(n, 'float64'))": "F018 T.ieee_frsqrt takes float32, not float64",
         "n = T.__ffs(A[0, 0])": "F018 T.__ffs takes integers, not float32",
         "row[0] = T.__ldg(S[0, 0])": "F023 T.__ldg reads tensors in global memory, not `S`, a shared buffer",
-        "with T.If(n < 3):\n    n = 1": "F012 in `with T.If(...):` stand `with T.Then():` and `with T.Else():`, once "
+        "with T.If(n < 3):\n    n = 1": "F012 `with T.If(...):` contains `with T.Then():` and `with T.Else():`, once "
         "each, alone",
         "with T.Then():\n    n = 1": "F012 `with` of T.Then() is not supported in a kernel",
         "with T.ws(0), T.If(n < 3):\n    n = 1": "F012 `with` of several items is not supported in a kernel",
         "del nothing": "F009 `nothing` is not bound here, so `del` has nothing to end",
         "del row[0]": "F012 `del row[0]` is not supported",
-        "break": "F026 `break` stands outside of any loop of the kernel",
+        "break": "F026 `break` is outside of any loop of the kernel",
         "T.get_thread_binding(3)": "F023 `dim` of T.get_thread_binding is 0, 1 or 2, not 3",
         "T.reinterpret(n, 'float16')": "F023 T.reinterpret of int32 as float16: they differ in width",
         "T.cumsum(S, row)": "F022 T.cumsum of `S` (64, 32) does not fit `row` (32,)",
@@ -462,7 +462,7 @@ def test_handles_are_tensors(trace: Callable[..., Program]) -> None:
 
 
 def test_a_handle_that_nothing_describes(trace: Callable[..., Program]) -> None:
-    with pytest.raises(Tile2CuError, match="no T.match_buffer says what tensor `a` is"):
+    with pytest.raises(Tile2CuError, match="no T.match_buffer states what tensor `a` is"):
         trace(MATCHED.format(first="pass"))
 
 

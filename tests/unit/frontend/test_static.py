@@ -213,9 +213,8 @@ def test_scalar_functions(body: Callable[..., object], listing: Callable[..., li
         "x = A[bx, 0] & 1": "F014 `&` takes integers, not float32 and int32",
         "x = A + 1": "F006 the extent of `A` in an expression of tiles needs the value of `M`, which is left unbound",
         "if A:\n    pass": "F014 `A`, a tensor in global memory has no truth value",
-        "return bx": "F031 `return` stands inside T.Kernel, a loop or a branch",
-        "for i in T.Parallel(4):\n    T.clear(A)": "F026 T.clear works on whole tiles; "
-        "it cannot stand inside T.Parallel",
+        "return bx": "F031 `return` is inside T.Kernel, a loop or a branch",
+        "for i in T.Parallel(4):\n    T.clear(A)": "F026 T.clear works on whole tiles; it cannot be inside T.Parallel",
         "if bx in (1, 2):\n    pass": "F007 this comparison must be known at transpile time: it depends on `bx`",
         "if (bx, 1) == (2, 1):\n    pass": "F007 this comparison must be known at transpile time: it depends on `bx`",
         "del bx\nA[bx, 0] = 1.0": "F009 `bx` is not defined",

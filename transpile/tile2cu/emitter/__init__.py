@@ -126,7 +126,7 @@ def _first_slots(settled: Settled) -> dict[str, str]:
 
 
 def _group(launches: tuple[Settled, ...]) -> str:
-    """The threads of a group, or of each, where groups work by themselves; empty where they do not."""
+    """The threads of a group, or of each, where groups work independently; empty where they do not."""
     in_groups = {each.launch.shares or (each.launch.threads,) for each in launches if each.launch.groups > 1}
     found = {
         next((sizes for sizes in in_groups if _is_first_group(each, sizes[0])), ())
@@ -290,7 +290,7 @@ def _all_names(settled: Settled) -> list[str]:
 
 
 def _kept_names(settled: Settled) -> tuple[str, ...]:
-    """`threads`, where the user's own constant says the same as ours."""
+    """`threads`, where the user's own constant has the same value as ours."""
     same = any(c.name == "threads" and c.value == settled.launch.threads for c in settled.program.constants)
     return ("threads",) if same and not settled.namespace else ()
 

@@ -89,7 +89,7 @@ def access_of(tensor: Buffer, launches: tuple[Settled, ...]) -> str:
 
 
 def _bindings(program: Program) -> str:
-    """The options as a shell takes them: what it would read otherwise stands in quotes."""
+    """The options as a shell takes them: what it would read otherwise is in quotes."""
     given = (
         ("--env" if name.startswith(ENVIRONMENT) else "-D", f"{name.removeprefix(ENVIRONMENT)}={value}")
         for name, value in program.bindings
@@ -208,7 +208,7 @@ def _unwritten(launches: tuple[Settled, ...], printer: Printer) -> str:
 
 
 def _addresses(launches: tuple[Settled, ...]) -> str:
-    """What the caller sees to where addresses say where tensors lie."""
+    """What the caller sees to where addresses say where tensors are."""
     stmts = (stmt for each in launches for stmt in walk_stmts(each.launch.body))
     names = dict.fromkeys(stmt.tensor.name for stmt in stmts if isinstance(stmt, BindTensor))
     if not names:

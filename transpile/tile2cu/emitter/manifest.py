@@ -133,7 +133,7 @@ def _workspace(tensor: Buffer) -> dict[str, Any]:
 
 
 def _counters(launches: tuple[Settled, ...]) -> list[dict[str, Any]]:
-    """What counts the tiles that blocks have drawn, and notes which have work, behind the tensors."""
+    """What counts the tiles that blocks have fetched, and notes which have work, behind the tensors."""
     grids = (" * ".join(f"({_extent(extent)})" for extent in grid) for grid in noted_grids(launches))
     ints = " + ".join(f"1 + ceildiv({tiles}, {_TILES_A_WORD})" for tiles in grids) or 1
     return [{"name": "next_tile", "dtype": "int32", "shape": [ints]}] if draws(launches) else []

@@ -26,9 +26,12 @@ def _reasons(stmt: Stmt, program: str) -> Iterator[tuple[str, str]]:
     for shown in (each for each in used_by_itself(stmt) if each.of is not None):
         yield f"`{shown.name}` shows `{shown.memory.name}` in another shape: `{program}` has no reference", _WAY_OUT
     if isinstance(stmt, Gemm) and stmt.metadata is not None:
-        yield f"the product in line {line} is sparse, which the reference does not follow", _WAY_OUT
+        yield f"the GEMM in line {line} is sparse, which the reference does not follow", _WAY_OUT
     if isinstance(stmt, BindTensor):
-        yield f"`{stmt.tensor.name}` lies where an address says, so that `{program}` has no reference", _WAY_OUT
+        yield (
+            f"`{stmt.tensor.name}` is at an address that the kernel computes, so that `{program}` has no reference",
+            _WAY_OUT,
+        )
     if isinstance(stmt, Reduce) and stmt.keeps_nan:
         yield f"a NaN wins the reduction in line {line}, which the reference does not follow", _WAY_OUT
     if isinstance(stmt, Atomic) and (stmt.previous is not None or stmt.kind is None):

@@ -68,7 +68,7 @@ class Numerics:
 
     `rounded` is what takes values of a wider type: (tensor, tile or variable, type, Python line). `computed` is what
     operations give whose results are of 16 bits or fewer. `extrema` are the functions of floating-point numbers that
-    prefer a number to NaN. `order` says in which order what is summed, a sentence for each kind of sum.
+    prefer a number to NaN. `order` states in which order what is summed, a sentence for each kind of sum.
     """
 
     products: tuple[str, ...]

@@ -29,7 +29,7 @@ _UNBROKEN: Any = {"break_long_words": False, "break_on_hyphens": False}
 def restyled(rendered: dict[str, Rendered], clang_format: str) -> dict[str, Rendered]:
     """Files, by name, in the style of `clang_format`, the content of a .clang-format. Errors: T2C-E010.
 
-    What clang-format breaks it fills up with the next line, whatever stands there. So comments are brought to the
+    clang-format fills a line that it breaks with the next line, for any text. So comments are brought to the
     style's width before it may touch them, where the style has indented them to.
     """
     with _style(clang_format) as style:

@@ -56,14 +56,14 @@ def _threads(settled: Settled) -> Iterator[Declaration]:
     """The threads of the block, or of its groups."""
     launch = settled.launch
     if launch.shares:
-        about = "of each group; groups work by themselves: T.ws"
+        about = "of each group; groups work independently: T.ws"
         yield Declaration(f"constexpr int threads[] = {{{', '.join(map(str, launch.shares))}}};", (about,))
         total = " + ".join(f"threads[{group}]" for group in range(launch.groups))
         yield Declaration(f"constexpr int block_threads = {total};")
         return
     yield Declaration(f"constexpr int threads = {launch.threads};", _threads_about(settled))
     if launch.groups > 1:
-        about = "of so many threads each, which work by themselves: T.ws"
+        about = "of so many threads each, which work independently: T.ws"
         yield Declaration(f"constexpr int groups = {launch.groups}, block_threads = threads * groups;", (about,))
 
 

@@ -35,9 +35,9 @@ def programs(
     """Every kernel of a file, or the one named, in the order of the file.
 
     `bindings` are the values given with -D, by name; texts such as "Config(block=128)" are evaluated in the file's
-    scope, and names such as "env:PLATFORM" are variables of the environment. `read` gives the text of a file that lies
-    beside, by its path relative to the file, for imports; where it is left out, they are read from the disk. `target`
-    answers what a driver asks of its device.
+    scope, and names such as "env:PLATFORM" are variables of the environment. `read` gives the text of a file
+    next to it, by its path relative to the file, for imports; where it is left out, they are read from the disk.
+    `target` answers what a driver asks of its device.
     Errors: Tile2CuError T2C-F001 to T2C-F034.
     """
     from tile2cu.frontend.given import as_given

@@ -97,7 +97,7 @@ def _assign_name(cx: Context, name: str, value: object, env: Env, span: Span, fo
 
 
 def _is_meant(cx: Context, old: Buffer | View, name: str, value: object, env: Env) -> bool:
-    """Whether `name = value` writes the tensor or tile that the name stands for."""
+    """Whether `name = value` writes the tensor or tile that the name denotes."""
     if not _is_place(cx, old):
         return False
     return isinstance(value, TileValue) or (tiles.is_tile(old) and _is_carried_tile(name, value, env))
@@ -110,7 +110,7 @@ def _is_place(cx: Context, value: object) -> bool:
 
 
 def _is_carried_tile(name: str, value: object, env: Env) -> bool:
-    """Whether `name = tile` in a loop is meant for the next turn: the name stands for a tile from before the loop."""
+    """Whether `name = tile` in a loop is meant for the next iteration: the name denotes a tile from before the loop."""
     scope: Env | None = env
     while scope is not None and name not in scope.values and not scope.loop:
         scope = scope.parent
@@ -118,7 +118,7 @@ def _is_carried_tile(name: str, value: object, env: Env) -> bool:
 
 
 def _refuse_carried(name: str, value: object, env: Env) -> None:
-    """A name that a loop has read, and now binds again, would not carry its value to the next turn.
+    """A name that a loop has read, and now binds again, would not carry its value to the next iteration.
 
     A number that takes the name of a tensor or tile carries nothing: the loop is traced once, with the tensor.
     """
@@ -128,13 +128,13 @@ def _refuse_carried(name: str, value: object, env: Env) -> None:
     if carried is not None and not taken:
         raise Fault(
             "T2C-F027",
-            f"`{name}` is bound again inside a loop of the kernel, but names do not carry values from turn to turn",
+            f"`{name}` is bound again inside a loop of the kernel, but names carry no values to the next iteration",
             help=f"declare it before the loop, `{name} = T.alloc_var(...)`, or give a value of one turn another name",
         )
 
 
 def _bound(cx: Context, name: str, value: object, env: Env, span: Span, formula: str) -> object:
-    """The value that a name stands for after `name = value`."""
+    """The value that a name denotes after `name = value`."""
     match value:
         case TileValue() | Lanes():
             return _computed(cx, name, value)

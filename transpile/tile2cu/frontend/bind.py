@@ -41,7 +41,7 @@ MAX_ASIDE_STEPS = 4_000  # of a function that does not lead to the kernel: its r
 class _Call:
     """One call of the kernel: what is known of its arguments, and of the tensors among them.
 
-    `aside`: it stands in a branch that the driver does not take.
+    `aside`: it is in a branch that the driver does not take.
     """
 
     span: Span
@@ -76,7 +76,7 @@ class Calls:
 
     @property
     def found(self) -> Mapping[str, Found]:
-        """The value of each parameter, from the call that says most, and where that call stands."""
+        """The value of each parameter, from the call that gives most, and where that call is."""
         merged: dict[str, Found] = {}
         for call in sorted(self._calls, key=lambda call: (call.aside, call.unknown)):
             for name, value in call.values.items():
@@ -126,7 +126,7 @@ class Calls:
         return frozenset(name for name, found in self.found.items() if type(found.value) is not int)
 
     def _bounded(self, stage: Callable[[], None]) -> None:
-        """A driver that cannot be read to its end says less: that is no error of the kernel."""
+        """A driver that cannot be read to its end gives less: that is no error of the kernel."""
         with contextlib.suppress(Fault, Tile2CuError, RecursionError):
             stage()
 
@@ -215,7 +215,7 @@ class Calls:
             self._configs = {str(name): Found(plain(value), cx.here, how) for name, value in first.items()}
 
     def _read_namesakes(self) -> None:
-        """What the rest of the file says of parameters with the same names."""
+        """What the rest of the file states of parameters with the same names."""
         found = namesakes(self._context(), self._functions(), self._elsewhere, self._leads, self._variables())
         self._namesakes = found
 
@@ -256,7 +256,7 @@ class Calls:
                 self._elsewhere.setdefault(name, Found(plain(value), cx.here, f"call of `{function.name}`"))
 
     def _note(self, cx: Context, function: Function, arguments: Arguments) -> object:
-        """Note a call of the kernel; the result stands for the compiled kernel."""
+        """Note a call of the kernel; the result denotes the compiled kernel."""
         assert cx.here is not None
         call = _Call(cx.here, cx.aside > 0)
         self._calls.append(call)

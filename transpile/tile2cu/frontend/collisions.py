@@ -1,4 +1,4 @@
-"""Updates by which several turns of T.Parallel may reach one element of a fragment: they combine what they bring."""
+"""Updates by which several iterations of T.Parallel may reach one element of a fragment: they are combined."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,8 +14,8 @@ _KINDS = {"max": Reduction.MAX, "min": Reduction.MIN}
 def combining(body: tuple[Stmt, ...], variables: Mapping[Var, Expr]) -> tuple[Stmt, ...]:
     """The body of T.Parallel where `x[i // 8] = T.max(x[i // 8], v)`, `+= v` and the like are atomic on a fragment.
 
-    All turns happen at once: what one of them read before another one wrote would be lost. So it is with `x[i]` in a
-    loop over i and j. `variables`: those of the loop, and their extents.
+    All iterations run in parallel: what one read before another one wrote would be lost. So it is with `x[i]` in
+    a loop over i and j. `variables`: those of the loop, and their extents.
     """
     lets: dict[Expr, Expr] = {}
     for stmt in walk_stmts(body):
@@ -44,7 +44,7 @@ def _combining(
 
 
 def _collides(store: Store, variables: frozenset[Var], lets: Mapping[Expr, Expr]) -> bool:
-    """Whether several turns may share an element: an index is computed so, or none names one of the variables."""
+    """Whether several iterations may share an element: an index is computed so, or none names one of the variables."""
     parts = [part for index in store.indices for part in walk(substitute(index, lets))]
     return not variables <= set(parts) or any(
         isinstance(part, Binary) and part.op in _LOSSY and not variables.isdisjoint(walk(part)) for part in parts

@@ -52,7 +52,7 @@ DEFAULT_OF = "default of"  # how a value was found that another function has for
 
 @dataclass(frozen=True)
 class Found:
-    """A value for a parameter from the file itself; `how` says what stands at `span`: a call, a default, an option."""
+    """A value for a parameter from the file itself; `how` states what is at `span`: a call, a default, an option."""
 
     value: object
     span: Span
@@ -67,7 +67,7 @@ class Found:
 class Bindings:
     """Values for the parameters of a kernel.
 
-    `given` come from -D, and `values` are what they stand for in the file; `called` come from the file's driver, used
+    `given` come from -D, and `values` are what they denote in the file; `called` come from the file's driver, used
     only for names in `demanded`: those whose value turned out to be needed at transpile time. `possible` are the names
     of all parameters of the kernel's functions, `known` those that were asked for, `said_open` the sizes of which the
     file has heard that they are no numbers.
@@ -106,7 +106,7 @@ class Context:
 
     `call_function` runs a function of the user's file; it is given from above, since the evaluator of expressions
     and the executor of statements need each other; so are `trace_block`, which traces the body of a loop,
-    `run_module`, which evaluates a file that is imported, and `read`, which gives the text of a file beside the
+    `run_module`, which evaluates a file that is imported, and `read`, which gives the text of a file next to the
     user's.
     """
 
@@ -120,7 +120,7 @@ class Context:
     run_module: Callable[["Context", Sequence[cst.CSTNode], Env], object] = lambda cx, body, env: None
     trace_block: Callable[["Context", cst.BaseSuite, Env], None] = lambda cx, body, env: None
     tuned: dict[str, object] = field(default_factory=dict)  # the first configuration of a tuner that the file makes
-    modules: dict[str, Env | None] = field(default_factory=dict)  # files beside the user's, by name
+    modules: dict[str, Env | None] = field(default_factory=dict)  # files next to the user's, by name
     constants: Constants = field(default_factory=Constants)
     derived: list[Derived] = field(default_factory=list)
     recorder: Recorder = field(default_factory=Recorder)

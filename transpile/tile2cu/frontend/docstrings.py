@@ -1,4 +1,4 @@
-"""Docstrings of a specialisation: a sentence about a value of an argument stands where the argument has that value."""
+"""Docstrings of a specialisation: a sentence about a value of an argument is where the argument has that value."""
 
 import re
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ def _paragraph(text: str, known: Mapping[str, object]) -> str:
 
 
 def _sentence(text: str, known: Mapping[str, object]) -> str:
-    """A sentence as it stands for known arguments; empty where its condition does not hold."""
+    """A sentence for known arguments; empty where its condition does not hold."""
     found = _CONDITION.match(" ".join(text.split()))
     if found is None or found[2] not in known:
         return text

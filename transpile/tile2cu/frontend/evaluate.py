@@ -196,7 +196,7 @@ def _subscript(cx: Context, node: cst.Subscript, env: Env) -> object:
 
 
 def subscript_items(cx: Context, node: cst.Subscript, env: Env) -> tuple[object, ...]:
-    """What stands between the brackets: a value or an Interval for each comma."""
+    """What is between the brackets: a value or an Interval for each comma."""
     found: list[object] = []
     for element in node.slice:
         match element.slice:
@@ -362,7 +362,7 @@ def _dict_comprehension(cx: Context, node: cst.DictComp, env: Env) -> object:
 
 
 def _turns(cx: Context, clause: cst.CompFor, env: Env) -> Iterator[Env]:
-    """The scope of a comprehension, once for each of its turns."""
+    """The scope of a comprehension, once for each of its iterations."""
     for value in builtins.items(cx, evaluate(cx, clause.iter, env)):
         bind_target(cx, clause.target, value, env)
         if all(truth(evaluate(cx, condition.test, env)) for condition in clause.ifs):

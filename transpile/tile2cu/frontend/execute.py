@@ -218,7 +218,7 @@ def _store_attribute(cx: Context, target: cst.Attribute, value: object, env: Env
 
 
 def _part_formulas(cx: Context, formula: str, target: cst.CSTNode, count: int) -> list[str]:
-    """The text of each part of `a, b = 1, 2`; the whole text where it cannot be told apart."""
+    """The text of each part of `a, b = 1, 2`; the whole text where it cannot be distinguished."""
     parts = [part.strip() for part in formula.strip("()").split(",")]
     simple = len(parts) == count and not any(mark in formula.strip("()") for mark in "([{")
     return parts if simple else [formula] * count
@@ -392,7 +392,7 @@ def _decorator(cx: Context, node: cst.BaseExpression, env: Env) -> object:
 
 
 def _own_barriers(cx: Context, node: cst.BaseExpression, env: Env) -> bool:
-    """Whether `pass_configs` says that the user writes all barriers; what else it says is not read."""
+    """Whether `pass_configs` states that the user writes all barriers; what else it states is not read."""
     if isinstance(node, cst.Name):
         known = evaluate(cx, node, env)
         return isinstance(known, dict) and known.get(modules.NO_BARRIERS) is True

@@ -1,4 +1,4 @@
-"""Values given with -D: numbers and texts stand for themselves, calls and tuples are evaluated in the file's scope."""
+"""Values given with -D: numbers and texts denote themselves, calls and tuples are evaluated in the file's scope."""
 
 import dataclasses
 from collections.abc import Mapping

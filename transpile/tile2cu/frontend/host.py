@@ -106,7 +106,7 @@ def _base(cx: Context, node: cst.BaseExpression, env: Env) -> object:
 
 
 def _run_for(cx: Context, node: cst.For, env: Env) -> Flow:
-    """A loop of the host; of a long one, the first turns are enough to see which kernels it calls."""
+    """A loop of the host; of a long one, the first iterations are enough to see which kernels it calls."""
     values = evaluate(cx, node.iter, env)
     if not isinstance(values, list | tuple | range | dict):
         _forget(cx, node, env)
@@ -146,7 +146,7 @@ def _run_if(cx: Context, node: cst.If, env: Env) -> Flow:
 
 
 def _look_aside(cx: Context, branch: cst.If | cst.Else | None, env: Env) -> None:
-    """A branch that is not taken: a call of the kernel that stands only there still says what it is called with."""
+    """A branch that is not taken: a call of the kernel that is only there still states what it is called with."""
     if branch is None or not cx.wanted or not re.search(rf"\b{cx.wanted}\(", cx.source.code(branch.body)):
         return
     cx.aside += 1

@@ -1,4 +1,4 @@
-"""Imports of files that lie beside the user's: read and evaluated like the file itself, only when a name is needed."""
+"""Imports of files that are next to the user's: read and evaluated like the file itself, only when a name is needed."""
 
 import posixpath
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def reader_beside(path: Path | None) -> Reader:
 
 
 def resolve(cx: Context, wanted: Deferred) -> object:
-    """The module or the name that an import stands for; opaque where no such file lies beside."""
+    """The module or the name that an import denotes; opaque where no such file is next to it."""
     seen: set[tuple[str, str, str | None]] = set()
     found: object = wanted
     while isinstance(found, Deferred):
@@ -61,19 +61,19 @@ def _step(cx: Context, wanted: Deferred) -> object:
 
 
 def _missing(cx: Context, wanted: Deferred, module: Env | None) -> Opaque:
-    """A name of a module that lies not beside the file, or has no such name."""
-    what = "has no such name" if module is not None else "is no file beside this one"
+    """A name of a module that is not next to the file, or has no such name."""
+    what = "has no such name" if module is not None else "is no file next to this one"
     return Opaque(wanted.name or wanted.module, cx.here, Tile2CuError("T2C-F008", f"`{wanted.module}` {what}"))
 
 
 def _module(cx: Context, wanted: Deferred, module: str) -> Env | None:
-    """The scope of a module: beside the file that imports it or, of an absolute name, where its package lies."""
+    """The scope of a module: next to the file that imports it or, of an absolute name, where its package is."""
     found = _beside(cx, wanted.folder, module)
     return _of_own_package(cx, module) if found is None and wanted.absolute else found
 
 
 def _of_own_package(cx: Context, module: str) -> Env | None:
-    """The scope of a module by its full name, in the package that the user's file lies in: `package.part.module`.
+    """The scope of a module by its full name, in the package that the user's file is in: `package.part.module`.
 
     Folders between them need no `__init__.py`.
     """

@@ -1,6 +1,6 @@
 """Whether a layout that a file gives a shared tile keeps its elements apart.
 
-Where tiles lie is the rules' choice, and such a layout is a hint. One that puts two elements in one place is none.
+Where tiles are is the rules' choice, and such a layout is a hint. One that puts two elements in one place is none.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from tile2cu.frontend.fault import Exhausted, Fault
 from tile2cu.frontend.placement import coordinates_of
 from tile2cu.frontend.values import Layout
 
-_MOST = 1 << 19  # elements: 4 bits each, more than any chip's shared memory
+_MOST = 1 << 19  # elements: 4 bits each, more than any GPU's shared memory
 _ELEMENTS_A_STEP = 16  # of the budget
 
 # Whose results are no larger than an expression is long.
@@ -45,7 +45,7 @@ def require_injective(cx: Context, tile: Buffer, layout: Layout) -> None:
 
 
 def _places(cx: Context, layout: Layout, indices: Sequence[tuple[int, ...]]) -> list[tuple[Number, ...]]:
-    """The coordinates of each index; none where they hang on what only a run, or another package, tells."""
+    """The coordinates of each index; none where they depend on values of run time, or of another package."""
     variables = tuple(Var(INT32, f"dimension {dim}", Role.LOOP) for dim in range(len(indices[0]) if indices else 0))
     try:
         with cx.recorder.block():

@@ -248,7 +248,7 @@ class _Trace:
         flow = trace.trace_body(cx, function.node.body, env)
         unknown = next((name for name in cx.recorder.signature if name not in cx.recorder.params), None)
         if unknown is not None:
-            raise self._error("T2C-F029", f"no T.match_buffer says what tensor `{unknown}` is", function)
+            raise self._error("T2C-F029", f"no T.match_buffer states what tensor `{unknown}` is", function)
         self._order_params()
         return self._returned(None if flow is None else flow.value)
 
@@ -308,7 +308,7 @@ class _Trace:
         return self._returned(None if flow is None else flow.value)
 
     def _eager_parameter(self, function: Function, param: cst.Param) -> object:
-        """A parameter of an eager function: a tensor or scalar where its annotation says so, else a value."""
+        """A parameter of an eager function: a tensor or scalar where its annotation states so, else a value."""
         if param.annotation is not None and param.default is None:
             annotation = evaluate(self.cx, param.annotation.annotation, function.env)
             found = None if isinstance(annotation, Builtin | Opaque) else self._from_annotation(param, annotation)
@@ -417,7 +417,7 @@ class _Trace:
     ) -> None:
         """An open size that no tensor's shape gives is the driver's, or one more argument where it must be an integer.
 
-        It must be one where it counts blocks, elements or turns of a loop; any other may stand for a fraction.
+        It must be one where it counts blocks, elements or iterations of a loop; any other may denote a fraction.
         """
         solvable = solvable_sizes(params)
         missing = tuple(size for size in sizes if size not in solvable)

@@ -67,7 +67,7 @@ _TABLE: Mapping[str, Builtin] = MappingProxyType({name: Builtin(f"T.{name}", run
 
 
 def is_name(name: str) -> bool:
-    """Whether the language has that name: a forgotten `T.` stands before it, perhaps."""
+    """Whether the language has that name: a forgotten `T.` is before it, perhaps."""
     return name in _TABLE or name in NAMES
 
 

@@ -1,4 +1,4 @@
-"""T.thread_return(): what stands behind it is not done by the threads that leave, which is what an `if` says."""
+"""T.thread_return(): what is behind it is not done by the threads that leave, which is what an `if` states."""
 
 from dataclasses import dataclass, replace
 
@@ -50,7 +50,7 @@ def _either(stmt: If, rest: Body) -> Body:
 
 
 def _ends(body: Body) -> bool:
-    """Whether no thread comes to the end."""
+    """Whether no thread reaches the end."""
     return any(
         isinstance(stmt, Leave) or (isinstance(stmt, If) and _ends(stmt.then) and _ends(stmt.orelse)) for stmt in body
     )

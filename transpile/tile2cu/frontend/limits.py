@@ -47,7 +47,7 @@ class Budget:
         self.step(length // 64)
 
     def integer(self, bits: int) -> None:
-        """Refuse an integer of more than MAX_BITS bits before it is made."""
+        """Reject an integer of more than MAX_BITS bits before it is made."""
         if bits > MAX_BITS:
             raise Fault("T2C-F016", f"an integer of about {bits:,} bits is too large; at most {MAX_BITS:,} are held")
 

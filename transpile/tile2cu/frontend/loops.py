@@ -44,7 +44,7 @@ def trace_for(cx: Context, node: cst.For, env: Env) -> None:
         return
     frame = _loop_frame(cx, node.iter, env)
     names = target_names(cx, node.target)
-    if isinstance(frame, Expr):  # T.thread_binding: every thread has its own turn
+    if isinstance(frame, Expr):  # T.thread_binding: every thread has its own iteration
         _trace_thread_loop(cx, node, frame, names[0], env)
         return
     at = cx.recorder.take()
@@ -65,7 +65,7 @@ def trace_for(cx: Context, node: cst.For, env: Env) -> None:
 
 
 def _trace_turns(cx: Context, node: cst.For, env: Env) -> None:
-    """A loop around kernels, `for stage in range(3):`, whose turns are launches of their own."""
+    """A loop around kernels, `for stage in range(3):`, whose iterations are launches of their own."""
     for value in builtins.items(cx, evaluate(cx, node.iter, env)):
         bind_target(cx, node.target, value, env)
         cx.trace_block(cx, node.body, env)
@@ -117,7 +117,7 @@ def _trace_loop(cx: Context, node: cst.For, frame: LoopFrame, name: tuple[str, S
     if kind is LoopKind.SERIAL and cx.recorder.pipelined:
         kind, stages = LoopKind.PIPELINED, cx.recorder.pipelined
     if kind is LoopKind.PIPELINED and cx.recorder.parallel:
-        raise Fault("T2C-F026", "T.Pipelined cannot stand inside T.Parallel")
+        raise Fault("T2C-F026", "T.Pipelined cannot be inside T.Parallel")
     inner = env.inner_frame(loop=True)
     outer, cx.recorder.pipelined = cx.recorder.pipelined, 0
     with cx.recorder.scope():
@@ -187,7 +187,7 @@ def _trace_open_parallel(
 
 
 def _place_of(cx: Context, tile: Expr, domain: Sequence[Expr], panel: Expr) -> list[Expr]:
-    """The coordinates of a tile: `panel` places along the last dimension go through all of the others at once.
+    """The coordinates of a tile: `panel` places along the last dimension go through all of the others together.
 
     Blocks that run at the same time then share operands along both.
     """

@@ -1,4 +1,4 @@
-"""Values for open sizes by their names alone: what the rest of a file says of parameters that are called the same.
+"""Values for open sizes by their names alone: what the rest of a file states of parameters that are called the same.
 
 The last resort, where no call of the kernel itself can be read: its tensors come from a library, say. A value found
 here carries in its origin what it was taken from.

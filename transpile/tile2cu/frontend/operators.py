@@ -63,7 +63,7 @@ def _with_names(budget: Budget, op: str, lhs: Number, rhs: Number, value: object
 
 
 def _bound_result(budget: Budget, op: str, lhs: Number, rhs: Number) -> None:
-    """Refuse an integer result that would be too large, before it is computed."""
+    """Reject an integer result that would be too large, before it is computed."""
     if not (isinstance(lhs, int) and isinstance(rhs, int)):
         return
     if op == "**" and rhs > 0:

@@ -1,4 +1,4 @@
-"""What the front end may ask of the world outside the user's file: the files beside it, and facts of the device."""
+"""What the front end may ask of the world outside the user's file: the files next to it, and facts of the device."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ from tile2cu.targets import SM80, Target
 
 @dataclass(frozen=True)
 class Outside:
-    """The files beside the user's file, the device, and the variables of the environment that are given."""
+    """The files next to the user's file, the device, and the variables of the environment that are given."""
 
     read: Reader
     target: Target = SM80

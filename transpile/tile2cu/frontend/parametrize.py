@@ -43,7 +43,7 @@ def _first(cx: Context, names: cst.BaseExpression, values: cst.BaseExpression, e
 def _first_set(cx: Context, values: cst.BaseExpression, env: Env, *, alone: bool) -> object:
     """The first set of values, one for each parameter; the others of a list that is written here are not evaluated.
 
-    `alone`: there is one parameter, whose values stand without a tuple around them.
+    `alone`: there is one parameter, whose values are without a tuple around them.
     """
     if isinstance(values, cst.List | cst.Tuple) and values.elements:
         first = values.elements[0].value

@@ -31,7 +31,7 @@ def sha256(text: str) -> str:
 
 
 class SourceFile:
-    """A parsed file: its tree, and where each node stands."""
+    """A parsed file: its tree, and where each node is."""
 
     def __init__(self, file: str, text: str) -> None:
         self.file = file
@@ -91,7 +91,7 @@ class SourceFile:
         return self._shown(1, 1, len(self.line(1)) + 1)
 
     def _reject_hostile(self) -> None:
-        """Refuse text that would take the parser's time or stack; the check itself is cheap and bounded."""
+        """Reject text that would take the parser's time or stack; the check itself is cheap and bounded."""
         if len(self.text) > MAX_CHARACTERS:
             raise Tile2CuError(
                 "T2C-F002",
@@ -148,7 +148,7 @@ def _first_line_too_deep(tree: ast.Module) -> int | None:
 
 
 class _Places(PositionProvidingCodegenState):
-    """Where LibCST's own state says that nodes stand, in a third of its time: it makes three objects a node."""
+    """Where nodes are by LibCST's own state, in a third of its time: it makes three objects a node."""
 
     def __init__(self, module: cst.Module) -> None:
         provider = PositionProvider()
@@ -234,7 +234,7 @@ def leading_comments(node: cst.CSTNode) -> tuple[str, ...]:
 
 
 def stands_apart(node: cst.CSTNode) -> bool:
-    """Whether an empty line stands above a statement and its comments."""
+    """Whether an empty line is above a statement and its comments."""
     lines: Sequence[cst.EmptyLine] = getattr(node, "leading_lines", ())
     return len(lines) > 0 and lines[0].comment is None
 

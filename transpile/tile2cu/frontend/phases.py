@@ -1,8 +1,8 @@
-"""T.sync_grid(): what stands between two barriers of the grid becomes a kernel of its own.
+"""T.sync_grid(): what is between two barriers of the grid becomes a kernel of its own.
 
 Kernels of one stream run one after the other, and each sees what the one before wrote: this is the barrier's promise.
-It needs no grid that fits on the device at once. What a block holds in registers and in shared memory ends with its
-kernel, so that only what is written again may be used again. Where more is used, or a barrier stands in a loop or
+It needs no grid that is co-resident on the device. What a block holds in registers and in shared memory ends with its
+kernel, so that only what is written again may be used again. Where more is used, or a barrier is in a loop or
 branch, the kernel stays whole, and its blocks wait for one another.
 """
 
@@ -85,7 +85,7 @@ def _use(stmt: Stmt, what: Buffer | Var) -> str:
                 return "read"
             arms = {_first_use(stmt.then, what), _first_use(stmt.orelse, what)}
             return "read" if "read" in arms else "written" if arms == {"written"} else ""
-        case Loop() | While():  # which may have no turn
+        case Loop() | While():  # which may have no iteration
             own = _names(what, _own(stmt)) or _first_use(stmt.body, what) == "read"
             return "read" if own else ""
         case Assign() if stmt.var == what and not stmt.op and not _names(what, (stmt.value,)):

@@ -1,6 +1,6 @@
-"""Layouts of tensors in global memory: where the user says that element (i, j, ...) of a tensor lies.
+"""Layouts of tensors in global memory: where the user states that element (i, j, ...) of a tensor is.
 
-The tensor keeps its shape for callers; its elements lie in the order of the layout's coordinates. Every access is
+The tensor keeps its shape for callers; its elements are in the order of the layout's coordinates. Every access is
 translated: the place of an element, counted in the row-major order of the coordinates, is written as an index of the
 tensor's own shape.
 """
@@ -44,7 +44,7 @@ def placement(cx: Context, buffer: Buffer, layout: Layout) -> Placement:
 
 
 def physical(cx: Context, buffer: Buffer, found: Placement, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-    """The indices of the place where an element lies, in the tensor's own shape."""
+    """The indices of the place where an element is, in the tensor's own shape."""
     coordinates = coordinates_of(cx, found.layout, indices)
     kept = found.unchanged
     offset: Expr = int_const(0)

@@ -32,7 +32,7 @@ def _with_zeros(cx: Context, bits: object, packed: object, position: object, zer
 
 
 def _signed(cx: Context, bits: object, packed: object, position: object, dtype: object) -> object:
-    """Stored with an offset: 0 stands for the least number."""
+    """Stored with an offset: 0 denotes the least number."""
     least = 1 << (static_int(bits, "the bits of a packed number") - 1)
     return binary(cx.budget, "-", _unsigned(cx, bits, packed, position, dtype), least)
 

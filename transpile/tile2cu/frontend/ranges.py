@@ -1,4 +1,4 @@
-"""Accesses of tiles that lie outside of them in all turns: no run of the kernel could be right."""
+"""Accesses of tiles that are outside of them in all iterations: no run of the kernel could be right."""
 
 from collections.abc import Iterator
 
@@ -29,9 +29,9 @@ _NOTHING = Interval(None, None)
 
 
 def require_inside(launch: Launch) -> None:
-    """Refuse an element or part of a tile that is outside of it in all turns that may come to it.
+    """Reject an element or part of a tile that is outside of it in all iterations that may reach it.
 
-    Tensors are left out: what lies outside of them is zero, and is not written.
+    Tensors are left out: what is outside of them is zero, and is not written.
     """
     bounds = Bounds(launch)
     for stmt in _reached(launch.body, bounds):
@@ -64,7 +64,7 @@ def _reached(body: tuple[Stmt, ...], bounds: Bounds) -> Iterator[Stmt]:
 
 
 def _is_empty(loop: Loop, bounds: Bounds) -> bool:
-    """Whether a loop is known to have no turn."""
+    """Whether a loop is known to have no iteration."""
     step = static_value(loop.step)
     first, last = (loop.start, loop.stop) if step is None or step > 0 else (loop.stop, loop.start)
     return step is None or _always(binary(">=", first, last), bounds)
@@ -79,7 +79,7 @@ def _always(condition: Expr, bounds: Bounds) -> bool:
 
 
 def _truth(condition: Expr, bounds: Bounds) -> bool | None:
-    """What a condition comes to by the ranges of what it compares; None where it may be either."""
+    """What a condition is by the ranges of what it compares; None where it may be either."""
     match bounds.expanded(condition) if isinstance(condition, Var) else condition:
         case Unary(op="not", operand=operand):
             found = _truth(operand, bounds)
@@ -201,7 +201,7 @@ def _runs(found: Interval) -> str:
 
 
 def _text(index: Expr, *, factor: bool = False) -> str:
-    """An index in Python's words; dots stand for what is longer than that."""
+    """An index in Python's words; dots denote what is longer than that."""
     match index:
         case Var() | Named():
             return index.name

@@ -31,7 +31,7 @@ class StmtFields(TypedDict):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a statement stands, and the user's comments on it."""
+    """The location of a statement, and the user's comments on it."""
 
     span: Span
     comments: tuple[str, ...] = ()
@@ -83,7 +83,7 @@ class Recorder:
     located: list[BindTensor] = field(default_factory=list)  # tensors at addresses that arguments give
     ranges: dict[Expr, Expr] = field(default_factory=dict)  # of block and T.Parallel indices: from 0 to this
     placements: dict[str, Placement] = field(default_factory=dict)  # of tensors, by name, in the open launch
-    otherwise: dict[str, Expr] = field(default_factory=dict)  # of tensors, by name: what lies outside, if not 0
+    otherwise: dict[str, Expr] = field(default_factory=dict)  # of tensors, by name: what is outside, if not 0
     row_values: set[str] = field(default_factory=set)  # tiles with one value a row of another
     pipelined: int = 0  # stages of a `with T.pipeline()` whose loop is still to come
     reducer: Reducer | None = None  # of the T.attr around the current statement
@@ -122,7 +122,7 @@ class Recorder:
         return math.prod(self._launch.cluster)
 
     def ask_for_blocks(self, count: int) -> None:
-        """So many blocks of the open launch should fit a multiprocessor."""
+        """So many blocks of the open launch should fit an SM."""
         assert self._launch is not None
         self._launch.least_blocks = count
 
@@ -145,7 +145,7 @@ class Recorder:
             yield from walk_stmts(tuple(block))
 
     def begin(self, span: Span, comments: Sequence[str], trailing: str) -> None:
-        """Start a statement of the user's file: what is emitted next stands there."""
+        """Start a statement of the user's file: what is emitted next is there."""
         self._span = span
         self._pending += comments
         self._trailing = trailing
@@ -183,7 +183,7 @@ class Recorder:
 
     @property
     def position(self) -> "Position":
-        """Where the next statement comes to stand."""
+        """Where the next statement is."""
         return Position(self._blocks[-1], len(self._blocks[-1]))
 
     def insert(self, position: "Position", stmt: Stmt) -> None:
@@ -199,23 +199,23 @@ class Recorder:
         self._blocks[-1][-1] = change(self._blocks[-1][-1])
 
     def require_kernel(self, what: str) -> None:
-        """Refuse what makes sense only inside `with T.Kernel`."""
+        """Reject what makes sense only inside `with T.Kernel`."""
         if self._launch is None:
             help = "put it into the block of `with T.Kernel(blocks, threads=128) as bx:`"
             raise Fault("T2C-F025", f"{what} is used outside of `with T.Kernel(...)`", help=help)
 
     def require_tile_operation(self, what: str) -> None:
-        """Refuse an operation on whole tiles inside T.Parallel, where each thread is on its own."""
+        """Reject an operation on whole tiles inside T.Parallel, where each thread is on its own."""
         if self.parallel:
-            raise Fault("T2C-F026", f"{what} works on whole tiles; it cannot stand inside T.Parallel")
+            raise Fault("T2C-F026", f"{what} works on whole tiles; it cannot be inside T.Parallel")
 
     @contextmanager
     def launch(self, frame: KernelFrame, names: Sequence[str]) -> Iterator[tuple[Var, ...]]:
         """Record one `with T.Kernel(...)`; gives the variables of its block indices."""
         if self._launch is not None:
-            raise Fault("T2C-F025", "`with T.Kernel(...)` stands inside another")
+            raise Fault("T2C-F025", "`with T.Kernel(...)` is inside another")
         if self.depth:
-            raise Fault("T2C-F025", "`with T.Kernel(...)` stands inside a loop or branch of the program")
+            raise Fault("T2C-F025", "`with T.Kernel(...)` is inside a loop or branch of the program")
         place = self.take()
         with self.scope():
             blocks = tuple(self.variable(name, INT32, Role.BLOCK) for name in names)
@@ -312,7 +312,7 @@ class Recorder:
     def _locate(self, name: str, value: Allocation) -> Buffer:
         """The tensor at an address; one that is made before the kernels is there in all of them."""
         if self.parallel:
-            raise Fault("T2C-F026", "T.make_tensor stands inside T.Parallel", help="move it above the loop")
+            raise Fault("T2C-F026", "T.make_tensor is inside T.Parallel", help="move it above the loop")
         at = self.take()
         tensor = Buffer(
             name=self.unique(name),

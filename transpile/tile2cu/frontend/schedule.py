@@ -1,6 +1,6 @@
 """T.PersistentTileScheduler: the tiles that a block of a persistent kernel takes one after the other.
 
-Tile t of all lies in panel `t // (primary * swizzle_size)`: `swizzle_size` lines of tiles, the last one has what is
+Tile t of all is in panel `t // (primary * swizzle_size)`: `swizzle_size` lines of tiles, the last one has what is
 left, which are gone through across. The lines are columns, and `primary` their length, where the order is
 column-major, else rows. Without a swizzle a panel is one line.
 """
@@ -48,9 +48,9 @@ class _Panel:
 
 @dataclass(eq=False)
 class TileScheduler:
-    """`T.PersistentTileScheduler(...)`: an order of tiles and, with state, the tile that is this block's turn.
+    """`T.PersistentTileScheduler(...)`: an order of tiles and, with state, the tile of this block's iteration.
 
-    The state is two scalars, declared where T.PersistentTileScheduler stands, or by `init` with their first values.
+    The state is two scalars, declared where T.PersistentTileScheduler is, or by `init` with their first values.
     """
 
     order: Order
@@ -162,7 +162,7 @@ def _valid(scheduler: TileScheduler) -> Callable[[Context], object]:
 
 def _set(cx: Context, scheduler: TileScheduler, tile: Expr, turn: Expr, *, op: str = "", starts: bool = False) -> None:
     """Give the state, or declare it with, its values."""
-    cx.recorder.require_tile_operation("the turn of a tile scheduler")
+    cx.recorder.require_tile_operation("the iteration of a tile scheduler")
     if not starts:
         _declare(cx, scheduler)
     at = cx.recorder.take()
@@ -197,7 +197,7 @@ def _turn(cx: Context, scheduler: TileScheduler) -> object:
 
 
 def _coordinate(at: int) -> Callable[[Context, TileScheduler], object]:
-    """`m_idx` or `n_idx`; what both are computed from is computed once a turn."""
+    """`m_idx` or `n_idx`; what both are computed from is computed once per iteration."""
 
     def run(cx: Context, scheduler: TileScheduler) -> object:
         tile = _tile(cx, scheduler)

@@ -150,7 +150,7 @@ def _of_dict(cx: Context, base: dict[object, object], items: tuple[object, ...])
 
 
 def extents_text(extents: Sequence[Expr]) -> str:
-    """Extents as diagnostics show them: `(128, 32)`; a name stands for what is open."""
+    """Extents as diagnostics show them: `(128, 32)`; a name denotes what is open."""
     shown = [_extent_text(extent) for extent in extents]
     return "(" + ", ".join(shown) + ("," if len(shown) == 1 else "") + ")"
 

@@ -1,4 +1,4 @@
-"""Stand-ins for targets: whichever a file names, it is the one that the text is for, and it answers as that does."""
+"""Substitutes for targets: whichever a file names, it is the one that the text is for, and it answers as that does."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

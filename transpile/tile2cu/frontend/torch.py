@@ -1,4 +1,4 @@
-"""Stand-ins for the tensors of a file's driver: they have a shape and a type, so that calls of kernels tell sizes."""
+"""Substitutes for the tensors of a file's driver: they have a shape and a type, so that calls of kernels give sizes."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -136,7 +136,7 @@ def _trace_expression(cx: Context, node: cst.Expr, env: Env) -> None:
             raise Fault(
                 "T2C-F008",
                 f"only running the file would show what `{value.what}` does",
-                help="write it with operations of the tile language, or as a T.macro in this file or one beside it",
+                help="write it with operations of the tile language, or as a T.macro in this file or one next to it",
             )
     if isinstance(value, Allocation):
         raise Fault("T2C-F031", "this buffer has no name", help="write `name = T.alloc_...(...)`")
@@ -153,7 +153,7 @@ def _trace_assert(cx: Context, node: cst.Assert, env: Env) -> None:
 
 
 def _message(cx: Context, node: cst.Assert, env: Env) -> object:
-    """What an assertion says; its Python text where it names what is known only at run time."""
+    """What an assertion states; its Python text where it names what is known only at run time."""
     if node.msg is None:
         return ""
     try:
@@ -219,7 +219,7 @@ def _no_return(flow: Return | None) -> None:
     if flow is not None:
         fault = Fault(
             "T2C-F031",
-            "`return` stands inside T.Kernel, a loop or a branch",
+            "`return` is inside T.Kernel, a loop or a branch",
             help="write what follows into an `else`; results leave a kernel through its tensors",
         )
         raise fault if flow.place is None else fault.at(flow.place)
@@ -235,8 +235,8 @@ def _trace_while_on(cx: Context, node: cst.While | cst.With, condition: object, 
     if cx.recorder.emitted != before:
         raise Fault(
             "T2C-F031",
-            "the condition of a `while` is asked again in each turn, and this one does something",
-            help="do it in the body: before `while`, and at its end for the next turn",
+            "the condition of a `while` is asked again in each iteration, and this one does something",
+            help="do it in the body: before `while`, and at its end for the next iteration",
         )
     if isinstance(condition, Expr) and static_value(condition) is None and not is_flag(condition):
         _trace_device_while(cx, node, condition, env)
@@ -305,7 +305,7 @@ def _trace_branch(cx: Context, node: cst.With, frame: IfFrame, others: Sequence[
     inside: Sequence[cst.CSTNode] = [node.with_changes(items=others)] if others else statements(node.body)
     arms = {_arm_name(cx, each, env): each.body for each in inside if isinstance(each, cst.With)}
     if len(arms) < len(inside) or not arms.keys() <= {"T.Then", "T.Else"}:
-        raise Fault("T2C-F012", "in `with T.If(...):` stand `with T.Then():` and `with T.Else():`, once each, alone")
+        raise Fault("T2C-F012", "`with T.If(...):` contains `with T.Then():` and `with T.Else():`, once each, alone")
 
     def arm(name: str) -> Callable[[Env], None]:
         return lambda inner: trace_block(cx, arms[name], inner) if name in arms else None
@@ -323,7 +323,7 @@ def _arm_name(cx: Context, node: cst.With, env: Env) -> str:
 
 
 def _trace_attr(cx: Context, node: cst.With, frame: AttrFrame, env: Env) -> None:
-    """`with T.attr(...):`, whose statements stand where it stands."""
+    """`with T.attr(...):`, whose statements are where it is."""
     first, outer = cx.recorder.position, cx.recorder.reducer
     cx.recorder.reducer = frame.reducer
     trace_block(cx, node.body, env)
@@ -333,7 +333,7 @@ def _trace_attr(cx: Context, node: cst.With, frame: AttrFrame, env: Env) -> None
 
 
 def _trace_group(cx: Context, node: cst.With, frame: GroupFrame, env: Env) -> None:
-    """`with T.ws(group):`: one group of threads does what stands inside."""
+    """`with T.ws(group):`: one group of threads does what is inside."""
     at = cx.recorder.take()
     inner = env.inner_frame(loop=False)
     cx.recorder.depth += 1
@@ -346,7 +346,7 @@ def _trace_group(cx: Context, node: cst.With, frame: GroupFrame, env: Env) -> No
 
 
 def _trace_pipeline(cx: Context, node: cst.With, frame: PipelineFrame, env: Env) -> None:
-    """`with T.pipeline():`: serial loops that stand directly inside are pipelined."""
+    """`with T.pipeline():`: serial loops that are directly inside are pipelined."""
     outer, cx.recorder.pipelined = cx.recorder.pipelined, frame.num_stages
     trace_block(cx, node.body, env)
     cx.recorder.pipelined = outer

@@ -30,7 +30,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ("write `name = value`", "let Var"),
     ("only annotations of a macro's parameters have it", "SharedBuffer FragmentBuffer"),
     ("write the type's name, as T.float32", "dtypes PrimExpr"),
-    ("`--target` says it; read sizes from the arguments", "target"),
+    ("`--target` states it; read sizes from the arguments", "target"),
     ("take the names from T", "tir"),
     ("return the T.prim_func as it is written: only running passes shows what they make of it", "PrimFunc"),
 )

@@ -96,7 +96,7 @@ def extents(params: Iterable[Buffer | Var], launches: Iterable[Launch]) -> Itera
 
 
 def solvable_sizes(params: Iterable[Buffer | Var]) -> frozenset[str]:
-    """The sizes that stand alone as an extent or stride of a tensor: a caller's tensors give their values."""
+    """The sizes that are alone as an extent or stride of a tensor: a caller's tensors give their values."""
     return frozenset(
         extent.name
         for param in params

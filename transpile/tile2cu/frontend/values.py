@@ -1,6 +1,6 @@
 """What an expression of the user's file can evaluate to.
 
-Plain Python numbers, strings, tuples, lists and dicts stand for themselves. A static number that has a name is a
+Plain Python numbers, strings, tuples, lists and dicts denote themselves. A static number that has a name is a
 NamedInt or NamedFloat: a number that also knows how it is written. What is known only at run time is a core Expr.
 """
 
@@ -86,7 +86,7 @@ class Namespace:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """`T.Layout(shape, function)`: where the element of each index lies."""
+    """`T.Layout(shape, function)`: where the element of each index is."""
 
     function: "Function"
 
@@ -105,7 +105,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class Placed(Load):
-    """An element of a placed tensor: `indices` say where it lies, `logical` are the user's.
+    """An element of a placed tensor: `indices` say where it is, `logical` are the user's.
 
     `inside` is the condition that there is such an element, None where that is certain.
     """
@@ -116,7 +116,7 @@ class Placed(Load):
 
 @dataclass(frozen=True)
 class Padded(Load):
-    """An element of a tensor that T.annotate_safe_value is about: `otherwise` unless it lies `inside`."""
+    """An element of a tensor that T.annotate_safe_value is about: `otherwise` unless it is `inside`."""
 
     inside: Expr = Const(BOOL, True)
     otherwise: Expr = Const(FLOAT32, 0.0)
@@ -124,9 +124,9 @@ class Padded(Load):
 
 @dataclass(frozen=True, eq=False)
 class Deferred:
-    """A module beside the user's file, or a name in it (None: the module itself), before it is needed.
+    """A module next to the user's file, or a name in it (None: the module itself), before it is needed.
 
-    `folder` is relative to the user's file, `module` its dotted name. `absolute`: no dot stands before it, and the
+    `folder` is relative to the user's file, `module` its dotted name. `absolute`: no dot is before it, and the
     package of the file that imports it may be its own.
     """
 
@@ -156,7 +156,7 @@ class Class:
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """An object of a class of the file, or a stand-in for a library's: its attributes, which may be set."""
+    """An object of a class of the file, or a substitute for a library's: its attributes, which may be set."""
 
     name: str
     values: dict[str, object] = field(default_factory=dict)
@@ -194,7 +194,7 @@ class TensorType:
 
 @dataclass(frozen=True, eq=False)
 class Handle:
-    """A parameter of type T.handle, before T.match_buffer says what it is."""
+    """A parameter of type T.handle, before T.match_buffer states what it is."""
 
     name: str
     span: Span
@@ -232,7 +232,7 @@ class TileValue:
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """A short vector of one thread, as `T.Ramp(i, 1, 4)` and what lies at such an index: its elements.
+    """A short vector of one thread, as `T.Ramp(i, 1, 4)` and what is at such an index: its elements.
 
     `made_of` are the narrower elements whose bits they are, if they are words of such.
     """
@@ -280,7 +280,7 @@ class GroupFrame:
 
 @dataclass(frozen=True, eq=False)
 class IfFrame:
-    """`T.If(condition)`, before `with` enters it: inside stand `with T.Then():` and `with T.Else():`."""
+    """`T.If(condition)`, before `with` enters it: inside are `with T.Then():` and `with T.Else():`."""
 
     condition: object
 
@@ -351,7 +351,7 @@ class Arguments:
 
 
 def number_dtype(value: int | float) -> DType:
-    """The type of a Python number that stands for itself."""
+    """The type of a Python number that denotes itself."""
     if isinstance(value, bool):
         return BOOL
     if isinstance(value, int):
@@ -388,7 +388,7 @@ def _read_placed(element: Placed) -> Expr:
 
 
 def padded(element: Padded) -> Expr:
-    """The value of an element that may lie outside of its tensor."""
+    """The value of an element that may be outside of its tensor."""
     load = Load(element.dtype, element.buffer, element.indices)
     return Call(element.dtype, "if_then_else", (element.inside, load, element.otherwise))
 

@@ -48,7 +48,7 @@ class Prioritised(Claim):
 
 @dataclass(frozen=True, kw_only=True)
 class AwaitedAtOnce(Claim):
-    """An asynchronous MMA of the user's is awaited at once; `because` is empty where no rule rejected more."""
+    """An asynchronous MMA of the user's is awaited immediately; `because` is empty where no rule rejected more."""
 
     because: str
 
@@ -79,7 +79,7 @@ class Ends(Claim):
 
 @dataclass(frozen=True, kw_only=True)
 class Reuses(Claim):
-    """A barrier stands before the staging tile `staging` is written over the tile `where`, whose memory it has."""
+    """A barrier is before the staging tile `staging` is written over the tile `where`, whose memory it has."""
 
     staging: str
     where: Buffer
@@ -109,7 +109,7 @@ class MadeVisible(Claim):
 
 @dataclass(frozen=True, kw_only=True)
 class Staged(Claim):
-    """A copy through shared memory that the user did not write; `because` says why it was added."""
+    """A copy through shared memory that the user did not write; `because` states why it was added."""
 
     because: str
 
@@ -159,7 +159,7 @@ class IdleLanesCompute(Claim):
 
 @dataclass(frozen=True, kw_only=True)
 class TotalsOnly(Claim):
-    """Elements stand in the order in which numbers of 4 bits come apart: only totals of them are read."""
+    """Elements are in the order in which numbers of 4 bits come apart: only totals of them are read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,19 +169,19 @@ class HalfBytes(Claim):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredLast(Claim):
-    """All packets are computed before the first is stored to `tile`."""
+    """All vectors are computed before the first is stored to `tile`."""
 
     tile: Buffer
 
 
 @dataclass(frozen=True, kw_only=True)
 class ByLdmatrix(Claim):
-    """ldmatrix transposes a tile on its way to registers."""
+    """ldmatrix transposes a tile between shared memory and registers."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArrivesAsReader(Claim):
-    """An arrival at another block's barrier tells that tiles were read: it publishes nothing that threads wrote."""
+    """An arrival at another block's barrier states that tiles were read: it publishes nothing that threads wrote."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ _BOX = 256  # the most elements of a box along a dimension; CUDA Driver API, cuT
 
 
 def copy_claims(op: Copy, settled: Settled) -> Iterator[Claim]:
-    """The claims of a copy; those on how it is done are stated once of copies that are alike."""
+    """The claims of a copy; those on how it is done are stated once of copies of one kind."""
     facts = settled.facts
     if facts[op, CALL] in ("tma_load", "tma_copy") and op.dst.buffer.scope is Scope.SHARED:
         yield from _boxes(op, settled)

@@ -18,7 +18,7 @@ class CopyMechanism(Enum):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Copy(Op):
-    """`dst` = `src`, by `threads`; None where a fragment's layout says which thread holds what.
+    """`dst` = `src`, by `threads`; None where a fragment's layout states which thread holds what.
 
     `evict` is the user's cache policy, empty where there is none. A `streaming` copy is evicted first where all of
     these extents are 1; None where it is none.
@@ -74,8 +74,8 @@ class TmaLoad(Op):
     """TMA loads a box of a tensor into a pipeline's stage of `dst`, at whose barrier its bytes arrive.
 
     With `own_ring` the tile has barriers of its own, and so have the tiles of the `prologue`; with `publishes` its
-    arrival tells consumers which iteration it is of. `multicast` is the mask of the cluster's blocks that receive it; 0
-    where only this one does.
+    arrival gives consumers the number of its iteration. `multicast` is the mask of the cluster's blocks that receive
+    it; 0 where only this one does.
     """
 
     src: Region

@@ -1,4 +1,4 @@
-"""T.Parallel loops: who runs which iterations, and in packets of how many."""
+"""T.Parallel loops: who runs which iterations, and in vectors of how many."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace

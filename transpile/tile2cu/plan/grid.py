@@ -1,4 +1,4 @@
-"""Where a block's tile of work lies in the grid, and in which order blocks take them."""
+"""Where a block's tile of work is in the grid, and in which order blocks take them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

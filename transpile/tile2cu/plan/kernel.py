@@ -1,4 +1,4 @@
-"""The plan of a kernel: its roles, its body, and what stands around them."""
+"""The plan of a kernel: its roles, its body, and what is around them."""
 
 from dataclasses import dataclass
 
@@ -42,11 +42,11 @@ class StartedBarriers:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kernel:
-    """What a launch stands on, and what its threads do: first the `early` exit, then the producer and the others.
+    """What a launch depends on, and what its threads do: first the `early` exit, then the producer and the others.
 
     `shared` are the user's tiles and what shows them in other shapes, in `memory` with `staging` and `workspaces`; the
-    `overlay` says which lie in one place. The others run the `body`, of a `persistent` kernel once a tile of work with
-    `each_end` at its end, and `end` at last.
+    `overlay` states which are in one place. The others run the `body`, of a `persistent` kernel once per tile of work
+    with `each_end` at its end, and `end` at last.
     """
 
     launch: Launch

@@ -53,7 +53,7 @@ def clear_before(stmt: Stmt, settled: Settled) -> Iterator[ClearIf]:
 
 
 def wait_after(stmt: Stmt, settled: Settled) -> Iterator[MmaWait]:
-    """The wait of an MMA that is awaited at once while others are in flight, which retire with it."""
+    """The wait of an MMA that is awaited immediately while others are in flight, which retire with it."""
     landing = settled.facts.get(stmt, RETIRED)
     if isinstance(stmt, Gemm) and landing is not None:
         results = {id(tile): tile for tile in (stmt.c.buffer, *landing.results)}

@@ -71,7 +71,7 @@ class Scan(Op):
 class Mma(Op):
     """`c` += a @ b, or `c` = a @ b where it `overwrites`, or where `overwrites_if` holds.
 
-    `instruction` has its shape and types; `metadata` says which elements a sparse `a` holds. With `starts` it is only
+    `instruction` has its shape and types; `metadata` states which elements a sparse `a` holds. With `starts` it is only
     issued, and an MmaWait retires it; `paced`: as panels of its operands arrive. `priority` is that of a wave on its
     SIMD during it.
     """

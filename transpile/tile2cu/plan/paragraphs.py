@@ -1,4 +1,4 @@
-"""Which statements stand together under one comment, as the user wrote them."""
+"""Which statements are together under one comment, as the user wrote them."""
 
 from tile2cu.core.program import If, Loop, LoopKind, Stmt, While, walk_stmts
 

@@ -56,7 +56,7 @@ class Alternation:
 class Registers:
     """All that a thread holds. `count` registers of 4 bytes are for tiles, of `limit` that it can have.
 
-    `prefetched` of them hold the next tile on its way to shared memory. `operands` are the tiles that MMAs read as
+    `prefetched` of them hold the next tile before it is stored. `operands` are the tiles that MMAs read as
     their first operand; `random` is the state of a generator.
     """
 
@@ -113,7 +113,7 @@ def registers(settled: Settled) -> Registers:
 
 
 def tile_registers(settled: Settled) -> int:
-    """The registers, of 4 bytes, that a thread needs for its parts of all tiles at once, prefetched ones among them."""
+    """The registers, of 4 bytes, that a thread needs for its parts of all tiles, prefetched ones among them."""
     return registers(settled).count
 
 
@@ -136,7 +136,7 @@ def staged_registers(copy: Copy, threads: int) -> int:
 
 
 def _prefetched(loop: Loop, settled: Settled) -> int:
-    """The registers that hold tiles and vectors of a loop on their way to shared memory."""
+    """The registers that hold tiles and vectors of a loop before they reach shared memory."""
     threads, pipeline = settled.launch.threads, settled.facts.get(loop, PIPELINE)
     schedule = settled.facts.get(loop, SCHEDULE)
     staged = pipeline.copies if pipeline is not None and pipeline.staged else ()

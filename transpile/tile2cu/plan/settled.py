@@ -10,7 +10,7 @@ from tile2cu.targets import Target
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """One launch of a program. `namespace` is where its kernel stands, empty where the program has one launch."""
+    """One launch of a program. `namespace` is where its kernel is, empty where the program has one launch."""
 
     program: Program
     launch: Launch
@@ -21,7 +21,7 @@ class Settled:
 
     @property
     def file_namespace(self) -> str:
-        """The namespace of all that the file defines beside its C functions."""
+        """The namespace of all that the file defines next to its C functions."""
         return f"{self.program.name}_impl"
 
     @property

@@ -1,4 +1,4 @@
-"""The shared memory of a kernel: what lies where, and how much it takes."""
+"""The shared memory of a kernel: what is where, and how much it takes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class StagingTile:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Overlaid:
-    """Parts of the tiles that are never in use at once and so share memory; `file` has their lines."""
+    """Parts of the tiles that are never in use together and so share memory; `file` has their lines."""
 
     parts: tuple[tuple[schedule.Part, tuple[SharedTile, ...]], ...]
     file: str
@@ -102,7 +102,7 @@ class PublishedIterations:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DrawnWork:
-    """The tiles of work that a producer has drawn; `idle` ones among them are passed over."""
+    """The tiles of work that a producer has fetched; `idle` ones among them are passed over."""
 
     bytes: int
     idle: bool

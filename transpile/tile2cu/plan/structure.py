@@ -17,7 +17,7 @@ from tile2cu.plan.tensors import TensorView
 class Statement:
     """A statement of the program as operations: `op`, and those that it needs around it.
 
-    What orders it after others, `before`, stands above the comment of its paragraph; `first` stands under it.
+    What orders it after others, `before`, is above the comment of its paragraph; `first` is under it.
     """
 
     source: Stmt
@@ -29,7 +29,7 @@ class Statement:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Paragraph:
-    """Neighbouring statements under one comment; without a `heading` it is part of what the comment above says."""
+    """Neighbouring statements under one comment; without a `heading` it is part of what the comment above states."""
 
     statements: tuple[Statement, ...]
     heading: bool
@@ -98,7 +98,7 @@ class BindTensor(Op):
 
 
 class Purpose(Enum):
-    """What a call is for, where a reader should be told."""
+    """What a call is for, where a reader should be informed."""
 
     GRID_BARRIER = "grid barrier"
     AWAIT_KERNELS = "await earlier kernels"
@@ -109,7 +109,7 @@ class Purpose(Enum):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Invoke(Op):
-    """A call, done only where all of `places` lie inside their tensors; a cp.async then writes zeros (`fills`)."""
+    """A call, done only where all of `places` are inside their tensors; a cp.async then writes zeros (`fills`)."""
 
     call: Call
     places: tuple[Address, ...]
@@ -127,9 +127,9 @@ class Writers(Enum):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Elementwise(Op):
-    """A loop over all elements at once: `layout` says which thread takes which, `vector` neighbours at a time.
+    """A loop over all elements in parallel: `layout` states which thread takes which, `vector` neighbours at a time.
 
-    Packets of `neighbours` lie side by side. `in_registers`: idle lanes compute, too. `any_order`: elements stand in
+    Vectors of `neighbours` are adjacent. `in_registers`: idle lanes compute, too. `any_order`: elements are in
     the order in which numbers of 4 bits come apart. `stores_last`: all is computed before the one store. `used`: the
     variables that the body reads.
     """
@@ -170,7 +170,7 @@ class PipelinedLoop(Op):
     Its iterations count from 0; `start` is added for the user's variable. With `stores` a tile waits in registers
     first, one iteration longer. `direct`: each iteration starts so many loads past the registers at least, which waits
     count; None where groups are counted. The barrier of the first iteration also publishes what `reads` names.
-    `number` tells the kernel's pipelined loops apart; `threads` share the loads. With `may_leave` loads of later
+    `number` distinguishes the kernel's pipelined loops; `threads` share the loads. With `may_leave` loads of later
     iterations may be outstanding behind the loop.
     """
 
@@ -212,7 +212,7 @@ class AwaitStaging(Op):
 
 @dataclass(frozen=True)
 class Where:
-    """Where a statement stands: in the part of a `group` of threads, or of the producer, which is `loading`.
+    """The location of a statement: in the part of a `group` of threads, or of the producer, which is `loading`.
 
     `walking`: on the way to a producer's loop. `around`: the place of the statement that it is a part of. `elect`: the
     loop around whose elements several threads hold, of which one is to write memory. Copies to a tile go

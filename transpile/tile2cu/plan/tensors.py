@@ -50,7 +50,7 @@ def memories(settled: Settled) -> tuple[Buffer, ...]:
 class TensorView:
     """How a kernel sees a tensor: which extents are `checked`, and at which multiple of bytes its rows start.
 
-    0: nothing is known of that. `by_instance`: the launcher tells it, by the kernel's instance that it chooses.
+    0: nothing is known of that. `by_instance`: the launcher gives it, by the kernel's instance that it chooses.
     """
 
     tensor: Buffer

@@ -20,7 +20,7 @@ using Mfma32x32 = MfmaShape<32, 4>;
 using Mfma16x16Double = MfmaShape<16, 1>;
 
 // n instructions interleave their columns: instruction t has every n-th column of the group, from t on. A lane loads n
-// consecutive elements of a row of B at once, one per instruction, and its runs of columns are n times as long.
+// consecutive elements of a row of B at a time, one per instruction, and its runs of columns are n times as long.
 template <int n> struct Interleave {
   static constexpr int count = n;
 };

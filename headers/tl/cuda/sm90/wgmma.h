@@ -9,7 +9,7 @@ namespace tl {
 // A shared-memory matrix descriptor: start address, leading and stride byte offset in units of 16 bytes, and in bits
 // 62-63 the swizzle mode: 1 for 128 bytes, 2 for 64, 3 for 32. The stride offset is between groups of 8 rows of one
 // swizzle span. The leading offset is between neighbouring spans along M or N, for an MN-major operand; a K-major
-// operand lies within a span, and 32 bytes along K advance the address field by 2. [PTX ISA, "Matrix Descriptor
+// operand is within a span, and 32 bytes along K advance the address field by 2. [PTX ISA, "Matrix Descriptor
 // Format"]
 TL_DEVICE uint64_t wgmma_descriptor(const void* p, int leading_bytes, int stride_bytes, int swizzle_bytes = 128) {
   const uint64_t address = (shared_address(p) & 0x3ffff) >> 4;

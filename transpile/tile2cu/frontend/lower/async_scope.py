@@ -14,7 +14,7 @@ _SIZES = (4, 8, 16)  # bytes that one instruction copies
 def asynchronous(body: Sequence[Stmt]) -> tuple[Stmt, ...]:
     """The statements with what they copy begun by cp.async, as T.ptx_cp_async begins it.
 
-    A loop over elements that lie side by side, as T.vectorized makes it, is one copy.
+    A loop over elements that are adjacent, as T.vectorized makes it, is one copy.
     """
     return tuple(copy for stmt in body for copy in _begun(stmt))
 
@@ -43,7 +43,7 @@ def _begun(stmt: Stmt) -> tuple[Stmt, ...]:
 
 
 def _copy(stmt: Stmt, loop: Loop | None) -> CallStmt | None:
-    """The copy that a store makes in all turns of a loop; None where it is none that cp.async can do."""
+    """The copy that a store makes in all iterations of a loop; None where it is none that cp.async can do."""
     if not isinstance(stmt, Store) or stmt.op or not isinstance(stmt.value, Load):
         return None
     target, source = stmt.buffer, stmt.value.buffer
@@ -65,7 +65,7 @@ def _copy(stmt: Stmt, loop: Loop | None) -> CallStmt | None:
 
 
 def _first(indices: tuple[Expr, ...], var: Var) -> tuple[Expr, ...] | None:
-    """The indices in a loop's first turn; None where its turns do not lie side by side along the last dimension."""
+    """The indices in a loop's first iteration; None where its iterations are not adjacent along the last dimension."""
     *outer, last = indices
     first = _without(last, var)
     alone = first is not None and not any(part == var for index in (*outer, first) for part in walk(index))

@@ -205,7 +205,7 @@ def _packed(name: str, width: int) -> Callable[..., object]:
 
 
 def _first(cx: Context, name: str, side: object, width: int) -> Load:
-    """The first element of a packet: it is named itself, or a slice of the packet is."""
+    """The first element of a vector: it is named itself, or a slice of the vector is."""
     if isinstance(side, Buffer | View):
         region = as_region(cx, side, f"a side of {name}")
         sizes = [static_value(part.extent) for part in region.ranges]
@@ -220,7 +220,7 @@ def _first(cx: Context, name: str, side: object, width: int) -> Load:
 
 
 def _is_row(parts: Sequence[Expr]) -> bool:
-    """Whether elements lie one beside the other."""
+    """Whether elements are next to one another."""
     first = parts[0]
     return isinstance(first, Load) and all(
         isinstance(part, Load)
@@ -234,7 +234,7 @@ def _is_row(parts: Sequence[Expr]) -> bool:
 def _shifted(load: Load, lane: Var) -> Load:
     """The element `lane` places further along the last dimension."""
     if isinstance(load, Placed):
-        raise Fault("T2C-F011", "packets of a placed tensor are not supported yet", help="write T.atomic_add")
+        raise Fault("T2C-F011", "vectors of a placed tensor are not supported yet", help="write T.atomic_add")
     return Load(load.dtype, load.buffer, (*load.indices[:-1], add("+", load.indices[-1], lane)))
 
 
@@ -245,7 +245,7 @@ def sync_threads(cx: Context, barrier_id: object = None, arrive_count: object = 
         barriers.sync_threads(cx, barrier_id, arrive_count)
         return None
     if cx.recorder.parallel:
-        raise Fault("T2C-F026", "T.sync_threads cannot stand inside T.Parallel")
+        raise Fault("T2C-F026", "T.sync_threads cannot be inside T.Parallel")
     at = cx.recorder.take()
     cx.recorder.emit(Sync(**at.fields))
     return None

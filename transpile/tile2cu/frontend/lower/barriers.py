@@ -56,7 +56,7 @@ def barrier_of(cx: Context, value: object, what: str) -> Load:
 def record(cx: Context, name: str, function: str, *arguments: Expr) -> None:
     cx.recorder.require_kernel(name)
     if cx.recorder.parallel:
-        raise Fault("T2C-F026", f"{name} cannot stand inside T.Parallel")
+        raise Fault("T2C-F026", f"{name} cannot be inside T.Parallel")
     perform(cx, Call(INT32, function, arguments))
 
 
@@ -102,8 +102,8 @@ def tma_copy(
 ) -> object:
     """`T.tma_copy(src, dst, barrier=bar)`: TMA begins to load a tile, and announces its bytes at the barrier.
 
-    With `cluster_mask` the first block of the mask loads for all of it; each block announces and waits by itself. From
-    a shared tile to a tensor TMA begins to store it, as a group by itself, until T.tma_store_wait.
+    With `cluster_mask` the first block of the mask loads for all of it; each block announces and waits on its own. From
+    a shared tile to a tensor TMA begins to store it, as a group on its own, until T.tma_store_wait.
     """
     cx.recorder.require_kernel("T.tma_copy")
     cx.recorder.require_tile_operation("T.tma_copy")
@@ -132,7 +132,7 @@ def tma_copy(
 
 
 def tma_store_arrive(cx: Context) -> object:
-    """`T.tma_store_arrive()`: closes a group of stores by TMA, as T.tma_copy does by itself."""
+    """`T.tma_store_arrive()`: closes a group of stores by TMA, as T.tma_copy does on its own."""
     record(cx, "T.tma_store_arrive", TMA_STORE_COMMIT)
     return None
 
@@ -169,7 +169,7 @@ def sync_threads(cx: Context, barrier_id: object, arrive_count: object) -> None:
     if arrive_count is None or not 1 <= number <= 12:
         raise Fault(
             "T2C-F023",
-            "T.sync_threads of a part of the block takes the number of a barrier, 1 to 12, and how many threads meet",
+            "T.sync_threads of a part of the block takes the number of a barrier, 1 to 12, and a number of threads",
             help="write T.sync_threads() for the whole block",
         )
     count = as_count(arrive_count, "`arrive_count` of T.sync_threads", least=1)

@@ -183,7 +183,7 @@ def _fill(cx: Context, name: str, dst: object, value: object, *, is_clear: bool)
 
 
 def _fill_open(cx: Context, region: Region, value: Expr) -> None:
-    """A part whose extents only a run tells, element by element."""
+    """A part whose extents are known only at run time, element by element."""
 
     def body(indices: Sequence[Var]) -> None:
         steps = dict(zip(region.kept, indices, strict=True))

@@ -1,4 +1,4 @@
-"""What a kernel says and checks while it runs: T.print, T.device_assert and `assert`."""
+"""What a kernel states and checks while it runs: T.print, T.device_assert and `assert`."""
 
 from collections.abc import Callable
 

@@ -21,7 +21,7 @@ _MODES = {1: "r", 2: "w", 3: "rw"}
 
 
 def import_source(cx: Context, source: object = None) -> object:
-    """`T.import_source(text)`: C++ that stands before the kernel, as it is written."""
+    """`T.import_source(text)`: C++ that is before the kernel, as it is written."""
     paste(cx, source, "T.import_source")
     return None
 
@@ -78,7 +78,7 @@ def _argument(cx: Context, value: object, name: str) -> Expr:
 
 
 def address(cx: Context, base: object, access: str, what: str, extent: int | None = None) -> Address:
-    """Where an element lies, or the first of a buffer or a slice."""
+    """Where an element is, or the first of a buffer or a slice."""
     if isinstance(base, Placed):
         raise Fault("T2C-F011", f"{what}: the address of an element of a placed tensor is not supported yet")
     if isinstance(base, Load):
@@ -95,7 +95,7 @@ def address(cx: Context, base: object, access: str, what: str, extent: int | Non
     if buffer.scope is Scope.FRAGMENT:
         raise Fault(
             "T2C-F023",
-            f"{what} is {describe(buffer)}, whose elements lie in the registers of many threads",
+            f"{what} is {describe(buffer)}, whose elements are in the registers of many threads",
             help="use T.alloc_local for what one thread holds, or a shared tile",
         )
     return Address(buffer.dtype, buffer, indices, access, extent or count)
@@ -129,7 +129,7 @@ def access_ptr(
 
 
 def address_of(cx: Context, base: object) -> object:
-    """`T.address_of(A[i])`: where the element lies."""
+    """`T.address_of(A[i])`: where the element is."""
     cx.recorder.require_kernel("T.address_of")
     return address(cx, base, "rw", "what T.address_of takes")
 

@@ -1,4 +1,4 @@
-"""T.gemm: products of tiles."""
+"""T.gemm: MMAs of tiles."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -92,7 +92,7 @@ def _operand(value: object, transposed: bool) -> tuple[bool, object]:
 
 
 def _result(cx: Context, a: Region, b: Region, transpose_a: bool, transpose_b: bool) -> Buffer:
-    """A tile for the product: sums of floating-point numbers in float32, of integers in int32."""
+    """A tile for the MMA: sums of floating-point numbers in float32, of integers in int32."""
     shape = (a.extents[1 if transpose_a else 0], b.extents[0 if transpose_b else 1])
     dtype = FLOAT32 if a.buffer.dtype.is_float else INT32
     name = f"{a.buffer.name}_product"
@@ -165,7 +165,7 @@ def gemm_sp(
     k_pack: object = 1,
     wg_wait: object = 0,
 ) -> object:
-    """`T.gemm_sp(A, E, B, C)`: C += op(A) @ op(B), where A holds two of each four neighbours along K; E says which."""
+    """`T.gemm_sp(A, E, B, C)`: C += op(A) @ op(B), where A holds two of each four neighbours along K, given by E."""
     cx.recorder.require_kernel("T.gemm_sp")
     cx.recorder.require_tile_operation("T.gemm_sp")
     if not isinstance(policy, Policy):
@@ -200,7 +200,7 @@ def _require_sparse(a: Region, e: Region, b: Region, c: Region, transposed: Mapp
     if k != k_of_b or (*_sides(e, transposed["E"]), *_sides(c, False)) != (m, k // (4 * groups), m, n):
         raise Fault(
             "T2C-F021",
-            f"T.gemm_sp: `{a.buffer.name}` {extents_text(a.extents)} stands for ({m}, {k}), and goes with B of {k} by "
+            f"T.gemm_sp: `{a.buffer.name}` {extents_text(a.extents)} denotes ({m}, {k}), and goes with B of {k} by "
             f"N, `{e.buffer.name}` of ({m}, {k // (4 * groups)}) and C of {m} by N",
             help=f"`{e.buffer.name}` has 4 bits for each four elements along K",
         )
@@ -217,7 +217,7 @@ def _require_sparse(a: Region, e: Region, b: Region, c: Region, transposed: Mapp
 
 
 def _sides(region: Region, transposed: bool) -> tuple[Number | None, ...]:
-    """Rows and columns of a matrix as the product takes it."""
+    """Rows and columns of a matrix as the MMA takes it."""
     extents = tuple(static_value(extent) for extent in region.extents)
     return extents[::-1] if transposed else extents
 
@@ -235,17 +235,17 @@ def wgmma_gemm(cx: Context, *operands: object, **options: object) -> object:
 
 
 def wait_wgmma(cx: Context, id: object = 0) -> object:
-    """`T.wait_wgmma(n)`: until at most n of the products that T.wgmma_gemm began are in flight."""
+    """`T.wait_wgmma(n)`: until at most n of the MMAs that T.wgmma_gemm started are in flight."""
     cx.recorder.require_kernel("T.wait_wgmma")
     if cx.recorder.parallel:
-        raise Fault("T2C-F026", "T.wait_wgmma cannot stand inside T.Parallel")
+        raise Fault("T2C-F026", "T.wait_wgmma cannot be inside T.Parallel")
     pending = as_count(id, "the number of T.wait_wgmma")
     cx.recorder.emit(WgmmaWait(pending=pending, **cx.recorder.take().fields))
     return None
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
-    **{name: gemm for name in ("gemm", "gemm_v1", "gemm_v2")},  # TileLang's two lowerings of the same product
+    **{name: gemm for name in ("gemm", "gemm_v1", "gemm_v2")},  # TileLang's two lowerings of the same GEMM
     "gemm_sp": gemm_sp,
     "wgmma_gemm": wgmma_gemm,
     "wait_wgmma": wait_wgmma,

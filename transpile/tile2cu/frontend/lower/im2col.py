@@ -85,7 +85,7 @@ def _positions(extent: Expr, size: int, steps: tuple[int, int], padding: int) ->
 
 
 def _source(position: Expr, tap: Expr, steps: tuple[int, int], padding: int) -> Expr:
-    """The pixel that a tap of the kernel meets at an output position."""
+    """The pixel that a tap of the kernel reads at an output position."""
     stride, dilation = steps
     moved = binary("+", binary("*", position, int_const(stride)), binary("*", tap, int_const(dilation)))
     return binary("-", moved, int_const(padding))

@@ -67,7 +67,7 @@ def _at(value: object, lane: int) -> object:
 
 
 def vector_type(value: object) -> tuple[DType, int] | None:
-    """The element type and count that `T.float32x4` or its name stands for."""
+    """The element type and count that `T.float32x4` or its name denotes."""
     name = value.name if isinstance(value, Builtin) else value if isinstance(value, str) else ""
     found = _VECTOR.fullmatch(name)
     return (BY_NAME[found[1]], int(found[2])) if found is not None and found[1] in BY_NAME else None

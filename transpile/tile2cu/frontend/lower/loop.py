@@ -57,7 +57,7 @@ def pipelined(
 ) -> object:
     """`T.Pipelined(start, stop, num_stages)`: serial meaning; copies from global memory run ahead.
 
-    A schedule given by hand (`order`, `stage`, `sync`, `group`) is a hint: tile2cu makes its own.
+    A schedule given explicitly (`order`, `stage`, `sync`, `group`) is a hint: tile2cu makes its own.
     """
     cx.recorder.require_kernel("T.Pipelined")
     stages = as_count(num_stages, "`num_stages` of T.Pipelined")
@@ -86,7 +86,7 @@ def parallel(
     prefer_async: object = None,
     annotations: object = None,
 ) -> object:
-    """`T.Parallel(M, N)`: all elements at once, spread over the block's threads. The options are hints."""
+    """`T.Parallel(M, N)`: all elements in parallel, spread over the block's threads. The options are hints."""
     cx.recorder.require_kernel("T.Parallel")
     if not extents:
         raise Fault("T2C-F026", "T.Parallel takes at least one extent")
@@ -110,7 +110,7 @@ def grid(cx: Context, *extents: object) -> object:
 
 
 def persistent(cx: Context, domain: object, wave_size: object, index: object, group_size: object = 8) -> object:
-    """`for i, j in T.Persistent(domain, wave_size, index)`: a block's tiles, `wave_size` blocks taking turns.
+    """`for i, j in T.Persistent(domain, wave_size, index)`: a block's tiles, `wave_size` blocks in rotation.
 
     `group_size` only orders the tiles for the sake of the L2 cache: so many along the last dimension are a panel.
     """
@@ -124,9 +124,9 @@ def persistent(cx: Context, domain: object, wave_size: object, index: object, gr
 def leave(cx: Context, word: str) -> None:
     """`break` or `continue`, by the `word` that the file has for it."""
     if cx.recorder.parallel:
-        raise Fault("T2C-F026", f"`{word}` cannot stand inside T.Parallel", help="put the rest into an `if`")
+        raise Fault("T2C-F026", f"`{word}` cannot be inside T.Parallel", help="put the rest into an `if`")
     if not cx.recorder.loops:
-        raise Fault("T2C-F026", f"`{word}` stands outside of any loop of the kernel")
+        raise Fault("T2C-F026", f"`{word}` is outside of any loop of the kernel")
     kind = Continue if word == "continue" else Break
     cx.recorder.emit(kind(**cx.recorder.take().fields))
 

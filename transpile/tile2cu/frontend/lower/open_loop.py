@@ -1,4 +1,4 @@
-"""T.Parallel loops with extents that only a run tells."""
+"""T.Parallel loops with extents that are known only at run time."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -14,12 +14,12 @@ from tile2cu.frontend.uses import solvable_sizes
 
 
 def is_open(extents: Sequence[Expr]) -> bool:
-    """Whether only a run tells all of the extents."""
+    """Whether all of the extents are known only at run time."""
     return None in map(static_value, extents)
 
 
 def ask(cx: Context, extents: Sequence[Expr], what: str) -> None:
-    """Asks the file's driver for the open sizes of extents; what it does not give, a run tells by its tensors."""
+    """Asks the file's driver for the open sizes of extents; what it does not give, a call's tensors give."""
     for extent in extents:
         sizes = [part.name for part in walk(extent) if isinstance(part, Var) and part.role is Role.SIZE]
         if not cx.bindings.demanded.issuperset(sizes):
@@ -30,9 +30,9 @@ def ask(cx: Context, extents: Sequence[Expr], what: str) -> None:
 def over(
     cx: Context, extents: Sequence[Expr], names: Sequence[str], at: Place, body: Callable[[tuple[Var, ...]], None]
 ) -> None:
-    """Records a loop over these extents, and by `body` what stands in it: turns of one element or more a thread.
+    """Records a loop over these extents, and by `body` what is in it: iterations of one element or more per thread.
 
-    The last extent that is open is the one that is cut into turns; those before it are serial loops.
+    The last extent that is open is the one that is cut into iterations; those before it are serial loops.
     """
     sizes = [static_value(extent) for extent in extents]
     *outer, cut = [dim for dim, size in enumerate(sizes) if size is None]

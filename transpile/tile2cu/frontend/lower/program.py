@@ -115,7 +115,7 @@ def use_swizzle(cx: Context, panel_size: object, order: object = "row", enable: 
 
 
 def annotate_min_blocks_per_sm(cx: Context, num: object) -> None:
-    """`T.annotate_min_blocks_per_sm(n)`: threads get so few registers that n blocks fit a multiprocessor."""
+    """`T.annotate_min_blocks_per_sm(n)`: threads get so few registers that n blocks fit an SM."""
     cx.recorder.require_kernel("T.annotate_min_blocks_per_sm")
     cx.recorder.ask_for_blocks(as_count(num, "the blocks of T.annotate_min_blocks_per_sm", least=1))
 
@@ -143,7 +143,7 @@ def dec_max_nreg(cx: Context, reg_count: object) -> None:
 def _set_registers(cx: Context, name: str, reg_count: object, *, more: bool) -> None:
     cx.recorder.require_kernel(name)
     if cx.recorder.parallel:
-        raise Fault("T2C-F026", f"{name} cannot stand inside T.Parallel")
+        raise Fault("T2C-F026", f"{name} cannot be inside T.Parallel")
     count = as_count(reg_count, f"the registers of {name}")
     cx.recorder.emit(SetRegisters(count=count, more=more, **cx.recorder.take().fields))
 
@@ -193,7 +193,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "assume": hint,
     "disable_warp_group_reg_alloc": hint,
     "no_set_max_nreg": hint,
-    "warpgroup_fence_operand": hint,  # products say themselves which registers they write
+    "warpgroup_fence_operand": hint,  # MMAs state themselves which registers they write
     "set_max_nreg": set_max_nreg,
     "inc_max_nreg": inc_max_nreg,
     "dec_max_nreg": dec_max_nreg,

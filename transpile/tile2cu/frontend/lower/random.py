@@ -39,7 +39,7 @@ def _thread_of_grid(cx: Context) -> Expr:
 def _started(cx: Context, name: str) -> None:
     cx.recorder.require_kernel(name)
     if not cx.recorder.random:
-        raise Fault("T2C-F025", f"{name} stands before T.rng_init")
+        raise Fault("T2C-F025", f"{name} is before T.rng_init")
 
 
 def rng_rand(cx: Context) -> object:

@@ -6,7 +6,7 @@ from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower.operand import as_count, as_integer
 
-MOST_BLOCKS = 8  # of a cluster, on every chip that has them: CUDA C++ Programming Guide, "Thread Block Clusters"
+MOST_BLOCKS = 8  # of a cluster, on every GPU that has them: CUDA C++ Programming Guide, "Thread Block Clusters"
 
 
 def dims(cx: Context, cluster_dims: object, grid: tuple[Expr, ...]) -> tuple[int, ...]:
@@ -38,7 +38,7 @@ def mask(cx: Context, cluster_mask: object, name: str) -> int:
         raise Fault(
             "T2C-F023",
             f"`cluster_mask` of {name}, {found:#b}, names block {found.bit_length() - 1} of a cluster of {most}",
-            help="bit i stands for the block of rank i; `cluster_dims` of T.ClusterKernel says how many there are",
+            help="bit i denotes the block of rank i; `cluster_dims` of T.ClusterKernel states how many there are",
         )
     return found if most > 1 else 0
 
@@ -51,6 +51,6 @@ def rank_of(cx: Context, value: object, what: str) -> Expr:
         raise Fault(
             "T2C-F023",
             f"{what} is {known}; the cluster has {most} block{'s' * (most > 1)}",
-            help="`cluster_dims` of T.ClusterKernel says how many there are; ranks count from 0",
+            help="`cluster_dims` of T.ClusterKernel states how many there are; ranks count from 0",
         )
     return rank

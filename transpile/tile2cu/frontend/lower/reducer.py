@@ -68,7 +68,7 @@ def finalize_reducer(cx: Context, reducer: object, dst: object = None, batch: ob
     """`T.finalize_reducer(acc, dst)`: the combined values, in every thread that needs them; in `dst` if it is given."""
     acc, _ = _reducer(cx, reducer, "T.finalize_reducer")
     if dst is None:
-        return None  # each update is combined where it stands
+        return None  # each update is combined where it is
     target = as_buffer(cx, dst, "the destination of T.finalize_reducer")
     at = cx.recorder.take()
     cx.recorder.emit(

@@ -29,7 +29,7 @@ def _any_or_all(name: str) -> Callable[..., object]:
         if tile.scope is Scope.FRAGMENT:
             raise Fault(
                 "T2C-F023",
-                f"the argument of T.{name} is {describe(tile)}, whose elements lie in the registers of many threads",
+                f"the argument of T.{name} is {describe(tile)}, whose elements are in the registers of many threads",
                 help="T.copy it to a shared tile first",
             )
         found = _among(cx, region, "any" if is_any else "all", "or" if is_any else "and", Const(BOOL, not is_any))
@@ -112,7 +112,7 @@ def decl_buffer(
 
 
 def if_frame(cx: Context, condition: object) -> object:
-    """`with T.If(condition):`, in which `with T.Then():` and `with T.Else():` stand."""
+    """`with T.If(condition):`, in which `with T.Then():` and `with T.Else():` are."""
     return IfFrame(condition)
 
 
@@ -127,7 +127,7 @@ def while_frame(cx: Context, condition: object) -> object:
 
 
 def handle(cx: Context, *arguments: object) -> object:
-    """`T.handle()`, as the type of a parameter: T.match_buffer says what it is."""
+    """`T.handle()`, as the type of a parameter: T.match_buffer states what it is."""
     raise Fault("T2C-F012", "T.handle is a parameter's type", help="write `A: T.Tensor(shape, dtype)`")
 
 

@@ -19,7 +19,7 @@ def is_placed(cx: Context, *regions: Region) -> bool:
 def is_spread(cx: Context, source: Region, target: Region) -> bool:
     """Whether a copy is a loop over elements: of tensors alone, placed ones, and those that are not 0 outside.
 
-    So are copies of parts whose extents only a run tells.
+    So are copies of parts whose extents are known only at run time.
     """
     tensors = source.buffer.scope is target.buffer.scope is Scope.GLOBAL
     otherwise = source.buffer.name in cx.recorder.otherwise
@@ -27,7 +27,7 @@ def is_spread(cx: Context, source: Region, target: Region) -> bool:
 
 
 def is_open(source: Region, target: Region) -> bool:
-    """Whether only a run tells how large the boxes are: `K[a : a + n]` and `K_shared[:n]`."""
+    """Whether the sizes of the boxes are known only at run time: `K[a : a + n]` and `K_shared[:n]`."""
     pairs = zip(source.extents, target.extents, strict=True)
     return any(static_value(a) is None and static_value(b) is None for a, b in pairs)
 
@@ -55,7 +55,7 @@ def spread(cx: Context, source: Region, target: Region, kind: Reduction | None) 
 
 
 def _spread_over(cx: Context, tile: Region, source: Region, target: Region, kind: Reduction | None) -> None:
-    """The loop over all of a tile along its open extents, with a condition: a run tells no more than the tile has."""
+    """The loop over all of a tile along its open extents, with a condition: a part has at most the tile's extents."""
     for side in (source, target):
         open_loop.ask(cx, side.extents, "an extent of a copy")
     at = cx.recorder.take()
@@ -100,7 +100,7 @@ def _element(
 
 
 def _logical(region: Region, indices: tuple[Var, ...]) -> tuple[Expr, ...]:
-    """The element of a region that a turn of the loop is about."""
+    """The element of a region that an iteration of the loop is about."""
     steps = dict(zip(region.kept, indices, strict=True))
     return tuple(
         binary("+", each.start, steps[dim]) if dim in steps else each.start for dim, each in enumerate(region.ranges)

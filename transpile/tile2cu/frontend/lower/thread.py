@@ -65,7 +65,7 @@ def launch_thread(cx: Context, thread: object, extent: object) -> object:
         shape, at = cx.recorder.thread_shape, _AXES.index(thread[-1])
         known = shape[at] if at < len(shape) else 1
         if as_count(extent, "the extent of T.launch_thread") != known:
-            raise Fault("T2C-F023", f"T.launch_thread says another extent than T.Kernel, whose {thread} has {known}")
+            raise Fault("T2C-F023", f"T.launch_thread states another extent than T.Kernel, whose {thread} has {known}")
     return thread_binding(cx, thread=thread)
 
 

@@ -43,7 +43,7 @@ def is_tile(value: object) -> bool:
 
 
 def takes_part(value: object) -> bool:
-    """Whether a value stands for many elements in an expression."""
+    """Whether a value denotes many elements in an expression."""
     return isinstance(value, TileValue | Buffer | View)
 
 
@@ -57,7 +57,7 @@ def as_tile(cx: Context, value: object) -> TileValue:
         return elements(cx, region, of_rows=of_rows)
     number = as_expr(value)
     if number is None:
-        raise Fault("T2C-F023", f"{describe(value)} cannot stand in an expression of tiles")
+        raise Fault("T2C-F023", f"{describe(value)} cannot be part of an expression of tiles")
     return TileValue((), number.dtype, lambda at: number)
 
 
@@ -147,7 +147,7 @@ def lifted(run: Callable[..., object]) -> Callable[..., object]:
 
 
 def _as_columns(tiles: list[TileValue]) -> list[TileValue]:
-    """One-dimensional tiles beside two-dimensional ones: a value a row stands in a column.
+    """One-dimensional tiles next to two-dimensional ones: a value per row is a column.
 
     A vector is one of rows when a reduction of rows made it, or when only the rows are as many as its elements.
     """
@@ -164,7 +164,7 @@ def _is_column(tile: TileValue, rows: object, columns: object) -> bool:
     if rows == columns == length and not tile.of_rows:
         raise Fault(
             "T2C-F034",
-            f"a vector of {length} elements beside a tile of ({rows}, {columns}) could be one of rows or of columns",
+            f"a vector of {length} elements next to a tile of ({rows}, {columns}) could be one of rows or of columns",
             help="write v[:, None] for a value a row, v[None, :] for a value a column",
         )
     return tile.of_rows or (length == rows and length != columns)

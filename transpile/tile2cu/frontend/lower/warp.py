@@ -22,7 +22,7 @@ def _require(cx: Context, name: str) -> None:
     if cx.recorder.parallel:
         raise Fault(
             "T2C-F026",
-            f"{name} works among threads; it cannot stand inside T.Parallel, whose elements tile2cu spreads over them",
+            f"{name} works among threads; it cannot be inside T.Parallel, whose elements tile2cu spreads over them",
             help="write the loop over the thread index, T.get_thread_binding()",
         )
 
@@ -162,7 +162,7 @@ def thread_allreduce(
     name = "T.tvm_thread_allreduce"
     _require(cx, name)
     if cx.recorder.reducer is None:
-        raise Fault("T2C-F025", f'{name} stands outside of `with T.attr(T.comm_reducer(...), "reduce_scope", ...)`')
+        raise Fault("T2C-F025", f'{name} is outside of `with T.attr(T.comm_reducer(...), "reduce_scope", ...)`')
     if not isinstance(out, Load) or not as_flag(condition, f"the condition of {name}"):
         raise Fault("T2C-F023", f"{name} writes an element of a private array, with the condition True")
     what = as_number(value, f"the value of {name}")

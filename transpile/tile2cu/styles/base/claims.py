@@ -1,4 +1,4 @@
-"""Claims as the comments that stand at an operation."""
+"""Claims as the comments that are at an operation."""
 
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.schedule import Hazard

@@ -47,7 +47,7 @@ def listed(words: list[str]) -> str:
 
 
 def ascii_only(text: str) -> str:
-    """Text with everything outside ASCII escaped, so that emitted files are ASCII whatever the user wrote."""
+    """Text with everything outside ASCII escaped, so that emitted files are ASCII for any text of the user's."""
     return text.encode("ascii", "backslashreplace").decode("ascii").rstrip("\\")
 
 
@@ -73,7 +73,7 @@ def heading(group: tuple[Stmt, ...]) -> list[str]:
 
 
 def file_of(place: Stmt | Constant) -> str:
-    """The name of the Python file that something stands in: the user's, or one beside it."""
+    """The name of the Python file that something is in: the user's, or one next to it."""
     return PurePath(place.span.file).name
 
 

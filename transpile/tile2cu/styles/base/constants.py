@@ -15,7 +15,7 @@ class Constants:
 
     depth: str
     depths: Depths
-    inlined: str  # in front of a call of a kernel's lambda, for compilers that need to be told
+    inlined: str  # in front of a call of a kernel's lambda, for compilers that need to be informed
 
     @classmethod
     def of(cls, settled: Settled) -> "Constants":

@@ -77,19 +77,19 @@ _CONFUSING = frozenset(
 class Printer:
     """Prints expressions of one kernel. `stages` gives the stage of a tile inside its pipeline's loop.
 
-    Inside a loop over packets, `packet` is its last variable.
+    Inside a loop over vectors, `packet` is its last variable.
     """
 
     names: Names
     bounds: Bounds
     stages: dict[str, str] = field(default_factory=dict)
     counts: dict[str, str] = field(default_factory=dict)  # how many iterations a tile's ring has counted
-    groups: int = 1  # of threads that work by themselves
+    groups: int = 1  # of threads that work independently
     packet: Var | None = None
-    vector: int = 1  # the elements of a packet, where they are neighbours
-    any_order: bool = False  # its elements stand as numbers of 4 bits come apart
-    ramps: list[Var] = field(default_factory=list)  # it, and names for sums with it: their conditions are of packets
-    of_packets: set[Var] = field(default_factory=set)  # names that stand for a packet's elements
+    vector: int = 1  # the elements of a vector, where they are neighbours
+    any_order: bool = False  # its elements are as numbers of 4 bits come apart
+    ramps: list[Var] = field(default_factory=list)  # it, and names for sums with it: their conditions are of vectors
+    of_packets: set[Var] = field(default_factory=set)  # names that denote a vector's elements
     fields: dict[Var, str] = field(default_factory=dict)  # variables that are parts of others
     holds: Expr | None = None  # a condition that is known to hold from here on
     derived: dict[Expr, str] = field(default_factory=dict)  # sizes that the kernel's text has names for
@@ -99,14 +99,14 @@ class Printer:
         return self._converted(expr, want or expr.dtype)[0]
 
     def condition(self, expr: Expr) -> str:
-        """A condition; in a loop over packets it has one answer for all elements of one, the first's."""
+        """A condition; in a loop over vectors it has one answer for all elements of one, the first's."""
         return self._condition(expr)[0]
 
     def _condition(self, expr: Expr) -> tuple[str, int]:
         return self._of_first()._converted(expr, BOOL) if self.ramps else self._converted(expr, BOOL)
 
     def first(self, expr: Expr) -> str:
-        """An expression that is the same for all elements of a packet, as its first gives it."""
+        """An expression that is the same for all elements of a vector, as its first gives it."""
         return self._of_first().text(expr)
 
     def _of_first(self) -> "Printer":
@@ -114,7 +114,7 @@ class Printer:
         return replace(self, fields={**self.fields, **first}, packet=None, vector=1, ramps=[])
 
     def is_run(self, expr: Expr) -> bool:
-        """Whether an index is made of quotients that a packet's elements share, and is more than one, or a name."""
+        """Whether an index is made of quotients that a vector's elements share, and is more than one, or a name."""
         if self.packet is None or self.vector == 1 or isinstance(expr, Var):
             return False
         if not is_run(expr, self.packet, self.vector, self.bounds):
@@ -137,13 +137,13 @@ class Printer:
         return self.text(expr)
 
     def _term(self, expr: Expr) -> str:
-        """A side of a sum that is an index: the number that a packet's elements share, or their consecutive indices."""
+        """A side of a sum that is an index: the number that a vector's elements share, or their consecutive indices."""
         if self.is_run(expr):
             return self._of_first()._operand(expr, INT32, PRECEDENCE["+"], "+", is_right=True)
         return self.index(expr)
 
     def _moves(self, expr: Expr) -> bool:
-        """Whether an index moves with the packet of a loop."""
+        """Whether an index moves with the vector of a loop."""
         return self.packet is not None and self.vector > 1 and self.packet in walk(self.bounds.expanded(expr))
 
     def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
@@ -189,7 +189,7 @@ class Printer:
         return "tl::cast"
 
     def _is_small(self, expr: Expr) -> bool:
-        """Whether it is an integer that was read and lies in what tl::cast_exact takes."""
+        """Whether it is an integer that was read and is in what tl::cast_exact takes."""
         if not expr.dtype.is_int or not any(isinstance(part, Load) for part in walk(self.bounds.expanded(expr))):
             return False
         ends = self.bounds.interval(expr)
@@ -221,7 +221,7 @@ class Printer:
                 raise TypeError(f"no C++ for {type(expr).__name__}")
 
     def _reordered(self, load: Load) -> bool:
-        """Whether a packet of neighbours in memory is put in the order of the loop's numbers of 4 bits."""
+        """Whether a vector of neighbours in memory is put in the order of the loop's numbers of 4 bits."""
         if self.packet is None or not self.any_order or not isinstance(load.buffer, Buffer):
             return False
         index = self.bounds.expanded(load.indices[-1])
@@ -280,7 +280,7 @@ class Printer:
         return all(end is not None and end >= 0 for end in ends)
 
     def argument(self, expr: Expr, want: DType) -> str:
-        """An argument of a function template: an index of tl::parallel is passed as the number it stands for."""
+        """An argument of a function template: an index of tl::parallel is passed as the number it denotes."""
         if isinstance(expr, Var) and expr.role is Role.PARALLEL:
             return f"int({self.names(expr.name)})" if want == INT32 else self.text(expr, want)
         return self.text(expr, want)
@@ -314,7 +314,7 @@ class Printer:
                 return f"tl::{expr.function}({', '.join(self.argument(arg, dtype) for arg in expr.args)})", _PRIMARY
 
     def _address(self, expr: Address) -> str:
-        """Where an element lies."""
+        """Where an element is."""
         assert isinstance(expr.buffer, Buffer)
         if expr.buffer.scope is Scope.LOCAL:
             return f"&{self.element(expr.buffer, expr.indices)}"
@@ -327,7 +327,7 @@ class Printer:
         return f"{self.tile(buffer)}.at({', '.join(self.index(index) for index in indices)})"
 
     def last_element(self, place: Address) -> str:
-        """The last of the elements from an address on, as far as they lie in one row."""
+        """The last of the elements from an address on, as far as they are in one row."""
         assert isinstance(place.buffer, Buffer)
         *leading, last = place.indices
         row = static_value(place.buffer.shape[-1])
@@ -421,7 +421,7 @@ def _as_float(value: float) -> float | None:
 
 
 def _rounds_to(value: float, wanted: float | None) -> bool:
-    """Whether a decimal becomes that float whichever double stands between: it is at no middle of two floats."""
+    """Whether a decimal becomes that float whichever double is between: it is at no middle of two floats."""
     around = (math.nextafter(value, -inf), value, math.nextafter(value, inf))
     return all(_as_float(each) == wanted for each in around)
 
@@ -444,7 +444,7 @@ def _negative(value: Number) -> bool:
 
 
 def _same_in_cpp(a: DType, b: DType) -> bool:
-    """Whether C++ converts between the types by itself, in arithmetic and assignment, as the language wants."""
+    """Whether C++ converts between the types on its own, in arithmetic and assignment, as the language wants."""
     if a == b or (a.is_float and not b.is_float and b is BOOL):
         return a == b
     if a.name in _NARROW or b.name in _NARROW or (a.is_packed and b.is_packed):

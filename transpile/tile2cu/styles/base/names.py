@@ -63,7 +63,7 @@ class Names:
     """C++ names for the names of one program. The same input gives the same names."""
 
     def __init__(self, used: Iterable[str], kept: Iterable[str] = (), reserved: Iterable[str] = ()) -> None:
-        """`used` are all names of the program; `kept` those that may stand although we use them ourselves, `reserved`
+        """`used` are all names of the program; `kept` those that may be kept although we use them ourselves, `reserved`
         more that we use ourselves."""
         self._taken = set(used)
         macros, _ = c_names()

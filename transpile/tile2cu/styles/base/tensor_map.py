@@ -11,7 +11,7 @@ from tile2cu.styles.base.vocabulary import DIMS
 class TensorMap:
     """A tensor as TMA sees it through one shape of tile. `tile` is a C++ expression of the tile's type.
 
-    `when` is what a call needs not meet: then the kernel does without the map.
+    `when` is what a call need not satisfy: then the kernel does without the map.
     """
 
     name: str
@@ -22,6 +22,6 @@ class TensorMap:
 
 
 def store_dims(view: TensorMap) -> str:
-    """The template argument of a store through a map whose tile does not lie along the last two dimensions."""
+    """The template argument of a store through a map whose tile is not along the last two dimensions."""
     last_two = (view.tensor.rank - 2, view.tensor.rank - 1)
     return f"{DIMS}<{', '.join(map(str, view.dims))}>" if view.dims != last_two else ""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 class StatementView:
     """One statement: `kind` names the macro that prints it, `parts` are the texts it prints.
 
-    `comments` are printed above it, `notes` and `declared` further down where the macro says; `line` is the Python
+    `comments` are printed above it, `notes` and `declared` further down where the macro states; `line` is the Python
     line it comes from, 0 for none; `gap` asks for an empty line before it.
     """
 

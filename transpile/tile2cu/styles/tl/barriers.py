@@ -42,7 +42,7 @@ def _of_stages(barriers: str, tiles: str, consumers: str, released: str) -> Iter
 
 
 def _held(ring: Ring, names: Names) -> str:
-    """What a stage of the pipeline holds: its tile, and which iteration that belongs to where the producer says so."""
+    """What a stage of the pipeline holds: its tile, and its iteration where the producer states it."""
     return f"{names(ring.tile.name)}[s]" + ", active_iterations[s]" * ring.publishes
 
 

@@ -71,7 +71,7 @@ class Body(Statements):
         self._at_continue = ""  # what a `continue` must do first
 
     def statement(self, statement: Statement, above: list[str]) -> StatementView:
-        """The statement under its comments; what a way visits stands under those of its own statements."""
+        """The statement under its comments; what a way visits is under those of its own statements."""
         match statement.op:
             case structure.ByOneHolder() as op:
                 return self._by_one_holder(op, above)
@@ -146,7 +146,7 @@ class Body(Statements):
                 return StatementView("branch", condition, body=self.views(op.then), orelse=self.views(op.orelse))
 
     def _invoke(self, op: structure.Invoke) -> StatementView:
-        """A call; where it is given addresses of a tensor's elements that may lie outside, only if they lie inside."""
+        """A call; where it is given addresses of a tensor's elements that may be outside, only if they are inside."""
         condition = " && ".join(f"{tl.INSIDE}({self.printer.last_element(place)})" for place in op.places)
         text, place = self.printer.text(op.call), op.source.span.line
         if op.purpose in _PURPOSES:
@@ -232,7 +232,7 @@ class Body(Statements):
     def _stored_last(
         self, op: Elementwise, parts: dict[str, str], body: tuple[StatementView, ...], comments: tuple[str, ...]
     ) -> StatementView:
-        """A loop whose packets are all computed before the first is stored."""
+        """A loop whose vectors are all computed before the first is stored."""
         store = op.body[-1].op
         assert isinstance(store, Store)
         with packets(op, self.printer):

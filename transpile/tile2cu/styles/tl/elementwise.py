@@ -1,4 +1,4 @@
-"""Elementwise loops: over elements, or over packets of them."""
+"""Elementwise loops: over elements, or over vectors of them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ _OF_FLOATS = frozenset(("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "
 
 @contextmanager
 def packets(op: Elementwise, printer: Printer, *, any_order: bool = False) -> Iterator[None]:
-    """Prints what a loop does, over packets or over elements."""
+    """Prints what a loop does, over vectors or over elements."""
     last = op.vars[-1] if op.vector > 1 else None
     printer.packet, printer.any_order = last, any_order
     if last is not None and op.neighbours:  # of others each element is asked
@@ -29,7 +29,7 @@ def packets(op: Elementwise, printer: Printer, *, any_order: bool = False) -> It
 
 
 def dots_of_four(op: DotsOfFour, printer: Printer) -> str:
-    """Four products of bytes at once, in each element of the packet."""
+    """Four products of bytes at a time, in each element of the vector."""
     dot = op.dot
     place = ", ".join(printer.index(index) for index in dot.sum.indices)
     sum_, less = printer.element(dot.sum.buffer, dot.sum.indices), f" - {dot.less}" if dot.less else ""
@@ -40,7 +40,7 @@ def dots_of_four(op: DotsOfFour, printer: Printer) -> str:
 
 
 def let(op: Let, printer: Printer) -> str:
-    """A value with a name; in a loop over packets it is one of each element, or of all."""
+    """A value with a name; in a loop over vectors it is one of each element, or of all."""
     name, dtype = printer.names(op.var.name), op.var.dtype.cpp
     if op.var.dtype is BOOL:
         return f"const bool {name} = {printer.condition(op.value)};"
@@ -58,7 +58,7 @@ def let(op: Let, printer: Printer) -> str:
 
 
 def _varies(op: Let, printer: Printer) -> bool:
-    """Whether a value may differ from element to element of a packet."""
+    """Whether a value may differ from element to element of a vector."""
     if not printer.ramps:
         return True
     varies = not printer.of_packets.isdisjoint(walk(op.value))
@@ -76,7 +76,7 @@ def _is_value(op: Let, printer: Printer) -> bool:
 
 
 def _has_its_type(op: Let) -> bool:
-    """Whether the C++ of a value says the type of its packets already."""
+    """Whether the C++ of a value states the type of its vectors already."""
     value = op.value
     if not isinstance(value, Call) or value.dtype != op.var.dtype:
         return False

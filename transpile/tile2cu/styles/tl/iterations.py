@@ -82,7 +82,7 @@ def iterations(of: Iterations, printer: Printer, constants: Constants) -> Iterat
 
 
 def pipeline_name(tile: Buffer, names: Names) -> str:
-    """The pipeline of a tile that is loaded by itself."""
+    """The pipeline of a tile that is loaded on its own."""
     return names(f"{tile.name}_pipeline")
 
 

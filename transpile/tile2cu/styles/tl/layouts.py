@@ -41,7 +41,7 @@ class _Alias:
 class Layouts:
     """Names for the layouts of fragments and loops, in order of first use.
 
-    Tiles whose extents have other names have a name of their own for the same layout: numbers may meet by chance.
+    Tiles whose extents have other names have a name of their own for the same layout: numbers may be equal by chance.
     """
 
     def __init__(self, registers: Registers, printer: Printer, threads: int = 0) -> None:
@@ -77,7 +77,7 @@ class Layouts:
         return alias
 
     def _find(self, layout: FragmentLayout, extents: tuple[str, ...]) -> _Alias | None:
-        """The name of a layout at a shape; a slice is said by what it is a slice of, whatever its shape."""
+        """The name of a layout at a shape; a slice is stated by what it is a slice of, for any shape."""
         same = (alias for alias in self.aliases if alias.layout == layout)
         return next((alias for alias in same if alias.extents == extents or isinstance(layout, Slice)), None)
 
@@ -177,7 +177,7 @@ class Layouts:
                 raise TypeError(f"no C++ type for {layout}")
 
     def _warpgroups(self, count: int) -> str:
-        """A number of warpgroups, said in the block's threads where it is all of them."""
+        """A number of warpgroups, stated in the block's threads where it is all of them."""
         return "threads / 128" if 128 * count == self.threads else str(count)
 
     def _slice(self, layout: Slice) -> str:

@@ -15,7 +15,7 @@ from tile2cu.styles.tl.layouts import Layouts
 def declarations(registers: Registers, printer: Printer, layouts: Layouts) -> tuple[Declaration, ...]:
     """The fragments, those of one type in one declaration; and private arrays."""
     groups: dict[str, list[str]] = {}
-    same: dict[tuple[DType, FragmentLayout], list[str]] = {}  # what C++ takes for one type stands together
+    same: dict[tuple[DType, FragmentLayout], list[str]] = {}  # what C++ takes for one type are together
     names, alternation = printer.names, registers.alternation
     for fragment in registers.fragments:
         tile, layout = fragment.tile, fragment.layout

@@ -1,4 +1,4 @@
-"""The struct of a kernel's shared memory, and the names of what lies in it."""
+"""The struct of a kernel's shared memory, and the names of what is in it."""
 
 from collections.abc import Iterator
 from dataclasses import replace

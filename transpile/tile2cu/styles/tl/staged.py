@@ -23,7 +23,7 @@ class StagedTile:
 
 
 def staged_tile(op: Copy, printer: Printer, kind_of_line: str = tl.STAGED_1D) -> StagedTile:
-    """The registers through which a copy's tile goes; what is converted is converted on its way out of them."""
+    """The registers through which a copy's tile goes; values are converted when they leave them."""
     tile, source = op.dst.buffer, op.src.buffer.dtype
     extents = ", ".join(printer.index(extent) for extent in tile.shape)
     converted = f", {tile.dtype.cpp}" if source != tile.dtype else ""
@@ -65,7 +65,7 @@ def _staged_about(tiles: list[StagedTile], registers: int) -> tuple[str, ...]:
     names = ", ".join(tile.name for tile in tiles)
     text = (
         f"{names}: the next tile, between its global loads and its shared stores, in {registers} registers per thread. "
-        "tl::load: buffer loads of up to 16 bytes, whose descriptor's range check returns zeros out of bounds, where "
+        f"{tl.LOAD}: buffer loads of up to 16 bytes, whose descriptor's range check returns zeros out of bounds, where "
         "rows are aligned and 32-bit offsets reach the tile; else loads behind tests of indices"
     )
     return tuple(wrapped(text, BODY_WIDTH))
