@@ -10,7 +10,9 @@ import pytest
 from tile2cu.rules import REWRITES, RULES
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/lab/*.md"), *ROOT.glob("benchmarks/*.md")]
+)
 AREAS = {rule.id.partition(".")[0] for rule in RULES} | {"rewrite"}
 CODE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHOWN = {"python": "examples/gemm_relu.py", "cpp": "emitted/cuda/sm_90a/gemm_relu.cu"}
