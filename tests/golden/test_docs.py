@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tile2cu.api import emit_text
+from tile2cu.cli import main
 from tile2cu.rules import REWRITES, RULES
+from tile2cu.targets import find
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
@@ -56,3 +59,28 @@ def test_the_example_for_hopper_is_the_kernels_text() -> None:
         source = " ".join((ROOT / SHOWN[language]).read_text(encoding="utf-8").split())
         lines = [line.partition("  //")[0].strip() for line in shown.splitlines()]
         assert [line for line in lines if not line.startswith("//") and line not in source] == []
+
+
+def test_excerpts_of_the_reading_page_are_of_the_kernel() -> None:
+    source = (ROOT / "emitted/cuda/sm_80/gemm_relu.cu").read_text("utf-8")
+    excerpts = [text for _, text in CODE.findall((ROOT / "docs/reading.md").read_text("utf-8"))]
+    assert len(excerpts) > 4 and [text for text in excerpts if text not in source] == []
+
+
+def test_the_first_kernel_is_emitted_without_warnings(tmp_path: Path) -> None:
+    (_, text), *_ = CODE.findall((ROOT / "docs/first_kernel.md").read_text("utf-8"))
+    path = tmp_path / "scale.py"
+    path.write_text(text, encoding="utf-8")
+    (emitted,) = emit_text(path, kernel=None, target=find("cuda:sm_80"), bindings={})
+    assert emitted.warnings == () and "// scale: Y[m, n] = 2 * X[m, n]" in emitted.source
+
+
+@pytest.mark.parametrize(("tile", "window"), [("C_local", "16x16"), ("A_shared", "8x32")])
+def test_pictures_are_current(tile: str, window: str, tmp_path: Path, update_emitted: bool) -> None:
+    picture, drawn = ROOT / f"docs/images/{tile}.svg", tmp_path / "drawn.svg"
+    sizes = ["-D", "block_M=32", "-D", "block_N=32", "-D", "threads=32"]
+    kernel = str(ROOT / "examples/gemm_relu.py")
+    assert main(["layout", kernel, "--tile", tile, "--window", window, *sizes, "-o", str(drawn)]) == 0
+    if update_emitted:
+        picture.write_text(drawn.read_text("utf-8"), encoding="utf-8")
+    assert picture.read_text("utf-8") == drawn.read_text("utf-8"), "run: pytest tests/golden --update-emitted"

@@ -1,0 +1,52 @@
+"""Collects the pages of the documentation site, and all files that they link to, in build/pages.
+
+`python tools/site.py && zensical build --strict` (pip install 'tile2cu[docs]') makes build/site. Paths stay as in the
+checkout, so that the links of README.md, docs/ and benchmarks/ are those of the site. Errors: a link that leads nowhere
+is a FileNotFoundError.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ROOT / "build" / "pages"
+HOME = "docs/index.md"
+# Links and pictures of Markdown, outside of code.
+_LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)\s]*)?\)|^\[[^\]]+\]: ([^\s#]+)", re.MULTILINE)
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+
+
+def collect(pages: Path) -> tuple[Path, ...]:
+    """Copies the pages, and what they link to, below `pages`; gives their paths relative to the checkout."""
+    shutil.rmtree(pages, ignore_errors=True)
+    pending, found = [ROOT / HOME, *sorted((ROOT / "docs").rglob("*.md"))], dict[Path, None]()
+    while pending:
+        page = pending.pop(0)
+        if page not in found and page.is_file():
+            found[page] = None
+            pending += linked(page) if page.suffix == ".md" else ()
+    for path in found:
+        copy = pages / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+    # The site's front page; its links are relative to docs/.
+    front = re.sub(r"\]\((?!\.\.|http)([^)]+)\)", r"](docs/\1)", (ROOT / HOME).read_text(encoding="utf-8"))
+    (pages / "index.md").write_text(front.replace("](../", "]("), encoding="utf-8")
+    return tuple(path.relative_to(ROOT) for path in found)
+
+
+def linked(page: Path) -> Iterator[Path]:
+    """The files that a page links to. Errors: FileNotFoundError."""
+    for link in _LINK.findall(_CODE.sub("", page.read_text(encoding="utf-8"))):
+        name = "".join(link)
+        if not name.startswith(("http:", "https:")):
+            path = (page.parent / name).resolve()
+            if not path.exists():
+                raise FileNotFoundError(f"{page.relative_to(ROOT)} links to {name}")
+            yield path
+
+
+if __name__ == "__main__":
+    collect(PAGES)
