@@ -52,33 +52,33 @@ constexpr int threads = 256;
 // workgroups per CU: 2 or more by registers, 2 by LDS, which limits the occupancy
 constexpr int waves_per_simd_by_registers = 2;
 
-// ---- LDS: 49,152 of 65,536 bytes per workgroup ----------------------------------------------------------------------
+// ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
   // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[shared_stages];
   // 16,384 bytes; rows of 256 bytes, no swizzle  [layout.gemm.mfma-rows]
   tl::SharedTile<tl::half, block_N, dim, tl::NoSwizzle> V_shared[shared_stages];
 };
-static_assert(sizeof(Shared) == 49152, "the sizes above are stale: regenerate this file");
+static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
 // ---- registers: 186 per thread for tiles, 32 of them prefetched -----------------------------------------------------
 // of acc_s, acc_s_cast:
-// (T256 threads, V16 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15, a lane 4 neighbouring columns of
-// a row at a time; TV layout ((16,4,4),(4,4)):((1,256,16),(64,1024))  [layout.gemm.mfma-accumulator]
+// (T256 threads, V32 values each) -> (128, 64); warp w holds rows 32 w to 32 w + 31, a lane 4 neighbouring columns
+// of a row at a time; TV layout ((16,4,4),(4,4,2)):((1,512,32),(128,2048,16))  [layout.gemm.mfma-accumulator]
 // acc_s_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_s_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<4, 1>>;
 // of acc_o:
-// (T256 threads, V32 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15, a lane 32 neighbouring columns
-// of a row at a time; TV layout ((16,4,4),32):((1,2048,16),64)  [layout.gemm.mfma-accumulator]
+// (T256 threads, V64 values each) -> (128, 128); warp w holds rows 32 w to 32 w + 31, a lane 32 neighbouring columns
+// of a row at a time; TV layout ((16,4,4),(32,2)):((1,4096,32),(128,16))  [layout.gemm.mfma-accumulator]
 using acc_o_layout = tl::MfmaAccumulator<block_M, dim, tl::Warps<4, 1>, tl::Interleave<8>>;
 // of Q_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds rows 32 w to 32 w + 31, a lane 8 neighbouring columns
-// of a row at a time  [layout.gemm.mfma-operand]
+// of a row at a time; TV layout ((16,4,4),(8,4,2)):((1,1024,32),(128,4096,16))  [layout.gemm.mfma-operand]
 // Q_local: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using Q_local_layout = tl::MfmaAccumulator<block_M, dim, tl::Warps<4, 1>, tl::Interleave<2>>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
-// (T256 threads, V1 values each) -> (64); 4 threads hold the same value; TV layout ((16,4,4),1):((1,0,16),0)
+// (T256 threads, V2 values each) -> (128); 4 threads hold the same value; TV layout ((16,4,4),2):((1,0,32),16)
 // [layout.reduce.kept-dimension]
 using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
@@ -131,9 +131,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     tl::load(K(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), K_shared_next);
     tl::load(V(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), V_shared_next);
   };
-  // Register-staged pipeline: tile k + 1 loads into registers while iteration k computes on tile k; in iteration 0
-  // the barrier also publishes Q_shared; a barrier waits for lgkmcnt(0), the LDS, and not for loads to registers
-  // (vmcnt)  [pipeline.loop.registers]
+  // Register-staged pipeline: tile k + 1 loads into registers while iteration k computes on tile k; a barrier
+  // waits for lgkmcnt(0), the LDS, and not for loads to registers (vmcnt)  [pipeline.loop.registers]
   if (loop_range > 0) TL_INLINED load(0);
   for (int k = 0; k < loop_range; ++k) {
     if (k > 0) tl::sync_threads();  // all threads have read tile k - 1
@@ -143,8 +142,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     tl::sync_threads();  // all threads' parts of tile k are visible
 
     // attention.py:96  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-    // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A and B from LDS, 16 bytes per lane and read
-    tl::gemm(Q_shared, tl::transposed(K_shared[k % shared_stages]), acc_s, tl::overwrite);
+    // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read
+    tl::gemm(Q_local, tl::transposed(K_shared[k % shared_stages]), acc_s, tl::overwrite);
 
     // Masked scores are minus infinity for any finite Q and K: the GEMM adds finite values to them.
     // Without a window key 0 is masked for no query, so each row's maximum is finite from iteration 0 on.
@@ -172,7 +171,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     // attention.py:114-117
     tl::copy(acc_s, acc_s_cast);
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
-    // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read
+    // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read
     tl::gemm(acc_s_cast, V_shared[k % shared_stages], acc_o);
   }
 
