@@ -81,22 +81,22 @@ def test_values_from_memory_are_not_named_twice() -> None:
 
 
 GROUPS = """
-Q_shared = T.alloc_shared((64, 64), "float16")
-G_shared = T.alloc_shared((64, 64), "float16")
-K_shared = T.alloc_shared((64, 64), "float16")
-V_shared = T.alloc_shared((64, 64), "float16")
+Q_shared = T.alloc_shared((64, {cols}), "float16")
+G_shared = T.alloc_shared((64, {cols}), "float16")
+K_shared = T.alloc_shared((64, {cols}), "float16")
+V_shared = T.alloc_shared((64, {cols}), "float16")
 scale = T.alloc_shared((64,), "float32")
 S = T.alloc_fragment((64, 64), "float32")
 dP = T.alloc_fragment((64, 64), "float32")
 dS = T.alloc_fragment((64, 64), "float16")
-dQ = T.alloc_fragment((64, 64), "float32")
+dQ = T.alloc_fragment((64, {cols}), "float32")
 T.copy(Z[0, 0], Q_shared)
 T.copy(Z[64, 0], G_shared)
 T.fill(scale, 0.5)
 T.clear(dQ)
 for k in T.Pipelined(4, num_stages={stages}):
     T.copy(Z[k * 64, 0], K_shared)
-    T.copy(Z[k * 64, 64], V_shared)
+    T.copy(Z[k * 64, 0], V_shared)
     T.gemm(Q_shared, K_shared, S, transpose_B=True, clear_accum=True)
     for i, j in T.Parallel(64, 64):
         S[i, j] *= scale[i]
@@ -110,16 +110,17 @@ T.copy(dQ, Z[0, 0])
 
 
 @pytest.mark.parametrize(
-    ("stages", "between", "expected"),
+    ("cols", "stages", "between", "expected"),
     [
-        (2, "", "S, dP concurrent with dQ of the previous iteration"),
-        (1, "", ""),  # K_shared is in use until the next iteration's first MMA has started
-        (2, "scale[0] = 1.0", ""),  # it is written in the loop, behind a barrier
-        (2, "T.copy(K_shared, dS)", ""),  # a loaded tile is read by other statements
+        (128, 3, "", "S, dP concurrent with dQ of the previous iteration"),
+        (128, 2, "", ""),  # K_shared is in use in two iterations, which leaves no stage for a load
+        (64, 3, "", ""),  # several blocks per SM
+        (128, 3, "scale[0] = 1.0", ""),  # it is written in the loop, behind a barrier
+        (128, 3, "scale[0] = K_shared[0, 0]", ""),  # a loaded tile is read by other statements
     ],
 )
-def test_groups_of_mmas(stages: int, between: str, expected: str) -> None:
-    body = GROUPS.format(stages=stages, between=between)
+def test_groups_of_mmas(cols: int, stages: int, between: str, expected: str) -> None:
+    body = GROUPS.format(cols=cols, stages=stages, between=between)
     context = settled(body, threads=128, target="cuda:sm_90a")
     (found,) = (context.facts.get(op, SCHEDULE) for op in context.statements if isinstance(op, Loop))
     assert str(found or "") == expected

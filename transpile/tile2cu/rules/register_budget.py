@@ -105,15 +105,19 @@ def register_operand(op: Loop, context: Context) -> Iterator[Decision]:
 
 
 def _blocks_per_sm(tiles: int, context: Context) -> int:
-    """Blocks per SM with so many registers per thread for fragments.
+    """Blocks per SM with so many registers per thread for fragments."""
+    return blocks_per_sm(tiles, shared_budget_of(context.launch, context, (), ()).total, context)
+
+
+def blocks_per_sm(tiles: int, shared: int, context: Context) -> int:
+    """Blocks per SM with so many registers per thread for fragments, and so many bytes of shared memory per block.
 
     Each of the SM's four schedulers has a fourth of the registers, for whole warps; a block reserves 1 KB of shared
     memory. Source: CUDA C++ Programming Guide, "Compute Capabilities"; the rest is measured (docs/hopper.md).
     """
     registers = -(-(tiles + _FEWEST_OTHERS) // 8) * 8
     warps = context.launch.threads // context.target.warp_size + 1
-    memory = shared_budget_of(context.launch, context, (), ()).total + _RESERVED_BYTES
-    by_memory = (context.target.shared_limit + _RESERVED_BYTES) // memory
+    by_memory = (context.target.shared_limit + _RESERVED_BYTES) // (shared + _RESERVED_BYTES)
     return max(1, min(_SCHEDULERS * (_REGISTERS // registers) // warps, by_memory))
 
 

@@ -6,28 +6,28 @@ import tilelang.language as T
 def groups_of_overlapping_mmas(N):
     @T.prim_func
     def kernel(
-        Q: T.Tensor((64, 64), "float16"),
-        G: T.Tensor((64, 64), "float16"),
-        K: T.Tensor((N, 64), "float16"),
-        V: T.Tensor((N, 64), "float16"),
+        Q: T.Tensor((64, 128), "float16"),
+        G: T.Tensor((64, 128), "float16"),
+        K: T.Tensor((N, 128), "float16"),
+        V: T.Tensor((N, 128), "float16"),
         W: T.Tensor((64,), "float32"),
-        Y: T.Tensor((64, 64), "float32"),
+        Y: T.Tensor((64, 128), "float32"),
     ):
         with T.Kernel(1, threads=128) as bx:
-            Q_shared = T.alloc_shared((64, 64), "float16")
-            G_shared = T.alloc_shared((64, 64), "float16")
-            K_shared = T.alloc_shared((64, 64), "float16")
-            V_shared = T.alloc_shared((64, 64), "float16")
+            Q_shared = T.alloc_shared((64, 128), "float16")
+            G_shared = T.alloc_shared((64, 128), "float16")
+            K_shared = T.alloc_shared((64, 128), "float16")
+            V_shared = T.alloc_shared((64, 128), "float16")
             weights = T.alloc_shared((64,), "float32")
             S = T.alloc_fragment((64, 64), "float32")
             dP = T.alloc_fragment((64, 64), "float32")
             dS = T.alloc_fragment((64, 64), "float16")
-            dQ = T.alloc_fragment((64, 64), "float32")
+            dQ = T.alloc_fragment((64, 128), "float32")
             T.copy(Q, Q_shared)
             T.copy(G, G_shared)
             T.copy(W, weights)
             T.clear(dQ)
-            for k in T.Pipelined(T.ceildiv(N, 64), num_stages=2):
+            for k in T.Pipelined(T.ceildiv(N, 64), num_stages=3):
                 T.copy(K[k * 64, 0], K_shared)
                 T.copy(V[k * 64, 0], V_shared)
                 T.gemm(Q_shared, K_shared, S, transpose_B=True, clear_accum=True)

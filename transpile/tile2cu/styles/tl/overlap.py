@@ -305,7 +305,7 @@ def _visiting(loop: _Loop) -> tuple[StatementView, ...]:
 
 
 def _counting(op: Overlapped, texts: Texts) -> tuple[str, ...]:
-    """The name of the trip count, which the producer names where the loop is at the top of the kernel's body."""
+    """The name of the trip count; of a loop at the top of the kernel's body, the producer's part declares it."""
     named = op.iterations.inside and op.visiting is None and texts.count == "num_iterations"
     return (f"const int num_iterations = {texts.trips};",) if named else ()
 
