@@ -89,7 +89,7 @@ LOOP = f"for k in T.Pipelined(4, num_stages=2):\n    {LOAD}"
     [
         ({}, ""),
         ({"stages": 0}, ""),
-        ({"end": LOOP}, "2 pipelined loops (lines {4}, {7}), and a producer loads for one"),
+        ({"end": LOOP}, "the pipelined loops of lines {4}, {7} load the same tile, `A_shared`"),
         (
             {"load": f"if k > bx:\n        {LOAD}"},
             "in line {4} loads in a branch (line {5}), so that it cannot be prefetched",
@@ -217,3 +217,40 @@ def test_a_sum_that_must_be_a_multiple_is_shown_in_parentheses() -> None:
     context = settled(COLUMNS.format(column="k * 64 + bx * (m + 8)", stored="0"), target="cuda:sm_90a")
     (found,) = context.facts[context.launch, TMA_COLUMNS_IF]
     assert str(found) == "(m + 8) % 8 == 0"
+
+
+SEVERAL = """
+A_shared = T.alloc_shared((64, 64), "float16")
+B_shared = T.alloc_shared((64, 64), "float16")
+C_local = T.alloc_fragment((64, 64), "float32")
+T.clear(C_local)
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(Z[k * 64, 0], A_shared)
+    T.gemm(A_shared, A_shared, C_local)
+{between}
+for k in T.Pipelined(4, num_stages={stages}):
+    T.copy({tensor}[0, k * 64], {tile})
+    T.gemm({tile}, {tile}, C_local)
+T.copy(C_local, Y[0, 0])
+"""
+
+
+@pytest.mark.parametrize(
+    ("parts", "because"),
+    [
+        ({}, ""),
+        ({"stages": 3}, ""),
+        ({"tile": "A_shared"}, "load the same tile, `A_shared`"),
+        ({"between": "T.copy(C_local, Z[0, 0])"}, "`Z` is written in line"),
+        ({"between": "T.clear(B_shared)"}, "`B_shared`, which the loop prefetches, is used before it"),
+    ],
+    ids=str,
+)
+def test_a_producer_loads_for_several_loops(parts: dict[str, object], because: str) -> None:
+    """Where each loop has tiles of its own, and nothing before it writes what it loads."""
+    text = SEVERAL.format(**{"stages": 2, "tensor": "Z", "tile": "B_shared", "between": "", **parts})
+    context = settled(text, target="cuda:sm_90a")
+    found = str(context.facts[context.launch, WARP_SPECIALISED].because)
+    assert (because in found) if because else not found
+    loops = [op for op in context.statements if isinstance(op, Loop)]
+    assert all((context.facts[op, PIPELINE].producer) is not bool(because) for op in loops)

@@ -42,13 +42,15 @@ class Walk:
     computing: tuple[Stmt, ...]
 
 
+def producer_loops(launch: Launch, facts: Facts) -> tuple[tuple[Loop, Pipeline], ...]:
+    """The loops whose loads a producer warp issues, one after another, in different statements of the body."""
+    loops = ((op, facts.get(op, PIPELINE)) for op in walk_stmts(launch.body) if isinstance(op, Loop))
+    return tuple((op, pipeline) for op, pipeline in loops if pipeline is not None and pipeline.producer)
+
+
 def producer_loop(launch: Launch, facts: Facts) -> tuple[Loop, Pipeline] | None:
-    """The loop whose loads a producer warp issues: there is one at most."""
-    for op in walk_stmts(launch.body):
-        pipeline = facts.get(op, PIPELINE) if isinstance(op, Loop) else None
-        if isinstance(op, Loop) and pipeline is not None and pipeline.producer:
-            return op, pipeline
-    return None
+    """The first of them."""
+    return next(iter(producer_loops(launch, facts)), None)
 
 
 def around(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
@@ -92,21 +94,19 @@ def prelude(needed: tuple[Expr, ...], above: tuple[Stmt, ...]) -> tuple[Stmt, ..
 
 
 def hoisted(launch: Launch, facts: Facts, idle: Expr | None = None) -> tuple[Stmt, ...]:
-    """The statements before a producer's loop that its loads and iterations need: producer and consumers run them.
+    """The statements before producers' loops that their loads and iterations need: producer and consumers run them.
 
     In a persistent kernel these include the values that identify an `idle` tile.
     """
-    found = producer_loop(launch, facts)
-    if found is None:
-        return ()
-    loop, pipeline = found
-    first = facts.get(launch, PROLOGUE_LOADS)
-    needed = needed_on(loop, pipeline.loads, around(launch.body, loop))
-    needed += tuple(expr for load in (first.loads if first is not None else ()) for expr in expressions(load))
-    persistent = facts.get(launch, PERSISTENT)
+    first, persistent = facts.get(launch, PROLOGUE_LOADS), facts.get(launch, PERSISTENT)
     idle = persistent.idle if persistent is not None else idle
-    needed += (idle,) if idle is not None else ()
-    return prelude(needed, before(launch.body, outermost(launch.body, loop)))
+    prologue = tuple(expr for load in (first.loads if first is not None else ()) for expr in expressions(load))
+    found: set[int] = set()
+    for loop, pipeline in producer_loops(launch, facts):
+        needed = (*needed_on(loop, pipeline.loads, around(launch.body, loop)), *prologue)
+        needed += (idle,) if idle is not None else ()
+        found |= set(map(id, prelude(needed, before(launch.body, outermost(launch.body, loop)))))
+    return tuple(stmt for stmt in launch.body if id(stmt) in found)
 
 
 def values_of_tile(launch: Launch, facts: Facts, idle: Expr | None) -> tuple[Var, ...]:

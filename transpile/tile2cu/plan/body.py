@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tile2cu.analysis.accesses import expressions, may_change
-from tile2cu.analysis.prelude import around, for_loads_alone, hoisted, is_iteration, producer_loop, walk_to
+from tile2cu.analysis.prelude import around, for_loads_alone, hoisted, is_iteration, producer_loops, walk_to
 from tile2cu.core.decisions import (
     ATOMIC_VECTOR,
     BARRIER,
@@ -98,9 +98,9 @@ class Lowering:
         early = idle.before if idle is not None else ()
         self.hoisted = tuple(stmt for stmt in hoisted(settled.launch, self.facts) if stmt not in early)
         self._elsewhere = (*early, *self.hoisted, *self.prologue)
-        found = producer_loop(settled.launch, self.facts)
-        self._of_producer = for_loads_alone(*found, body) if found is not None else ()
-        self.walk = walk_to(*found, body) if found is not None else None
+        loops = producer_loops(settled.launch, self.facts)
+        self._of_producer = tuple(let for found in loops for let in for_loads_alone(*found, body))
+        self.walk = walk_to(*loops[0], body) if len(loops) == 1 else None
         self.producing = Producing(settled, self.walk, self.body, self.statement)
         self._is_persistent = self.facts.get(settled.launch, PERSISTENT) is not None
 

@@ -13,7 +13,7 @@ from tile2cu.analysis.accesses import (
     viewed,
     without_unused_lets,
 )
-from tile2cu.analysis.prelude import Walk, around, is_iteration, producer_loop
+from tile2cu.analysis.prelude import Walk, around, is_iteration, producer_loop, producer_loops
 from tile2cu.core import schedule
 from tile2cu.core.decisions import (
     DEFERRED_REDUCTION,
@@ -257,7 +257,7 @@ def iterations_of(op: Loop, pipeline: schedule.Pipeline, settled: Settled, *, lo
         number=number_of(op, settled),
         tiles=tiles,
         published=tuple(tile for tile in ring_tiles(settled) if publishes_iteration(tile, settled)),
-        inside=bool(path),
+        inside=bool(path) or len(producer_loops(settled.launch, settled.facts)) > 1,
         continues=bool(path) and not interleaved,
         counted=interleaved and not is_iteration(op) and any(isinstance(outer, Loop | While) for outer in path),
         persistent=settled.facts.get(settled.launch, PERSISTENT) is not None,

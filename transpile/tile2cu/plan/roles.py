@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import expressions
-from tile2cu.analysis.prelude import around, before, is_iteration, path_to, prelude, producer_loop
+from tile2cu.analysis.prelude import around, before, is_iteration, path_to, prelude, producer_loop, producer_loops
 from tile2cu.core import schedule
 from tile2cu.core.decisions import (
     MULTICAST_BLOCKS,
@@ -55,17 +55,26 @@ class Way:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Fed:
+    """A loop that a producer loads `tiles` for, in one pipeline."""
+
+    iterations: Iterations
+    tiles: tuple[Buffer, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Producer:
     """The producer's part of a kernel, which comes first and returns.
 
     `hoisted` are values that both parts see; of these `meanwhile` are read from memory while the first tiles load.
-    `loads` are an iteration's where the loop stands at the top of the body; else `nested` is what the producer does in
-    the loops around it, or on the `way`. `shares_rule` says why it hands registers over; empty where it does not.
+    `loads` are an iteration's where its one `loop` stands at the top of the body; else `nested` is what the producer
+    does for each of its `pipelines`, in the loops around it, or on the `way`. `shares_rule` says why it hands registers
+    over; empty where it does not.
     """
 
     loop: Loop
     iterations: Iterations
-    tiles: tuple[Buffer, ...]
+    pipelines: tuple[Fed, ...]
     threads: int
     hoisted: Block
     meanwhile: Block
@@ -92,18 +101,21 @@ def producer(lowering: Lowering) -> Producer | None:
         return None
     loop, pipeline = found
     first, persistent = facts.get(launch, PROLOGUE_LOADS), facts.get(launch, PERSISTENT)
-    rings, at_top = rings_of(settled), not around(launch.body, loop)
+    loops = producer_loops(launch, facts)
+    rings, at_top = rings_of(settled), len(loops) == 1 and not around(launch.body, loop)
     multicast = facts.get(loop, MULTICAST_BLOCKS)
     late = () if rings or not at_top or persistent is not None or multicast else _behind_prologue(lowering, loop)
     return Producer(
         loop=loop,
         iterations=iterations_of(loop, pipeline, settled, loading=False),
-        tiles=pipeline.buffers,
+        pipelines=tuple(
+            Fed(iterations=iterations_of(op, of, settled, loading=False), tiles=of.buffers) for op, of in loops
+        ),
         threads=launch.threads,
         hoisted=lowering.paragraphs(tuple(stmt for stmt in lowering.hoisted if stmt not in late), Where()),
         meanwhile=lowering.paragraphs(late, Where()),
         loads=lowering.body(pipeline.loads, Where()) if at_top else (),
-        nested=() if at_top else _nested(lowering, loop, pipeline),
+        nested=() if at_top else tuple(part for found in loops for part in _nested(lowering, *found)),
         way=_way(lowering),
         prologue=None
         if first is None
@@ -137,8 +149,8 @@ def _nested(lowering: Lowering, loop: Loop, pipeline: schedule.Pipeline) -> Bloc
     if lowering.walk is not None:
         visits = lowering.producing.visits(loop, _LOADING)
         return (Paragraph(statements=(Statement(source=loop, op=visits),), heading=False),)
-    way = path_to(loop, pipeline.loads, around(lowering.settled.launch.body, loop))
-    return lowering.paragraphs((way,), _LOADING)
+    path = around(lowering.settled.launch.body, loop)
+    return lowering.paragraphs((path_to(loop, pipeline.loads, path) if path else loop,), _LOADING)
 
 
 def _panels(settled: Settled, pipeline: schedule.Pipeline) -> Panels | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile2cu.analysis.prelude import producer_loop
+from tile2cu.analysis.prelude import producer_loop, producer_loops
 from tile2cu.core import schedule
 from tile2cu.core.decisions import (
     ALIASING,
@@ -76,12 +76,13 @@ class UserBarriers:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PipelineBarriers:
-    """The barriers of a producer's pipeline, or of its `rings`: of each panel of a stage where there are `panels`."""
+    """The barriers of pipeline `number` of a producer, or of its `rings`: of each panel of a stage with `panels`."""
 
     stages: int
     rings: tuple[Ring, ...]
     panels: int
     bytes: int
+    number: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -217,15 +218,18 @@ def _of_producer(settled: Settled, costs: dict[str, int]) -> Iterator[Member]:
     facts, found = settled.facts, producer_loop(settled.launch, settled.facts)
     if found is None:
         return
-    _, pipeline = found
+    loops = producer_loops(settled.launch, facts)
     persistent = facts.get(settled.launch, PERSISTENT)
     first = facts.get(settled.launch, PROLOGUE_LOADS) is not None
     of_first = BARRIER_BYTES * (0 if not first else 1 if persistent is None else 2)
     panels = 0
     if ping_pong_of(settled) is not None:
-        panels = sum(facts[tile, SHARED_LAYOUT].slabs for tile in pipeline.buffers)
-    rings = rings_of(settled)
-    yield PipelineBarriers(stages=pipeline.stages, rings=rings, panels=panels, bytes=costs[BARRIERS] - of_first)
+        panels = sum(facts[tile, SHARED_LAYOUT].slabs for tile in found[1].buffers)
+    rings, bytes_ = rings_of(settled), costs[BARRIERS] - of_first
+    for number, (_, pipeline) in enumerate(loops, 1):
+        own = bytes_ if len(loops) == 1 else 2 * pipeline.stages * BARRIER_BYTES
+        yield PipelineBarriers(stages=pipeline.stages, rings=rings, panels=panels, bytes=own, number=number)
+    pipeline = found[1]
     if persistent is not None:
         yield PrologueBarriers(bytes=of_first, persistent=True)
         if persistent.iteration:

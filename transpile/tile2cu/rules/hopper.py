@@ -148,8 +148,9 @@ LESSONS = "measured on an H200: benchmarks/RESULTS.md"
     ),
 )
 def producer_warp(launch: Launch, context: Context) -> Iterator[Decision]:
-    """A block with one pipelined loop of GEMMs gets a producer warp that loads by TMA, and wgmma for the GEMMs.
+    """A block whose pipelined loops have GEMMs gets a producer warp that loads by TMA, and wgmma for the GEMMs.
 
+    Several loops, one after another, have tiles and pipelines of their own: the producer loads for the next one early.
     Where other loops enclose it, over tiles of a block, the producer runs them, too, and loads for the next tile during
     the epilogue. The tensors' rows must suit TMA, and on a target with wgmma a warpgroup must be able to take the
     GEMMs. On a target that has TMA and no wgmma, GEMMs stay on mma.sync, which reads TMA's swizzled tiles by ldmatrix.
@@ -386,48 +387,60 @@ def _why_not(launch: Launch, context: Context) -> str:
     if context.facts.get(launch, CLUSTER_SYNC) is not None:
         return "the kernel has cluster barriers, at which a producer warp does not arrive"
     loops = [op for op in context.statements if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
-    if cause := _loops_unsupported(loops):
+    if cause := _loops_unsupported(loops, launch):
         return cause
-    if not _same_in_all_threads(loops[0], launch):
-        return f"the loop in line {loops[0].span.line} is in divergent code"
+    for loop in loops:
+        if not _same_in_all_threads(loop, launch):
+            return f"the loop in line {loop.span.line} is in divergent code"
     if context.target.wgmma and launch.threads % WARPGROUP:
         return f"{launch.threads} threads are not a whole number of warpgroups"
     if launch.threads + 32 > context.target.max_threads:
         return f"{launch.threads} threads leave no room for a producer warp"
-    pipeline = pipeline_of(loops[0], launch, producer=True)
-    if pipeline is None:
-        return _why_nothing_prefetched(loops[0])
-    if not any(statements(pipeline.body, Gemm)):
-        return "the pipelined loop has no GEMM"
-    causes = [why_no_producer(loops[0], pipeline.loads, launch)]
-    causes.append(_used_before_loop(pipeline.buffers, before(launch.body, outermost(launch.body, loops[0]))))
-    causes += _gemms_unsupported(pipeline, launch, context)
+    pipelines = [pipeline_of(loop, launch, producer=True) for loop in loops]
+    found = [(loop, each) for loop, each in zip(loops, pipelines, strict=True) if each is not None]
+    if len(found) < len(loops):
+        return _why_nothing_prefetched(loops[pipelines.index(None)])
+    causes = [cause for loop, pipeline in found for cause in _loop_unsupported(loop, pipeline, launch)]
+    causes += _gemms_unsupported(loops, launch, context)
     causes += [_scan_unsupported(op) for op in context.statements if isinstance(op, Scan)]
-    causes += [load_unsupported(load, context.bounds) for load in pipeline.loads if isinstance(load, Copy)]
-    return next(filter(None, causes), "")
+    loads = (load for _, pipeline in found for load in pipeline.loads if isinstance(load, Copy))
+    return next(filter(None, (*causes, *(load_unsupported(load, context.bounds) for load in loads))), "")
 
 
-def _gemms_unsupported(pipeline: Pipeline, launch: Launch, context: Context) -> Iterator[str]:
-    """Why GEMMs cannot run: on wgmma, where it takes one of the loop's, and else on mma.sync. Empty where they can."""
+def _loop_unsupported(loop: Loop, pipeline: Pipeline, launch: Launch) -> Iterator[str]:
+    """Why a producer cannot load for a loop; empty texts where it can."""
+    if not any(statements(pipeline.body, Gemm)):
+        yield "the pipelined loop has no GEMM"
+    yield why_no_producer(loop, pipeline.loads, launch)
+    yield _used_before_loop(pipeline.buffers, before(launch.body, outermost(launch.body, loop)))
+
+
+def _gemms_unsupported(loops: list[Loop], launch: Launch, context: Context) -> Iterator[str]:
+    """Why GEMMs cannot run: on wgmma, where it takes one of a loop's, and else on mma.sync. Empty where they can."""
     mmas = [*statements(launch.body, Gemm)]
     if not context.target.wgmma:
         yield from (_mma_unsupported(op, context) for op in mmas)
         return
     causes = wgmma_unsupported(launch, context)
-    if all(causes[id(op)] for op in statements(pipeline.body, Gemm)):
+    if all(causes[id(op)] for loop in loops for op in statements(loop.body, Gemm)):
         yield from causes.values()
     yield from (_mma_unsupported(op, context) for op in mmas if causes[id(op)])
     yield from (registers_unsupported(op, launch) for op in mmas if not causes[id(op)])
 
 
-def _loops_unsupported(loops: list[Loop]) -> str:
-    """Why a producer cannot load for the pipelined loops; empty if it can."""
+def _loops_unsupported(loops: list[Loop], launch: Launch) -> str:
+    """Why a producer cannot load for all pipelined loops, one after another; empty if it can."""
     if not loops:
         return "the kernel has no pipelined loop"
-    if len(loops) > 1:
-        lines = ", ".join(str(loop.span.line) for loop in loops)
-        return f"the kernel has {len(loops)} pipelined loops (lines {lines}), and a producer loads for one"
-    return ""
+    lines = ", ".join(str(loop.span.line) for loop in loops)
+    if len({id(outermost(launch.body, loop)) for loop in loops}) < len(loops):
+        return f"a loop or branch has {len(loops)} pipelined loops (lines {lines}), and a producer loads for one there"
+    if len(loops) > 1 and launch.cluster:
+        return f"the kernel has {len(loops)} pipelined loops (lines {lines}), and clusters"
+    pipelines = (pipeline_of(loop, launch, producer=True) for loop in loops)
+    tiles = [tile.memory.name for pipeline in pipelines if pipeline is not None for tile in pipeline.buffers]
+    again = next((name for name in tiles if tiles.count(name) > 1), "")
+    return f"the pipelined loops of lines {lines} load the same tile, `{again}`" if again else ""
 
 
 def _why_nothing_prefetched(loop: Loop) -> str:

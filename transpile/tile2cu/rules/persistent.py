@@ -4,7 +4,15 @@ from collections.abc import Iterator
 from math import prod
 
 from tile2cu.analysis.accesses import read_by_itself, variables, viewed
-from tile2cu.analysis.prelude import around, before, outermost, producer_loop, values_of_tile, walk_to_active
+from tile2cu.analysis.prelude import (
+    around,
+    before,
+    outermost,
+    producer_loop,
+    producer_loops,
+    values_of_tile,
+    walk_to_active,
+)
 from tile2cu.core.decisions import (
     PERSISTENT,
     PIPELINE,
@@ -88,6 +96,8 @@ def persistent(launch: Launch, context: Context) -> Iterator[Decision]:
     producer = producer_loop(launch, context.facts)
     first = context.facts.get(launch, PROLOGUE_LOADS)
     if producer is None or first is None or context.facts.get(launch, REGISTER_SHARES) is None or launch.prelude:
+        return
+    if len(producer_loops(launch, context.facts)) > 1:
         return
     loop, pipeline = producer
     taken = walk_to_active(loop, pipeline, launch.body)

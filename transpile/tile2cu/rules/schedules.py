@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from tile2cu.analysis.legality import why_not
 from tile2cu.core.decisions import SCHEDULE, SHARED_LAYOUT
-from tile2cu.core.program import Loop
-from tile2cu.core.schedule import MmaInFlight, MmaOverlap, PingPong, Pipeline, Schedule
+from tile2cu.core.program import Loop, LoopKind
+from tile2cu.core.schedule import MmaInFlight, MmaOverlap, PingPong, Pipeline, PrefetchedVectors, Schedule
 from tile2cu.rules.engine import Context
 from tile2cu.rules.register_budget import fit, registers_left, registers_of
 from tile2cu.rules.storage import shared_budget_of, workspaces_of
@@ -20,6 +20,9 @@ def scheduled(candidates: Iterable[Schedule], loop: Loop, pipeline: Pipeline, co
 
 def why_unsuitable(candidate: Schedule, loop: Loop, pipeline: Pipeline, context: Context) -> str:
     """Why a loop cannot run by a schedule: a dependence that it breaks, or what it has no room for; empty if it can."""
+    loops = [op for op in context.statements if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
+    if len(loops) > 1 and not isinstance(candidate, PrefetchedVectors):
+        return f"the kernel has {len(loops)} pipelined loops"
     return why_not(candidate, pipeline.body, loop) or _why_no_room(candidate, context)
 
 

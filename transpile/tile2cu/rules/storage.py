@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import prod
 
 from tile2cu.analysis.accesses import buffers_used, element_accesses, viewed
-from tile2cu.analysis.prelude import producer_loop
+from tile2cu.analysis.prelude import producer_loop, producer_loops
 from tile2cu.core.decisions import (
     ALIASING,
     LAYOUT,
@@ -43,6 +43,7 @@ from tile2cu.core.schedule import (
     Aliasing,
     MmaOverlap,
     PingPong,
+    Pipeline,
     SharedBudget,
     Staging,
     Workspace,
@@ -347,15 +348,16 @@ def _barriers(context: Context) -> int:
     """
     persistent = context.facts.get(context.launch, PERSISTENT) is not None
     first = (1 + persistent) if context.facts.get(context.launch, PROLOGUE_LOADS) is not None else 0
-    found = producer_loop(context.launch, context.facts)
-    if found is None:
-        return 0
-    op, pipeline = found
+    return sum(_of_loop(*found, context) for found in producer_loops(context.launch, context.facts)) + first
+
+
+def _of_loop(op: Loop, pipeline: Pipeline, context: Context) -> int:
+    """The number of barriers of a loop's pipeline."""
     schedule = context.facts.get(op, SCHEDULE)
     if isinstance(schedule, PingPong):
         layouts: list[SharedLayout] = [context.facts[tile, SHARED_LAYOUT] for tile in pipeline.buffers]
-        return pipeline.stages * (2 + sum(layout.slabs for layout in layouts)) + first
-    return 2 * pipeline.stages * (len(pipeline.buffers) if isinstance(schedule, MmaOverlap) else 1) + first
+        return pipeline.stages * (2 + sum(layout.slabs for layout in layouts))
+    return 2 * pipeline.stages * (len(pipeline.buffers) if isinstance(schedule, MmaOverlap) else 1)
 
 
 def _too_large(budget: SharedBudget, launch: Launch, context: Context) -> Tile2CuError:

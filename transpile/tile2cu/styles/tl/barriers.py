@@ -6,7 +6,7 @@ from tile2cu.plan.producer_ops import Ring
 from tile2cu.plan.roles import Panels, Producer
 from tile2cu.styles.base.comments import BODY_WIDTH, table, wrapped
 from tile2cu.styles.base.names import Names
-from tile2cu.styles.tl.iterations import barriers_name
+from tile2cu.styles.tl.iterations import barriers_name, numbered
 
 _Row = tuple[str, str, str, str]
 _HEAD: _Row = ("barrier", "completed by", "waiting", "orders")
@@ -29,9 +29,10 @@ def _rows(producer: Producer, names: Names) -> Iterator[_Row]:
         for ring in producer.rings:
             yield from _of_stages(barriers_name(ring, names), _held(ring, names), consumers, consumers)
     else:
-        tiles = ", ".join(f"{names(tile.name)}[s]" for tile in producer.tiles)
         released = f"{consumers} of each of {producer.multicast} blocks" if producer.multicast else consumers
-        yield from _of_stages("barriers", tiles, consumers, released)
+        for fed in producer.pipelines:
+            tiles = ", ".join(f"{names(tile.name)}[s]" for tile in fed.tiles)
+            yield from _of_stages(numbered("barriers", fed.iterations, names), tiles, consumers, released)
     yield from _of_prologue(producer, names, consumers)
     yield from _of_scheduler(producer, consumers)
 

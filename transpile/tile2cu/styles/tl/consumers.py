@@ -64,7 +64,9 @@ def _produce_counted(op: Produce, texts: Texts, body: "Body") -> StatementView:
     named = [text_line(f"const int {count} = {texts.trips};")] * (count == "num_iterations")
     head = {"end": "", "unroll": "no", "variable": k, "start": "0", "stop": count, "compare": "<", "move": f"++{k}"}
     given = [text_line(texts.variable)] * bool(texts.variable)
-    acquired = [text_line(f"{tl.BARRIER}& full = pipeline.producer_acquire({texts.before}{k});")] * (not op.rings)
+    acquired = [text_line(f"{tl.BARRIER}& full = {texts.pipeline}.producer_acquire({texts.before}{k});")] * (
+        not op.rings
+    )
     loop = StatementView("loop", head, body=(*given, *acquired, *body.views(op.loads)))
     done = [text_line(f"if ({count} > 0) {texts.done}")] * texts.counted
     return StatementView("branch", {"condition": f"{tl.THREAD}() == threads"}, body=(*named, loop, *done))
@@ -72,20 +74,21 @@ def _produce_counted(op: Produce, texts: Texts, body: "Body") -> StatementView:
 
 def _consume(op: Consume, texts: Texts, body: "Body") -> StatementView:
     stage = texts.stage
-    release = f"pipeline.consumer_release({stage or texts.k});" + f"\n{stage}.advance();" * bool(stage)
+    release = f"{texts.pipeline}.consumer_release({stage or texts.k});" + f"\n{stage}.advance();" * bool(stage)
     unused = stage and not op.reads_var  # the pipeline's state names the tiles' stage
     parts = {**texts.parts, "release": release, "variable": "" if unused else texts.variable}
+    parts |= {"count": texts.trips if op.iterations.inside else texts.count}
     if op.once:
         return StatementView("consume_once", parts, body=body.views(op.body))
-    ahead = _prefetched(op.prefetch, texts, body) if op.prefetch is not None else ()
+    ahead = _prefetched(op.prefetch, texts, body, op.iterations.inside) if op.prefetch is not None else ()
     with body.continuing(release):
         views = body.views(op.body)
     return StatementView("consume", parts, body=views, orelse=ahead)
 
 
-def _prefetched(op: Prefetch, texts: Texts, body: "Body") -> tuple[StatementView, ...]:
+def _prefetched(op: Prefetch, texts: Texts, body: "Body", inside: bool) -> tuple[StatementView, ...]:
     """What stands before a loop whose vectors are loaded one iteration ahead: registers, the load, the first one's."""
-    names, k, trips = body.printer.names, texts.k, texts.trips if texts.stage else texts.count
+    names, k, trips = body.printer.names, texts.k, texts.trips if inside else texts.count
     tiles = {id(copy): staged_tile(copy, body.printer, tl.PREFETCHED_VECTOR) for copy in op.copies}
     load = names.fresh("load_vectors")
     listed_tiles = ", ".join(tile.name for tile in tiles.values())

@@ -30,6 +30,7 @@ class Texts:
     count: str
     variable: str
     counted: bool
+    pipeline: str
 
     @property
     def done(self) -> str:
@@ -48,6 +49,7 @@ class Texts:
             "trips": self.trips,
             "count": self.count,
             "variable": self.variable,
+            "pipeline": self.pipeline,
         }
 
 
@@ -56,7 +58,7 @@ def iterations(of: Iterations, printer: Printer, constants: Constants) -> Iterat
     """The texts of a loop's iterations; inside, its tiles print with their iteration's stage."""
     loop = FromZero.of(of.var, of.start, of.stop, printer, lambda name: f"{name}_iter")
     k, stages = loop.k, constants.stages(of.stages)
-    stage = printer.names("__stage") if of.continues else ""
+    stage = numbered("stage", of, printer.names) if of.continues else ""
     outside, publishes = (printer.stages, printer.counts), bool(of.published)
     before = "k_base + " if of.persistent or of.counted else ""  # rings count all tiles of work, all runs of the loop
     first_before = f"{before}tile_iter + " if publishes else before  # and a stage that ends a tile of work
@@ -77,8 +79,16 @@ def iterations(of: Iterations, printer: Printer, constants: Constants) -> Iterat
         count=loop.count or "num_iterations",
         variable=loop.variable,
         counted=of.counted,
+        pipeline=numbered("pipeline", of, printer.names),
     )
     printer.stages, printer.counts = outside
+
+
+def numbered(wish: str, of: Iterations, names: Names) -> str:
+    """The name of a loop's pipeline, or its state: numbered for further loops."""
+    if of.number == 1:
+        return names(f"__{wish}") if wish == "stage" else wish
+    return names(f"__{wish}_{of.number}")
 
 
 def pipeline_name(tile: Buffer, names: Names) -> str:

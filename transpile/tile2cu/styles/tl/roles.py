@@ -14,7 +14,7 @@ from tile2cu.styles.base.view import Declaration, StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.barriers import barrier_table
 from tile2cu.styles.tl.body import Body
-from tile2cu.styles.tl.iterations import Texts, barriers_name, called, pipeline_name
+from tile2cu.styles.tl.iterations import Texts, barriers_name, called, numbered, pipeline_name
 
 _TILES = "The tiles of work of this block, in order: producer and consumers visit the same."
 _TURNS = "The active iterations: producer and consumers visit the same."
@@ -180,14 +180,18 @@ class Roles:
         if producer.panels is not None:
             kind = f"{tl.TMA_SLAB_PIPELINE}<{stages}, {producer.panels.total}, {producer.panels.first_part}, threads>"
             return [f"const {kind} pipeline({place}.barriers);"], ["pipeline.init();"]
-        tiles = ", ".join(f"{names(tile.name)}[0]" for tile in producer.tiles)
-        kind = f"{tl.TMA_PIPELINE}<{stages}, threads{f', {producer.multicast}' if producer.multicast else ''}>"
-        declared = [f"const {kind} pipeline({place}.barriers, {tl.BYTES}({tiles}));"]
-        declared += self._counted_runs()
-        if producer.iterations.continues:
-            state = f"{tl.PIPELINE_STATE}<{stages}> {names('__stage')};"
-            declared.append(f"{state}  // of the next iteration: the pipeline continues from loop to loop")
-        return declared, ["pipeline.init();"]
+        declared, started = [], []
+        for fed in producer.pipelines:
+            stages = self.body.constants.stages(fed.iterations.stages)
+            name, barriers = (numbered(wish, fed.iterations, names) for wish in ("pipeline", "barriers"))
+            tiles = ", ".join(f"{names(tile.name)}[0]" for tile in fed.tiles)
+            kind = f"{tl.TMA_PIPELINE}<{stages}, threads{f', {producer.multicast}' if producer.multicast else ''}>"
+            declared.append(f"const {kind} {name}({place}.{barriers}, {tl.BYTES}({tiles}));")
+            started.append(f"{name}.init();")
+            if fed.iterations.continues:
+                state = f"{tl.PIPELINE_STATE}<{stages}> {numbered('stage', fed.iterations, names)};"
+                declared.append(f"{state}  // of the next iteration: the pipeline continues from loop to loop")
+        return [*declared, *self._counted_runs()], started
 
     def _counted_runs(self) -> list[str]:
         """The declaration of what counts the iterations of earlier runs of a loop."""

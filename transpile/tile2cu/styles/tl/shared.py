@@ -87,7 +87,9 @@ class Shared:
         panels = f", {member.panels}" if member.panels else ""
         of = "full of each slab and two empty of each stage" if panels else "full and empty of each stage"
         about = f"{member.bytes} bytes; {of}, 8 bytes each"
-        names = ", ".join(barriers_name(ring, self.printer.names) for ring in member.rings) or "barriers"
+        rings = ", ".join(barriers_name(ring, self.printer.names) for ring in member.rings)
+        one = "barriers" if member.number == 1 else self.printer.names(f"__barriers_{member.number}")
+        names = rings or one
         kind = tl.TMA_SLAB_BARRIERS if panels else tl.TMA_BARRIERS
         return Declaration(f"{kind}<{stages}{panels}> {names};", (about,))
 
