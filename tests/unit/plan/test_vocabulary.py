@@ -18,8 +18,8 @@ REMAINING = {
     "explain.py": 3,
     "rules/layout/gemm.py": 1,
     "rules/select.py": 2,
-    "rules/storage.py": 1,
-    "rules/threads.py": 1,
+    "rules/memory/storage.py": 1,
+    "rules/launch/threads.py": 1,
     "styles/base/expressions.py": 26,
     "styles/tl/layouts.py": 13,
 }

@@ -7,7 +7,7 @@ from tile2cu.analysis.prelude import Walk, around, for_loads_alone, path_to, wal
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import CALL, PIPELINE, TMA_COLUMNS_IF, WARP_SPECIALISED
 from tile2cu.core.program import Assign, Copy, Fill, Let, Loop, LoopKind, While, walk_stmts
-from tile2cu.rules.pipeline import pipeline_of
+from tile2cu.rules.schedule.pipeline import pipeline_of
 
 KERNEL = """
 A_shared = T.alloc_shared((64, 64), "float16")

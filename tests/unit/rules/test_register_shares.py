@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tile2cu.rules.register_budget import _PRODUCER_REGISTERS, share
+from tile2cu.rules.schedule.register_budget import _PRODUCER_REGISTERS, share
 
 
 @dataclass(frozen=True)

@@ -15,34 +15,12 @@ from tile2cu.passes.prefetch_rows import PREFETCHED_ROWS, prefetched_rows
 from tile2cu.passes.skip_iterations import SKIPPED, skipped_iterations
 from tile2cu.passes.sum_after_loop import AFTER_LOOP, sums_after_loops
 from tile2cu.passes.thread_local_rows import THREAD_LOCAL_ROWS, rows_in_registers
-from tile2cu.rules.aliasing import shared_aliasing
-from tile2cu.rules.cdna import (
-    direct,
-    mfma,
-    mfma_accumulator,
-    mfma_operand,
-    mfma_rows,
-    priority,
-    registers,
-)
-from tile2cu.rules.cdna_registers import loaded_operand, two_waves_per_simd
-from tile2cu.rules.clusters import arrives_as_reader, cluster, exit_barrier, multicast
-from tile2cu.rules.concurrent_mmas import concurrent_mmas
-from tile2cu.rules.deferred_reductions import deferred_reduction
-from tile2cu.rules.early_exit import early_exit
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
-from tile2cu.rules.explicit_pipelines import explicit_barriers, explicit_tma
-from tile2cu.rules.explicit_setmaxnreg import explicit_setmaxnreg
-from tile2cu.rules.fences import proxy_fence
-from tile2cu.rules.grid import grid_raster_groups, grid_xcds, lpt_order
-from tile2cu.rules.hopper import (
-    on_wgmma,
-    producer_warp,
-    share_among_warpgroups,
-    tma,
-    wgmma,
-    wgmma_accumulator,
-)
+from tile2cu.rules.launch.clusters import arrives_as_reader, cluster, exit_barrier, multicast
+from tile2cu.rules.launch.early_exit import early_exit
+from tile2cu.rules.launch.grid import grid_raster_groups, grid_xcds, lpt_order
+from tile2cu.rules.launch.persistent import persistent
+from tile2cu.rules.launch.threads import inline_ptx, shared_addressed, thread_available
 from tile2cu.rules.layout.free import flat, loop_flat, loop_over_rows, rows_in_warps
 from tile2cu.rules.layout.gemm import fma, mma_accumulator, mma_operand, mma_sync
 from tile2cu.rules.layout.operands import copied_swizzle, decoded_swizzle, gathered_rows, widest_swizzle
@@ -55,16 +33,49 @@ from tile2cu.rules.layout.propagate import (
     scan_same,
 )
 from tile2cu.rules.layout.views import view_split_columns
-from tile2cu.rules.memory import slice_alignment, tensor_bounds_checked, tensor_row_alignment, tensor_row_alignment_if
-from tile2cu.rules.mma_in_flight import mma_in_flight
-from tile2cu.rules.overlap import overlap, unmasked_iterations
-from tile2cu.rules.permutation_invariance import permutation_invariant
-from tile2cu.rules.persistent import persistent
-from tile2cu.rules.ping_pong import ping_pong
-from tile2cu.rules.pipeline import cp_async
-from tile2cu.rules.prefetched_vectors import prefetched_vectors
-from tile2cu.rules.prologue_loads import prologue_loads
-from tile2cu.rules.register_budget import register_operand, register_shares
+from tile2cu.rules.memory.aliasing import shared_aliasing
+from tile2cu.rules.memory.storage import rows_of_lanes, shared_budget, shared_plain, vector_swizzle
+from tile2cu.rules.memory.streaming_copies import streaming_copy
+from tile2cu.rules.memory.sub_byte import pairs, whole_bytes
+from tile2cu.rules.memory.tensors import (
+    slice_alignment,
+    tensor_bounds_checked,
+    tensor_row_alignment,
+    tensor_row_alignment_if,
+)
+from tile2cu.rules.memory.tma_store import tma_store
+from tile2cu.rules.mma.cdna import (
+    direct,
+    mfma,
+    mfma_accumulator,
+    mfma_operand,
+    mfma_rows,
+    priority,
+    registers,
+)
+from tile2cu.rules.mma.cdna_registers import loaded_operand, two_waves_per_simd
+from tile2cu.rules.mma.hopper import (
+    on_wgmma,
+    producer_warp,
+    share_among_warpgroups,
+    tma,
+    wgmma,
+    wgmma_accumulator,
+)
+from tile2cu.rules.mma.warps import block_threads, full_col, full_row, square
+from tile2cu.rules.mma.wgmma_waits import wgmma_wait
+from tile2cu.rules.schedule.concurrent_mmas import concurrent_mmas
+from tile2cu.rules.schedule.deferred_reductions import deferred_reduction
+from tile2cu.rules.schedule.explicit_pipelines import explicit_barriers, explicit_tma
+from tile2cu.rules.schedule.explicit_setmaxnreg import explicit_setmaxnreg
+from tile2cu.rules.schedule.mma_in_flight import mma_in_flight
+from tile2cu.rules.schedule.overlap import overlap, unmasked_iterations
+from tile2cu.rules.schedule.ping_pong import ping_pong
+from tile2cu.rules.schedule.pipeline import cp_async
+from tile2cu.rules.schedule.prefetched_vectors import prefetched_vectors
+from tile2cu.rules.schedule.prologue_loads import prologue_loads
+from tile2cu.rules.schedule.register_budget import register_operand, register_shares
+from tile2cu.rules.schedule.warpgroup_trips import warpgroup_trips
 from tile2cu.rules.select import (
     atomic_tile,
     copy_cp_async,
@@ -74,17 +85,11 @@ from tile2cu.rules.select import (
     loop_elected_writers,
     reduce_workspace,
 )
-from tile2cu.rules.storage import rows_of_lanes, shared_budget, shared_plain, vector_swizzle
-from tile2cu.rules.streaming_copies import streaming_copy
-from tile2cu.rules.sub_byte import pairs, whole_bytes
-from tile2cu.rules.sync import shared_hazard
-from tile2cu.rules.threads import inline_ptx, shared_addressed, thread_available
-from tile2cu.rules.tma_store import tma_store
-from tile2cu.rules.vectorise import in_registers, loop_vectors, store_last, transposed
-from tile2cu.rules.vectorised_atomics import vectorised_atomics
-from tile2cu.rules.warpgroup_trips import warpgroup_trips
-from tile2cu.rules.warps import block_threads, full_col, full_row, square
-from tile2cu.rules.wgmma_waits import wgmma_wait
+from tile2cu.rules.sync.fences import proxy_fence
+from tile2cu.rules.sync.hazards import shared_hazard
+from tile2cu.rules.vectors.atomics import vectorised_atomics
+from tile2cu.rules.vectors.permutation_invariance import permutation_invariant
+from tile2cu.rules.vectors.vectorise import in_registers, loop_vectors, store_last, transposed
 
 __all__ = ["REWRITES", "RULES", "Context", "Example", "Phase", "Rule", "resolve"]
 

@@ -11,7 +11,7 @@ from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Reduce, Scope, Stmt
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.layout.propagate import bad_index, fragment_accesses, slice_for, uneven, uneven_stores
-from tile2cu.rules.vectorise import is_over_memory, takes_adjacent
+from tile2cu.rules.vectors.vectorise import is_over_memory, takes_adjacent
 
 _COALESCED_LANES = 8  # of 16 bytes each: the 128 bytes of a cache line
 VECTOR_BYTES = 16  # the widest load and store of one thread: PTX ISA, 'ld', .v4.b32

@@ -12,7 +12,7 @@ from tile2cu.core.layout import MmaAccumulator, MmaOperandB, mma_operand_a
 from tile2cu.core.program import Gemm, Scope
 from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, rule
 from tile2cu.rules.layout.free import blocked
-from tile2cu.rules.warps import FMA_ROW, mma_of, on_fma, too_small_for_tensor_cores
+from tile2cu.rules.mma.warps import FMA_ROW, mma_of, on_fma, too_small_for_tensor_cores
 from tile2cu.targets import Mfma, Mma
 
 _GEMM = """

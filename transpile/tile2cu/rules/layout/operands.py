@@ -17,11 +17,11 @@ from tile2cu.core.facts import rejected
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.layout import MmaAccumulator, SharedLayout, WgmmaAccumulator, widest_swizzle_of
 from tile2cu.core.program import Buffer, Copy, Gemm, Parallel, Scope
-from tile2cu.rules.cdna import reads_wide_rows
-from tile2cu.rules.decode_loops import decoded_tiles
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.hopper import producer_loads
-from tile2cu.rules.warps import FMA_ROW, gathers_on_mma, k_across_rows, on_fma
+from tile2cu.rules.mma.cdna import reads_wide_rows
+from tile2cu.rules.mma.hopper import producer_loads
+from tile2cu.rules.mma.warps import FMA_ROW, gathers_on_mma, k_across_rows, on_fma
+from tile2cu.rules.vectors.decode_loops import decoded_tiles
 
 _GEMM = """
 A_shared = T.alloc_shared((128, 32), "float16")

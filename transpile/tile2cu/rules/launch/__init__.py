@@ -1,0 +1,1 @@
+"""The grid: its order, persistent blocks, clusters, threads."""

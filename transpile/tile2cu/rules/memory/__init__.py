@@ -1,0 +1,1 @@
+"""Tensors and shared memory: bounds, alignment, storage, TMA."""

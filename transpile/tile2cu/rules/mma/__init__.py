@@ -1,0 +1,1 @@
+"""Matrix instructions: which one, by which warps."""

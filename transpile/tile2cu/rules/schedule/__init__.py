@@ -1,0 +1,1 @@
+"""How loops run: pipelines, and the order of their iterations."""

@@ -1,0 +1,256 @@
+"""Hopper: software pipelining of MMAs with other work."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tile2cu.analysis.accesses import (
+    buffers_used,
+    buffers_written,
+    expressions,
+    shared,
+    variables,
+)
+from tile2cu.analysis.dependence import depends
+from tile2cu.analysis.prelude import walk_to_active
+from tile2cu.analysis.regions import is_fixed
+from tile2cu.core.decisions import (
+    LAYOUT,
+    ON_WGMMA,
+    PIPELINE,
+    SCHEDULE,
+    SHARED_LAYOUT,
+    UNMASKED_ITERATIONS,
+    VECTOR,
+    WARP_SPECIALISED,
+)
+from tile2cu.core.expr import Load, walk
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Loop, Parallel, Scope, Stmt, walk_stmts
+from tile2cu.core.schedule import MmaOverlap, Pipeline, UnmaskedIterations
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.launch.grid import equal_trip_counts
+from tile2cu.rules.memory.storage import shared_tiles
+from tile2cu.rules.mma.hopper import all_on_wgmma, warpgroups
+from tile2cu.rules.schedule.candidates import scheduled
+from tile2cu.rules.schedule.pipeline import is_at_top
+from tile2cu.rules.schedule.register_budget import ATTENTION, blocks_per_sm, registers_of
+from tile2cu.rules.schedule.rescale_factors import keeps, row_factor
+
+_MASKED = ATTENTION.replace(
+    "    T.copy(S, P)\n",
+    "    if k * 64 + 63 >= m:\n"
+    "        for i, j in T.Parallel(128, 64):\n"
+    "            S[i, j] = T.if_then_else(k * 64 + j < m, S[i, j], -T.infinity('float32'))\n"
+    "    T.copy(S, P)\n",
+)
+_SKIPPED = ATTENTION.replace("    ", "        ").replace("num_stages=2):\n", "num_stages=2):\n    if X[k, 0] != 0:\n")
+_LESSONS = "measured on an H200: benchmarks/RESULTS.md"
+_PAIR = 2
+_IN_USE_BY_BOTH = 2  # iterations in which a tile is in use that both groups of MMAs read
+
+
+@rule(
+    "pipeline.loop.overlap",
+    phase=Phase.PIPELINE,
+    on=Loop,
+    reads=(LAYOUT, ON_WGMMA, PIPELINE, SHARED_LAYOUT, VECTOR, WARP_SPECIALISED),
+    absent=(SCHEDULE,),
+    writes=(SCHEDULE,),
+    source=f"{_LESSONS}: 8 to 10 % of attention, 28 % of a backward loop of three MMAs",
+    examples=(
+        Example(ATTENTION, 8, "schedule", "S concurrent with O of the previous iteration", target="cuda:sm_90a"),
+        Example(_SKIPPED, 10, "schedule", "S concurrent with O of the previous iteration", "cuda:sm_90a", 256),
+    ),
+)
+def overlap(op: Loop, context: Context) -> Iterator[Decision]:
+    """Of two groups of MMAs in an iteration, the second is in flight during the next iteration's first group.
+
+    The statements between the MMAs run while the second group of the previous iteration is in flight, except for those
+    that write its operands or access its results: these wait for it. Each MMA of the first group is awaited by the
+    statements that depend on it, while the following ones are in flight. Each loaded tile has a pipeline of its own,
+    and is released when the last MMA that reads it has ended. The next iteration is the next active one, where some are
+    skipped (`rewrite.iterations.skipped`). Where the accumulator is rescaled by a power of the difference of two values
+    per row, of which the user keeps the older one in most iterations, the rescale comes first after the wait, and warps
+    in which all of them are equal skip it.
+
+    Gives: the schedule of an iteration.
+    """
+    pipeline = context.facts.get(op, PIPELINE)
+    if pipeline is None or not pipeline.producer:
+        return
+    if all_on_wgmma(op, context):
+        candidates = (each for each in _candidates(pipeline) if _suits(each, op, pipeline, context))
+        found = scheduled(candidates, op, pipeline, context)
+        if found is not None:
+            yield op, SCHEDULE, found
+
+
+@rule(
+    "pipeline.loop.interior-iterations",
+    phase=Phase.PIPELINE,
+    on=Loop,
+    reads=(SCHEDULE,),
+    writes=(UNMASKED_ITERATIONS,),
+    source=f"{_LESSONS}: 1 to 2 % of attention",
+    examples=(Example(_MASKED, 8, "unmasked_iterations", "iterations without a mask of S", target="cuda:sm_90a"),),
+)
+def unmasked_iterations(op: Loop, context: Context) -> Iterator[Decision]:
+    """In a loop with software-pipelined MMAs, unmasked iterations get a loop of their own, without the mask's branch.
+
+    The compiler moves nothing over a branch: it would put the wait for the second MMA directly after it, although all
+    arithmetic of an iteration could overlap with that MMA. Where blocks differ in their trip counts, as under a causal
+    mask, the branch stays: many have few iterations, one of them masked, so that fetching a second loop's instructions
+    costs more. It stays, too, where warps vote after it on the rescale: the wait is after the vote then.
+
+    Gives: the mask, a branch directly after the first MMA that changes only its result, on a condition that no tile or
+    tensor decides.
+    """
+    found = context.facts.get(op, SCHEDULE)
+    if not isinstance(found, MmaOverlap) or found.factor or not found.parts[0]:
+        return
+    mask = found.parts[0][0]
+    if not isinstance(mask, If) or mask.orelse:
+        return
+    if not (is_at_top(op, context) and equal_trip_counts(op, context)):
+        return
+    tile = found.first[0].c.buffer
+    loads = any(isinstance(part, Load) for part in walk(mask.condition))
+    if not loads and all(isinstance(stmt, Parallel) for stmt in mask.then) and buffers_written(mask) == {tile}:
+        yield op, UNMASKED_ITERATIONS, UnmaskedIterations(tile, mask)
+
+
+def _candidates(pipeline: Pipeline) -> Iterator[MmaOverlap]:
+    """The software pipelines of a loop's MMAs: the last ones as the second group, as few as possible."""
+    lets = tuple(op for op in pipeline.body if isinstance(op, Let))
+    if not all(is_fixed(let.value) for let in lets):
+        return
+    body = tuple(op for op in pipeline.body if not isinstance(op, Let))
+    mmas = tuple(op for op in body if isinstance(op, Gemm))
+    for count in range(len(mmas) - 1, 0, -1):
+        found = replace(_grouped(body, mmas[:count], mmas[count:]), lets=lets)
+        if _fits_parts(found, pipeline):
+            yield from _scaling_first(found)
+            yield found
+
+
+def _grouped(body: tuple[Stmt, ...], first: tuple[Gemm, ...], second: tuple[Gemm, ...]) -> MmaOverlap:
+    """The overlap of two groups of a body's MMAs.
+
+    Statements that conflict with the second MMAs while these are in flight wait for them, and so do all that depend on
+    such statements. Each other one waits for the MMAs of the first group that it depends on, unless one of these
+    depends on it. Statements after the second MMAs come before them.
+    """
+    before = _needed(body, first)
+    parts: tuple[list[Stmt], ...] = tuple([] for _ in first)
+    late: list[Stmt] = []
+    for op in body:
+        if any(op is other for other in (*first, *second, *before)):
+            continue
+        if any(depends(op, other) for other in second) or any(depends(waiting, op) for waiting in late):
+            late.append(op)
+        else:
+            sources = zip(first, parts, strict=True)
+            awaited = (place for place, (mma, part) in enumerate(sources) if any(depends(x, op) for x in (mma, *part)))
+            parts[max(awaited, default=0)].append(op)
+    in_parts = tuple(map(tuple, parts))
+    return MmaOverlap(before=before, first=first, parts=in_parts, late=tuple(late), second=second)
+
+
+def _needed(body: tuple[Stmt, ...], first: tuple[Gemm, ...]) -> tuple[Stmt, ...]:
+    """The statements before the first MMA, and those that a later one of its group depends on."""
+    needed: list[Stmt] = []
+    start = next(position for position, op in enumerate(body) if op is first[0])
+    for position, op in reversed(tuple(enumerate(body))):
+        later = [mma for mma in first if any(mma is other for other in body[position + 1 :])]
+        mma = isinstance(op, Gemm)
+        if position < start or (not mma and later and any(depends(op, other) for other in (*later, *needed))):
+            needed.insert(0, op)
+    return tuple(needed)
+
+
+def _scaling_first(found: MmaOverlap) -> Iterator[MmaOverlap]:
+    """The same schedule with a rescale of the second MMA's result first after the wait, if there is one.
+
+    The statements between the MMAs then end with that factor, and the others, as the exponentials, wait as well: the
+    other warpgroup's MMAs run meanwhile.
+    """
+    if len(found.mmas) != 2:
+        return
+    for position, op in enumerate(found.between):
+        factor = row_factor(op, found.late)
+        if factor is None or not any(keeps(stmt, factor) for stmt in found.between[:position]):
+            continue
+        if found.second[0].c.buffer in buffers_written(factor.scaled[0]):
+            others = (*found.between[position + 1 :], *(late for late in found.late if late not in factor.scaled))
+            parts = (found.between[: position + 1],)
+            yield replace(found, parts=parts, late=(*factor.scaled, *others), factor=factor)
+
+
+def _fits_parts(found: MmaOverlap, pipeline: Pipeline) -> bool:
+    """Whether each thread runs the parts of an iteration independently, and MMAs alone read the loaded tiles.
+
+    There are no block barriers between the parts, so that of shared memory they only read what no iteration writes. A
+    tile that both groups read is in use for one iteration more.
+    """
+    if any(mma.a.buffer.scope is not Scope.FRAGMENT for mma in found.second):
+        return False
+    names = {let.var for let in found.lets}
+    if any(variables(*expressions(mma)) & names for mma in found.second):
+        return False  # it starts in the next iteration
+    if not all(isinstance(load, Copy | Let) for load in pipeline.loads):
+        return False
+    first, second = ({id(tile) for mma in mmas for tile in _operands(mma)} for mmas in (found.first, found.second))
+    loaded = set(map(id, pipeline.buffers))
+    if not loaded <= first | second or not all(id(mma.b.buffer) in loaded for mma in found.mmas):
+        return False
+    if pipeline.stages <= _IN_USE_BY_BOTH and first & second & loaded:
+        return False  # no stage is left for a load
+    if pipeline.stages == 1 and not _loaded_in_order(first, pipeline):
+        return False
+    others = (*found.before, *found.between, *found.late)
+    read = {id(tile.memory) for op in others for tile in shared(buffers_used(op))}
+    written = any(shared(buffers_written(op)) for op in (*others, *found.mmas))
+    return not written and not read & {id(tile.memory) for tile in pipeline.buffers}
+
+
+def _loaded_in_order(first: set[int], pipeline: Pipeline) -> bool:
+    """Whether an iteration loads the tiles of its first MMAs first.
+
+    With one stage the producer waits for the second MMAs of the iteration before, which start after these.
+    """
+    in_first = [id(tile) in first for tile in pipeline.buffers]
+    return in_first == sorted(in_first, reverse=True)
+
+
+def _operands(mma: Gemm) -> tuple[Buffer, Buffer]:
+    return mma.a.buffer, mma.b.buffer
+
+
+def _suits(found: MmaOverlap, loop: Loop, pipeline: Pipeline, context: Context) -> bool:
+    """Whether a loop gains by software pipelining, and can be pipelined where iterations are skipped.
+
+    More than two MMAs have as many live results as the loop has, and take registers from other blocks per SM, which
+    hide as much latency. Where iterations are skipped, the start of the MMAs must not depend on values found in the
+    search of the next active one. Compilers move the wait for the second MMA up to the last branch: without a branch,
+    other blocks per SM hide more latency, where a block is small.
+    """
+    walk = walk_to_active(loop, pipeline, context.launch.body)
+    if len(found.mmas) > _PAIR and not _is_alone(pipeline, context):
+        return False
+    if walk is None:
+        return True
+    if found.lets:
+        return False
+    starts = walk_stmts((*found.before, *found.mmas))
+    uniform = not any(var in walk.values for op in starts for var in variables(*expressions(op)))
+    branches = found.factor is not None or any(isinstance(op, If) for op in found.between)
+    return uniform and (branches or warpgroups(context.launch) > 1)
+
+
+def _is_alone(pipeline: Pipeline, context: Context) -> bool:
+    """Whether a block has an SM for itself."""
+    stages = {id(tile): pipeline.stages for tile in pipeline.buffers}
+    sizes = (
+        (context.facts[tile, SHARED_LAYOUT].bytes, stages.get(id(tile), 1)) for tile in shared_tiles(context.launch)
+    )
+    shared_bytes = sum(size * count for size, count in sizes)
+    return blocks_per_sm(registers_of(context.launch, context), shared_bytes, context) == 1

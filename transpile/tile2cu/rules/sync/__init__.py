@@ -1,0 +1,1 @@
+"""Barriers and fences: which hazards they end."""

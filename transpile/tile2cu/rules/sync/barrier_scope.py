@@ -1,0 +1,65 @@
+"""Which barriers order which tiles and tensors: the user's, those of pipelines, or inserted ones."""
+
+from tile2cu.analysis.accesses import buffers_used, shared, tensors_accessed_again
+from tile2cu.core.decisions import EXPLICIT_SYNC
+from tile2cu.core.program import Buffer, Copy, If, Loop, Parallel, Stmt, While, group_of
+from tile2cu.rules.engine import Context
+from tile2cu.rules.schedule.pipeline import ping_pong_of
+
+
+def ordered_by_user(context: Context) -> frozenset[str]:
+    """The tiles that the user allocates and orders; tile2cu orders the others.
+
+    These are also tiles whose mapping to threads a `loop_layout` fixes: the layouts are chosen here, and a thread may
+    read elements that another one wrote.
+    """
+    moved = {tile.name for tile in shared(_laid_out(context))}
+    return frozenset(tile.name for launch in context.program.launches for tile in launch.tiles) - moved
+
+
+def _laid_out(context: Context) -> frozenset[Buffer]:
+    """The buffers of copies and loops whose mapping to threads a `loop_layout` fixes."""
+    moving = (op for op in context.statements if isinstance(op, Copy | Parallel) and op.laid_out)
+    return frozenset().union(*map(buffers_used, moving))
+
+
+def ping_pong_tile(context: Context) -> frozenset[str]:
+    """The tile that alternating warpgroups exchange: it has barriers of its own."""
+    alternating = ping_pong_of(context)
+    return frozenset() if alternating is None else frozenset((alternating.tile.name,))
+
+
+def tensors_read_again(context: Context) -> frozenset[Buffer]:
+    """The tensors that the launch both writes and reads, or writes again, element by element or tile by tile.
+
+    Where groups of threads have barriers of the user's, or the user writes all of them, those order tensors, too:
+    except for tensors whose mapping to threads a `loop_layout` fixes.
+    """
+    if context.launch.groups > 1:
+        return frozenset()
+    found = tensors_accessed_again(context.launch.body)
+    return found & {buffer.memory for buffer in _laid_out(context)} if context.program.own_barriers else found
+
+
+def exchanged_tiles(context: Context) -> frozenset[str]:
+    """The tiles that groups exchange by the user's barriers: TMA fills them, or several groups use them."""
+    if not context.facts.get(context.launch, EXPLICIT_SYNC):
+        return frozenset()
+    users: dict[str, set[int | None]] = {}
+
+    def note(body: tuple[Stmt, ...], group: int | None) -> None:
+        for stmt in body:
+            own = group_of(stmt)
+            if isinstance(stmt, If) and own is not None:
+                note(stmt.then, own)
+            elif isinstance(stmt, Loop | While):
+                note(stmt.body, group)
+            elif isinstance(stmt, If):
+                note((*stmt.then, *stmt.orelse), group)
+            else:
+                for buffer in shared(buffers_used(stmt)):
+                    users.setdefault(buffer.name, set()).add(group)
+
+    note(context.launch.body, None)
+    filled = {op.dst.buffer.name for op in context.statements if isinstance(op, Copy) and op.barrier is not None}
+    return frozenset(filled | {name for name, groups in users.items() if len(groups) > 1})

@@ -1,0 +1,482 @@
+"""Barriers: before a read or write of memory that another thread's access must precede."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import dropwhile, takewhile
+from types import MappingProxyType
+
+from tile2cu.analysis.accesses import (
+    atomic_only,
+    buffers_read,
+    buffers_written,
+    expressions,
+    loads,
+    own_accesses,
+    shared,
+    touches,
+    updated_in_several_ways,
+)
+from tile2cu.analysis.sync_calls import awaits_stores
+from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.core.decisions import (
+    ALIASING,
+    BARRIER,
+    BLOCK_BARRIER,
+    EXPLICIT_SYNC,
+    LAYOUT,
+    PIPELINE,
+    PROLOGUE_LOADS,
+    RETIRED,
+    SCHEDULE,
+    VECTOR,
+    WAR_ONLY,
+)
+from tile2cu.core.errors import Note, Tile2CuError
+from tile2cu.core.expr import Call, Expr, Load
+from tile2cu.core.program import (
+    AtomicTile,
+    Buffer,
+    CallStmt,
+    Copy,
+    If,
+    Launch,
+    Loop,
+    Parallel,
+    Scope,
+    Stmt,
+    Sync,
+    WgmmaWait,
+    While,
+    group_of,
+    walk_stmts,
+)
+from tile2cu.core.schedule import Aliasing, Hazard, Pipeline
+from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.schedule.pipeline import is_at_top
+from tile2cu.rules.sync.barrier_scope import exchanged_tiles, ordered_by_user, ping_pong_tile, tensors_read_again
+from tile2cu.rules.sync.pending_accesses import Pending, Touches, for_all_of, is_of_all
+from tile2cu.rules.sync.thread_ownership import Conditions, Owners, Touch, disjoint
+
+
+@rule(
+    "sync.shared.hazard",
+    phase=Phase.SYNC,
+    on=Launch,
+    reads=(ALIASING, EXPLICIT_SYNC, LAYOUT, PIPELINE, PROLOGUE_LOADS, RETIRED, SCHEDULE, VECTOR),
+    writes=(BARRIER, BLOCK_BARRIER, WAR_ONLY),
+    source="PTX ISA, 'bar.sync': orders the memory accesses of the threads that take part",
+    examples=(
+        Example(
+            'S = T.alloc_shared((64, 64), "float32")\n'
+            'X_local = T.alloc_fragment((64, 64), "float32")\n'
+            "T.copy(X[0, 0], S)\n"
+            "for i, j in T.Parallel(64, 64):\n"
+            "    X_local[i, j] = S[j, i]",
+            4,
+            "barrier",
+            "(Hazard(buffer='S', kind='written'),)",
+        ),
+    ),
+)
+def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
+    """A barrier is placed exactly where threads have a RAW, WAR or WAW hazard on a shared tile.
+
+    So it is for tensors that a block both writes and reads; T.sync_grid orders blocks. Where each thread accesses its
+    own elements again, no barrier is needed: in loops of one layout with the same indices, and for elements that depend
+    on nothing but the thread's index. Prefetched copies of a pipelined loop are ordered by the pipeline's barrier;
+    tiles that groups of threads exchange by the user's barriers, where there are some; all the user's tiles, where the
+    user disabled inserted barriers. Where the user writes all barriers, T.sync_threads() is the block's, even in
+    divergent code.
+
+    Gives: at which T.sync_threads() it is divergent; the hazards that a barrier before the statement ends; nothing
+    where none is needed. Whether the barrier ends reads alone (WAR), as nothing was written since the previous one.
+    Errors: T2C-P002 when a barrier is needed in divergent code.
+    """
+    walker = _Walker(context)
+    walker.body(launch.body, Pending(), divergent=None)
+    for stmt, hazards in walker.barriers.values():
+        yield stmt, BARRIER, tuple(hazards[name] for name in sorted(hazards))
+        if id(stmt) in walker.end_reads:
+            yield stmt, WAR_ONLY, True
+    for sync in walker.divergent_syncs.values():
+        yield sync, BLOCK_BARRIER, True
+
+
+class _Walker:
+    """Walks the statements in order of execution and notes where barriers are needed."""
+
+    def __init__(self, context: Context) -> None:
+        self.context = context
+        # The barriers that are placed here order shared memory, not the accesses of other blocks to tensors.
+        self.uniformity = Uniformity(context.launch, ordered=(Scope.SHARED,))
+        self.owners = Owners(context, self.uniformity)
+        self.conditions: Conditions = ()  # of the branches on the thread index around the current statement
+        self.aliasing: Aliasing = context.facts.get(context.launch, ALIASING) or Aliasing(())
+        self.barriers: dict[int, tuple[Stmt, dict[str, Hazard]]] = {}
+        self.end_reads: set[int] = set()
+        self.divergent_syncs: dict[int, Sync] = {}  # in divergent code, where other threads wait at other ones
+        self.group: int | None = None
+        self.once = False
+        self.own = ordered_by_user(context) if context.program.own_barriers else ping_pong_tile(context)
+        self.exchanged_tiles = exchanged_tiles(context)
+        self.tensors = tensors_read_again(context)
+        self.lenient = True  # with tensors in divergent code
+        found = context.facts.get(context.launch, PROLOGUE_LOADS)
+        self.first = found.loads if found is not None else ()
+
+    def tracked(self, buffers: Iterable[Buffer]) -> dict[str, Buffer]:
+        """The shared tiles whose accesses are ordered here, and tensors that the kernel reads and writes, by name."""
+        found = frozenset(buffers)
+        tensors = self.tensors & {buffer.memory for buffer in found}
+        return {buffer.name: buffer for buffer in shared(found) | tensors if buffer.name not in self.own}
+
+    def written(self, stmt: Stmt) -> dict[str, Buffer]:
+        """The shared tiles that a statement writes before it completes, or until a barrier that is placed here.
+
+        TMA arrives at the user's barrier or at that of the prologue loads, and so do copies of single threads into an
+        exchanged tile.
+        """
+        match stmt:
+            case Copy(barrier=Load()) | Copy(block=Expr()):
+                return {}  # accesses to another block's tile are not ordered here
+            case Copy() if stmt in self.first:
+                return {}
+            case CallStmt(call=Call(function=name)) if name.startswith("cp_async<"):
+                found = self.tracked(buffers_written(stmt))
+                return {name: buffer for name, buffer in found.items() if name not in self.exchanged_tiles}
+            case _:
+                return self.tracked(buffers_written(stmt))
+
+    def read(self, stmt: Stmt) -> dict[str, Buffer]:
+        """The shared tiles that a statement reads; a copy that arrives at another block's barrier orders it itself."""
+        return {} if isinstance(stmt, Copy) and stmt.remote is not None else self.tracked(buffers_read(stmt))
+
+    def filled(self, stmt: Stmt) -> dict[str, Buffer]:
+        """The tile that TMA fills: one thread issues it, after all accesses of its group to the tile."""
+        by_tma = isinstance(stmt, Copy) and stmt.barrier is not None
+        return self.tracked(buffers_written(stmt)) if by_tma else {}
+
+    def names(self, table: Touches) -> set[str]:
+        """The tiles of a table that the current threads have used; outside of a group all.
+
+        Excluded are accesses of groups to tiles that they exchange by the user's barriers.
+        """
+        if self.group is not None:
+            return {name for name, group, known in table if group == self.group and not known}
+        return {name for name, group, _ in table if is_of_all(group) or name not in self.exchanged_tiles}
+
+    def done(
+        self,
+        written: dict[str, Buffer],
+        read: dict[str, Buffer],
+        atomic: frozenset[str] = frozenset(),
+        touches: Mapping[str, Touch] = MappingProxyType({}),
+    ) -> Pending:
+        """Records accesses of the current threads; those to tiles in `atomic` are atomic."""
+        users = (self.group, for_all_of(self.group)) if self.once else (self.group,)
+        return Pending(
+            {(name, user, False): frozenset((touches.get(name),)) for name in written for user in users},
+            {(name, user, False): frozenset((touches.get(name),)) for name in read for user in users},
+            frozenset(written | read) - atomic,
+        )
+
+    def may_conflict(self, name: str, touch: Touch, writes: bool, pending: Pending) -> bool:
+        """Whether a statement's access to a tile may conflict with accesses of other threads."""
+        tables = (pending.written, pending.read) if writes else (pending.written,)
+        before = {each for table in tables for key, touches in table.items() if key[0] == name for each in touches}
+        return not all(disjoint(touch, each) for each in before)
+
+    def after_barrier(self, pending: Pending) -> Pending:
+        """The pending accesses after a barrier of the current threads: a group's stay unordered with other groups."""
+        return Pending() if self.group is None else pending.known_to(self.group)
+
+    def body(self, body: tuple[Stmt, ...], pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        for position, stmt in enumerate(body):
+            if self.group is None and _is_of_groups(stmt) and not (position and _is_of_groups(body[position - 1])):
+                run = takewhile(_is_of_groups, body[position:])
+                pending = self.before_groups(stmt, [part for part in run if isinstance(part, If)], pending, divergent)
+            pending = self.statement(stmt, pending, divergent)
+        return pending
+
+    def before_groups(
+        self, first: Stmt, run: list[If], pending: Pending, divergent: If | While | Loop | None
+    ) -> Pending:
+        """One barrier of the block before adjacent work of its groups.
+
+        A barrier between them could deadlock groups that wait for one another.
+        """
+        hazards: dict[str, Hazard] = {}
+        for stmt in run:
+            hazards |= self.hazards_of_group(stmt, group_of(stmt) or 0, pending)
+        if not hazards:
+            return pending
+        self.barrier(first, hazards, divergent)
+        return Pending()
+
+    def statement(self, stmt: Stmt, pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        match stmt:
+            case Loop():
+                return self.loop(stmt, pending, divergent)
+            case If():
+                return self.branch(stmt, pending, divergent)
+            case While():
+                return self.while_loop(stmt, pending, divergent)
+            case (
+                Copy(awaited=True)
+                | Sync()
+                | CallStmt(call=Call(function="barrier_sync" | "sync_grid" | "sync_cluster"))
+            ):
+                disjoint = divergent is not None or self.group is not None
+                if isinstance(stmt, Sync) and disjoint and self.context.program.own_barriers:
+                    self.divergent_syncs[id(stmt)] = stmt
+                return self.after_barrier(pending)
+            case WgmmaWait():
+                return pending.merge(self.done({}, self.read_until(stmt)))
+            case _:
+                return self.simple(stmt, pending, divergent)
+
+    def simple(self, stmt: Stmt, pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        """One operation: a barrier before it if it conflicts with accesses of other threads since the last one."""
+        reads, writes = self.read(stmt), self.written(stmt)
+        changed = writes | self.filled(stmt)
+        hazards = self.hazards(reads, changed, pending)
+        hazards |= self.taken_over(writes, pending)
+        atomic = frozenset(self.tracked(atomic_only(stmt)))
+        if isinstance(stmt, AtomicTile | Parallel):  # a sum, then a maximum: they do not commute
+            atomic -= {buffer.name for buffer in updated_in_several_ways(self.context.launch.body)}
+        hazards = {name: hazard for name, hazard in hazards.items() if name not in atomic - pending.plainly}
+        touches = {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in (reads | writes).items()}
+        hazards = {
+            name: hazard
+            for name, hazard in self.all_come(hazards, divergent).items()
+            if hazard.taken_over or self.may_conflict(name, touches.get(name), name in changed, pending)
+        }
+        if hazards or id(stmt) in self.barriers:
+            if pending.written:
+                self.end_reads.discard(id(stmt))
+            elif id(stmt) not in self.barriers:
+                self.end_reads.add(id(stmt))
+            self.barrier(stmt, self.also_published(stmt, pending) | hazards if hazards else hazards, divergent)
+            pending = self.after_barrier(pending)
+        return pending.merge(self.done(writes, reads | self.read_until(stmt), atomic, touches))
+
+    def read_until(self, stmt: Stmt) -> dict[str, Buffer]:
+        """The reads that complete at a statement: shared operands of MMAs that retire there, tiles that TMA stores."""
+        if awaits_stores(stmt):
+            copies = (op for op in self.context.statements if isinstance(op, Copy) and op.begun)
+            return self.tracked(op.src.buffer for op in copies)
+        retirement = self.context.facts.get(stmt, RETIRED)
+        mmas = retirement.mmas if retirement is not None else ()
+        return self.tracked(region.buffer for op in mmas for region in op.regions)
+
+    def hazards(self, reads: dict[str, Buffer], writes: dict[str, Buffer], pending: Pending) -> dict[str, Hazard]:
+        """The hazards of these accesses with accesses of other threads."""
+        written, read = self.names(pending.written), self.names(pending.read)
+        hazards = {name: Hazard(name, "written") for name in reads | writes if name in written}
+        return hazards | {name: Hazard(name, "read") for name in writes if name in read and name not in hazards}
+
+    def taken_over(self, writes: Iterable[str], pending: Pending) -> dict[str, Hazard]:
+        """The tiles whose memory is written under another name."""
+        mates = {mate for name in writes for mate in self.aliasing.mates(name)}
+        written, read = self.names(pending.written), self.names(pending.read)
+        found = {name: Hazard(name, "read", taken_over=True) for name in mates if name in read}
+        return found | {name: Hazard(name, "written", taken_over=True) for name in mates if name in written}
+
+    def also_published(self, stmt: Stmt, pending: Pending) -> dict[str, Hazard]:
+        """Further writes that a barrier before a statement makes visible to later ones."""
+        behind = dropwhile(lambda each: each is not stmt, self.context.statements)
+        read = {name for each in behind for name in self.read(each)}
+        return {name: Hazard(name, "written") for name in self.names(pending.written) & read}
+
+    def all_come(self, hazards: dict[str, Hazard], divergent: If | While | Loop | None) -> dict[str, Hazard]:
+        """The hazards that a barrier here ends: in divergent code, those of tensors are the user's."""
+        if divergent is None or not self.lenient:
+            return hazards
+        names = {tensor.name for tensor in self.tensors}
+        return {name: hazard for name, hazard in hazards.items() if name not in names}
+
+    def barrier(self, stmt: Stmt, hazards: dict[str, Hazard], divergent: If | While | Loop | None) -> None:
+        if divergent is not None:
+            what = "branch" if isinstance(divergent, If) else "loop"
+            raise Tile2CuError(
+                "T2C-P002",
+                f"a barrier is needed here, inside a {what} that diverges within the block",
+                stmt.span,
+                notes=(Note(f"the {what} depends on the thread", divergent.span),),
+                help=f"move the copy out of the {what}, make it the same for all threads, or write all "
+                "barriers yourself: `pass_configs={'tl.disable_thread_storage_sync': True}`",
+            )
+        known = self.barriers.setdefault(id(stmt), (stmt, {}))[1]
+        known |= hazards
+
+    def work_of_group(self, stmt: If, group: int, pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        """A group's work: ordered by its own barrier, and against other groups by a barrier of the block."""
+        hazards = self.hazards_of_group(stmt, group, pending)
+        if hazards or id(stmt) in self.barriers:
+            self.barrier(stmt, hazards, divergent)
+            pending = Pending()
+        self.group, self.once = group, stmt.once
+        pending = self.body(stmt.then, pending, None)
+        self.group, self.once = None, False
+        return pending
+
+    def hazards_of_group(self, stmt: If, group: int, pending: Pending) -> dict[str, Hazard]:
+        """The hazards of a group's work with accesses of other threads."""
+        reads, writes = (self.tracked(of(stmt)) for of in (buffers_of(buffers_read), buffers_of(buffers_written)))
+        own = (group, for_all_of(group))
+        by_user = frozenset() if stmt.once else self.exchanged_tiles
+        others = pending.kept(lambda key: key[1] not in own and (key[0] not in by_user or is_of_all(key[1])))
+        return self.hazards(reads, writes, others)
+
+    def branch(self, stmt: If, pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        group = group_of(stmt)
+        if group is not None:
+            return self.work_of_group(stmt, group, pending, divergent)
+        uniform = self.uniformity.holds(stmt.condition) or self.owners.is_one_for_all(stmt.condition)
+        pending = self.condition(stmt, pending, divergent)
+        if uniform or divergent is not None:
+            return self.arms(stmt, pending, divergent if uniform else stmt)
+        return self.diverging(stmt, pending, lambda before: self.arms(stmt, before, stmt))
+
+    def diverging(self, stmt: If | While | Loop, pending: Pending, inside: Callable[[Pending], Pending]) -> Pending:
+        """A branch or loop that diverges: where a barrier would be needed inside, one before it, if that suffices."""
+        try:
+            self.lenient = False
+            return inside(pending)
+        except Tile2CuError:
+            self.lenient = True
+            return inside(self.before_divergence(stmt, pending))
+        finally:
+            self.lenient = True
+
+    def arms(self, stmt: If, pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        around = self.conditions
+        try:
+            self.conditions = (*around, (stmt.condition, True))
+            then = self.body(stmt.then, pending.copy(), divergent)
+            self.conditions = (*around, (stmt.condition, False))
+            return then.merge(self.body(stmt.orelse, pending.copy(), divergent))
+        finally:
+            self.conditions = around
+
+    def before_divergence(self, stmt: If | While | Loop, pending: Pending) -> Pending:
+        """The barrier that some threads would need in a branch or loop, before it: all threads run it there.
+
+        It orders accesses of before it, not those within it.
+        """
+        reads, writes = self.tracked(buffers_read(stmt)), self.tracked(buffers_written(stmt))
+        hazards = self.hazards(reads, writes, pending) | self.taken_over(writes, pending)
+        if not hazards:
+            return pending
+        self.barrier(stmt, hazards, None)
+        return self.after_barrier(pending)
+
+    def condition(self, stmt: If | While | Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        """The elements that the condition, or the bounds of a loop, read."""
+        accesses = [access for expr in expressions(stmt) for access in loads(expr, stmt.span) if not access.atomic]
+        shared_reads = self.tracked(access.buffer for access in accesses)
+        touches = {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in shared_reads.items()}
+        hazards = {
+            name: hazard
+            for name, hazard in self.all_come(self.hazards(shared_reads, {}, pending), divergent).items()
+            if self.may_conflict(name, touches[name], False, pending)
+        }
+        if hazards:
+            self.barrier(stmt, hazards, divergent)
+            pending = self.after_barrier(pending)
+        return pending.merge(self.done({}, shared_reads, touches=touches))
+
+    def loop(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        pipeline = self.context.facts.get(stmt, PIPELINE)
+        pending = self.condition(stmt, pending, divergent)
+        if pipeline is None or pipeline.producer:
+            pending = self.before_loop(stmt, pending, divergent)
+        if pipeline is not None:
+            return self.pipelined(stmt, pipeline, pending, divergent)
+        uniform = all(map(self.uniformity.holds, (stmt.start, stmt.stop, stmt.step)))  # all threads run each iteration
+        if uniform or divergent is not None:
+            return self.iterations(stmt, pending, divergent if uniform else stmt)
+        return self.diverging(stmt, pending, lambda before: self.iterations(stmt, before, stmt))
+
+    def iterations(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        before = pending
+        for _ in range(2):  # the second iteration conflicts with accesses of the first
+            pending = before.merge(self.body(stmt.body, pending, divergent))
+        return pending
+
+    def while_loop(self, stmt: While, pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        """A loop on a condition: all threads reach its barriers only if the condition is uniform.
+
+        Where the condition is evaluated again, at an iteration's end, no barrier can be placed.
+        """
+        uniform = self.uniformity.holds(stmt.condition)
+        pending = self.condition(stmt, pending, divergent)
+        if uniform or divergent is not None:
+            return self.evaluations(stmt, pending, divergent if uniform else stmt)
+        return self.diverging(stmt, pending, lambda before: self.evaluations(stmt, before, stmt))
+
+    def evaluations(self, stmt: While, pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        before = pending
+        for _ in range(2):
+            pending = before.merge(self.condition(stmt, self.body(stmt.body, pending, divergent), stmt))
+        return pending
+
+    def before_loop(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        """One barrier before the loop, not one per iteration, for tiles that its iterations read and do not write."""
+        parts = tuple(walk_stmts(stmt.body))
+        read = self.tracked(buffer for part in parts for buffer in buffers_read(part))
+        written = self.tracked(buffer for part in parts for buffer in buffers_written(part))
+        hazards = self.hazards({name: read[name] for name in read.keys() - written.keys()}, {}, pending)
+        hazards = {
+            name: hazard
+            for name, hazard in self.all_come(hazards, divergent).items()
+            if any(self.may_conflict(name, touch, False, pending) for touch in self.reading(stmt.body, read[name]))
+        }
+        if not hazards and id(stmt) not in self.barriers:
+            return pending
+        self.barrier(stmt, hazards, divergent)
+        return self.after_barrier(pending)
+
+    def reading(self, body: tuple[Stmt, ...], buffer: Buffer) -> Iterator[Touch]:
+        """How the operations of a body, and of loops and branches in it, access the tiles that they read."""
+        for stmt in body:
+            if isinstance(stmt, Loop | While | If):
+                if any(access.buffer.memory is buffer for access in own_accesses(stmt)):
+                    yield None
+                inner = (*stmt.then, *stmt.orelse) if isinstance(stmt, If) else stmt.body
+                yield from self.reading(inner, buffer)
+            elif touches(buffers_read(stmt), buffer):
+                yield self.owners.touch(stmt, buffer, self.conditions)
+
+    def pipelined(
+        self, stmt: Loop, pipeline: Pipeline, pending: Pending, divergent: If | While | Loop | None
+    ) -> Pending:
+        """Each iteration begins with the pipeline's barrier, which orders the stages."""
+        stages = {buffer.name: buffer for buffer in pipeline.buffers}
+        written, read = self.names(pending.written), self.names(pending.read)
+        hazards = {name: Hazard(name, "read") for name in stages if name in read}
+        hazards |= {name: Hazard(name, "written") for name in stages if name in written}
+        hazards |= self.taken_over(stages, pending)
+        first = self.tracked(buffer for load in pipeline.loads for buffer in buffers_read(load))
+        hazards |= self.all_come(self.hazards(first, {}, pending), divergent)
+        if hazards or id(stmt) in self.barriers:
+            self.barrier(stmt, hazards, divergent)
+            pending = self.after_barrier(pending)
+        if divergent is not None:
+            self.barrier(stmt, {}, divergent)
+        before = pending
+        after = pending if pipeline.producer else Pending()  # a producer's stages have barriers of their own
+        for _ in range(2):
+            after = self.body(pipeline.body, after.without(set(stages)) if pipeline.producer else Pending(), divergent)
+        if pipeline.producer and not is_at_top(stmt, self.context):
+            return before.merge(after.without(set(stages)))  # nothing else uses them
+        return before.merge(after).merge(self.done({}, stages))
+
+
+def buffers_of(of: Callable[[Stmt], frozenset[Buffer]]) -> Callable[[If], set[Buffer]]:
+    """The buffers of all statements of a branch."""
+    return lambda stmt: {buffer for part in walk_stmts((*stmt.then, *stmt.orelse)) for buffer in of(part)}
+
+
+def _is_of_groups(stmt: Stmt) -> bool:
+    """Whether it is work that the user gives to one group of threads."""
+    return isinstance(stmt, If) and group_of(stmt) is not None and not stmt.once

@@ -1,0 +1,1 @@
+"""Elementwise loops: vectors, packed elements."""
