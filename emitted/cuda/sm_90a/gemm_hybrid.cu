@@ -350,12 +350,12 @@ extern "C" tl_status gemm_hybrid(const void* A, const void* B, void* C, int M, i
     using namespace add;
     // 16-byte accesses where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
     const auto chosen = N % 8 == 0 ? gemm_hybrid_add_kernel<tl::Aligned<16>> : gemm_hybrid_add_kernel<tl::AnyAlignment>;
-    const dim3 grid(
-        (tl::ceildiv(K, block_K) * (programs - (tl::ceildiv(M, block_M) * tl::ceildiv(N, block_N)) % programs) >=
-                 least * programs
-             ? (tl::ceildiv(M, block_M) * tl::ceildiv(N, block_N)) % programs
-             : 0) *
-        strips);
+    // as the kernels compute them
+    const int rows = tl::ceildiv(M, block_M);
+    const int columns = tl::ceildiv(N, block_N);
+    const int k_tiles = tl::ceildiv(K, block_K);
+    const int cut = (rows * columns) % programs;
+    const dim3 grid((k_tiles * (programs - cut) >= least * programs ? cut : 0) * strips);
     const tl_status started = tl::launch_pdl(chosen, grid, threads, stream, static_cast<tl::half*>(C), parts, M, N, K);
     if (started != TL_OK) return started;
   }

@@ -1,10 +1,14 @@
 """The C interface: what a call may be, what it needs, how many blocks it starts, and what it passes on."""
 
-from tile2cu.analysis.accesses import variables
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tile2cu.analysis.accesses import loaded, variables
 from tile2cu.analysis.sync_calls import starts_early, syncs_grid
 from tile2cu.core.decisions import PERSISTENT, SHARED_BUDGET
-from tile2cu.core.expr import Expr, Var, binary, int_const, static_value
-from tile2cu.core.program import Buffer, Program
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Expr, Role, Var, binary, int_const, static_value, substitute, walk
+from tile2cu.core.program import Buffer, Launch, Let, Program
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.limits import Limit, Written, is_of_call, quotient_limits, row_multiples, size_limits
 from tile2cu.emitter.sections import aligned_when, rule_of_rows
@@ -51,12 +55,13 @@ def host(launches: tuple[Written, ...]) -> HostView:
             *_pointers(program, settled, first.printer),
             *_take_workspace(program, settled, first.printer),
         ),
-        launches=tuple(_host_launch(each, number, len(launches)) for number, each in enumerate(launches, 1)),
+        launches=tuple(_host_launch(each, number, launches) for number, each in enumerate(launches, 1)),
     )
 
 
-def _host_launch(written: Written, number: int, count: int) -> HostLaunch:
-    settled, printer = written.settled, written.printer
+def _host_launch(written: Written, number: int, launches: tuple[Written, ...]) -> HostLaunch:
+    settled, count = written.settled, len(launches)
+    named, printer = _named_parts(written, launches)
     place = f"{settled.program.source.name}:{settled.launch.span.line}"
     return HostLaunch(
         namespace=settled.namespace,
@@ -64,8 +69,43 @@ def _host_launch(written: Written, number: int, count: int) -> HostLaunch:
         choice=_choice(settled, printer),
         grid=", ".join(printer.index(extent) for extent in settled.launch.grid),
         tiles=_staying(settled, printer),
-        call=_launch(settled, printer, written.maps),
+        call=_launch(settled, written.printer, written.maps),
+        named=named,
     )
+
+
+_LONG = 80  # characters of a grid from which on its parts have names
+
+
+def _named_parts(written: Written, launches: tuple[Written, ...]) -> tuple[tuple[Declaration, ...], Printer]:
+    """Names for the parts of a long grid that kernels compute as well, and a printer that uses them."""
+    grid, printer = written.settled.launch.grid, written.printer
+    if len(", ".join(map(printer.index, grid))) < _LONG:
+        return (), printer
+    parts = {part for extent in grid for part in walk(extent)}
+    found = {value: name for each in (*launches, written) for name, value in _of_sizes(each.settled.launch)}
+    found = {value: name for value, name in found.items() if value in parts}  # its own kernel's names, else others'
+    taken = {*(param.name for param in written.settled.program.params), "grid", "chosen", "status"}
+    declared: list[Declaration] = []
+    names: dict[Expr, str] = {}
+    for value, name in sorted(found.items(), key=lambda each: len([*walk(each[0])])):
+        if name not in taken and printer.names(name) not in names.values():
+            inner = replace(printer, derived=names)
+            about = () if declared else ("as the kernels compute them",)
+            declared.append(Declaration(f"const int {printer.names(name)} = {inner.index(value)};", about))
+            names = {**names, value: printer.names(name)}
+    used = replace(printer, derived=names)
+    return tuple(declared), used
+
+
+def _of_sizes(launch: Launch) -> Iterator[tuple[str, Expr]]:
+    """The values that a kernel computes from sizes alone, before anything else, with their names."""
+    values: dict[Expr, Expr] = {}
+    for let in (*launch.prelude, *(stmt for stmt in launch.body if isinstance(stmt, Let))):
+        value = substitute(let.value, values)
+        if let.var.dtype == INT32 and all(var.role is Role.SIZE for var in variables(value)) and not loaded(value):
+            values[let.var] = value
+            yield let.var.name, value
 
 
 def _staying(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:

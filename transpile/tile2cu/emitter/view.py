@@ -61,7 +61,8 @@ class HostLaunch:
     choice: tuple[Declaration, ...]
     grid: str
     call: str
-    tiles: tuple[Declaration, ...] = ()  # in the place of the grid, where blocks stay
+    tiles: tuple[Declaration, ...] = ()  # in the place of the grid of a persistent kernel
+    named: tuple[Declaration, ...] = ()  # parts of a grid that have names
 
 
 @dataclass(frozen=True)
