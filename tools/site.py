@@ -1,8 +1,9 @@
 """Collects the pages of the documentation site, and all files that they link to, in build/pages.
 
-`python tools/site.py && zensical build --strict` (pip install 'tile2cu[docs]') makes build/site. Paths stay as in the
-checkout, so that the links of README.md, docs/ and benchmarks/ are those of the site. Errors: a link that leads nowhere
-is a FileNotFoundError.
+`python tools/site.py && zensical build --strict -f build/zensical.toml` (pip install 'tile2cu[docs]') makes build/site.
+build/zensical.toml is zensical.toml, with the pages of docs/ that its navigation does not name in a section "More".
+Paths stay as in the checkout, so that the links of README.md, docs/ and benchmarks/ are those of the site. Errors: a
+link that leads nowhere is a FileNotFoundError.
 """
 
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "build" / "pages"
+CONFIG = ROOT / "build" / "zensical.toml"
 HOME = "docs/index.md"
 # Links and pictures of Markdown, outside of code.
 _LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)\s]*)?\)|^\[[^\]]+\]: ([^\s#]+)", re.MULTILINE)
@@ -37,6 +39,14 @@ def collect(pages: Path) -> tuple[Path, ...]:
     return tuple(path.relative_to(ROOT) for path in found)
 
 
+def configured(config: str) -> str:
+    """The configuration with all pages of docs/ in its navigation."""
+    pages = (str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")))
+    more = [f'    "{page}",' for page in pages if f'"{page}"' not in config and page != HOME]
+    section = "\n".join(('  { "More" = [', *more, "  ] },", "]")) if more else "]"
+    return re.sub(r"^\]$", lambda _: section, config, count=1, flags=re.MULTILINE)
+
+
 def linked(page: Path) -> Iterator[Path]:
     """The files that a page links to. Errors: FileNotFoundError."""
     for link in _LINK.findall(_CODE.sub("", page.read_text(encoding="utf-8"))):
@@ -50,3 +60,4 @@ def linked(page: Path) -> Iterator[Path]:
 
 if __name__ == "__main__":
     collect(PAGES)
+    CONFIG.write_text(configured((ROOT / "zensical.toml").read_text(encoding="utf-8")), encoding="utf-8")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.golden.schedule import trace
 from tests.golden.source_text import KernelText, Source, closing
 from tests.golden.test_claims import TL
 
@@ -56,3 +57,19 @@ def test_tensors_that_decide_trip_counts_are_named(path: Path) -> None:
         for found in FOR.finditer(kernel.body):
             for name in closure(found[4], kernel) & tensors:
                 assert re.search(rf"The elements of .*\b{name} \(trip counts.* not validated", source.about), name
+
+
+TIMELINE = re.compile(r"^ *//   warpgroup (\d) (.*?)\.\.\.$", re.M)
+
+
+@pytest.mark.parametrize("path", [path for path in TL if "sm_90a" in path.parts], ids=str)
+def test_the_timeline_of_ping_pong_has_the_order_of_the_mmas(path: Path) -> None:
+    for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
+        rows = TIMELINE.findall(kernel.body)
+        assert bool(rows) == ("mma_started" in kernel.body)
+        for group, row in rows:
+            started = [event.of[0] for event in trace(kernel, second=group == "1") if event.kind == "gemm_start"]
+            # The products of one part add to one accumulator.
+            started = [name for n, name in enumerate(started) if n == 0 or name != started[n - 1] or name == "acc_o"]
+            stated = [name for name in re.findall(r"\b(\w+) \d+", row) if name in set(started)]
+            assert len(stated) >= 3 and started[: len(stated)] == stated

@@ -11,7 +11,7 @@ CONFIG = (site.ROOT / "zensical.toml").read_text(encoding="utf-8")
 
 def test_all_pages_are_in_the_navigation(tmp_path: Path) -> None:
     found = {str(path) for path in site.collect(tmp_path / "pages")}
-    listed = set(re.findall(r'= "([\w/]+\.md)"', CONFIG))
+    listed = set(re.findall(r'"([\w/]+\.md)"', site.configured(CONFIG)))
     pages = {str(path.relative_to(site.ROOT)) for path in (site.ROOT / "docs").rglob("*.md")}
     assert pages | {"benchmarks/RESULTS.md"} == listed - {"index.md"} | {site.HOME}
     assert listed - {"index.md"} <= found
@@ -23,6 +23,11 @@ def test_the_front_page_has_its_links(tmp_path: Path) -> None:
     front = tmp_path / "pages/index.md"
     links = re.findall(r"\]\(([^)#]+)\)", front.read_text(encoding="utf-8"))
     assert len(links) > 10 and [link for link in links if not (front.parent / link).is_file()] == []
+
+
+def test_pages_that_the_navigation_does_not_name_are_added() -> None:
+    config = site.configured(CONFIG.replace('    { "Glossary" = "docs/glossary.md" },\n', ""))
+    assert '  { "More" = [\n    "docs/glossary.md",\n  ] },\n]\n' in config
 
 
 def test_a_link_to_nothing_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -296,6 +296,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // and scores_max to the other through shared memory; both add the iteration's MMA to their columns of acc_o. One
   // runs MMAs while the other is between its own. The reader of S_shared is the next to write it, so that no
   // barrier is needed for that  [pipeline.loop.ping-pong]
+  //   warpgroup 0  acc_s 0  send_S 0  acc_o 0                receive_S 1  acc_o 1  acc_s 2  ...
+  //   warpgroup 1           acc_s 1   receive_S 0, send_S 1  acc_o 0      acc_o 1           ...
   if (tl::warpgroup() == 0) {
     for (int k = 0; k < loop_range; ++k) {
       if (k % 2 == 0) {  // its own iteration

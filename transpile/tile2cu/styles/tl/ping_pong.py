@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu.core.program import Buffer
 from tile2cu.plan.producer_ops import PingPong
-from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
+from tile2cu.styles.base.comments import BODY_WIDTH, listed, table, wrapped
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import Texts
@@ -123,4 +123,14 @@ def _notes(op: PingPong, parts: dict[str, str], body: "Body") -> tuple[str, ...]
         f"{parts['second']}. One runs MMAs while the other is between its own. The reader of {tile} is the next to "
         f"write it, so that no barrier is needed for that  [{op.rule}]"
     )
-    return tuple(wrapped(about, BODY_WIDTH))
+    return (*wrapped(about, BODY_WIDTH), *_timeline(parts))
+
+
+def _timeline(parts: dict[str, str]) -> tuple[str, ...]:
+    """What each warpgroup does of iterations 0, 1 and 2, one column after the other."""
+    first, second, send, receive = (parts[name] for name in ("first", "second", "store_fragment", "load_fragment"))
+    rows = (
+        ("warpgroup 0", f"{first} 0", f"{send} 0", f"{second} 0", f"{receive} 1", f"{second} 1", f"{first} 2", "..."),
+        ("warpgroup 1", "", f"{first} 1", f"{receive} 0, {send} 1", f"{second} 0", f"{second} 1", "", "..."),
+    )
+    return tuple(f"  {row.rstrip()}" for row in table(rows, 2 * BODY_WIDTH))
