@@ -10,7 +10,7 @@ def gemm_hybrid(
     N,
     K,
     programs=132,  # blocks of the persistent grid: one per SM of an H200
-    least=48,  # minimum iterations that an even split must save: fewer do not pay for the parts' memory traffic
+    min_saved_iterations=48,  # of an even split along K: fewer do not pay for the parts' memory traffic
     panel=12,  # rows of tiles per rasterisation group
     block_M=128,
     block_N=256,
@@ -25,28 +25,32 @@ def gemm_hybrid(
 
     def cut_of(left, k_tiles):
         """How many tiles are split along K: none, if that saves little."""
-        return T.if_then_else(k_tiles * (programs - left) >= least * programs, left, 0)
+        return T.if_then_else(k_tiles * (programs - left) >= min_saved_iterations * programs, left, 0)
 
     @T.macro
-    def part_of(cut, k_tiles):
-        # Each split tile has `number` blocks of its own, with a part each; the other blocks take the remainders of
-        # several tiles, about as many iterations. Where no tile is split nothing is divided: the division would delay
-        # the first loads, 1 % of a single wave.
-        own = T.if_then_else(cut > 0, programs // T.max(cut, 1), 0)
-        others = programs - own * cut
-        several = T.if_then_else(cut > 0, T.ceildiv(cut, T.max(others, 1)), 0)
-        return T.if_then_else(cut > 0, T.ceildiv(k_tiles * several, own * several + T.min(others, 1)), 0)
+    def k_tiles_per_part_of(cut, k_tiles):
+        # Each split tile has `parts_per_tile` blocks of its own, with a part each; each of the other blocks takes the
+        # remainders of several tiles, about as many iterations. Where no tile is split nothing is divided: the
+        # division would delay the first loads, 1 % of a single wave.
+        parts_per_tile = T.if_then_else(cut > 0, programs // T.max(cut, 1), 0)
+        spare_programs = programs - parts_per_tile * cut
+        tiles_per_spare = T.if_then_else(cut > 0, T.ceildiv(cut, T.max(spare_programs, 1)), 0)
+        return T.if_then_else(
+            cut > 0,
+            T.ceildiv(k_tiles * tiles_per_spare, parts_per_tile * tiles_per_spare + T.min(spare_programs, 1)),
+            0,
+        )
 
     @T.macro
     def place_of(tile, rows, columns):
         # Grouped rasterisation: concurrent blocks share operands in L2. Every other group runs backwards, from
         # where the previous one ended.
-        most = T.if_then_else(columns < panel, 2, panel)
-        panels_before = tile // (most * columns)
-        height = T.min(most, rows - panels_before * most)
-        along = tile % (most * columns) // height
-        return panels_before * most + tile % (most * columns) % height, T.if_then_else(
-            panels_before % 2 == 0, along, columns - 1 - along
+        group_rows = T.if_then_else(columns < panel, 2, panel)
+        group = tile // (group_rows * columns)
+        rows_in_group = T.min(group_rows, rows - group * group_rows)
+        step = tile % (group_rows * columns) // rows_in_group
+        return group * group_rows + tile % (group_rows * columns) % rows_in_group, T.if_then_else(
+            group % 2 == 0, step, columns - 1 - step
         )
 
     B_shape = (N, K) if transpose_B else (K, N)
@@ -71,19 +75,19 @@ def gemm_hybrid(
             left = rows * columns % programs
             cut = cut_of(left, k_tiles)
             waves = T.ceildiv(rows * columns - cut, programs)
-            part = part_of(cut, k_tiles)
+            k_tiles_per_part = k_tiles_per_part_of(cut, k_tiles)
             # Blocks with their tiles' first, second, ... parts work on the same K at the same time, as those of a
             # whole wave do: they share operands in L2.
-            number = T.if_then_else(cut > 0, block // T.max(cut, 1), 0)
-            takers = programs - number * cut  # of the parts with this number or a later one
-            ends = T.if_then_else(cut > 0, T.ceildiv(cut, takers), 0)
+            part_index = T.if_then_else(cut > 0, block // T.max(cut, 1), 0)
+            programs_left = programs - part_index * cut  # with this part_index or a later one
+            tail_waves = T.if_then_else(cut > 0, T.ceildiv(cut, programs_left), 0)
 
-            for wave in T.serial(waves + ends):
+            for wave in T.serial(waves + tail_waves):
                 whole = wave < waves
-                place = block - number * cut + (wave - waves) * takers
-                tile = T.if_then_else(whole, wave * programs + block, rows * columns - cut + place)
-                start = T.if_then_else(whole, 0, number * part)
-                count = T.if_then_else(whole, k_tiles, T.min(part, k_tiles - start))
+                cut_tile = block - part_index * cut + (wave - waves) * programs_left
+                tile = T.if_then_else(whole, wave * programs + block, rows * columns - cut + cut_tile)
+                start = T.if_then_else(whole, 0, part_index * k_tiles_per_part)
+                count = T.if_then_else(whole, k_tiles, T.min(k_tiles_per_part, k_tiles - start))
                 if tile < rows * columns and (whole or count > 0):
                     by, bx = place_of(tile, rows, columns)
                     # Every other wave iterates over K backwards: the previous wave's last tiles are still in L2.
@@ -97,7 +101,7 @@ def gemm_hybrid(
                             T.copy(B[k * block_K, bx * block_N], B_shared)
                         T.gemm(A_shared, B_shared, C_local, transpose_B=transpose_B, clear_accum=ko == 0)
                     if not whole:
-                        T.copy(C_local, parts[number * cut + place, 0, 0])
+                        T.copy(C_local, parts[part_index * cut + cut_tile, 0, 0])
                     # Fused ReLU: C is stored once. Not in a branch, in which ptxas 12.4 would serialise the
                     # wgmmas (C7515).
                     for i, j in T.Parallel(block_M, block_N):
@@ -116,16 +120,16 @@ def gemm_hybrid(
             columns = T.ceildiv(N, block_N)
             k_tiles = T.ceildiv(K, block_K)
             cut = rows * columns % programs
-            number = index // strips
+            cut_tile = index // strips
             row = index % strips * strip
-            by, bx = place_of(rows * columns - cut + number, rows, columns)
-            part = part_of(cut, k_tiles)
+            by, bx = place_of(rows * columns - cut + cut_tile, rows, columns)
+            k_tiles_per_part = k_tiles_per_part_of(cut, k_tiles)
 
             T.clear(total)
             T.pdl_sync()
-            for each in T.serial(T.ceildiv(k_tiles, part)):
+            for part_index in T.serial(T.ceildiv(k_tiles, k_tiles_per_part)):
                 for i, j in T.Parallel(strip, block_N):
-                    total[i, j] += parts[each * cut + number, row + i, j]
+                    total[i, j] += parts[part_index * cut + cut_tile, row + i, j]
             for i, j in T.Parallel(strip, block_N):
                 total[i, j] = T.max(total[i, j], 0)
             T.copy(total, C[by * block_M + row, bx * block_N])

@@ -91,7 +91,7 @@ def mla_decode(
                 for i in T.Parallel(block_H):
                     logsum[i] = logsum[i] * scores_scale[i] + scores_sum[i]
 
-                # Through shared memory: the second GEMM splits the columns of the output, and each part reads all scores.
+                # Through shared memory: the second GEMM splits the columns of the output; each part reads all scores.
                 T.copy(acc_s, S_shared)
                 for i, j in T.Parallel(block_H, dim):
                     acc_o[i, j] *= scores_scale[i]
