@@ -8,7 +8,7 @@ import pytest
 
 from tests.golden.schedule import trace
 from tests.golden.source_text import KernelText, Source, closing
-from tests.golden.test_claims import TL
+from tests.golden.test_claims import ROOT, TL
 
 FOR = re.compile(r"\bfor \((?:const )?int (\w+) = ([^;]*?)(?:, [^;]*)?; (\w+) < ([^;]*);")
 SUMS = re.compile(r"tl::gemm(?:_start)?\(|\+=")
@@ -73,3 +73,14 @@ def test_the_timeline_of_ping_pong_has_the_order_of_the_mmas(path: Path) -> None
             started = [name for n, name in enumerate(started) if n == 0 or name != started[n - 1] or name == "acc_o"]
             stated = [name for name in re.findall(r"\b(\w+) \d+", row) if name in set(started)]
             assert len(stated) >= 3 and started[: len(stated)] == stated
+
+
+@pytest.mark.parametrize("path", TL, ids=str)
+def test_sizes_have_32_bits_and_offsets_64(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    source = Source.of(text)
+    assert "Sizes have 32 bits, offsets of elements 64." in source.about
+    launcher = text[text.index(f'extern "C" tl_status {path.stem}(') :]
+    assert all(re.search(rf"\bint {size}\b", launcher) for size in source.sizes)
+    tensor = (ROOT / "headers/tl/common/tensor.h").read_text(encoding="utf-8")
+    assert "int64_t offset = 0;" in tensor and "int64_t stride[rank];" in tensor

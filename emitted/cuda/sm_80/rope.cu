@@ -20,7 +20,8 @@
 // Rounded to nearest even (RN): Q (float16, rope.py:35 and 36) and K (float16, rope.py:37 and 38).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
-// Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
+// Sizes have 32 bits, offsets of elements 64. Base pointers must be 16-byte aligned (checked at launch). Outputs must
+// not alias other arguments (unchecked).
 #include <tl/tl.h>
 
 namespace rope_impl {

@@ -36,7 +36,8 @@ extern "C" {
 // Masked rows of KV (lengths decides which) are loaded and multiplied by 0: NaN or infinity in them gives NaN.
 // The elements of block_table (index KV and K_pe along pages) and lengths (trip counts; index block_table along
 // max_pages; index KV and K_pe along page_size) are not validated; out-of-bounds indices behave as above.
-// Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
+// Sizes have 32 bits, offsets of elements 64. Base pointers must be 16-byte aligned (checked at launch). Outputs must
+// not alias other arguments (unchecked).
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
 // `workspace` is not used: pass NULL and 0.

@@ -33,7 +33,8 @@
 // Masked rows of V (lengths decides which) are loaded and multiplied by 0: NaN or infinity in them gives NaN.
 // The elements of lengths (trip counts; index K and V along max_len) are not validated; out-of-bounds indices behave as
 // above.
-// Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
+// Sizes have 32 bits, offsets of elements 64. Base pointers must be 16-byte aligned (checked at launch). Outputs must
+// not alias other arguments (unchecked).
 #include <tl/cute.h>
 
 namespace flash_decoding_impl {

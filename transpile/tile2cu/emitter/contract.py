@@ -66,8 +66,8 @@ def contract(
         *(line for paragraph in execution(launches, printer, workspace) for line in _paragraph(paragraph)),
         *_paragraph(_unwritten(launches, printer)),
         *_paragraph(
-            "Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments "
-            "(unchecked)." + _addresses(launches)
+            "Sizes have 32 bits, offsets of elements 64. Base pointers must be 16-byte aligned (checked "
+            "at launch). Outputs must not alias other arguments (unchecked)." + _addresses(launches)
         ),
     )
 
