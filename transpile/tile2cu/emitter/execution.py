@@ -68,7 +68,8 @@ def _batch(launches: tuple[Settled, ...]) -> str:
 def _masked(launches: tuple[Settled, ...]) -> str:
     """What NaN in elements does that a mask takes out."""
     sentences = []
-    for tensor, deciding in dict.fromkeys(each for launch in launches for each in masked_operands(launch.launch.body)):
+    bodies = [each.launch.body for each in launches]
+    for tensor, deciding in dict.fromkeys(each for body in bodies for each in masked_operands(body)):
         mask = f" ({listed([ascii_name(each.name) for each in deciding])} decides which)" if len(deciding) == 1 else ""
         mask = mask or (f" ({listed([ascii_name(each.name) for each in deciding])} decide which)" if deciding else "")
         sentences.append(
@@ -80,7 +81,8 @@ def _masked(launches: tuple[Settled, ...]) -> str:
 
 def _unvalidated(launches: tuple[Settled, ...], printer: Printer) -> str:
     """The tensors whose elements indices and trip counts are computed from, and what they index."""
-    found = [each for launch in launches for each in element_indices(launch.launch.body)]
+    bodies = [each.launch.body for each in launches]
+    found = [each for body in bodies for each in element_indices(body)]
     tensors = [each for each in launches[0].program.params if isinstance(each, Buffer)]
     parts = [
         f"{ascii_name(tensor.name)} ({'; '.join(uses)})"

@@ -101,7 +101,8 @@ def _named_parts(written: Written, launches: tuple[Written, ...]) -> tuple[tuple
 def _of_sizes(launch: Launch) -> Iterator[tuple[str, Expr]]:
     """The values that a kernel computes from sizes alone, before anything else, with their names."""
     values: dict[Expr, Expr] = {}
-    for let in (*launch.prelude, *(stmt for stmt in launch.body if isinstance(stmt, Let))):
+    own = (*launch.prelude, *launch.body)
+    for let in (stmt for stmt in own if isinstance(stmt, Let)):
         value = substitute(let.value, values)
         if let.var.dtype == INT32 and all(var.role is Role.SIZE for var in variables(value)) and not loaded(value):
             values[let.var] = value

@@ -36,7 +36,7 @@ _OTHER_REGISTERS = 40
     LOADED,
     phase=Phase.PIPELINE,
     on=Loop,
-    reads=(ON_WGMMA, LAYOUT, LOADED_OPERAND, PIPELINE, WARPS),
+    reads=(ON_WGMMA, LAYOUT, PIPELINE, WARPS),
     writes=(LOADED_OPERAND,),
     source="AMD Instinct MI300 ISA, 'LDS': 128 bytes per cycle for a CU, whose 4 SIMDs read operands from it",
     examples=(Example(_ATTENTION, 11, "loaded_operand", "Z", target="hip:gfx942", threads=256),),
@@ -86,7 +86,7 @@ def _more_registers(mma: Gemm, context: Context) -> int:
     "launch.cdna.two-waves",
     phase=Phase.PIPELINE,
     on=Launch,
-    reads=(ON_WGMMA, LAYOUT, LOADED_OPERAND, PIPELINE, WARPS),
+    reads=(ON_WGMMA, LAYOUT, PIPELINE, WARPS),
     writes=(WAVES_PER_SIMD,),
     source="AMD Instinct MI300 ISA, 'Vector Registers': 512 for each lane of a SIMD, 256 of them for accumulation",
     examples=(Example(_ATTENTION, "launch", "waves_per_simd", "2", target="hip:gfx942", threads=256),),
@@ -118,7 +118,7 @@ def _tile_registers(launch: Launch, context: Context) -> int:
 
     An element of 8 or 16 bits may take a whole register, but in an operand that is loaded packed.
     """
-    packed = {id(op.a.buffer) for op in on_mfma(context) if context.facts.get(op, LOADED_OPERAND) is not None}
+    packed = {id(op.a.buffer) for op in on_mfma(context) if _loaded_from(op, context) is not None}
     layouts = [(tile, context.facts.get(tile, LAYOUT)) for tile in launch.tiles if tile.scope is Scope.FRAGMENT]
     sizes = ((layout, tile.dtype.bytes, id(tile) in packed) for tile, layout in layouts if layout is not None)
     return sum(layout.words(size if is_packed else max(4, size)) for layout, size, is_packed in sizes)
