@@ -20,9 +20,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tile2cu_runtime.compilers import Compiler, find_gxx, find_nvcc
+from tile2cu_runtime.compilers import Compiler, composable_kernel_include, find_gxx, find_nvcc
 from tile2cu_runtime.errors import CompileError
-from tile2cu_runtime.hip import find_hip_library
+from tile2cu_runtime.hip import find_device_library, find_hip_library
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -71,6 +71,16 @@ def find_cutlass() -> str | None:
     """CUTLASS's package: its headers are the independent statement of layouts that some tests compare with."""
     spec = importlib.util.find_spec("cutlass_library")
     return spec.origin if spec else None
+
+
+def find_ck() -> str | None:
+    """Composable Kernel's headers, and HIP's headers and device library, with which clang compiles them."""
+    try:
+        folder = composable_kernel_include()
+        find_device_library("gfx942")
+    except CompileError:
+        return None
+    return str(folder)
 
 
 def find_torch() -> str | None:
@@ -126,6 +136,11 @@ NEEDS = {
         ),
         Need(name="cmake", find=lambda: shutil.which("cmake"), install="apt-get install cmake make"),
         Need(name="cutlass", find=find_cutlass, install="pip install --no-deps nvidia-cutlass==4.2.0.0"),
+        Need(
+            name="ck",
+            find=find_ck,
+            install="apt-get install libamdhip64-dev rocm-device-libs, and python tools/fetch_ck.py",
+        ),
         Need(name="torch", find=find_torch, install="pip install torch"),
         Need(name="browser", find=find_browser, install="apt-get install chromium"),
         Need(name="gpu", find=find_gpu, install="an NVIDIA GPU, and pip install torch"),

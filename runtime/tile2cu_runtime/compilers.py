@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tile2cu_runtime import paths
 from tile2cu_runtime.errors import CompileError
 
 
@@ -81,6 +82,24 @@ def cutlass_include() -> Path:
         "the headers of CUTLASS, which this kernel includes, were not found",
         command="echo $CUTLASS_PATH",
         help="pip install 'tile2cu[cutlass]', or set CUTLASS_PATH to a checkout",
+    )
+
+
+def composable_kernel_include() -> Path:
+    """The folder of Composable Kernel's headers: TILE2CU_CK or CK_PATH, a ROCm installation, or .ck of this checkout.
+
+    Errors: T2C-R010 when there is none.
+    """
+    named = [Path(root) for name in ("TILE2CU_CK", "CK_PATH", "ROCM_PATH") if (root := os.environ.get(name))]
+    roots = (*named, Path("/opt/rocm"), paths.headers_dir().parent / ".ck")
+    for folder in (each for root in roots for each in (root / "include", root)):
+        if (folder / "ck_tile" / "core.hpp").is_file():
+            return folder
+    raise CompileError(
+        "T2C-R010",
+        "the headers of Composable Kernel (ck_tile), which this kernel includes, were not found",
+        command="echo $CK_PATH",
+        help="install ROCm's composablekernel-dev, or set CK_PATH to a checkout; docs/ck.md has others",
     )
 
 

@@ -14,11 +14,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tile2cu_runtime import paths
 from tile2cu_runtime.compile import DEPENDENCIES, OBJECT, Build
+from tile2cu_runtime.compilers import composable_kernel_include
 from tile2cu_runtime.errors import CompileError
 
 # The simulator's input and, for gfx950, the assembly that its disassembler needs in the same folder.
@@ -28,6 +30,7 @@ _ASSEMBLY, _RELOCATABLE = "kernel.s", "kernel_device.o"
 _FIRST_CLANG = {"gfx90a": 19, "gfx942": 19, "gfx950": 20}
 _LAST_CLANG = 23
 _LANGUAGE = ("-x", "hip", "-std=c++17")
+_ISA_940 = "oclc_isa_version_940.bc"
 _STANDALONE = ("-nogpuinc", "-nogpulib", "-DTL_HIP_STANDALONE")
 
 
@@ -44,36 +47,41 @@ class Clang:
     linker: tuple[str, ...] = ()
 
 
-def simulator_build(text_file: str, *, architecture: str) -> Build:
-    """Compiles an emitted source for the simulator: device code into CODE_OBJECT, the launcher into the binding."""
+def simulator_build(text_file: str, *, architecture: str, needs: tuple[str, ...] = ()) -> Build:
+    """Compiles an emitted source for the simulator: device code into CODE_OBJECT, the launcher into the binding.
+
+    `needs` are the libraries whose headers it includes.
+    """
     clang = find_clang(architecture)
-    common = _common(clang, architecture)
+    common = _common(clang, architecture, needs)
     # The code object is embedded in the host object, as by the driver; without a cuid, names have no random part.
     embed = ("-fuse-cuid=none", "-Xclang", "-fcuda-include-gpubinary", "-Xclang", CODE_OBJECT)
-    host = (*common, "--cuda-host-only", "-O1", "-fPIC", "-fvisibility=hidden", *embed)
+    host = (*common, "-DTL_HIP_SIMULATED", "--cuda-host-only", "-O1", "-fPIC", "-fvisibility=hidden", *embed)
     return Build(
-        before=code_object_commands(text_file, architecture=architecture),
+        before=code_object_commands(text_file, architecture=architecture, needs=needs),
         compile=(*host, "-MMD", "-MF", DEPENDENCIES, "-c", text_file, "-o", OBJECT),
         link=(),
         identity=clang.version,
     )
 
 
-def code_object_commands(text_file: str, *, architecture: str) -> tuple[tuple[str, ...], ...]:
+def code_object_commands(
+    text_file: str, *, architecture: str, needs: tuple[str, ...] = ()
+) -> tuple[tuple[str, ...], ...]:
     """The commands that compile an emitted text's kernels to CODE_OBJECT."""
     clang = find_clang(architecture)
-    device = (*_common(clang, architecture), "--cuda-device-only", "-O3", "-gline-tables-only", text_file)
+    device = (*_common(clang, architecture, needs), "--cuda-device-only", "-O3", "-gline-tables-only", text_file)
     return tuple(_device_commands(clang, device, architecture))
 
 
-def rocm_build(text_file: str, *, architecture: str) -> Build:
+def rocm_build(text_file: str, *, architecture: str, needs: tuple[str, ...] = ()) -> Build:
     """Compiles an emitted source for an AMD GPU: the same device code as for the simulator, linked with HIP's
     library.
     """
     library = find_hip_library()
     own = library.parents[1] / "llvm" / "bin" / "clang++"
     clang = _identified((str(own),)) if own.is_file() else find_clang(architecture)
-    common = _common(clang, architecture)
+    common = _common(clang, architecture, needs)
     command = (*common, "-O3", "-gline-tables-only", "-fPIC", "-fvisibility=hidden")
     return Build(
         compile=(*command, "-MMD", "-MF", DEPENDENCIES, "-c", text_file, "-o", OBJECT),
@@ -82,9 +90,45 @@ def rocm_build(text_file: str, *, architecture: str) -> Build:
     )
 
 
-def _common(clang: Clang, architecture: str) -> tuple[str, ...]:
+def _common(clang: Clang, architecture: str, needs: tuple[str, ...] = ()) -> tuple[str, ...]:
     include = ("-I", str(paths.headers_dir()))
-    return (*clang.command, *_LANGUAGE, f"--offload-arch={architecture}", *_STANDALONE, *include)
+    libraries = _with_ck(architecture) if "composable_kernel" in needs else _STANDALONE
+    return (*clang.command, *_LANGUAGE, f"--offload-arch={architecture}", *libraries, *include)
+
+
+def _with_ck(architecture: str) -> tuple[str, ...]:
+    """The flags for ck_tile's headers, which include HIP's and call its device library."""
+    # Later revisions have constexpr functions that clang-19 takes with a warning only.
+    flags = ("-isystem", str(composable_kernel_include()), "-Wno-invalid-constexpr", "-fno-finite-math-only")
+    root, library = find_device_library(architecture)
+    return (*flags, f"--rocm-path={root}", f"--rocm-device-lib-path={library}")
+
+
+def find_device_library(architecture: str) -> tuple[Path, Path]:
+    """(ROCm's folder, that of its device library with a file for the target). Errors: T2C-R010 for a missing one.
+
+    Debian's has no file for gfx942: gfx940's differs in one constant, the version.
+    """
+    root = find_hip_library().parent
+    while not (root / "include" / "hip" / "hip_runtime.h").is_file() and root != root.parent:
+        root = root.parent
+    folders = (root / "amdgcn" / "bitcode", *sorted((root / "lib").glob("**/amdgcn/bitcode")))
+    found = next((each for each in folders if (each / "ockl.bc").is_file()), None)
+    if found is None:
+        raise CompileError(
+            "T2C-R010", "ROCm's device library was not found", command=f"ls {root}/amdgcn/bitcode",
+            help="apt-get install rocm-device-libs, or set ROCM_PATH to a ROCm installation",
+        )  # fmt: skip
+    version = f"oclc_isa_version_{architecture.removeprefix('gfx')}.bc"
+    if (found / version).is_file():
+        return root, found
+    folder = paths.cache_dir() / "amdgcn" / "bitcode"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, file in {**{each.name: each for each in found.glob("*.bc")}, version: found / _ISA_940}.items():
+        if not (folder / name).exists():
+            with suppress(FileExistsError):  # another process did
+                (folder / name).symlink_to(file)
+    return root, folder
 
 
 def _device_commands(clang: Clang, compile: tuple[str, ...], architecture: str) -> Iterator[tuple[str, ...]]:

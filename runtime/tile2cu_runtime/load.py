@@ -136,15 +136,18 @@ def _build(manifest: Manifest, run: Run) -> Build:
     match run.device:
         case "cpu" if manifest.needs:
             libraries = " and ".join(manifest.needs)
+            simulator = "sim" if manifest.target.startswith("hip") else "ptx"
             raise DeviceError(
                 "T2C-R022",
                 f"{manifest.kernel} includes {libraries}, which g++ cannot compile",
-                help='device="ptx" simulates it; `--style tl` writes a kernel that also runs on the CPU',
+                help=f'device="{simulator}" simulates it; `--style tl` writes a kernel that also runs on the CPU',
             )
         case "cpu":
             return host_build(manifest.text_file, check=run.is_checked, warp_size=manifest.warp_size)
         case "sim":
-            return hip.simulator_build(manifest.text_file, architecture=_architecture(manifest, "hip", "sim"))
+            return hip.simulator_build(
+                manifest.text_file, architecture=_architecture(manifest, "hip", "sim"), needs=manifest.needs
+            )
         case "ptx":
             return ptx_build(
                 manifest.text_file, architecture=_architecture(manifest, "cuda", "ptx"), needs=manifest.needs
@@ -185,4 +188,4 @@ def _hip_build(manifest: Manifest) -> Build:
             f"{manifest.kernel} is for {manifest.target}, the GPU here is {found[0]}",
             help=f"emit it for hip:{found[0]}",
         )
-    return hip.rocm_build(manifest.text_file, architecture=architecture)
+    return hip.rocm_build(manifest.text_file, architecture=architecture, needs=manifest.needs)

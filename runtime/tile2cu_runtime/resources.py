@@ -275,7 +275,7 @@ def _hip(manifest: Manifest, folder: Path) -> tuple[list[Compiled], list[str]]:
     from tile2cu_runtime.amdgcn.errors import SimulatorError
 
     architecture = manifest.target.partition(":")[2]
-    commands = hip.code_object_commands(manifest.text_file, architecture=architecture)
+    commands = hip.code_object_commands(manifest.text_file, architecture=architecture, needs=manifest.needs)
 
     def make(temporary: Path, place: Path) -> None:
         _copy(manifest, folder, temporary)

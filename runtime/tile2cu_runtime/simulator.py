@@ -189,14 +189,22 @@ class Simulator:
         arguments: list[tuple[str, ArgumentValue]] = []
         for number, size in enumerate(self._machine.parameter_bytes(kernel)):
             raw = ctypes.string_at(values[number], size)
-            at = tensor_map.ADDRESS_OFFSET if tensor_map.is_encoded(raw) else 0
-            address = int.from_bytes(raw[at : at + 8], "little") if size == 8 or at else 0
-            home = next((each for each in ranges if each.start <= address < each.start + each.content.size), None)
+            if tensor_map.is_encoded(raw):
+                places: Sequence[int] = (tensor_map.ADDRESS_OFFSET,)
+            else:  # a pointer, or a struct that begins with pointers
+                places = range(0, size - size % 8, 8)
+            pointers: dict[int, Pointer] = {}
+            names: dict[int, str] = {}
+            for at in places:
+                address = int.from_bytes(raw[at : at + 8], "little")
+                home = next((each for each in ranges if each.start <= address < each.start + each.content.size), None)
+                if home:
+                    pointers[at] = Pointer(home.content, address - home.start)
+                    names[at] = home.name
             value: ArgumentValue = raw
-            if home:
-                pointer = Pointer(home.content, address - home.start)
-                value = Record(raw, {at: pointer}) if at else pointer
-            arguments.append((home.name if home else f"argument {number}", value))
+            if pointers:
+                value = pointers[0] if size == 8 else Record(raw, pointers, names)
+            arguments.append((names[0] if size == 8 and names else f"argument {number}", value))
         return arguments
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -25,10 +25,11 @@ class Pointer:
 
 @dataclass(frozen=True)
 class Record:
-    """An argument passed by value, with pointers at some of its byte offsets."""
+    """An argument passed by value, with pointers at some of its byte offsets; `names` are those of their arrays."""
 
     content: bytes
     pointers: Mapping[int, Pointer]
+    names: Mapping[int, str] = field(default_factory=dict)
 
 
 ArgumentValue = int | float | bytes | np.generic | Array | Pointer | Record
@@ -56,12 +57,14 @@ class Arguments:
             pointer = Pointer(value, 0) if isinstance(value, np.ndarray) else value
             if isinstance(pointer, Pointer):
                 self._pointers[number] = pointer
-            inside = value.pointers.values() if isinstance(value, Record) else ()
-            for each in (pointer, *inside):
+            found = [(self._names[number], pointer)]
+            if isinstance(value, Record):
+                found += [(value.names.get(at, self._names[number]), each) for at, each in value.pointers.items()]
+            for name, each in found:
                 if isinstance(each, Pointer):
                     if not each.array.flags.c_contiguous:
                         raise SimulatorError(f"argument {number} must be a contiguous array")
-                    self._arrays[id(each.array)] = (self._names[number], each.array)
+                    self._arrays[id(each.array)] = (name, each.array)
 
     @property
     def contents(self) -> list[tuple[str, bytes | Array]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import tile2cu
 
 ROOT = Path(tile2cu.__file__).parent
-VOCABULARIES = tuple(f"styles/{style}/vocabulary.py" for style in ("base", "tl", "cute"))
+VOCABULARIES = tuple(f"styles/{style}/vocabulary.py" for style in ("base", "tl", "cute", "ck"))
 # String literals with `tl::` that are still printed elsewhere, by file.
 REMAINING = {
     "core/decisions.py": 1,

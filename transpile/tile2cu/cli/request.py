@@ -38,7 +38,8 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
         "--style",
         choices=STYLES,
         default=Look().style,
-        help="what kernels are written in: tl, the library of headers that comes along (default), or CUTLASS's cute",
+        help="what kernels are written in: tl, the library of headers that comes along (default), CUTLASS's cute,"
+        " or Composable Kernel's ck",
     )
     parser.add_argument("--clang-format", metavar="FILE", type=Path, help="a .clang-format file to format the text by")
     parser.add_argument(

@@ -233,7 +233,8 @@ _EMISSION: Mapping[str, Explanation] = {
     "T2C-E034": Explanation(
         "a style does not support an operation, or a target",
         "`--style` chooses the vocabulary of the emitted source. `tl` supports every kernel on every target; `cute` "
-        "has CuTe's names for a part of the operations, and the message names the one that it lacks.",
+        "and `ck` have the names of CuTe and of ck_tile for a part of the operations, and the message names the one "
+        "that is missing.",
     ),
     "T2C-E010": Explanation(
         "clang-format failed",

@@ -6,7 +6,7 @@ from typing import Literal
 ENVIRONMENT = "env:"  # how the names of bindings begin that are variables of the environment: --env
 
 SHIMS = ("dlpack", "pybind11", "torch", "tvm-ffi")
-STYLES = ("tl", "cute")
+STYLES = ("tl", "cute", "ck")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,8 @@ class Tool:
 class Look:
     """Options of the emitted source.
 
-    `style`, of STYLES, is the vocabulary of the kernels: headers/tl, or CUTLASS's CuTe; `clang_format` the content of a
+    `style`, of STYLES, is the vocabulary of the kernels: headers/tl, CUTLASS's CuTe, or Composable
+    Kernel's ck_tile; `clang_format` the content of a
     .clang-format file, empty for tile2cu's own; `name` the C function's, empty for that of the kernel's outermost
     function; `line` "python" emits #line directives, so that compilers and profilers name the Python file; `with_test`
     adds NAME_test.cpp, `shims` NAME_torch.cpp and the like, by their names.

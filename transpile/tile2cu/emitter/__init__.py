@@ -10,7 +10,7 @@ from tile2cu.core.expr import Call, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import AtomicTile, Copy, Derived, Gemm, Launch, Program, Reduce, Scan, Sync, walk_stmts
 from tile2cu.emitter.contract import contract, provenance
-from tile2cu.emitter.host import host, kernel_params, workspace_bytes
+from tile2cu.emitter.host import grid_sizes, grid_text, host, kargs, kernel_params, scalars, workspace_bytes
 from tile2cu.emitter.limits import Written, quotient_limits, size_limits
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.render import render, render_shims, render_test
@@ -18,7 +18,7 @@ from tile2cu.emitter.sections import aligned_when, pasted
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
 from tile2cu.emitter.tma import asked_blocks, block_threads, is_producer, map_notes, persistent_in, tensor_maps
 from tile2cu.emitter.view import HostView, KernelView, LaunchView, words
-from tile2cu.plan.grid import kernel_expressions
+from tile2cu.plan.grid import kernel_expressions, used_sizes
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import kernel_line, wrapped
@@ -27,12 +27,13 @@ from tile2cu.styles.base.names import Names, can_be_c_function
 from tile2cu.styles.base.style import Style
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import NO_SECTION
+from tile2cu.styles.ck.style import Ck
 from tile2cu.styles.cute.style import Cute
 from tile2cu.styles.tl.style import Tl
 
 __all__ = ["Emitted", "Settled", "emit_kernel", "with_namespaces"]
 
-STYLES: dict[str, Style] = {"tl": Tl(), "cute": Cute()}
+STYLES: dict[str, Style] = {"tl": Tl(), "cute": Cute(), "ck": Ck()}
 
 _WORD = re.compile(r"[A-Za-z]\w*")
 
@@ -66,7 +67,7 @@ def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emi
     used = _used_names(launches)
     launches = _named(launches, used)
     reserved = style.reserved(frozenset(each.name for each in launches[0].program.constants))
-    written = tuple(_written(settled, used, reserved) for settled in launches)
+    written = tuple(_written(settled, used, reserved, style) for settled in launches)
     origin = provenance(launches[0].program, launches[0].target.name, tool, look)
     view = _view(written, origin, style)
     text, header, lines = render(view, look, launches[0].program.source.name, suffix)
@@ -109,14 +110,14 @@ def _named(launches: tuple[Settled, ...], used: list[str]) -> tuple[Settled, ...
     return tuple(replace(each, namespace=names.fresh(word)) for each, word in zip(launches, words, strict=True))
 
 
-def _written(settled: Settled, used: list[str], also: frozenset[str]) -> Written:
+def _written(settled: Settled, used: list[str], also: frozenset[str], style: Style) -> Written:
     own = {settled.file_namespace, settled.function}
     reserved = own | _called(settled) | _of_groups(settled) | _of_producer(settled) | _of_c_interface(settled.program)
     names = Names(used, kept=_kept_names(settled), reserved=reserved | also)
     printer = Printer(names, settled.bounds, _first_slots(settled), groups=settled.launch.groups)
     for named in (*settled.program.params, *settled.program.workspaces, *settled.program.sizes):
         printer.names(named.name)  # the same in all kernels and in the launcher
-    return Written(settled, printer, tensor_maps(settled, printer))
+    return Written(settled, printer, tensor_maps(settled, printer), style.multiples(settled))
 
 
 def _first_slots(settled: Settled) -> dict[str, str]:
@@ -197,11 +198,12 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         cuda_half=bool(first.program.user_code) and first.target.suffix == ".cu",
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.user_code),
         provenance=origin,
-        contract=contract(launches, printer, _stated_limits(written), workspace_bytes(launches, printer)),
+        contract=contract(launches, printer, _stated_limits(written, style), workspace_bytes(launches, printer)),
         sizes=NO_SECTION,
         shared_limit=first.facts[first.launch, SHARED_BUDGET].limit,
         shared_about=_limit_in_words(first),
         arch=first.target.arch,
+        functor=style.functor,
         uses=style.uses,
         launches=tuple(_launch_view(each, style) for each in written),
         host=_host(written, style),
@@ -218,18 +220,21 @@ def _limit_in_words(settled: Settled) -> str:
     return f"{limit} of LDS for a workgroup" if settled.target.is_amd else f"{limit} of shared memory for a block"
 
 
-def _stated_limits(written: tuple[Written, ...]) -> tuple[str, ...]:
+def _stated_limits(written: tuple[Written, ...], style: Style) -> tuple[str, ...]:
     """The limits on sizes that the launcher checks, in words."""
     of_sizes, of_calls = (size_limits(written, of_call=of_call) for of_call in (False, True))
-    return tuple(limit.stated for limit in (*of_sizes, *of_calls, *quotient_limits(written)))
+    own = style.limits(tuple(each.settled for each in written), written[0].printer)
+    return tuple(limit.stated for limit in (*of_sizes, *of_calls, *quotient_limits(written), *own) if limit.stated)
 
 
 def _host(written: tuple[Written, ...], style: Style) -> HostView:
     """The host side, with the style's names of element types where it takes workspaces and calls kernels."""
-    found = host(written)
+    limits = style.limits(tuple(each.settled for each in written), written[0].printer)
+    found = host(written, limits, functor=style.functor)
     checks = tuple(replace(each, text=style.in_style(each.text)) for each in found.checks)
+    refusals = tuple(replace(each, text=style.in_style(each.text)) for each in found.refusals)
     launches = tuple(replace(each, call=style.in_style(each.call)) for each in found.launches)
-    return replace(found, checks=checks, launches=launches)
+    return replace(found, refusals=refusals, checks=checks, launches=launches)
 
 
 def _launch_view(written: Written, style: Style) -> LaunchView:
@@ -242,13 +247,19 @@ def _launch_view(written: Written, style: Style) -> LaunchView:
         title=kernel_line(settled.namespace) if settled.namespace else "",
         sizes=NO_SECTION,
         comments=_above(settled, maps),
-        template="class Alignment" if aligned_when(settled) else "",
+        template="class Alignment" if aligned_when(settled, written.multiples) else "",
         bounds=_bounds(settled, leading=bool(parts.producer)),
         cluster=", ".join(map(str, settled.launch.cluster)),
         params=tuple(map(style.in_style, kernel_params(settled, printer, maps))),
         parts=parts,
+        kargs=tuple(map(style.in_style, kargs(settled, printer))) if style.functor else (),
+        scalars=tuple(printer.names(each.name) for each in (*scalars(settled), *used_sizes(settled))),
+        grid=grid_text(settled, written.printer),
+        grid_sizes=grid_sizes(settled, printer),
     )
     named = sizes_with_names(derived, printer, words(view))
+    said = words((view.parts, named))
+    view = replace(view, scalars=tuple(name for name in view.scalars if name in said))
     return replace(view, parts=replace(parts, setup=(*named, *parts.setup)))
 
 

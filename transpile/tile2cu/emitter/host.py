@@ -9,8 +9,9 @@ from tile2cu.core.decisions import PERSISTENT, SHARED_BUDGET
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Expr, Role, Var, binary, int_const, static_value, substitute, walk
 from tile2cu.core.program import Buffer, Launch, Let, Program
+from tile2cu.core.schedule import Multiple
 from tile2cu.emitter.contract import access_of
-from tile2cu.emitter.limits import Limit, Written, is_of_call, quotient_limits, row_multiples, size_limits
+from tile2cu.emitter.limits import Written, is_of_call, quotient_limits, row_multiples, size_limits
 from tile2cu.emitter.sections import aligned_when, rule_of_rows
 from tile2cu.emitter.tma import block_threads, distinct, host_argument, persistent_in, run_time_columns
 from tile2cu.emitter.view import HostLaunch, HostView
@@ -20,12 +21,12 @@ from tile2cu.plan.tensors import memories, viewed_tensors
 from tile2cu.styles.base.comments import rule_line
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.tensor_map import TensorMap
-from tile2cu.styles.base.view import Declaration
+from tile2cu.styles.base.view import Declaration, Limit
 from tile2cu.styles.base.vocabulary import ALIGNED_ROWS, ANY_ALIGNMENT
 
 
-def host(launches: tuple[Written, ...]) -> HostView:
-    """The view of the launcher and of its queries."""
+def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], *, functor: bool) -> HostView:
+    """The view of the launcher and of its queries. `limits` are those of the style; kernels may be `functor`s."""
     first, program = launches[0], launches[0].settled.program
     names = tuple(first.printer.names(size.name) for size in program.sizes)
     kernels_only = first.settled.target.kernels_only_macro
@@ -46,6 +47,7 @@ def host(launches: tuple[Written, ...]) -> HostView:
             *_clusters(launches, of_call=False),
             *_rows(launches),
             *_limits(quotient_limits(launches)),
+            *_limits(limits),
         ),
         stream=first.settled.target.stream,
         workspace=workspace_bytes(settled, first.printer),
@@ -55,21 +57,24 @@ def host(launches: tuple[Written, ...]) -> HostView:
             *_pointers(program, settled, first.printer),
             *_take_workspace(program, settled, first.printer),
         ),
-        launches=tuple(_host_launch(each, number, launches) for number, each in enumerate(launches, 1)),
+        launches=tuple(
+            _host_launch(each, number, launches, functor=functor) for number, each in enumerate(launches, 1)
+        ),
     )
 
 
-def _host_launch(written: Written, number: int, launches: tuple[Written, ...]) -> HostLaunch:
+def _host_launch(written: Written, number: int, launches: tuple[Written, ...], *, functor: bool) -> HostLaunch:
     settled, count = written.settled, len(launches)
-    named, printer = _named_parts(written, launches)
+    # The grid of a functor is its own function's.
+    named, printer = _named_parts(written, launches) if not functor else ((), written.printer)
     place = f"{settled.program.source.name}:{settled.launch.span.line}"
     return HostLaunch(
         namespace=settled.namespace,
         about=f"{place}  launch {number} of {count}" if settled.namespace else "",
-        choice=_choice(settled, printer),
-        grid=", ".join(printer.index(extent) for extent in settled.launch.grid),
+        choice=_choice(settled, printer, written.multiples),
+        grid=f"Kernel::GridSize({', '.join(grid_sizes(settled, printer))})" if functor else grid_text(settled, printer),
         tiles=_staying(settled, printer),
-        call=_launch(settled, written.printer, written.maps),
+        call=_launch(written, functor=functor),
         named=named,
     )
 
@@ -107,6 +112,28 @@ def _of_sizes(launch: Launch) -> Iterator[tuple[str, Expr]]:
         if let.var.dtype == INT32 and all(var.role is Role.SIZE for var in variables(value)) and not loaded(value):
             values[let.var] = value
             yield let.var.name, value
+
+
+def grid_text(settled: Settled, printer: Printer) -> str:
+    """The extents of the grid."""
+    return ", ".join(printer.index(extent) for extent in settled.launch.grid)
+
+
+def grid_sizes(settled: Settled, printer: Printer) -> tuple[str, ...]:
+    """The sizes and scalars that the extents of the grid are computed from."""
+    used = variables(*settled.launch.grid)
+    candidates = (*scalars(settled), *settled.program.sizes)
+    return tuple(printer.names(each.name) for each in candidates if each in used)
+
+
+def kargs(settled: Settled, printer: Printer) -> tuple[str, ...]:
+    """The members of a functor's arguments: the tensors it reaches, its scalars, and the sizes it needs."""
+    members = [
+        f"{_const(tensor, (settled,))}{tensor.dtype.in_memory}* {printer.names(tensor.name)}"
+        for tensor in memories(settled)
+    ]
+    members += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in scalars(settled)]
+    return (*members, *(f"int {printer.names(size.name)}" for size in used_sizes(settled)))
 
 
 def _staying(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
@@ -216,11 +243,12 @@ def kernel_params(settled: Settled, printer: Printer, maps: dict[int, TensorMap]
         params.append(f"{const}{tensor.dtype.in_memory}* {restrict}{name}")
     persistent = persistent_in(settled)
     params += ["dim3 tiles"] * (persistent is not None) + ["int* next_tile"] * bool(persistent and persistent.queue)
-    params += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in _scalars(settled)]
+    params += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in scalars(settled)]
     return (*params, *(f"int {printer.names(size.name)}" for size in used_sizes(settled)))
 
 
-def _scalars(settled: Settled) -> list[Var]:
+def scalars(settled: Settled) -> list[Var]:
+    """The scalar arguments of the user's function."""
     return [param for param in settled.program.params if isinstance(param, Var)]
 
 
@@ -289,9 +317,9 @@ def _rows(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 
-def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
+def _choice(settled: Settled, printer: Printer, more: tuple[Multiple, ...]) -> tuple[Declaration, ...]:
     """Which of the kernel's two forms runs, where a run-time size decides how rows start."""
-    conditions = aligned_when(settled)
+    conditions = aligned_when(settled, more)
     if not conditions:
         return ()
     texts = [f"{printer.text(condition.value)} % {condition.of} == 0" for condition in conditions]
@@ -301,22 +329,25 @@ def _choice(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     return (Declaration(text, (comment,)),)
 
 
-def _launch(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> str:
+def _launch(written: Written, *, functor: bool) -> str:
+    settled, printer, maps = written.settled, written.printer, written.maps
     arguments = [host_argument(view, printer) for view in distinct(maps)]
     arguments += [_pointer(tensor, settled, printer) for tensor in memories(settled)]
     persistent = persistent_in(settled)
     arguments += ["tiles"] * (persistent is not None) + ["next_tile"] * bool(persistent and persistent.queue)
-    arguments += [printer.names(scalar.name) for scalar in _scalars(settled)]
+    arguments += [printer.names(scalar.name) for scalar in scalars(settled)]
     arguments += [printer.names(size.name) for size in used_sizes(settled)]
     shared = "<Shared>" if settled.facts[settled.launch, SHARED_BUDGET].tiles else ""
     threads = block_threads(settled)
     if threads == settled.program.name:  # the launcher's own name, whose constant identifies it
         threads = "::".join((settled.file_namespace, *filter(None, (settled.namespace,)), threads))
-    kernel = "chosen" if aligned_when(settled) else settled.function
+    kernel = "chosen" if aligned_when(settled, written.multiples) else settled.function
     body, cluster = settled.launch.body, []
     launch = "launch_cooperative" if syncs_grid(body) else "launch_pdl" if starts_early(body) else "launch"
     if settled.launch.cluster:
         launch, cluster = "launch_clusters", [f"dim3({', '.join(map(str, settled.launch.cluster))})"]
+    if functor:  # its shared memory is static
+        shared, arguments = "", [f"Kernel::MakeKargs({', '.join(arguments)})"]
     return f"tl::{launch}{shared}({', '.join([kernel, *cluster, 'grid', threads, 'stream', *arguments])})"
 
 

@@ -12,6 +12,7 @@ from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.tensor_map import TensorMap
+from tile2cu.styles.base.view import Limit
 from tile2cu.styles.base.vocabulary import MAX_GRID_YZ, NAMESPACE, TILE_COUNT_FITS_INT
 
 
@@ -22,15 +23,7 @@ class Written:
     settled: Settled
     printer: Printer
     maps: dict[int, TensorMap]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limit:
-    """Conditions in C++, of which none may hold; `stated` is what must hold instead, in words."""
-
-    conditions: tuple[str, ...]
-    comment: str
-    stated: str
+    multiples: tuple[Multiple, ...] = ()  # more conditions on run-time sizes for 16-byte accesses, of the style
 
 
 def size_limits(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Limit, ...]:

@@ -22,7 +22,7 @@ from tile2cu.styles.base.expressions import Printer
 
 FORMAT = 1
 # The libraries whose headers a style includes besides tl's.
-NEEDS = {"tl": (), "cute": ("cutlass",)}
+NEEDS = {"tl": (), "cute": ("cutlass",), "ck": ("composable_kernel",)}
 _TILES_A_WORD = 31  # tl::tiles_per_word of headers/tl/common/sm90/tile_scheduler.h
 
 

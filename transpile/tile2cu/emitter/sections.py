@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
+    ROW_ALIGNMENT,
     ROW_ALIGNMENT_IF,
     TMA_IF,
 )
@@ -25,14 +26,17 @@ def pasted(source: UserCode, file: str) -> Section:
     return Section(rule_line(f"{file}:{source.span.line}  {source.what}: kept as it is written"), tuple(lines))
 
 
-def aligned_when(settled: Settled) -> tuple[Multiple, ...]:
-    """The run-time conditions under which all rows start at multiples of 16 bytes, if they are to be asked."""
-    return strictest(fact.value for fact in _asked_of_rows(settled))
+def aligned_when(settled: Settled, more: tuple[Multiple, ...] = ()) -> tuple[Multiple, ...]:
+    """The run-time conditions under which all accesses may have 16 bytes, if they are to be asked: those of rows, and
+    `more` of the style.
+    """
+    return strictest((*(fact.value for fact in _asked_of_rows(settled)), *more))
 
 
 def rule_of_rows(settled: Settled) -> str:
-    """The rule that has them asked."""
-    return next(fact.rule for fact in _asked_of_rows(settled))
+    """The rule that has them asked, or that decided how rows are accessed."""
+    asked = next((fact.rule for fact in _asked_of_rows(settled)), None)
+    return asked or settled.facts.rule(viewed_tensors(settled)[0], ROW_ALIGNMENT)
 
 
 def _asked_of_rows(settled: Settled) -> Iterator[Fact]:

@@ -88,6 +88,7 @@ class KernelView:
     arch: str
     launches: tuple["LaunchView", ...]
     host: HostView
+    functor: bool = False  # kernels are functors with Kargs
     uses: str = ""  # a using-directive of the kernel's namespace, or empty
 
 
@@ -108,6 +109,14 @@ class LaunchView:
     cluster: str  # of __cluster_dims__, or empty
     params: tuple[str, ...]
     parts: KernelParts
+    kargs: tuple[str, ...] = ()  # the members of a functor's arguments
+    scalars: tuple[str, ...] = ()  # of them, those that are no tensors
+    grid: str = ""  # a functor's grid, and the sizes it is computed from
+    grid_sizes: tuple[str, ...] = ()
+
+    @property
+    def kargs_names(self) -> tuple[str, ...]:
+        return tuple(member.split()[-1] for member in self.kargs)
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from typing import Protocol
 
+from tile2cu.core.schedule import Multiple
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.tensor_map import TensorMap
-from tile2cu.styles.base.view import KernelParts
+from tile2cu.styles.base.view import KernelParts, Limit
 
 
 class Style(Protocol):
@@ -18,6 +19,16 @@ class Style(Protocol):
     @property
     def uses(self) -> str:
         """A using-directive of the kernel's namespace, or empty."""
+
+    @property
+    def functor(self) -> bool:
+        """Whether a kernel is the operator() of a functor, whose arguments are one struct, `Kargs`."""
+
+    def limits(self, launches: tuple[Settled, ...], printer: Printer) -> tuple[Limit, ...]:
+        """What the style's kernels ask of run-time sizes, besides what every launcher checks."""
+
+    def multiples(self, settled: Settled) -> tuple[Multiple, ...]:
+        """More conditions on run-time sizes under which the launcher chooses 16-byte accesses."""
 
     def check(self, launches: tuple[Settled, ...]) -> None:
         """Errors: T2C-E034 where the style does not support the target, or what the launches have as a whole."""

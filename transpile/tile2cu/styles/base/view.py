@@ -48,6 +48,15 @@ NO_SECTION = Section("", ())
 
 
 @dataclass(frozen=True, kw_only=True)
+class Limit:
+    """Conditions in C++, of which none may hold; `stated` is what must hold instead, in words."""
+
+    conditions: tuple[str, ...]
+    comment: str
+    stated: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class KernelParts:
     """What a style writes of one kernel, and of the types that it depends on.
 

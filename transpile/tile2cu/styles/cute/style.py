@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
+from tile2cu.core.schedule import Multiple
 from tile2cu.plan.kernel import kernel
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.tensor_map import TensorMap
-from tile2cu.styles.base.view import KernelParts
+from tile2cu.styles.base.view import KernelParts, Limit
 from tile2cu.styles.cute import support
 from tile2cu.styles.cute.kernel import CuteKernel
 from tile2cu.styles.cute.types import in_cute
@@ -18,6 +19,7 @@ class Cute:
     """Writes kernels in CuTe's names."""
 
     uses = "using namespace cute;"
+    functor = False
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in cute: the launcher sees both."""
@@ -26,6 +28,14 @@ class Cute:
     def check(self, launches: tuple[Settled, ...]) -> None:
         """Errors: T2C-E034 where the target is not supported."""
         support.check(launches)
+
+    def limits(self, launches: tuple[Settled, ...], printer: Printer) -> tuple[Limit, ...]:
+        """None besides what every launcher checks."""
+        return ()
+
+    def multiples(self, settled: Settled) -> tuple[Multiple, ...]:
+        """None besides those of rows."""
+        return ()
 
     def headers(self, launches: tuple[Settled, ...]) -> tuple[str, ...]:
         """One header, which includes CuTe's."""

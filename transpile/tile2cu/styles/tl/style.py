@@ -8,6 +8,7 @@ from tile2cu.core.decisions import INSTRUCTION
 from tile2cu.core.expr import negated
 from tile2cu.core.instruction import MmaInstruction, MmaUnit
 from tile2cu.core.program import Gemm, walk_stmts
+from tile2cu.core.schedule import Multiple
 from tile2cu.plan.kernel import Kernel, kernel
 from tile2cu.plan.mma import unit_of
 from tile2cu.plan.settled import Settled
@@ -15,7 +16,7 @@ from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
 from tile2cu.styles.base.tensor_map import TensorMap
-from tile2cu.styles.base.view import KernelParts, StatementView, text_line
+from tile2cu.styles.base.view import KernelParts, Limit, StatementView, text_line
 from tile2cu.styles.tl.body import Body
 from tile2cu.styles.tl.layouts import Layouts
 from tile2cu.styles.tl.operations import Operations
@@ -42,6 +43,7 @@ class Tl:
     """Writes kernels in the names of headers/tl."""
 
     uses = ""
+    functor = False
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """None: all names of headers/tl are qualified."""
@@ -49,6 +51,14 @@ class Tl:
 
     def check(self, launches: tuple[Settled, ...]) -> None:
         """It supports all of them."""
+
+    def limits(self, launches: tuple[Settled, ...], printer: Printer) -> tuple[Limit, ...]:
+        """None besides what every launcher checks."""
+        return ()
+
+    def multiples(self, settled: Settled) -> tuple[Multiple, ...]:
+        """None besides those of rows."""
+        return ()
 
     def headers(self, launches: tuple[Settled, ...]) -> tuple[str, ...]:
         """What the text includes of tl: wgmma's instructions of each type are in a header of their own."""

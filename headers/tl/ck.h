@@ -1,0 +1,282 @@
+// Includes for kernels in ck_tile's style: ck_tile's tiles, tl's launchers and scalar functions, and functions that
+// ck_tile lacks: tiles in LDS with tl's swizzles, windows over pipeline stages, a block GEMM whose warps own contiguous
+// parts of C, reductions across warps. C++17, ck_tile's public names only.
+#pragma once
+#include "tl.h"
+
+// Conversions to bfloat16 round to nearest even. Out-of-bounds loads move their offset past the buffer's end: one select
+// per access instead of one per dword.
+#ifndef CK_TILE_FLOAT_TO_BFLOAT16_DEFAULT
+#define CK_TILE_FLOAT_TO_BFLOAT16_DEFAULT 0  // CK_TILE_FLOAT_TO_BFLOAT16_STANDARD
+#endif
+#ifndef CK_TILE_EXPERIMENTAL_USE_BUFFER_LOAD_OOB_CHECK_OFFSET_TRICK
+#define CK_TILE_EXPERIMENTAL_USE_BUFFER_LOAD_OOB_CHECK_OFFSET_TRICK 1
+#endif
+#include <ck_tile/core.hpp>
+#include <ck_tile/ops/gemm/warp/warp_gemm.hpp>
+#include <ck_tile/ops/gemm/warp/warp_gemm_dispatcher.hpp>
+#include <ck_tile/ops/reduce/block/block_reduce.hpp>
+
+static_assert(CK_TILE_FLOAT_TO_BFLOAT16_DEFAULT == CK_TILE_FLOAT_TO_BFLOAT16_STANDARD,
+              "conversions to bfloat16 round to nearest even");
+static_assert(!CK_TILE_USE_PK_FP16_TILE_CAST, "cast_tile would round toward zero");
+
+namespace tl {
+
+// ---- tensors --------------------------------------------------------------------------------------------------------
+// Elements per access of a tensor whose rows have this alignment.
+template <class Alignment, class T>
+constexpr int vector_length = Alignment::alignment >= 16 ? 16 / static_cast<int>(sizeof(T)) : 1;
+
+// Whether ck_tile's offsets, which have 32 bits, address a tensor of these extents and the tiles that overhang it.
+template <class T, class... Extents> bool fits_in_2gib(Extents... extents) {
+  double bytes = sizeof(T);
+  for (const int64_t extent : {static_cast<int64_t>(extents)...}) bytes *= static_cast<double>(extent);
+  return bytes < 2147483648.0;
+}
+
+// The type in which windows move elements: ck_tile's buffers know no unsigned integers and no bool.
+template <class T> struct InWindows {
+  using type = T;
+};
+template <> struct InWindows<uint8_t> {
+  using type = int8_t;
+};
+template <> struct InWindows<bool> {
+  using type = int8_t;
+};
+template <> struct InWindows<uint32_t> {
+  using type = int32_t;
+};
+template <class T> CK_TILE_HOST_DEVICE auto* window_data(T* data) {
+  return reinterpret_cast<typename InWindows<T>::type*>(data);
+}
+template <class T> CK_TILE_HOST_DEVICE auto* window_data(const T* data) {
+  return reinterpret_cast<const typename InWindows<T>::type*>(data);
+}
+
+// The view with bounds checks on both sides of the dimensions that are `clipped`: pad_tensor_view checks ends only.
+template <class View, bool... clipped>
+CK_TILE_DEVICE auto clip_tensor_view(const View& view, ck_tile::sequence<clipped...> flags) {
+  using namespace ck_tile;
+  constexpr int rank = sizeof...(clipped);
+  const auto transforms = generate_tuple(
+      [&](auto dim) {
+        const auto length = view.get_tensor_descriptor().get_length(dim);
+        return conditional_expr<flags.at(dim)>(make_pad_transform(length, number<0>{}, number<0>{}),
+                                               make_pass_through_transform(length));
+      },
+      number<rank>{});
+  const auto dims = generate_tuple([](auto dim) { return sequence<dim.value>{}; }, number<rank>{});
+  return transform_tensor_view(view, transforms, dims, dims);
+}
+
+// The type of a tile that the threads hold in registers by `Layout`, a tile_distribution_encoding.
+template <class T, class Layout>
+using DistributedTile =
+    decltype(ck_tile::make_static_distributed_tensor<T>(ck_tile::make_static_tile_distribution(Layout{})));
+
+// ---- tiles in LDS ---------------------------------------------------------------------------------------------------
+// Layouts are functions of the element type: descriptor<T>() maps a tile's coordinates to offsets of elements.
+
+// Row-major; rows are padded by `padding` elements.
+template <int padding, int... extents> struct LdsRows {
+  template <class T> static CK_TILE_HOST_DEVICE constexpr auto descriptor() {
+    using namespace ck_tile;
+    constexpr int vector = 16 / static_cast<int>(sizeof(T));
+    if constexpr (padding == 0) {
+      return make_naive_tensor_descriptor_packed(make_tuple(number<extents>{}...), number<vector>{});
+    } else {
+      static_assert(sizeof...(extents) == 2, "tiles with padded rows have two dimensions");
+      constexpr int lengths[] = {extents...};
+      return make_naive_tensor_descriptor(make_tuple(number<lengths[0]>{}, number<lengths[1]>{}),
+                                          make_tuple(number<lengths[1] + padding>{}, number<1>{}), number<vector>{},
+                                          number<1>{});
+    }
+  }
+};
+
+// Rows in slabs of `span` bytes; the 16-byte chunks of a row are permuted by XOR with row / (128 / span).
+template <int span, int rows, int cols> struct LdsSwizzled {
+  template <class T> static CK_TILE_HOST_DEVICE constexpr auto descriptor() {
+    using namespace ck_tile;
+    constexpr int vector = 16 / static_cast<int>(sizeof(T)), chunks = span / 16, slabs = cols / (vector * chunks);
+    constexpr int together = 128 / span;  // rows that share 128 bytes
+    constexpr auto stored = make_naive_tensor_descriptor_packed(
+        make_tuple(number<slabs>{}, number<rows / together>{}, number<together>{}, number<chunks>{}, number<vector>{}),
+        number<vector>{});
+    constexpr auto swizzled = transform_tensor_descriptor(
+        stored,
+        make_tuple(make_pass_through_transform(number<slabs>{}),
+                   make_xor_transform(make_tuple(number<rows / together>{}, number<chunks>{})),
+                   make_pass_through_transform(number<together>{}), make_pass_through_transform(number<vector>{})),
+        make_tuple(sequence<0>{}, sequence<1, 3>{}, sequence<2>{}, sequence<4>{}),
+        make_tuple(sequence<0>{}, sequence<1, 3>{}, sequence<2>{}, sequence<4>{}));
+    return transform_tensor_descriptor(
+        swizzled,
+        make_tuple(
+            make_merge_transform_v3_division_mod(make_tuple(number<rows / together>{}, number<together>{})),
+            make_merge_transform_v3_division_mod(make_tuple(number<slabs>{}, number<chunks>{}, number<vector>{}))),
+        make_tuple(sequence<1, 2>{}, sequence<0, 3, 4>{}), make_tuple(sequence<0>{}, sequence<1>{}));
+  }
+};
+
+// A (k, n) tile whose columns are stored in 16-byte chunks along k, for MFMA operands that read along k. Chunk c of line
+// l is at line l ^ c; lines are the columns in the order in which `count` instructions read them, runs of `run` each.
+template <int k, int n, int count = 1, int run = 4> struct LdsTransposed {
+  template <class T> static CK_TILE_HOST_DEVICE constexpr auto descriptor() {
+    using namespace ck_tile;
+    constexpr int vector = 16 / static_cast<int>(sizeof(T)), chunks = k / vector;
+    constexpr auto stored = make_naive_tensor_descriptor_packed(
+        make_tuple(number<chunks>{}, number<n>{}, number<vector>{}), number<vector>{});
+    constexpr auto lines = transform_tensor_descriptor(
+        stored,
+        make_tuple(make_xor_transform(make_tuple(number<chunks>{}, number<n>{})),
+                   make_pass_through_transform(number<vector>{})),
+        make_tuple(sequence<0, 1>{}, sequence<2>{}), make_tuple(sequence<0, 1>{}, sequence<2>{}));
+    constexpr auto instructions = transform_tensor_descriptor(
+        lines,
+        make_tuple(make_pass_through_transform(number<chunks>{}),
+                   make_unmerge_transform(make_tuple(number<count>{}, number<n / (count * run)>{}, number<run>{})),
+                   make_pass_through_transform(number<vector>{})),
+        make_tuple(sequence<0>{}, sequence<1>{}, sequence<2>{}),
+        make_tuple(sequence<0>{}, sequence<1, 2, 3>{}, sequence<4>{}));
+    return transform_tensor_descriptor(
+        instructions,
+        make_tuple(make_merge_transform_v3_division_mod(make_tuple(number<chunks>{}, number<vector>{})),
+                   make_merge_transform_v3_division_mod(
+                       make_tuple(number<n / (count * run)>{}, number<count>{}, number<run>{}))),
+        make_tuple(sequence<0, 4>{}, sequence<2, 1, 3>{}), make_tuple(sequence<0>{}, sequence<1>{}));
+  }
+};
+
+template <class T, class Layout, int elements> struct alignas(16) LdsTile {
+  using Element = T;
+  T data[elements];
+
+  static CK_TILE_HOST_DEVICE constexpr auto descriptor() { return Layout::template descriptor<T>(); }
+  CK_TILE_DEVICE auto view() {
+    return ck_tile::make_tensor_view<ck_tile::address_space_enum::lds>(window_data(data), descriptor());
+  }
+  // One element; any thread.
+  template <class... Indices> CK_TILE_DEVICE T& operator()(Indices... indices) {
+    return data[descriptor().calculate_offset(ck_tile::make_tuple(static_cast<ck_tile::index_t>(indices)...))];
+  }
+};
+
+// The whole of a tile in LDS as the threads of a distribution access it, in any of its stages: coordinates are computed
+// once, a stage moves the base address.
+template <class Tile, class Window> struct StagedWindow {
+  Tile* stages;
+  Window window;
+
+  CK_TILE_DEVICE Window& operator[](int stage) {
+    window.set_bottom_tensor_view_data_ptr(window_data(stages[stage].data));
+    return window;
+  }
+};
+template <class Tile, class Encoding> CK_TILE_DEVICE auto staged_window(Tile* stages, Encoding) {
+  using namespace ck_tile;
+  const auto lengths = Tile::descriptor().get_lengths();
+  constexpr auto window_lengths = generate_tuple([](auto i) { return number<Tile::descriptor().get_length(i)>{}; },
+                                                 number<decltype(lengths)::size()>{});
+  const auto origin = generate_tuple([](auto) { return 0; }, number<decltype(lengths)::size()>{});
+  auto window = make_tile_window(stages[0].view(), window_lengths, to_multi_index(origin),
+                                 make_static_tile_distribution(Encoding{}));
+  return StagedWindow<Tile, decltype(window)>{stages, window};
+}
+
+// ---- block GEMM -----------------------------------------------------------------------------------------------------
+// C += A B of tiles in registers, by warp GEMMs with TransposeC whose warps own contiguous parts of C: ck_tile's block
+// GEMMs distribute single instructions to warps round-robin. Registers: A (m, k), B (group, t, k), C (m, group, q, t, r): `count`
+// instructions t share a group of columns, in which a lane holds runs of neighbours. All threads.
+template <class WarpGemm, int K, int count = 1, class C, class A, class B>
+CK_TILE_DEVICE void block_gemm(C& c, const A& a, const B& b) {
+  using namespace ck_tile;
+  using AWarp = typename WarpGemm::AWarpTensor;
+  using BWarp = typename WarpGemm::BWarpTensor;
+  using CWarp = typename WarpGemm::CWarpTensor;
+  constexpr int in_a = AWarp::get_thread_buffer_size(), in_b = BWarp::get_thread_buffer_size();
+  constexpr int in_c = CWarp::get_thread_buffer_size(), run = 4, k = K / WarpGemm::kK;
+  constexpr int m = A::get_thread_buffer_size() / (k * in_a), n = B::get_thread_buffer_size() / (k * in_b);
+  static_assert(K % WarpGemm::kK == 0 && n % count == 0 && C::get_thread_buffer_size() == m * n * in_c,
+                "the tiles are operands of one product");
+  static_for<0, k, 1>{}([&](auto step) {
+    static_for<0, m, 1>{}([&](auto row) {
+      AWarp a_warp;
+      static_for<0, in_a, 1>{}([&](auto e) {
+        a_warp.get_thread_buffer()(e) = a.get_thread_buffer()[number<(row * k + step) * in_a + e>{}];
+      });
+      static_for<0, n, 1>{}([&](auto column) {
+        constexpr int group = column / count, t = column % count;
+        BWarp b_warp;
+        CWarp c_warp;
+        static_for<0, in_b, 1>{}([&](auto e) {
+          b_warp.get_thread_buffer()(e) = b.get_thread_buffer()[number<(column * k + step) * in_b + e>{}];
+        });
+        const auto place = [=](auto e) {
+          return number<(row * n + group * count) * in_c + (e / run * count + t) * run + e % run>{};
+        };
+        static_for<0, in_c, 1>{}([&](auto e) { c_warp.get_thread_buffer()(e) = c.get_thread_buffer()[place(e)]; });
+        WarpGemm{}(c_warp, a_warp, b_warp);
+        static_for<0, in_c, 1>{}([&](auto e) { c.get_thread_buffer()(place(e)) = c_warp.get_thread_buffer()[e]; });
+      });
+    });
+  });
+}
+
+// ---- reductions -----------------------------------------------------------------------------------------------------
+// Functions for block_tile_reduce, besides ck_tile's ReduceOp::Add: NaN and a number give the number.
+template <class Op> struct Combine {
+  template <class T> CK_TILE_DEVICE T operator()(T a, T b) const { return Op::combine(a, Op::of(b)); }
+};
+using Maximum = Combine<ReduceMax>;
+using Minimum = Combine<ReduceMin>;
+using AbsSum = Combine<ReduceAbsSum>;
+using AbsMaximum = Combine<ReduceAbsMax>;
+
+// block_tile_reduce along the rows of a tile: one value per column.
+template <class Columns, class Tile, class Function>
+CK_TILE_DEVICE void block_tile_reduce_columns(Columns& columns, const Tile& tile, const Function& f) {
+  using namespace ck_tile;
+  constexpr auto spans = Tile::get_distributed_spans();
+  sweep_tile_span(spans[number<1>{}], [&](auto j) {
+    constexpr auto column = make_tuple(j);
+    auto sum = columns[column];
+    sweep_tile_span(spans[number<0>{}], [&](auto i) { sum = f(sum, tile[make_tuple(i, j)]); });
+    columns(column) = sum;
+  });
+}
+
+// Combines the values that warps hold for the same row: each warp writes its own to LDS, all threads read all. All
+// threads of the block; a barrier before and after the reads.
+template <class Rows, class T, int size, class Function>
+CK_TILE_DEVICE void reduce_across_warps(Rows& rows, T (&workspace)[size], const Function& f) {
+  using namespace ck_tile;
+  using Encoding = typename Rows::StaticTileDistribution::DstrEncode;
+  constexpr auto distribution = Rows::get_tile_distribution();
+  constexpr int extent = distribution.get_lengths()[number<0>{}], parts = size / extent;
+  const auto rs = distribution.calculate_rs_index_from_ps_index(detail::get_partition_index(distribution));
+  int part = 0;
+  static_for<0, Encoding::NDimR, 1>{}([&](auto r) {
+    if constexpr (Encoding::detail::does_p_own_r_[0][r]) part = part * Encoding::rs_lengths_[r] + rs[r];
+  });
+  const auto row_of = [&](auto i) { return get_x_indices_from_distributed_indices(distribution, i)[number<0>{}]; };
+  sweep_tile(rows, [&](auto i) { workspace[part * extent + row_of(i)] = rows(i); });
+  block_sync_lds();
+  sweep_tile(rows, [&](auto i) {
+    T found = workspace[row_of(i)];
+    TL_UNROLL
+    for (int other = 1; other < parts; ++other) found = f(found, workspace[other * extent + row_of(i)]);
+    rows(i) = found;
+  });
+  block_sync_lds();
+}
+
+// Each element of a tile in LDS becomes `value`. All `threads` threads.
+template <int threads, class T, class Layout, int elements>
+CK_TILE_DEVICE void fill_tile(LdsTile<T, Layout, elements>& tile, T value) {
+  for (int i = static_cast<int>(threadIdx.x); i < elements; i += threads) tile.data[i] = value;
+}
+
+}  // namespace tl

@@ -1,0 +1,1 @@
+"""The style of Composable Kernel's ck_tile: tile windows, tile distributions, warp GEMMs."""

@@ -1,0 +1,369 @@
+"""Elementwise loops: functions applied to tiles in registers, or sweeps over a tile's distributed indices."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Binary, Const, Expr, Load, Var, binary, children, int_const, walk
+from tile2cu.core.layout import FragmentLayout, Replicated, Slice, slice_of
+from tile2cu.core.program import Buffer, Scope
+from tile2cu.plan import ops, structure
+from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.ck import vocabulary as words
+from tile2cu.styles.ck.copies import Copies
+from tile2cu.styles.ck.expressions import CkPrinter
+from tile2cu.styles.ck.fragments import Distribution, Fragments, writer_of
+from tile2cu.styles.ck.scalars import atomic, declare
+from tile2cu.styles.ck.support import unsupported
+from tile2cu.styles.ck.types import SUPPORTED, in_ck, in_windows
+
+Key = tuple[str, tuple[Expr, ...]]
+
+
+@dataclass(frozen=True)
+class Access:
+    """An element that a loop reads or writes; `alone`: under no condition, and not on top of its value."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    writes: bool
+    alone: bool = True
+
+    @property
+    def key(self) -> Key:
+        return self.buffer.name, self.indices
+
+
+@dataclass
+class ElementLoop:
+    """Prints one loop."""
+
+    op: structure.Elementwise
+    printer: CkPrinter
+    fragments: Fragments
+    copies: Copies
+    tiles: dict[Key, str] = field(default_factory=dict)  # of tensors, in registers while the loop runs
+    loads: list[str] = field(default_factory=list)
+    stores: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        """Each store and atomic asks for itself which of its threads does it."""
+        body = (part for each in self.op.body for part in _by_each_holder(each))
+        self.op = replace(self.op, body=tuple(body))
+
+    def lines(self) -> str:
+        """The loop. Errors: T2C-E034."""
+        accesses = list(_accesses(self.op.body))
+        for each in accesses:
+            if each.buffer.dtype.name not in SUPPORTED:
+                raise unsupported(f"{each.buffer.name} of {each.buffer.dtype} in a loop", self.op.source.span)
+        try:
+            if isinstance(self.op.layout, Replicated):
+                return self._by_each_thread(accesses)
+            distribution = self.fragments.of(self.op.layout, self.op.source.span)
+            for each in accesses:
+                if each.buffer.scope is Scope.GLOBAL and each.key not in self.tiles:
+                    self._tile_of_tensor(each, accesses, distribution)
+            body = self._applied(accesses) or self._swept(accesses, distribution)
+            return "\n".join([*self.loads, *body, *self.stores])
+        finally:
+            self.printer.places.clear()
+
+    # ---- tensors ------------------------------------------------------------------------------------------------
+
+    def _tile_of_tensor(self, access: Access, accesses: list[Access], distribution: Distribution) -> None:
+        """Loads and stores a tensor's elements as a tile, where they are a box and each has one place."""
+        buffer, span = access.buffer, self.op.source.span
+        same = [each for each in accesses if each.buffer.memory is buffer.memory]
+        found = self._box(buffer, access.indices)
+        if found is None or any(each.key != access.key for each in same) or buffer.dtype.bits < 8:
+            return
+        writes = any(each.writes for each in same)
+        if not all(each.alone for each in same if each.writes):
+            return
+        starts, along = found
+        try:
+            box = self.copies.tensors.box_at(buffer, starts, along, (), self.op.extents, distribution.encoding, span)
+        except Tile2CuError:  # its elements are accessed one by one
+            return
+        names, element, windows = self.printer.names, in_ck(buffer.dtype.cpp), in_windows(buffer.dtype)
+        name = names.fresh(f"{names(buffer.name)}_tile")
+        given = f"make_static_tile_distribution({distribution.name}{{}})"
+        window = f"make_tile_window({box.view}, {box.lengths}, {box.origin_text(self.printer)}, {given})"
+        self.loads += box.lines
+        if any(not each.writes for each in same):
+            loaded = f"load_tile({window})"
+            value = loaded if windows == element else f"cast_tile<{element}>({loaded})"
+            self.loads.append(f"auto {name} = {value};")
+        else:
+            self.loads.append(f"auto {name} = make_static_distributed_tensor<{element}>({given});")
+        if writes:
+            out = names.fresh(f"{names(buffer.name)}_window")
+            value = name if windows == element else f"cast_tile<{windows}>({name})"
+            self.stores += [f"auto {out} = {window};", f"store_tile({out}, {value});"]
+        self.tiles[access.key] = name
+
+    def _box(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[int, ...]] | None:
+        """(where the loop's elements of a tensor begin, the dimensions that they run along), if they are a box."""
+        starts, along, variables = [], [], list(self.op.vars)
+        for dim, index in enumerate(indices):
+            expanded = self.printer.bounds.expanded(index)
+            inside = [var for var in variables if var in walk(expanded)]
+            if not inside:
+                starts.append(index)
+                continue
+            start = _without(expanded, inside[0])
+            if len(inside) > 1 or start is None or inside[0] in walk(start):
+                return None
+            starts.append(start)
+            along.append((dim, inside[0]))
+        if [var for _, var in along] != variables or not along:
+            return None
+        return tuple(starts), tuple(dim for dim, _ in along)
+
+    # ---- forms --------------------------------------------------------------------------------------------------
+
+    def _by_each_thread(self, accesses: list[Access]) -> str:
+        """A loop that every thread runs over all elements: all of them hold these."""
+        opening = []
+        for var, extent in zip(self.op.vars, self.op.extents, strict=True):
+            name = self.printer.names(var.name)
+            opening.append(f"for (int {name} = 0; {name} < {self.printer.index(extent)}; ++{name}) {{")
+        body = [line for each in self.op.body for line in self._statement(each.op, each.source.comments)]
+        return "\n".join([*opening, *body, *["}"] * len(self.op.vars)])
+
+    def _applied(self, accesses: list[Access]) -> list[str] | None:
+        """A function of elements of the same place, if the loop has no others and reads no index."""
+        held: dict[Key, str] = {}
+        for each in accesses:
+            name = self.tiles.get(each.key)
+            if name is None and each.buffer.scope is Scope.FRAGMENT and self._is_own(each):
+                name = self.printer.names(each.buffer.name)
+            if name is None:
+                return None
+            held[each.key] = name
+        self.printer.places |= held
+        if not held or any(self._counts(expr) for expr in _expressions(self.op.body)):
+            self.printer.places.clear()
+            return None
+        written = {each.key for each in accesses if each.writes}
+        params = ", ".join(f"{'auto&' if key in written else 'auto'} {name}" for key, name in held.items())
+        body = [line for each in self.op.body for line in self._statement(each.op, each.source.comments)]
+        capture = "[&]" if self._captures() else "[]"
+        return [f"tile_elementwise_inout({capture}({params}) {{", *body, f"}}, {', '.join(held.values())});"]
+
+    def _captures(self) -> bool:
+        """Whether the body reads variables of the kernel."""
+        local = {each.op.var for each in self.op.body if isinstance(each.op, structure.Let | Declare)}
+        return any(
+            isinstance(part, Var) and part not in local
+            for expr in _expressions(self.op.body)
+            for part in self._read(expr)
+        )
+
+    def _read(self, expr: Expr) -> Iterator[Expr]:
+        """The parts of an expression that are printed."""
+        if isinstance(expr, Load) and (getattr(expr.buffer, "name", ""), expr.indices) in self.printer.places:
+            return
+        yield expr
+        for each in children(expr):
+            yield from self._read(each)
+
+    def _swept(self, accesses: list[Access], distribution: Distribution) -> list[str]:
+        """A sweep over the distributed indices of the loop's tile."""
+        printer, names, op = self.printer, self.printer.names, self.op
+        index = self.fragments.counter("_".join(names(var.name) for var in op.vars) if len(op.vars) > 1 else "index")
+        inner: list[str] = []
+        lines_of: dict[int, str] = {}
+        over = ""
+        for each in accesses:
+            if each.key in printer.places:
+                continue
+            tile = self.tiles.get(each.key)
+            if tile is None and each.buffer.scope is Scope.FRAGMENT:
+                tile = self._fragment(each, index, lines_of, inner)
+            elif tile is not None:
+                over, tile = over or tile, f"{tile}({index})"
+            if tile is not None:
+                printer.places[each.key] = tile
+            if each.buffer.scope is Scope.FRAGMENT and self._is_own(each):
+                over = over or names(each.buffer.name)
+        body = [line for each in op.body for line in self._statement(each.op, each.source.comments)]
+        touches = any(
+            each.buffer.scope in (Scope.GLOBAL, Scope.SHARED) and each.key not in printer.places for each in accesses
+        )
+        padded = self._padded() if touches else (False,) * len(op.vars)
+        used = {part for expr in _expressions(op.body) for part in self._read(expr)}
+        named = tuple(var in used or is_padded for var, is_padded in zip(op.vars, padded, strict=True))
+        if any(named):
+            inner += self._indices(index, distribution.name, named, padded)
+        head = f"sweep_tile({over}, [&](auto {index}) {{"
+        if not over:
+            head = f"sweep_tile<{words.DISTRIBUTED_TILE}<float, {distribution.name}>>([&](auto {index}) {{"
+        return [head, *inner, *body, "});"]
+
+    def _indices(self, index: str, layout: str, named: tuple[bool, ...], padded: tuple[bool, ...]) -> Iterator[str]:
+        """The loop's variables that are `named`, and the condition under which there is such an element."""
+        printer, names = self.printer, self.printer.names
+        at = self.fragments.counter("at")
+        given = f"make_static_tile_distribution({layout}{{}})"
+        yield f"const auto {at} = get_x_indices_from_distributed_indices({given}, {index});"
+        numbers = ((dim, var) for dim, var in enumerate(self.op.vars) if named[dim])
+        yield f"const index_t {', '.join(f'{names(var.name)} = {at}[number<{dim}>{{}}]' for dim, var in numbers)};"
+        if any(padded):
+            found = zip(self.op.vars, self.op.extents, padded, strict=True)
+            asked = (f"{names(var.name)} >= {printer.index(extent)}" for var, extent, is_padded in found if is_padded)
+            yield f"if ({' || '.join(asked)}) return;"
+
+    def _padded(self) -> tuple[bool, ...]:
+        shape = self.fragments.of(self.op.layout, self.op.source.span).encoding.shape
+        return tuple(a != b for a, b in zip(shape, self.op.layout.shape, strict=True))
+
+    # ---- where elements are -------------------------------------------------------------------------------------
+
+    def _layout(self, buffer: Buffer) -> FragmentLayout | None:
+        return self.fragments.layout(buffer) if buffer.scope is Scope.FRAGMENT else None
+
+    def _is_own(self, access: Access) -> bool:
+        """Whether an access is to the element of a fragment at the loop's own place."""
+        return self._layout(access.buffer) == self.op.layout and access.indices == tuple(self.op.vars)
+
+    def _fragment(self, access: Access, index: str, lines_of: dict[int, str], inner: list[str]) -> str | None:
+        layout, variables = self._layout(access.buffer), self.op.vars
+        name = self.printer.names(access.buffer.name)
+        if isinstance(layout, Replicated):
+            return None  # printed as an array's element
+        if self._is_own(access):
+            return f"{name}({index})"
+        if isinstance(layout, Slice) and len(variables) == 2 and slice_of(self.op.layout, layout.kept) == layout:
+            (kept,) = layout.kept
+            if access.indices == (variables[kept],):
+                if kept not in lines_of:
+                    lines_of[kept] = self.fragments.counter(("row", "column")[kept])
+                    inner.append(f"constexpr auto {lines_of[kept]} = make_tuple({index}[number<{kept}>{{}}]);")
+                return f"{name}({lines_of[kept]})"
+        raise unsupported(f"an element of {access.buffer.name} that another thread holds", self.op.source.span)
+
+    def _counts(self, expr: Expr) -> bool:
+        """Whether an index is read but to find an element that is held."""
+        if isinstance(expr, Load) and (getattr(expr.buffer, "name", ""), expr.indices) in self.printer.places:
+            return False
+        return expr in self.op.vars or any(map(self._counts, children(expr)))
+
+    # ---- text ---------------------------------------------------------------------------------------------------
+
+    def _statement(self, op: ops.Op, comments: tuple[str, ...] = ()) -> Iterator[str]:
+        yield from (f"// {line}" for text in comments for line in wrapped(text, BODY_WIDTH))
+        printer, span = self.printer, op.source.span
+        printer.span = span
+        match op:
+            case Store():
+                yield self._store(op)
+            case Atomic():
+                yield self._by_writer(op.buffer, op.indices, atomic(op, printer))
+            case structure.Let() | Declare():
+                yield in_ck(declare(op, printer))
+            case Assign():
+                yield f"{printer.names(op.var.name)} {op.operator}= {printer.text(op.value, op.var.dtype)};"
+            case structure.If():
+                yield f"if ({printer.condition(op.condition)}) {{"
+                yield from self._block(op.then)
+                if op.orelse:
+                    yield "} else {"
+                    yield from self._block(op.orelse)
+                yield "}"
+            case _:
+                raise unsupported(f"the operation {type(op).__name__} in an elementwise loop", span)
+
+    def _block(self, block: structure.Block) -> Iterator[str]:
+        for statement in (each for paragraph in block for each in paragraph.statements):
+            yield from self._statement(statement.op, statement.source.comments)
+
+    def _store(self, op: Store) -> str:
+        """Of the threads that hold an element, one writes it to memory."""
+        printer = self.printer
+        value = printer.text(op.value, op.buffer.dtype)
+        target = printer.element(op.buffer, op.indices)
+        if (op.buffer.name, op.indices) in printer.places or op.buffer.scope not in (Scope.GLOBAL, Scope.SHARED):
+            return f"{target} {op.operator}= {value};"
+        return self._by_writer(op.buffer, op.indices, f"{target} {op.operator}= {value};")
+
+    def _by_writer(self, buffer: Buffer, indices: tuple[Expr, ...], text: str) -> str:
+        """A statement of one of the threads that hold an element."""
+        if isinstance(self.op.layout, Replicated):
+            return f"if (threadIdx.x == 0) {text}"
+        asked = writer_of(self.fragments.of(self.op.layout, self.op.source.span).encoding)
+        return f"if ({asked}) {text}" if asked else text
+
+
+def _by_each_holder(statement: structure.Statement) -> Iterator[structure.Statement]:
+    """A statement, or those that one of the threads is to run that hold the same element."""
+    if isinstance(statement.op, structure.ByOneHolder):
+        yield from statement.op.body
+    else:
+        yield statement
+
+
+def _accesses(body: tuple[structure.Statement, ...], *, alone: bool = True) -> Iterator[Access]:
+    """The elements that statements read and write, in order."""
+    for op in (each.op for each in body):
+        for expr in _own_expressions(op):
+            yield from (
+                Access(part.buffer, tuple(part.indices), False)
+                for part in walk(expr)
+                if isinstance(part, Load) and isinstance(part.buffer, Buffer)
+            )
+        if isinstance(op, Store | Atomic):
+            plain = alone and isinstance(op, Store)
+            if isinstance(op, Store) and op.operator:
+                yield Access(op.buffer, op.indices, False)
+            yield Access(op.buffer, op.indices, True, plain)
+        if isinstance(op, structure.If):
+            for block in (op.then, op.orelse):
+                inner = tuple(each for paragraph in block for each in paragraph.statements)
+                yield from _accesses(inner, alone=False)
+
+
+def _own_expressions(op: ops.Op) -> Iterator[Expr]:
+    match op:
+        case Store() | Atomic():
+            yield op.value
+            yield from op.indices
+        case structure.Let() | Assign():
+            yield op.value
+        case Declare():
+            yield op.init
+        case structure.If():
+            yield op.condition
+
+
+def _expressions(body: tuple[structure.Statement, ...]) -> Iterator[Expr]:
+    """Those that are printed: an element that is stored to counts as a load of it."""
+    for op in (each.op for each in body):
+        if isinstance(op, Store | Atomic):
+            yield op.value
+            yield Load(op.buffer.dtype, op.buffer, op.indices)
+            continue
+        yield from _own_expressions(op)
+        if isinstance(op, structure.If):
+            for block in (op.then, op.orelse):
+                yield from _expressions(tuple(each for paragraph in block for each in paragraph.statements))
+
+
+def _without(expr: Expr, var: Var) -> Expr | None:
+    """What is added to a variable; None where the expression is no sum with it."""
+    if expr == var:
+        return int_const(0)
+    if not isinstance(expr, Binary) or expr.op not in ("+", "-"):
+        return None
+    in_left = var in walk(expr.lhs)
+    if expr.op == "-" and not in_left:
+        return None
+    rest = _without(expr.lhs if in_left else expr.rhs, var)
+    other = expr.rhs if in_left else expr.lhs
+    if rest is None:
+        return None
+    if isinstance(rest, Const) and rest.value == 0 and expr.op == "+":
+        return other
+    return binary(expr.op, rest, other)

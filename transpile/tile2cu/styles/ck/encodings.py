@@ -1,0 +1,369 @@
+"""Layouts as ck_tile's `tile_distribution_encoding`: each coordinate is a number whose digits come from the warp, the
+lane, or a register.
+
+ck_tile names a digit by its dimension (from 1; 0 are the digits R that no dimension has, of threads that hold copies)
+and its position there, the most significant first. Of warps (P0), lanes (P1, or P0 where the block is one warp) and
+registers (Y) the encoding lists the digits, the most significant first.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from math import gcd, prod
+
+from tile2cu.core.layout import Blocked, FragmentLayout, Slice
+from tile2cu.core.mfma_layout import WAVE, MfmaTile
+
+
+class Source(Enum):
+    """What a digit is a part of."""
+
+    WARP = "warp"
+    LANE = "lane"
+    REGISTER = "value"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Digit:
+    """`length` values of dimension `dim` at distances of `stride`: the digit of its source at distance `source_stride`.
+
+    The order of registers is that of their source strides.
+    """
+
+    dim: int
+    length: int
+    stride: int
+    source: Source
+    source_stride: int
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """An encoding: the lengths of the digits of R and of each dimension, and (dimension, position) of P and Y."""
+
+    rs: tuple[int, ...]
+    hs: tuple[tuple[int, ...], ...]
+    ps: tuple[tuple[tuple[int, int], ...], ...]
+    ys: tuple[tuple[int, int], ...]
+    names: tuple[tuple[str, ...], ...]  # of each dimension's digits, in words
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the tile, which a layout with idle places exceeds."""
+        return tuple(map(prod, self.hs))
+
+    @property
+    def registers(self) -> int:
+        """Elements that a thread holds."""
+        return prod(self.hs[dim - 1][at] for dim, at in self.ys)
+
+    def element(self, warp: int, lane: int, register: int) -> tuple[int, ...]:
+        """The coordinates of the element in a register of a thread, as ck_tile computes them."""
+        digits: dict[tuple[int, int], int] = {}
+        sources = (warp, lane) if len(self.ps) == 2 else (lane,)
+        for places, number in zip((*self.ps, self.ys), (*sources, register), strict=True):
+            for place in reversed(places):
+                number, digits[place] = divmod(number, self._length(place))
+        found = []
+        for dim, lengths in enumerate(self.hs, 1):
+            at = 0
+            for position, length in enumerate(lengths):
+                at = at * length + digits[dim, position]
+            found.append(at)
+        return tuple(found)
+
+    def _length(self, place: tuple[int, int]) -> int:
+        dim, at = place
+        return self.rs[at] if dim == 0 else self.hs[dim - 1][at]
+
+    def __str__(self) -> str:
+        hs = ", ".join(_sequence(each) for each in self.hs)
+        majors = ", ".join(_sequence(dim for dim, _ in each) for each in self.ps)
+        minors = ", ".join(_sequence(at for _, at in each) for each in self.ps)
+        ys = f"{_sequence(dim for dim, _ in self.ys)}, {_sequence(at for _, at in self.ys)}"
+        of_rs_and_hs = f"{_sequence(self.rs)}, tuple<{hs}>"
+        return f"tile_distribution_encoding<{of_rs_and_hs}, tuple<{majors}>, tuple<{minors}>, {ys}>"
+
+    def about(self, over: Sequence[str]) -> str:
+        """The digits of each dimension in words; `over` are the names of the dimensions."""
+        parts = (f"{name} = ({', '.join(digits)})" for name, digits in zip(over, self.names, strict=True))
+        return ", ".join(parts)
+
+
+def _sequence(values: Iterable[int]) -> str:
+    return f"sequence<{', '.join(map(str, values))}>"
+
+
+def encode(digits: Iterable[Digit], rank: int, threads: int) -> Encoding | None:
+    """The encoding of a layout of `threads` threads whose elements have these digits; None where there is none."""
+    found = [each for each in digits if each.length > 1]
+    if threads % WAVE:
+        return None
+    registers = [each for each in found if each.source is Source.REGISTER]
+    for dim in range(rank):  # each dimension has a digit of registers: reductions and sweeps run over them
+        if all(each.dim != dim for each in registers):
+            low = prod(each.length for each in registers if each.dim > dim)
+            registers.append(Digit(dim=dim, length=1, stride=1, source=Source.REGISTER, source_stride=low))
+    threads_digits = [each for each in found if each.source is not Source.REGISTER]
+    places: dict[Digit, tuple[int, int]] = {}
+    hs, names = [], []
+    for dim in range(rank):
+        own = [each for each in (*threads_digits, *registers) if each.dim == dim]
+        own.sort(key=lambda each: (each.stride, each.length), reverse=True)
+        below = 1
+        for each in reversed(own):
+            if each.stride != below and each.length > 1:
+                return None
+            below *= each.length
+        places |= {each: (dim + 1, position) for position, each in enumerate(own)}
+        hs.append(tuple(each.length for each in own))
+        names.append(tuple(_name(each, threads) for each in own))
+    rs: list[int] = []
+    ps = []
+    sources = [(Source.WARP, threads // WAVE)] * (threads > WAVE) + [(Source.LANE, WAVE)]
+    for source, total in sources:
+        listed = _of_source([each for each in threads_digits if each.source is source], total, places, rs)
+        if listed is None:
+            return None
+        ps.append(listed)
+    registers.sort(key=lambda each: (each.source_stride * each.length, each.source_stride, -each.dim), reverse=True)
+    return Encoding(tuple(rs), tuple(hs), tuple(ps), tuple(places[each] for each in registers), tuple(names))
+
+
+def _of_source(
+    digits: list[Digit], total: int, places: dict[Digit, tuple[int, int]], rs: list[int]
+) -> tuple[tuple[int, int], ...] | None:
+    """The digits of a number below `total`, the most significant first; those that no element has join `rs`."""
+    listed, left = [], total
+    for digit in sorted(digits, key=lambda each: each.source_stride, reverse=True):
+        above, rest = divmod(left, digit.source_stride * digit.length)
+        if rest or above == 0:
+            return None
+        if above > 1:
+            listed.append((0, len(rs)))
+            rs.append(above)
+        listed.append(places[digit])
+        left = digit.source_stride
+    if left > 1:
+        listed.append((0, len(rs)))
+        rs.append(left)
+    return tuple(listed)
+
+
+def _name(digit: Digit, threads: int) -> str:
+    """A digit in words."""
+    if digit.source is Source.REGISTER:
+        return "value" if digit.stride == 1 and digit.length > 1 else "repeat"
+    total = WAVE if digit.source is Source.LANE else threads // WAVE
+    quotient = f" / {digit.source_stride}" if digit.source_stride > 1 else ""
+    remainder = f" % {digit.length}" if digit.source_stride * digit.length < total else ""
+    return f"{digit.source.value}{quotient}{remainder}"
+
+
+# ---- the digits of layouts ------------------------------------------------------------------------------------------
+
+
+def encoding_of(layout: FragmentLayout) -> Encoding | None:
+    """The encoding that gives each element the thread and register that the layout gives it; None where none does."""
+    digits = digits_of(layout)
+    return None if digits is None else encode(digits, len(layout.shape), layout.threads_of_block)
+
+
+def digits_of(layout: FragmentLayout) -> tuple[Digit, ...] | None:
+    """The digits of a layout's elements; None where they are not all digits."""
+    match layout:
+        case MfmaTile():
+            return tuple(_of_mfma(layout))
+        case Blocked():
+            found = tuple(_of_blocked(layout))
+            return None if None in found else tuple(each for each in found if each is not None)
+        case Slice():
+            return _of_slice(layout)
+        case _:
+            return None
+
+
+def _of_mfma(layout: MfmaTile) -> Iterator[Digit]:
+    """Of core/mfma_layout.py's tiles: rows are lanes, runs of columns registers."""
+    n, size, waves = layout.warps.n, layout.size, layout.waves_of_columns
+    rows, cols = layout.rows // layout.warps.m, layout.cols // waves
+    run, groups = layout.run * layout.interleave, WAVE // size
+    row_registers = cols // groups
+    yield Digit(dim=0, length=layout.warps.m, stride=rows, source=Source.WARP, source_stride=n)
+    yield _register(0, rows // size, size, row_registers)
+    yield Digit(dim=0, length=size, stride=1, source=Source.LANE, source_stride=1)
+    yield Digit(dim=1, length=waves, stride=cols, source=Source.WARP, source_stride=1)
+    yield _register(1, cols // (run * groups), run * groups, run)
+    yield Digit(dim=1, length=groups, stride=run, source=Source.LANE, source_stride=size)
+    yield _register(1, run, 1, 1)
+
+
+def _register(dim: int, length: int, stride: int, source_stride: int) -> Digit:
+    return Digit(dim=dim, length=length, stride=stride, source=Source.REGISTER, source_stride=source_stride)
+
+
+def _of_blocked(layout: Blocked) -> Iterator[Digit | None]:
+    """Of a grid of threads: a thread's number is warp and lane, and a digit of it may be a part of both."""
+    last, below = len(layout.extents) - 1, 1
+    for dim in reversed(range(last + 1)):
+        run = layout.vector if dim == last else layout.rows if dim == 0 else 1
+        threads = layout.threads[dim]
+        repeats = -(-layout.extents[dim] // (threads * run))
+        yield _register(dim, run, 1, below)
+        yield from _of_threads(dim, threads, run, prod(layout.threads[dim + 1 :]))
+        yield _register(dim, repeats, run * threads, below * run)
+        below *= run * repeats
+
+
+def _of_threads(dim: int, length: int, stride: int, of_thread: int) -> Iterator[Digit | None]:
+    """A digit of the thread's number as one of the lane, of the warp, or one of each."""
+    lanes = max(1, WAVE // of_thread) if WAVE % of_thread == 0 else 0
+    if lanes == 0 and of_thread % WAVE:
+        yield None
+        return
+    if length > 1 and lanes > 1:
+        in_lane = min(length, lanes)
+        if lanes % in_lane or length % in_lane:
+            yield None
+            return
+        yield Digit(dim=dim, length=in_lane, stride=stride, source=Source.LANE, source_stride=of_thread)
+        length, stride, of_thread = length // in_lane, stride * in_lane, of_thread * in_lane
+    yield (
+        Digit(dim=dim, length=length, stride=stride, source=Source.WARP, source_stride=max(1, of_thread // WAVE))
+        if length > 1
+        else _register(dim, 1, 1, 1)
+    )
+
+
+def _of_slice(layout: Slice) -> tuple[Digit, ...] | None:
+    """Those of the kept dimensions; their registers are numbered anew."""
+    digits = digits_of(layout.of)
+    if digits is None:
+        return None
+    dims = {dim: number for number, dim in enumerate(layout.kept)}
+    kept = [replace(each, dim=dims[each.dim]) for each in digits if each.dim in dims]
+    below, found = 1, [each for each in kept if each.source is not Source.REGISTER]
+    registers = (each for each in kept if each.source is Source.REGISTER)
+    for each in sorted(registers, key=lambda each: (each.source_stride, each.stride)):
+        found.append(replace(each, source_stride=below))
+        below *= each.length
+    return tuple(found)
+
+
+# ---- operands of warp GEMMs, and copies -----------------------------------------------------------------------------
+
+
+def operand_a(layout: MfmaTile, k: int, pack: int, *, k_first: bool) -> Encoding | None:
+    """A of a GEMM into an accumulator: a lane reads `pack` neighbours along K; dimensions (k, m) where `k_first`."""
+    of_k, of_m = (0, 1) if k_first else (1, 0)
+    n, size = layout.warps.n, layout.size
+    rows, groups = layout.rows // layout.warps.m, WAVE // size
+    per_lane = k // groups
+    digits = (
+        Digit(dim=of_m, length=layout.warps.m, stride=rows, source=Source.WARP, source_stride=n),
+        _register(of_m, rows // size, size, per_lane),
+        Digit(dim=of_m, length=size, stride=1, source=Source.LANE, source_stride=1),
+        *_along_k(of_k, k, pack, size),
+    )
+    return encode(digits, 2, layout.threads_of_block)
+
+
+def operand_b(layout: MfmaTile, k: int, pack: int, *, k_first: bool) -> Encoding | None:
+    """B: line (q, lane / size, r) of instruction t is column (q, lane / size, t, r) of its group, so that a lane's
+    columns of C are neighbours."""
+    of_k, of_n = (0, 1) if k_first else (1, 0)
+    size, run, count = layout.size, layout.run, layout.interleave
+    cols, groups = layout.cols // layout.warps.n, WAVE // size
+    per_lane, runs = k // groups, size // (groups * run)
+    group = size * count
+    digits = (
+        Digit(dim=of_n, length=layout.warps.n, stride=cols, source=Source.WARP, source_stride=1),
+        _register(of_n, cols // group, group, per_lane * count),
+        Digit(dim=of_n, length=runs, stride=groups * run * count, source=Source.LANE, source_stride=groups * run),
+        Digit(dim=of_n, length=groups, stride=run * count, source=Source.LANE, source_stride=run),
+        _register(of_n, count, run, per_lane),
+        Digit(dim=of_n, length=run, stride=1, source=Source.LANE, source_stride=1),
+        *_along_k(of_k, k, pack, size),
+    )
+    return encode(digits, 2, layout.threads_of_block)
+
+
+def _along_k(dim: int, k: int, pack: int, size: int) -> Iterator[Digit]:
+    groups = WAVE // size
+    yield _register(dim, k // (groups * pack), groups * pack, pack)
+    yield Digit(dim=dim, length=groups, stride=pack, source=Source.LANE, source_stride=size)
+    yield _register(dim, pack, 1, 1)
+
+
+def copy_of_rows(extents: tuple[int, ...], vector: int, threads: int) -> Encoding | None:
+    """A copy whose threads take `vector` neighbours of a row each, row after row; None where not all take part."""
+    *outer, columns = extents
+    if columns % vector:
+        return None
+    grid, left = [1] * len(extents), threads
+    for dim in reversed(range(len(extents))):
+        grid[dim] = gcd(columns // vector if dim == len(outer) else extents[dim], left)
+        left //= grid[dim]
+    if left > 1:
+        return None
+    return encoding_of(Blocked(extents, tuple(grid), vector, threads))
+
+
+@dataclass(frozen=True)
+class Transposing:
+    """A copy that loads vectors of a row, and stores vectors of a column."""
+
+    loaded: Encoding
+    stored: Encoding
+
+
+_PIECES = ((4, 8), (8, 8), (8, 4), (4, 4), (4, 2), (2, 4), (2, 2), (4, 1), (2, 1))
+
+
+def transposing_copy(k: int, n: int, count: int, run: int, element: int, threads: int) -> Transposing | None:
+    """The copy of a (k, n) tile of `element` bytes that is stored by columns; `count` and `run` as in operand_b.
+
+    Lanes take pieces along K first, then the neighbouring run of columns: their stores then have no bank conflicts.
+    """
+    for pieces_k, pieces_n in _PIECES:
+        if k % pieces_k or n % pieces_n or pieces_n * element > 16 or pieces_k * element > 16:
+            continue
+        found = _transposing(k, n, count * run, (pieces_k, pieces_n), threads)
+        if found is not None:
+            return found
+    return None
+
+
+def _transposing(k: int, n: int, runs: int, pieces: tuple[int, int], threads: int) -> Transposing | None:
+    (of_k, of_n), along_k = pieces, k // pieces[0]
+    if WAVE % along_k or (along_k * (n // of_n)) % threads or threads % WAVE:
+        return None
+    left = {Source.LANE: WAVE // along_k, Source.WARP: threads // WAVE}
+    sources = {Source.LANE: along_k, Source.WARP: 1}
+    inner = max(1, runs // of_n)  # pieces of one lane's columns of C
+    outer = n // (of_n * inner)
+    pair = 2 if outer % 2 == 0 else 1
+    digits = [
+        Digit(dim=0, length=along_k, stride=of_k, source=Source.LANE, source_stride=1),
+    ]
+    repeats = []
+    for length, stride in ((pair, of_n * inner), (inner, of_n), (outer // pair, of_n * inner * pair)):
+        for source in (Source.LANE, Source.WARP):
+            part = gcd(length, left[source])
+            digits.append(Digit(dim=1, length=part, stride=stride, source=source, source_stride=sources[source]))
+            left[source] //= part
+            sources[source] *= part
+            length, stride = length // part, stride * part
+        repeats.append((length, stride))
+    if any(each > 1 for each in left.values()):
+        return None
+    size = of_k * of_n
+    for length, stride in repeats:
+        digits.append(_register(1, length, stride, size))
+        size *= length
+    encodings = []
+    for stride_k, stride_n in ((of_n, 1), (1, of_k)):
+        own = (_register(0, of_k, 1, stride_k), _register(1, of_n, 1, stride_n))
+        encodings.append(encode((*digits, *own), 2, threads))
+    loaded, stored = encodings
+    return None if loaded is None or stored is None else Transposing(loaded, stored)

@@ -1,0 +1,129 @@
+"""What threads hold in registers: tiles whose distributions are the fragments' layouts."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from tile2cu.core.layout import FragmentLayout, Replicated
+from tile2cu.core.program import Buffer
+from tile2cu.core.span import Span
+from tile2cu.plan.kernel import Kernel
+from tile2cu.plan.registers import Fragment
+from tile2cu.styles.base.comments import wrapped
+from tile2cu.styles.base.layouts import described
+from tile2cu.styles.base.view import Declaration
+from tile2cu.styles.ck.encodings import Encoding, encoding_of
+from tile2cu.styles.ck.expressions import CkPrinter
+from tile2cu.styles.ck.support import unsupported
+from tile2cu.styles.ck.types import SUPPORTED, in_ck
+
+_DIMENSIONS = "ijklmn"
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A named encoding, and its comment."""
+
+    name: str
+    encoding: Encoding
+    about: tuple[str, ...]
+
+
+@dataclass
+class Fragments:
+    """The fragments of a kernel, and its distributions by their encoding."""
+
+    plan: Kernel
+    printer: CkPrinter
+    distributions: dict[Encoding, Distribution] = field(default_factory=dict)
+    _of_layout: dict[FragmentLayout, Distribution] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Errors: T2C-E034 for a layout that has no encoding."""
+        span, same = self.plan.launch.span, dict[FragmentLayout, list[Fragment]]()
+        for each in self.plan.registers.fragments:
+            assert each.layout is not None
+            if each.tile.of is not None:
+                raise unsupported(f"{each.tile.name}, a fragment in another shape", span)
+            same.setdefault(each.layout, []).append(each)
+        for layout, tiles in same.items():
+            if not isinstance(layout, Replicated):
+                names = ", ".join(self.printer.names(each.tile.name) for each in tiles)
+                self._add(layout, self.printer.names(tiles[0].tile.name), f"of {names}:", tiles[0].rule, ())
+        for loop in self.plan.registers.loops:
+            if loop.layout not in self._of_layout and not isinstance(loop.layout, Replicated):
+                over = tuple(self.printer.names(name) for name in loop.over)
+                self._add(loop.layout, "_".join(over), f"of a loop over {', '.join(over)}:", loop.rule, over)
+
+    def _add(self, layout: FragmentLayout, of: str, about: str, rule: str, over: tuple[str, ...]) -> None:
+        encoding, span = encoding_of(layout), self.plan.launch.span
+        if encoding is None or layout.threads_of_block != self.plan.launch.threads:
+            kind = f"{type(layout).__name__}, whose elements are no digits of threads and registers"
+            what = f"the layout {about.removesuffix(':')} ({kind})"
+            raise unsupported(what, span)
+        lines = (about, *wrapped(f"{described(layout)}  [{rule}]"))
+        self._of_layout[layout] = self.named(f"{of}_layout", encoding, lines, over)
+
+    def named(self, wish: str, encoding: Encoding, about: tuple[str, ...], over: tuple[str, ...] = ()) -> Distribution:
+        """The distribution of an encoding; one that the kernel has already, or `wish` is its name."""
+        if encoding not in self.distributions:
+            over = over or tuple(_DIMENSIONS[: len(encoding.hs)])
+            lines = (*about, *wrapped(encoding.about(over)))
+            self.distributions[encoding] = Distribution(self.printer.names.fresh(wish), encoding, lines)
+        found = self.distributions[encoding]
+        if about[0] not in found.about:  # another tile has the same distribution
+            found = replace(found, about=(about[0], *found.about))
+            self.distributions[encoding] = found
+        return found
+
+    def counter(self, wish: str) -> str:
+        """A name inside of a loop, which is the same wherever it is asked for."""
+        if wish not in self._names:
+            self._names[wish] = self.printer.names.fresh(wish)
+        return self._names[wish]
+
+    def of(self, layout: FragmentLayout, span: Span) -> Distribution:
+        """The distribution of a layout. Errors: T2C-E034 for one that no fragment and no loop has."""
+        if layout not in self._of_layout:
+            raise unsupported(f"the layout {layout}", span)
+        return self._of_layout[layout]
+
+    def layout(self, tile: Buffer) -> FragmentLayout:
+        """The layout of a fragment."""
+        return next(each.layout for each in self.plan.registers.fragments if each.tile is tile and each.layout)
+
+    def types(self) -> Iterator[Declaration]:
+        """The encodings."""
+        for each in self.distributions.values():
+            yield Declaration(f"using {each.name} = {each.encoding};", each.about)
+
+    def tensors(self) -> Iterator[Declaration]:
+        """The tiles, and private arrays."""
+        for each in self.plan.registers.declared:
+            tile, name = each.tile, self.printer.names(each.tile.name)
+            layout = each.layout if isinstance(each, Fragment) else None
+            if tile.of is not None or tile.dtype.name not in SUPPORTED or (isinstance(each, Fragment) and not layout):
+                raise unsupported(f"{tile.name} of {tile.dtype} in registers", self.plan.launch.span)
+            element = in_ck(tile.dtype.cpp)
+            if layout is None or isinstance(layout, Replicated):
+                extents = "".join(f"[{self.printer.index(extent)}]" for extent in tile.shape)
+                yield Declaration(f"{element} {name}{extents};")
+                continue
+            distribution = self.of(layout, self.plan.launch.span).name
+            call = f"make_static_distributed_tensor<{element}>(make_static_tile_distribution({distribution}{{}}))"
+            yield Declaration(f"auto {name} = {call};")
+
+
+def writer_of(encoding: Encoding) -> str:
+    """What holds for one of the threads that hold an element; empty where one thread does."""
+    sources = ("get_warp_id()", "get_lane_id()") if len(encoding.ps) == 2 else ("get_lane_id()",)
+    asked = []
+    for source, places in zip(sources, encoding.ps, strict=True):
+        below = 1
+        for dim, at in reversed(places):
+            length = encoding.rs[at] if dim == 0 else encoding.hs[dim - 1][at]
+            if dim == 0 and length > 1:
+                quotient = f"{source} / {below}" if below > 1 else source
+                asked.append(f"{quotient} % {length} == 0")
+            below *= length
+    return " && ".join(asked)

@@ -1,0 +1,153 @@
+"""MMAs as block GEMMs: the warp GEMM of the instruction, and the windows on its operands."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tile2cu.core.dtype import DType
+from tile2cu.core.instruction import MmaUnit
+from tile2cu.core.mfma_layout import MfmaTile
+from tile2cu.core.program import Scope
+from tile2cu.plan import copy_ops, ops
+from tile2cu.plan.kernel import Kernel
+from tile2cu.plan.operands import Tile
+from tile2cu.styles.base.view import Declaration
+from tile2cu.styles.ck import vocabulary as words
+from tile2cu.styles.ck.encodings import operand_a, operand_b
+from tile2cu.styles.ck.expressions import CkPrinter
+from tile2cu.styles.ck.fragments import Fragments
+from tile2cu.styles.ck.shared import ByColumns, SharedTiles
+from tile2cu.styles.ck.support import unsupported
+from tile2cu.styles.ck.types import VECTOR, in_ck
+
+# (A's and B's type, C's, rows of the instruction) of WarpGemmMfmaDispatcher's transposed C -> K of one instruction.
+_WARP_GEMMS = {
+    ("float16", "float32", 16): 16,
+    ("float16", "float32", 32): 8,
+    ("bfloat16", "float32", 16): 16,
+    ("bfloat16", "float32", 32): 8,
+    ("float8_e4m3fnuz", "float32", 32): 16,
+    ("float8_e5m2fnuz", "float32", 32): 16,
+    ("int8", "int32", 16): 32,
+    ("int8", "int32", 32): 16,
+}
+
+
+def layouts_of_operands(operations: Iterable[ops.Op], fragments: dict[str, MfmaTile]) -> dict[str, ByColumns]:
+    """The shared tiles that MMAs read along rows of K only, and that tensors are copied to: stored by columns.
+
+    `fragments` are the layouts of accumulators.
+    """
+    along_rows: dict[str, ByColumns] = {}
+    others: set[str] = set()
+    for op in operations:
+        if isinstance(op, ops.Mma):
+            layout = fragments.get(op.c.buffer.name)
+            for tile, by_rows, columns in (
+                (op.a, op.a.transposed, ByColumns(count=1, run=4)),
+                (op.b, not op.b.transposed, ByColumns(count=layout.interleave if layout else 1, run=4)),
+            ):
+                if tile.buffer.scope is not Scope.SHARED or tile.buffer.rank != 2:
+                    continue
+                if not by_rows or along_rows.setdefault(tile.buffer.name, columns) != columns:
+                    others.add(tile.buffer.name)
+    return {name: columns for name, columns in along_rows.items() if name not in others}
+
+
+@dataclass
+class Gemms:
+    """Prints MMAs. `warp_gemms` are the names of the warp GEMMs that it decided on, by their types."""
+
+    plan: Kernel
+    printer: CkPrinter
+    fragments: Fragments
+    shared: SharedTiles
+    warp_gemms: dict[str, str] = field(default_factory=dict)
+
+    def text(self, op: ops.Mma) -> str:
+        """An MMA of shared tiles, or of a fragment's registers and a shared tile. Errors: T2C-E034."""
+        span = op.source.span
+        flags = (op.starts, op.metadata is not None, op.overwrites_if is not None, op.paced)
+        if any(flags) or op.instruction.unit is not MmaUnit.WARP or not op.c.region.whole or op.instruction.through:
+            raise unsupported("this form of MMA", span)
+        layout = self.fragments.layout(op.c.buffer)
+        if not isinstance(layout, MfmaTile) or layout.run != 4:
+            raise unsupported(f"an accumulator of the layout {type(layout).__name__}", span)
+        dtype, size = op.instruction.operands[0], layout.size
+        types = (dtype.name, op.c.buffer.dtype.name, size)
+        if types not in _WARP_GEMMS or op.instruction.operands[1] != dtype or op.instruction.k != _WARP_GEMMS[types]:
+            raise unsupported(f"the MMA {op.instruction}, for which ck_tile has no warp GEMM with C transposed", span)
+        name, k = self.printer.names(op.c.buffer.name), op.instruction.k
+        extent = op.a.region.ranges[0 if op.a.transposed else 1].extent
+        per_lane = k * size // 64
+        a, pack = self._held(op, per_lane) if op.a.buffer.scope is Scope.FRAGMENT else ("", 0)
+        if not pack:
+            wide = VECTOR // dtype.bytes
+            rows = self._static(op.a, 0 if op.a.transposed else 1)
+            pack = wide if rows % (wide * 64 // size) == 0 else per_lane
+            a = self._operand(op.a, "A", layout, pack, op)
+        b = self._operand(op.b, "B", layout, pack, op)
+        count = f", {layout.interleave}" if layout.interleave > 1 else ""
+        warp_gemm = self._warp_gemm(dtype, op.c.buffer.dtype, size, k)
+        call = f"{words.BLOCK_GEMM}<{warp_gemm}, {self.printer.index(extent)}{count}>({name}, {a}, {b});"
+        lines = [f"clear_tile({name});"] * op.overwrites
+        if op.priority:
+            before, after = (f"__builtin_amdgcn_s_setprio({level});" for level in (op.priority, 0))
+            return "\n".join((*lines, before, call, after))
+        return "\n".join((*lines, call))
+
+    def _static(self, tile: Tile, dim: int) -> int:
+        return tile.buffer.static_shape[dim]
+
+    def _operand(self, tile: Tile, role: str, layout: MfmaTile, pack: int, op: ops.Mma) -> str:
+        """An operand that is loaded from LDS."""
+        buffer, span = tile.buffer, op.source.span
+        if buffer.scope is not Scope.SHARED or not tile.region.whole or buffer.rank != 2:
+            raise unsupported("an MMA's operand that is a part of a tile, or B in registers", span)
+        k_first = tile.transposed if role == "A" else not tile.transposed
+        k = self._static(tile, 0 if k_first else 1)
+        make = operand_a if role == "A" else operand_b
+        encoding = make(layout, k, pack, k_first=k_first)
+        if encoding is None or encoding.shape != buffer.static_shape:
+            raise unsupported(f"{buffer.name} as an operand of this MMA", span)
+        over = ("k", "m" if role == "A" else "n") if k_first else ("m" if role == "A" else "n", "k")
+        about = (f"of {self.printer.names(buffer.name)} as operand {role}: {pack} neighbours along K per lane",)
+        wish = f"{self.printer.names(buffer.name)}_operand"
+        distribution = self.fragments.named(f"{wish}_layout", encoding, about, over)
+        return f"load_tile({self.shared.window(buffer, distribution, 'operand')})"
+
+    def _held(self, op: ops.Mma, per_lane: int) -> tuple[str, int]:
+        """(a fragment's name, its neighbours along K): its registers are those of operand A."""
+        tile, layout = op.a.buffer, self.fragments.layout(op.a.buffer)
+        accumulator = self.fragments.layout(op.c.buffer)
+        assert isinstance(accumulator, MfmaTile)
+        if (
+            not isinstance(layout, MfmaTile)
+            or op.a.transposed
+            or not op.a.region.whole
+            or layout.waves_of_columns != 1
+            or (layout.warps.m, layout.size) != (accumulator.warps.m, accumulator.size)
+            or layout.run * layout.interleave % per_lane
+        ):
+            raise unsupported(f"{tile.name} as an MMA's operand in registers", op.source.span)
+        return self.printer.names(tile.name), layout.run * layout.interleave
+
+    def _warp_gemm(self, operand: DType, accumulator: DType, size: int, k: int) -> str:
+        element, sum_ = in_ck(operand.cpp), in_ck(accumulator.cpp)
+        text = f"WarpGemmMfmaDispatcher<{', '.join(map(str, (element, element, sum_, size, size, k)))}, true>"
+        if text not in self.warp_gemms:
+            self.warp_gemms[text] = self.printer.names.fresh("WarpGemm" if not self.warp_gemms else "OtherWarpGemm")
+        return self.warp_gemms[text]
+
+    def declared(self) -> Iterable[Declaration]:
+        """The warp GEMMs."""
+        about = ("C is computed transposed: a lane holds neighbouring columns of a row",)
+        for text, name in self.warp_gemms.items():
+            yield Declaration(f"using {name} = {text.replace(', true>', ', /*TransposeC=*/true>')};", about)
+
+
+def written_by_copies(operations: Iterable[ops.Op]) -> frozenset[str]:
+    """The shared tiles that tensors are copied to."""
+    copied = (copy_ops.Copy, copy_ops.StoreRegisters)
+    return frozenset(
+        op.dst.buffer.name for op in operations if isinstance(op, copied) and op.dst.buffer.scope is Scope.SHARED
+    )

@@ -1,0 +1,216 @@
+"""A kernel's plan as ck_tile: its views, tiles and windows, and the statements over them."""
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+from tile2cu.core.expr import Named, negated, static_value
+from tile2cu.core.layout import Replicated
+from tile2cu.core.mfma_layout import MfmaTile
+from tile2cu.core.program import Scope
+from tile2cu.plan import copy_ops, ops, structure
+from tile2cu.plan.claims import Evicts, Packets, Streams
+from tile2cu.plan.kernel import Kernel
+from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
+from tile2cu.styles.base.claims import comment
+from tile2cu.styles.base.comments import rule_line
+from tile2cu.styles.base.constants import Constants
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.grid import block_indices
+from tile2cu.styles.base.loops import head
+from tile2cu.styles.base.statements import Statements
+from tile2cu.styles.base.view import Declaration, Section, StatementView, text_line
+from tile2cu.styles.ck import vocabulary as words
+from tile2cu.styles.ck.copies import Copies
+from tile2cu.styles.ck.elementwise import ElementLoop
+from tile2cu.styles.ck.expressions import CkPrinter
+from tile2cu.styles.ck.fragments import Fragments
+from tile2cu.styles.ck.gemm import Gemms, layouts_of_operands, written_by_copies
+from tile2cu.styles.ck.pipeline import Pipelines
+from tile2cu.styles.ck.reductions import reduction
+from tile2cu.styles.ck.scalars import atomic, declare
+from tile2cu.styles.ck.shared import SharedTiles
+from tile2cu.styles.ck.support import unsupported
+from tile2cu.styles.ck.tensors import Tensors
+from tile2cu.styles.ck.types import in_ck
+
+
+class CkKernel(Statements):
+    """Prints one kernel of `file`."""
+
+    def __init__(self, plan: Kernel, printer: Printer, constants: Constants, file: str) -> None:
+        """Errors: T2C-E034 for what no kernel may have."""
+        self.plan, self.file = plan, file
+        self._check()
+        held = {each.tile.name: each.layout for each in plan.registers.fragments}
+        everywhere = frozenset(name for name, layout in held.items() if isinstance(layout, Replicated))
+        given = {each.name: getattr(printer, each.name) for each in fields(Printer)}
+        self.printer = CkPrinter(**given, everywhere=everywhere)
+        operations = tuple(_operations(plan.body))
+        copied = written_by_copies(operations)
+        accumulators = {name: layout for name, layout in held.items() if isinstance(layout, MfmaTile)}
+        by_columns = layouts_of_operands(operations, accumulators)
+        self.fragments = Fragments(plan, self.printer)
+        self.tensors = Tensors(plan, self.printer)
+        kept = {name: each for name, each in by_columns.items() if name in copied}
+        self.shared = SharedTiles(plan, self.printer, constants, kept)
+        self.copies = Copies(plan, self.printer, self.fragments, self.tensors, self.shared)
+        self.gemms = Gemms(plan, self.printer, self.fragments, self.shared)
+        self.pipelines = Pipelines(self.copies, constants)
+
+    def _check(self) -> None:
+        plan, span = self.plan, self.plan.launch.span
+        asked = {
+            "a producer warp": plan.producer is not None,
+            "a persistent kernel": plan.persistent is not None,
+            "barriers of the user's": plan.barriers is not None,
+            "tiles staged for TMA": bool(plan.staging),
+            "groups of threads": plan.launch.groups > 1 or bool(plan.launch.shares),
+            "clusters": bool(plan.launch.cluster),
+            "random numbers": plan.registers.random,
+            "blocks of other than whole waves of 64 threads": plan.launch.threads % 64 != 0,
+        }
+        for what, found in asked.items():
+            if found:
+                raise unsupported(what, span)
+
+    # ---- declarations -------------------------------------------------------------------------------------------
+
+    def struct(self) -> Section:
+        """The shared tiles."""
+        return self.shared.struct()
+
+    def registers(self) -> Section:
+        """The distributions of tiles, and the warp GEMMs."""
+        count = self.plan.registers.count
+        title = f"registers: {count} per thread for tiles" if count else "how loops are distributed over the threads"
+        return Section(rule_line(title), (*self.gemms.declared(), *self.fragments.types()))
+
+    def setup(self) -> tuple[Declaration, ...]:
+        """The block's indices, views of tensors, shared tiles and their windows."""
+        declared = list(block_indices(self.plan.grid, self.printer))
+        for let in self.plan.launch.prelude:
+            value = self.printer.text(let.value, let.var.dtype)
+            declared.append(Declaration(f"const {let.var.dtype.cpp} {self.printer.names(let.var.name)} = {value};"))
+        declared += self.tensors.declared()
+        declared += self.shared.names()
+        return tuple(Declaration(in_ck(each.text), each.comments) for each in declared)
+
+    def tiles(self) -> tuple[Declaration, ...]:
+        """The fragments."""
+        return tuple(self.fragments.tensors())
+
+    def start(self) -> tuple[StatementView, ...]:
+        """Blocks that would write nothing leave first."""
+        early = self.plan.early
+        if early is None:
+            return ()
+        first = self.views(early.before)
+        text = f"if ({self.printer.text(early.condition)}) return;  // such a block would write nothing  [{early.rule}]"
+        self.printer.holds = negated(early.condition)  # the others have left
+        return (*first, text_line(text))
+
+    # ---- statements ---------------------------------------------------------------------------------------------
+
+    def view(self, op: ops.Op) -> StatementView:
+        """An operation without the user's comments."""
+        self.printer.span = op.source.span
+        match op:
+            case structure.PipelinedLoop() if op.stores and op.direct is None:
+                return self.pipelines.view(op, self.views)
+            case structure.If():
+                condition = {"condition": self.printer.condition(op.condition)}
+                return StatementView("branch", condition, body=self.views(op.then), orelse=self.views(op.orelse))
+            case structure.For():
+                return StatementView("loop", head(op, self.printer), body=self.views(op.body))
+            case structure.While():
+                condition = {"condition": self.printer.condition(op.condition)}
+                return StatementView("while", condition, body=self.views(op.body))
+            case _:
+                text = self._text(op)
+        claims = (each for each in op.claims if not isinstance(each, (Evicts, Streams, Packets)))
+        return text_line(in_ck(text), 0, tuple(comment(each, self.printer.names) for each in claims))
+
+    def _text(self, op: ops.Op) -> str:
+        match op:
+            case structure.Elementwise():
+                return ElementLoop(op, self.printer, self.fragments, self.copies).lines()
+            case ops.Fill():
+                return self._fill(op)
+            case ops.ClearIf():
+                name = self.printer.names(op.tile.buffer.name)
+                return f"if ({self.printer.condition(op.condition)}) clear_tile({name});"
+            case ops.Barrier(scope=ops.BarrierScope.PARTICIPANTS | ops.BarrierScope.BLOCK):
+                return "block_sync_lds();"
+            case ops.Mma():
+                return self.gemms.text(op)
+            case ops.Reduce():
+                return reduction(op, self.printer, self.fragments)
+            case copy_ops.Copy():
+                return self.copies.text(op)
+            case copy_ops.LoadRegisters():
+                return self.pipelines.load(op)
+            case copy_ops.AtomicUpdate():
+                return self.copies.add(op)
+            case _:
+                return self._scalar(op)
+
+    def _fill(self, op: ops.Fill) -> str:
+        """A fragment by each thread, or a shared tile by all of them."""
+        tile, name = op.tile.buffer, self.printer.names(op.tile.buffer.name)
+        if not op.tile.region.whole:
+            raise unsupported(f"a fill of a part of {tile.name}", op.source.span)
+        value = self.printer.text(op.value, tile.dtype)
+        if tile.scope is Scope.SHARED:
+            return f"{words.FILL_TILE}<threads>({self.printer.tile(tile)}, {value});"
+        if tile.name in self.printer.everywhere:
+            if tile.rank != 1:
+                raise unsupported(
+                    f"a fill of {tile.name}, of several dimensions that every thread holds", op.source.span
+                )
+            return f"for (auto& element : {name}) element = {value};"
+        if static_value(op.value) == 0:
+            return f"clear_tile({name});"
+        # set_tile takes a reference, and a constant of the host has no address in device code
+        return f"set_tile({name}, {f'{tile.dtype.cpp}({value})' if isinstance(op.value, Named) else value});"
+
+    def _scalar(self, op: ops.Op) -> str:
+        """An operation of each thread on its own variables."""
+        names = self.printer.names
+        match op:
+            case ops.FillLocal():
+                value = self.printer.text(op.value, op.buffer.dtype)
+                if op.buffer.rank != 1:
+                    raise unsupported("a fill of a private array of several dimensions", op.source.span)
+                return f"for (auto& element : {names(op.buffer.name)}) element = {value};"
+            case ops.Leave():
+                return "continue;" if op.continues else "break;"
+            case structure.Let() | Declare():
+                return declare(op, self.printer)
+            case Assign():
+                return f"{names(op.var.name)} {op.operator}= {self.printer.text(op.value, op.var.dtype)};"
+            case Store():
+                value = self.printer.text(op.value, op.buffer.dtype)
+                return f"{self.printer.element(op.buffer, op.indices)} {op.operator}= {value};"
+            case Atomic():
+                return atomic(op, self.printer)
+            case structure.PipelinedLoop():
+                raise unsupported("a pipeline whose tiles do not pass through registers", op.source.span)
+            case _:
+                raise unsupported(f"the operation {type(op).__name__}", op.source.span)
+
+
+def _operations(block: structure.Block) -> Iterator[ops.Op]:
+    """All operations of a block, those inside loops and branches included."""
+    for statement in (each for paragraph in block for each in paragraph.statements):
+        yield from _of_statement(statement)
+
+
+def _of_statement(statement: structure.Statement) -> Iterator[ops.Op]:
+    for op in (*statement.before, *statement.first, statement.op, *statement.after):
+        yield op
+        yield from getattr(op, "stores", ())
+        for part in (getattr(op, name, ()) for name in ("loads", "body", "then", "orelse")):
+            for each in part:
+                inner = each.statements if isinstance(each, structure.Paragraph) else (each,)
+                for statement in inner:
+                    yield from _of_statement(statement)

@@ -1,0 +1,123 @@
+"""Loops whose tiles wait in registers between their loads and their stores to LDS."""
+
+from dataclasses import dataclass, field
+
+from tile2cu.core.expr import Expr, Load, Var, substitute, walk
+from tile2cu.core.program import Buffer, Copy
+from tile2cu.plan import copy_ops
+from tile2cu.plan.operands import TensorTile
+from tile2cu.plan.registers import staged_registers
+from tile2cu.plan.structure import PipelinedLoop
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.base.constants import Constants
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.pipelined import Views, about_overlap, numbered_iterations, part_name
+from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.ck.copies import Copies, Through, origin_at
+from tile2cu.styles.ck.support import unsupported
+from tile2cu.styles.ck.tensors import Box, step_of
+from tile2cu.styles.ck.types import in_ck
+
+
+@dataclass(frozen=True, kw_only=True)
+class Staged:
+    """A tile between its load and its store: its registers, and its window, which moves by `steps` per iteration.
+
+    No steps: the window is a new one in each iteration.
+    """
+
+    registers: str
+    window: str
+    steps: tuple[int, ...] | None
+    through: Through
+    box: Box
+    tile: Buffer
+
+
+@dataclass
+class Pipelines:
+    """Prints register-staged loops. `staged` are the tiles of the copies that they are printing, by the copy's id."""
+
+    copies: Copies
+    constants: Constants
+    staged: dict[int, Staged] = field(default_factory=dict)
+
+    def view(self, op: PipelinedLoop, views: Views) -> StatementView:
+        """The view of the loop; `views` gives those of its parts."""
+        printer = self.copies.printer
+        with numbered_iterations(op, printer, self.constants) as parts:
+            declared = [line for store in op.stores for line in self._declared(store, op, printer)]
+            tiles = [self.staged[id(store.source)] for store in op.stores]
+            names = ", ".join(each.registers for each in tiles)
+            count = sum(
+                staged_registers(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy)
+            )
+            about = (
+                f"{names}: the next tile, between its global loads and its shared stores, in {count} registers per "
+                "thread"
+            )
+            stores = [line for each in op.stores for line in self._stores(each)]
+            parts |= {"store": part_name("store", op.number, printer), "stores": "\n".join(map(in_ck, stores))}
+            return StatementView(
+                "ck_register_pipeline" if op.stages > 1 else "ck_register_serial",
+                parts,
+                body=views(op.body),
+                orelse=views(op.loads),
+                notes=tuple(wrapped(about_overlap(op, parts["k"], parts["stages"], printer), BODY_WIDTH)),
+                declared=(*(f"// {line}" for line in wrapped(about, BODY_WIDTH)), *map(in_ck, declared)),
+            )
+
+    def _declared(self, store: copy_ops.StoreRegisters, op: PipelinedLoop, printer: Printer) -> list[str]:
+        """The registers of a tile, and the window from which it is loaded."""
+        copy, span = store.source, store.source.span
+        assert isinstance(copy, Copy)
+        tile, source = copy.dst.buffer, copy.src.buffer
+        load = next(
+            each.op
+            for paragraph in op.loads
+            for each in paragraph.statements
+            if isinstance(each.op, copy_ops.LoadRegisters) and each.op.source is copy
+        )
+        src = load.src
+        if not isinstance(src, TensorTile) or not copy.dst.whole:
+            raise unsupported("a pipeline that loads other than whole tiles of tensors", span)
+        through = self.copies.through(tile, source, span)
+        box = self.copies.source_box(src, tile, through, span)
+        name = printer.names(tile.name)
+        registers, window = printer.names.fresh(f"{name}_next"), printer.names.fresh(f"{name}_source")
+        starts = tuple(map(self.copies.printer.bounds.expanded, box.origin))
+        steps = None if box.lines else self._steps(starts, op.var)
+        self.staged[id(copy)] = Staged(
+            registers=registers, window=window, steps=steps, through=through, box=box, tile=tile
+        )
+        given = f"make_static_tile_distribution({through.loaded.name}{{}})"
+        lines = [f"auto {registers} = make_static_distributed_tensor<{self.copies.element(source)}>({given});"]
+        if steps is not None:
+            first = tuple(substitute(start, {op.var: op.start}) for start in starts)
+            origin = origin_at(box, self.copies.printer, first)
+            lines.append(f"auto {window} = {self.copies.loading_window(box, through, origin)};")
+        return lines
+
+    def _steps(self, starts: tuple[Expr, ...], var: Var) -> tuple[int, ...] | None:
+        """By how much the window moves per iteration; None where it does not move evenly, or by what memory holds."""
+        if any(isinstance(part, Load) for start in starts for part in walk(start)):
+            return None
+        found = tuple(step_of(start, var, self.copies.printer) for start in starts)
+        return None if None in found else tuple(each for each in found if each is not None)
+
+    def load(self, op: copy_ops.LoadRegisters) -> str:
+        """The first half of a copy."""
+        staged = self.staged[id(op.source)]
+        if staged.steps is None:
+            window = self.copies.loading_window(staged.box, staged.through)
+            return "\n".join((*staged.box.lines, f"{staged.registers} = load_tile({window});"))
+        extents = dict(zip(staged.tile.static_shape, staged.tile.shape, strict=True))
+        steps = (self.copies.printer.index(extents[step]) if step in extents else str(step) for step in staged.steps)
+        move = f"move_tile_window({staged.window}, {{{', '.join(steps)}}});"
+        return f"{staged.registers} = load_tile({staged.window});\n{move}"
+
+    def _stores(self, op: copy_ops.StoreRegisters) -> list[str]:
+        """The second half."""
+        staged, copy = self.staged[id(op.source)], op.source
+        assert isinstance(copy, Copy)
+        return list(self.copies.stored(staged.tile, copy.src.buffer, staged.through, staged.registers))

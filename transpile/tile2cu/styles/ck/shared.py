@@ -1,0 +1,192 @@
+"""Shared tiles: how they are stored in LDS, the struct that holds them, and the windows on them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from tile2cu.core.layout import SharedLayout
+from tile2cu.core.program import Buffer
+from tile2cu.core.span import Span
+from tile2cu.plan import shared
+from tile2cu.plan.kernel import Kernel
+from tile2cu.styles.base.comments import rule_line, wrapped
+from tile2cu.styles.base.constants import Constants
+from tile2cu.styles.base.shared import part_name, type_of
+from tile2cu.styles.base.view import Declaration, Section
+from tile2cu.styles.ck import vocabulary as words
+from tile2cu.styles.ck.expressions import CkPrinter
+from tile2cu.styles.ck.fragments import Distribution
+from tile2cu.styles.ck.support import unsupported
+from tile2cu.styles.ck.types import SUPPORTED, VECTOR, in_ck
+
+
+def _rounded(size: int) -> int:
+    return -(-size // 16) * 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByColumns:
+    """A (k, n) tile that is stored along K, as its MMA reads it: `count` instructions have runs of `run` columns."""
+
+    count: int
+    run: int
+
+
+@dataclass
+class SharedTiles:
+    """The shared memory of a kernel. `by_columns` are the tiles that are stored so, by their names."""
+
+    plan: Kernel
+    printer: CkPrinter
+    constants: Constants
+    by_columns: Mapping[str, ByColumns]
+    windows: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)  # name and text, by tile and encoding
+
+    # ---- declarations -------------------------------------------------------------------------------------------
+
+    def struct(self) -> Section:
+        """The tiles with their layouts."""
+        memory = self.plan.memory
+        title = f"shared memory: {self.bytes:,} of {memory.limit:,} bytes per block"
+        return Section(rule_line(title), tuple(line for each in memory.members for line in self._member(each)))
+
+    @property
+    def bytes(self) -> int:
+        """The size of the struct: its tiles start at multiples of 16 bytes, wherever the style tl aligns them."""
+        return _rounded(sum(self._bytes(each) for each in self.plan.memory.members))
+
+    def _bytes(self, member: shared.Member) -> int:
+        match member:
+            case shared.SharedTile():
+                return _rounded(member.layout.bytes) * max(1, member.stages)
+            case shared.Overlaid():
+                return max(sum(map(self._bytes, tiles)) for _, tiles in member.parts)
+            case shared.Workspaces():
+                sizes = [prod(each.extents) * each.warps * each.dtype.bytes for each in member.spaces]
+                return max(sizes, default=0) if member.joined else sum(sizes)
+            case _:
+                return 0
+
+    def _member(self, member: shared.Member) -> Iterator[Declaration]:
+        match member:
+            case shared.SharedTile():
+                yield self._tile(member)
+            case shared.Overlaid():
+                yield from self._overlaid(member)
+            case shared.Workspaces() if all(each.warps and each.row_values is None for each in member.spaces):
+                yield from self._workspaces(member)
+            case _:
+                raise unsupported(f"a {type(member).__name__} in shared memory", self.plan.launch.span)
+
+    def _overlaid(self, overlaid: shared.Overlaid) -> Iterator[Declaration]:
+        names, count = self.printer.names, len(overlaid.parts)
+        members = [part_name(number, count, names) for number in range(count)]
+        for member, (part, tiles) in zip(members, overlaid.parts, strict=True):
+            lines = "-".join(map(str, dict.fromkeys((part.first_line, part.last_line))))
+            yield Declaration(f"struct {type_of(member)} {{", (f"in use in {overlaid.file}:{lines}",))
+            for tile in tiles:
+                yield self._tile(tile)
+            yield Declaration("};")
+        about = "shared-memory aliasing: never live at the same time; a barrier separates their uses"
+        yield Declaration("union {", tuple(wrapped(f"{about}  [{overlaid.rule}]")))
+        yield from (Declaration(f"{type_of(member)} {member};") for member in members)
+        yield Declaration("};")
+
+    def _workspaces(self, found: shared.Workspaces) -> Iterator[Declaration]:
+        """What reductions exchange the parts of warps through."""
+        joined = found.joined and len(found.spaces) > 1
+        if joined:
+            yield Declaration("union {", ("each reduction ends with a barrier, so they share memory",))
+        for space in found.spaces:
+            about = f"{space.bytes:,} bytes; the parts of {space.warps} warps  [{found.rule}]"
+            count = " * ".join(map(str, (*space.extents, space.warps)))
+            yield Declaration(f"{in_ck(space.dtype.cpp)} {self.printer.names(space.name)}[{count}];", (about,))
+        if joined:
+            yield Declaration("};")
+
+    def _tile(self, member: shared.SharedTile) -> Declaration:
+        tile, name = member.tile, self.printer.names(member.tile.name)
+        if tile.dtype.name not in SUPPORTED:
+            raise unsupported(f"{tile.name} of {tile.dtype}", self.plan.launch.span)
+        about = f"{member.bytes:,} bytes" + (f" in {member.stages} stages" if member.stages > 1 else "")
+        if tile.name in self.by_columns:
+            about += "; stored along K, 16-byte chunks permuted by XOR"
+        elif tile.rank > 1 or member.layout.swizzle:
+            about += f"; {member.layout}"
+        comments = (*(wrapped(tile.comment) if tile.comment else ()), *wrapped(f"{about}  [{member.rule}]"))
+        elements = member.layout.bytes // tile.dtype.bytes
+        stages = f"[{self.constants.stages_of(tile.memory, member.stages)}]" if member.stages else ""
+        layout = self._layout(tile, member.layout)
+        kind = f"{words.LDS_TILE}<{in_ck(tile.dtype.cpp)}, {layout}, {elements}>"
+        return Declaration(f"{kind} {name}{stages};", comments)
+
+    def _layout(self, tile: Buffer, layout: SharedLayout) -> str:
+        """The layout of a tile as a type."""
+        extents = [self.printer.index(each) for each in tile.shape]
+        columns = self.by_columns.get(tile.name)
+        if columns is not None:
+            given = [*extents, *([str(columns.count)] if columns.count > 1 else [])]
+            return f"{words.LDS_TRANSPOSED}<{', '.join(given)}>"
+        if layout.swizzle:
+            rows = layout.extents[0] if len(layout.extents) == 2 else 0
+            if rows == 0 or rows % (128 // layout.swizzle) or layout.row_bytes % layout.swizzle:
+                raise unsupported(f"the layout of {tile.name} ({layout})", self.plan.launch.span)
+            return f"{words.LDS_SWIZZLED}<{layout.swizzle}, {', '.join(extents)}>"
+        padding = layout.padding // tile.dtype.bytes
+        if layout.padding and (len(layout.extents) != 2 or layout.padding % tile.dtype.bytes):
+            raise unsupported(f"the layout of {tile.name} ({layout})", self.plan.launch.span)
+        return f"{words.LDS_ROWS}<{padding}, {', '.join(extents)}>"
+
+    def names(self) -> Iterator[Declaration]:
+        """The tiles of the struct, then the windows on them."""
+        if not self.plan.memory.total:
+            return
+        yield Declaration("__shared__ Shared shared;")
+        for each in self.plan.shared:
+            if each.tile.of is not None:
+                raise unsupported(f"{each.tile.name}, a shared tile in another shape", self.plan.launch.span)
+            yield Declaration(f"auto& {self.printer.names(each.tile.name)} = {self._place(each.tile.name)};")
+        for space in self.plan.workspaces:
+            yield Declaration(f"auto& {self.printer.names(space.name)} = {self._place(space.name)};")
+        for name, text in self.windows.values():
+            yield Declaration(f"auto {name} = {text};")
+
+    def _place(self, name: str) -> str:
+        overlay, names = self.plan.overlay, self.printer.names
+        inside = [
+            part_name(number, len(overlay.parts), names)
+            for number, part in enumerate(overlay.parts)
+            if name in part.tiles
+        ]
+        return ".".join(("shared", *inside, names(name)))
+
+    # ---- windows ------------------------------------------------------------------------------------------------
+
+    def member(self, tile: Buffer) -> shared.SharedTile:
+        """What is known of a shared tile."""
+        return next(each for each in self.plan.shared if each.tile is tile)
+
+    def window(self, tile: Buffer, distribution: Distribution, use: str) -> str:
+        """The window of a tile's stage with a distribution; it is computed before the kernel's first statement."""
+        key = (tile.name, distribution.name)
+        if key not in self.windows:
+            name = self.printer.names(tile.name)
+            stages = name if self.member(tile).stages else f"&{name}"
+            text = f"{words.STAGED_WINDOW}({stages}, {distribution.name}{{}})"
+            self.windows[key] = (self.printer.names.fresh(f"{name}_{use}"), text)
+        stage = self.printer.stages.get(tile.name, "0")
+        return f"{self.windows[key][0]}[{stage}]"
+
+    def vector(self, tile: Buffer) -> int:
+        """Elements of a row in 16 bytes, as far as rows allow them."""
+        layout = self.member(tile).layout
+        most = max(1, VECTOR // tile.dtype.bytes)
+        row = (layout.row_bytes + layout.padding) // tile.dtype.bytes
+        while most > 1 and (row % most or layout.extents[-1] % most):
+            most //= 2
+        return most
+
+    def check_rank(self, tile: Buffer, span: Span) -> None:
+        """Errors: T2C-E034 for a tile that windows do not cover."""
+        if tile.rank > 2:
+            raise unsupported(f"a copy of {tile.name}, which has {tile.rank} dimensions", span)

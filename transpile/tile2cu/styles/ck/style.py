@@ -1,0 +1,73 @@
+"""The style of Composable Kernel's ck_tile."""
+
+from collections.abc import Mapping
+
+from tile2cu.core.decisions import ROW_ALIGNMENT
+from tile2cu.core.schedule import Multiple
+from tile2cu.plan.kernel import kernel
+from tile2cu.plan.settled import Settled
+from tile2cu.plan.tensors import viewed_tensors
+from tile2cu.styles.base.constants import Constants
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.tensor_map import TensorMap
+from tile2cu.styles.base.view import KernelParts, Limit
+from tile2cu.styles.ck import support
+from tile2cu.styles.ck.kernel import CkKernel
+from tile2cu.styles.ck.limits import size_limits
+from tile2cu.styles.ck.tensors import has_vectors
+from tile2cu.styles.ck.types import in_ck
+from tile2cu.styles.ck.vocabulary import RESERVED, all_names
+
+
+class Ck:
+    """Writes kernels in ck_tile's names."""
+
+    uses = "using namespace ck_tile;"
+    functor = True
+
+    def reserved(self, constants: frozenset[str]) -> frozenset[str]:
+        """What kernels use unqualified, and constants named like anything in ck_tile: the launcher sees both."""
+        return RESERVED | (constants & all_names())
+
+    def check(self, launches: tuple[Settled, ...]) -> None:
+        """Errors: T2C-E034 where the target is not supported."""
+        support.check(launches)
+
+    def limits(self, launches: tuple[Settled, ...], printer: Printer) -> tuple[Limit, ...]:
+        """Tensors have less than 2 GiB."""
+        return tuple(size_limits(launches, printer))
+
+    def multiples(self, settled: Settled) -> tuple[Multiple, ...]:
+        """The last elements of a tensor of one dimension are a vector: ck_tile asks for its first element only."""
+        return tuple(
+            Multiple(value=tensor.shape[0], of=16 // tensor.dtype.bytes)
+            for tensor in viewed_tensors(settled)
+            if has_vectors(tensor, settled.facts[tensor, ROW_ALIGNMENT])
+        )
+
+    def headers(self, launches: tuple[Settled, ...]) -> tuple[str, ...]:
+        """One header, which includes ck_tile's."""
+        return ("ck.h",)
+
+    def in_style(self, text: str) -> str:
+        """The text with ck_tile's names of element types."""
+        return in_ck(text)
+
+    def parts(self, settled: Settled, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
+        """One kernel. Errors: T2C-E034 for an operation that the style does not support."""
+        if settled.program.user_code:
+            raise support.unsupported("inline user code", settled.launch.span)
+        plan = kernel(settled)
+        ck = CkKernel(plan, printer, Constants.of(settled), settled.program.source.name)
+        start = ck.start()
+        body = ck.views(plan.body)  # it decides on the views, distributions and windows
+        tiles = ck.tiles()
+        return KernelParts(
+            shared=ck.struct(),
+            shared_bytes=ck.shared.bytes,
+            layouts=ck.registers(),
+            setup=ck.setup(),
+            fragments=tiles,
+            body=body,
+            start=start,
+        )

@@ -1,0 +1,302 @@
+"""Tensors as ck_tile's views, and the windows on them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, int_const, static_value, walk
+from tile2cu.core.program import Buffer
+from tile2cu.core.span import Span
+from tile2cu.plan.kernel import Kernel
+from tile2cu.plan.operands import TensorTile
+from tile2cu.plan.tensors import TensorView
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.base.view import Declaration
+from tile2cu.styles.base.vocabulary import ANY_ALIGNMENT
+from tile2cu.styles.ck import vocabulary as words
+from tile2cu.styles.ck.encodings import Encoding
+from tile2cu.styles.ck.expressions import CkPrinter
+from tile2cu.styles.ck.support import unsupported
+from tile2cu.styles.ck.types import SUPPORTED, VECTOR, in_ck, in_windows
+
+_OF_BLOCKS = (Role.SIZE, Role.SCALAR, Role.BLOCK)  # what has its value before the kernel's first statement
+
+
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """A box of a tensor: the view's name or text, the coordinate at which it starts, and its extents.
+
+    `lines` declare its view where that depends on what only the statement knows.
+    """
+
+    tensor: Buffer
+    view: str
+    origin: tuple[Expr, ...]
+    lengths: str
+    lines: tuple[str, ...]
+
+    def origin_text(self, printer: CkPrinter) -> str:
+        """The coordinate, as indices of ck_tile."""
+        return _braced(self.origin, printer)
+
+
+def _braced(origin: tuple[Expr, ...], printer: CkPrinter) -> str:
+    texts = (_index(start, printer) for start in origin)
+    return f"{{{', '.join(texts)}}}"
+
+
+def _index(expr: Expr, printer: CkPrinter) -> str:
+    text = printer.index(expr)
+    return text if expr.dtype.name == "int32" or static_value(expr) is not None else f"static_cast<index_t>({text})"
+
+
+@dataclass
+class Tensors:
+    """The views of a kernel's tensors; those that hold in all of the kernel are declared at its beginning."""
+
+    plan: Kernel
+    printer: CkPrinter
+    lengths_of: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _views: dict[str, str] = field(default_factory=dict)  # by their text
+    _notes: bool = False
+
+    def view(self, buffer: Buffer) -> TensorView:
+        """What is known of a tensor."""
+        return next(each for each in self.plan.tensors.views if each.tensor is buffer)
+
+    # ---- boxes --------------------------------------------------------------------------------------------------
+
+    def box(
+        self,
+        operand: TensorTile,
+        extents: tuple[Expr, ...],
+        encoding: Encoding | None,
+        span: Span,
+        *,
+        atomic: bool = False,
+    ) -> Box:
+        """A box of these extents, for windows with an encoding. Errors: T2C-E034."""
+        starts = tuple(part.start for part in operand.region.ranges)
+        return self.box_at(operand.buffer, starts, operand.along, operand.ends, extents, encoding, span, atomic)
+
+    def box_at(
+        self,
+        buffer: Buffer,
+        starts: tuple[Expr, ...],
+        along: tuple[int, ...],
+        ends: tuple[Expr | None, ...],
+        extents: tuple[Expr, ...],
+        encoding: Encoding | None,
+        span: Span,
+        atomic: bool = False,
+    ) -> Box:
+        """The same of a tensor whose dimensions `along` it runs over."""
+        self._check(buffer, starts, along, span)
+        shape = tuple(int(static_value(each) or 0) for each in extents)
+        rounded = encoding.shape if encoding is not None else shape
+        origin = tuple(starts[dim] for dim in along)
+        pads, lengths, last_end, below = [], [], 0, False
+        plane = self._plane(buffer, starts, along)
+        for number, dim in enumerate(along):
+            end = ends[dim] if ends else None
+            overhangs = rounded[number] != shape[number]
+            whole = static_value(starts[dim]) == 0 and static_value(buffer.shape[dim]) == shape[number]
+            length = self._length(buffer.shape[dim])
+            if overhangs and not whole:
+                stop = binary("+", starts[dim], extents[number])
+                end = stop if end is None else Call(end.dtype, "min", (end, stop))
+            if end is not None:
+                last_end = self.printer.bounds.multiple_of(end) if dim == along[-1] else last_end
+                length = f"{words.MINIMUM_OF}({self.printer.index(buffer.shape[dim])}, {self.printer.index(end)})"
+            checked = self.view(buffer).checked[dim]
+            if number == 0 and plane:
+                length = (
+                    f"{plane} ? {self.printer.index(buffer.shape[dim])} : 0"
+                    if end is None
+                    else (f"{plane} ? {length} : 0")
+                )
+            outside = number == 0 and bool(plane)
+            below |= number > 0 and not self._never_negative(starts[dim])
+            by_hardware = self._ends_with_buffer(buffer, along, number)
+            pads.append(outside or end is not None or overhangs or (checked and not by_hardware))
+            lengths.append(length)
+        windows = tuple(
+            f"number<{self.printer.index(extent)}>{{}}"
+            if rounded[number] == shape[number]
+            else f"number<{rounded[number]}>{{}}"
+            for number, extent in enumerate(extents)
+        )
+        fixed = tuple(starts[dim] for dim in range(buffer.rank) if dim not in along)
+        clipped = tuple(origin[number] for number in range(len(along)) if rounded[number] != shape[number])
+        text = self._view_text(buffer, starts, along, tuple(lengths), tuple(pads), windows, last_end, below)
+        if atomic:  # of the view's data
+            memory = "address_space_enum::global"
+            text = text.replace(f"{memory}>", f"{memory}, memory_operation_enum::atomic_add>")
+        name, lines = self._named(buffer, text, (*fixed, *clipped, *(each for each in ends if each)), any(pads))
+        return Box(tensor=buffer, view=name, origin=origin, lengths=f"make_tuple({', '.join(windows)})", lines=lines)
+
+    def _check(self, buffer: Buffer, starts: tuple[Expr, ...], along: tuple[int, ...], span: Span) -> None:
+        reads_bits = buffer.of is not None and buffer.of.dtype != buffer.dtype
+        if buffer.dtype.name not in SUPPORTED or reads_bits or in_windows(buffer.dtype) is None:
+            raise unsupported(f"the tensor {buffer.name} of {buffer.dtype}", span)
+        if along != tuple(sorted(along)) or not along:
+            raise unsupported("a box that runs along the tensor's dimensions in another order", span)
+
+    def _never_negative(self, expr: Expr) -> bool:
+        """Whether an index is provably 0 or more. What is before the first row is outside of the buffer anyway."""
+        low = self.printer.bounds.interval(expr).low
+        if low is not None and low >= 0:
+            return True
+        match self.printer.bounds.expanded(expr):
+            case Binary(op="%", rhs=rhs):  # Python's: it has the divisor's sign
+                return self._never_negative(rhs)
+            case Binary(op="+" | "*" | "//", lhs=lhs, rhs=rhs) | Call(function="min" | "ceildiv", args=(lhs, rhs)):
+                return self._never_negative(lhs) and self._never_negative(rhs)
+            case Var(role=Role.SIZE | Role.BLOCK):
+                return True
+            case _:
+                return False
+
+    def _plane(self, buffer: Buffer, starts: tuple[Expr, ...], along: tuple[int, ...]) -> str:
+        """The condition under which the fixed indices of a box are in bounds, where they may be outside."""
+        asked = []
+        for dim, start in enumerate(starts):
+            if dim not in along and (self.view(buffer).checked[dim] or not self._never_negative(start)):
+                extent, index = self.printer.index(buffer.shape[dim]), self.printer.index(start)
+                asked.append(f"unsigned({index}) < unsigned({extent})")
+        return " && ".join(asked)
+
+    def _ends_with_buffer(self, buffer: Buffer, along: tuple[int, ...], number: int) -> bool:
+        """Whether what is behind the last row is behind the buffer's end, which the hardware checks."""
+        if number > 0 or len(along) == 1 or buffer.strides is not None:
+            return False
+        inner = static_value(buffer.shape[-1])
+        return inner is None or int(inner) * buffer.dtype.bytes >= VECTOR
+
+    # ---- texts --------------------------------------------------------------------------------------------------
+
+    def _length(self, extent: Expr) -> str:
+        text = self.printer.index(extent)
+        return f"number<{text}>{{}}" if static_value(extent) is not None else text
+
+    def stride(self, buffer: Buffer, dim: int) -> Expr:
+        """The distance of neighbours along a dimension, in elements."""
+        if buffer.strides is not None:
+            return buffer.strides[dim]
+        found: Expr = int_const(1)
+        for extent in buffer.shape[dim + 1 :]:
+            found = binary("*", found, extent)
+        return found
+
+    def _view_text(
+        self,
+        buffer: Buffer,
+        starts: tuple[Expr, ...],
+        along: tuple[int, ...],
+        lengths: tuple[str, ...],
+        pads: tuple[bool, ...],
+        windows: tuple[str, ...],
+        end: int,
+        below: bool,
+    ) -> str:
+        data = f"kargs.{self.printer.names(buffer.memory.name)}"
+        offset: Expr = int_const(0)
+        for dim, start in enumerate(starts):
+            if dim not in along:
+                offset = binary("+", offset, binary("*", start, self.stride(buffer, dim)))
+        if static_value(offset) != 0:
+            data += f" + {self.printer.index(offset)}"
+        if in_windows(buffer.dtype) != in_ck(buffer.dtype.cpp):
+            data = f"{words.WINDOW_DATA}({data})"
+        if all(each.startswith("number<") for each in lengths):  # a buffer view's size is none of the types
+            lengths = (self.printer.index(buffer.shape[along[0]]), *lengths[1:])
+        strides = ", ".join(self._length(self.stride(buffer, dim)) for dim in along)
+        vector = self._vector(buffer, starts, along, end)
+        text = (
+            f"make_naive_tensor_view<address_space_enum::global>({data}, make_tuple({', '.join(lengths)}), "
+            f"make_tuple({strides}), number<{vector}>{{}}, number<1>{{}})"
+        )
+        if below:  # a tile may start before the first column: that is checked, too
+            flags = ", ".join(
+                "true" if pad or dim != along[0] else "false" for pad, dim in zip(pads, along, strict=True)
+            )
+            return f"{words.CLIP}({text}, sequence<{flags}>{{}})"
+        if not any(pads):
+            return text
+        flags = ", ".join("true" if pad else "false" for pad in pads)
+        return f"pad_tensor_view({text}, make_tuple({', '.join(windows)}), sequence<{flags}>{{}})"
+
+    def _vector(self, buffer: Buffer, starts: tuple[Expr, ...], along: tuple[int, ...], end: int) -> str:
+        """How many neighbours of a row an access may take; `end` divides where its tile's rows end, 0 for their end."""
+        view, size = self.view(buffer), buffer.dtype.bytes
+        most = VECTOR // size
+        if along[-1] != buffer.rank - 1 or buffer.strides is not None:
+            return "1"
+        start = self.printer.bounds.multiple_of(starts[-1])
+        chosen = view.by_instance or has_vectors(buffer, view.alignment)
+        if chosen and (start | end) % most == 0:
+            return f"{words.VECTOR_LENGTH}<Alignment, {in_ck(buffer.dtype.cpp)}>"
+        row = static_value(buffer.shape[-1])
+        most = max(1, min(most, view.alignment // size))
+        while most > 1 and (start % most or row is None or (int(row) | end) % most):
+            most //= 2
+        return str(most)
+
+    def _named(self, buffer: Buffer, text: str, depends: tuple[Expr, ...], padded: bool) -> tuple[str, tuple[str, ...]]:
+        """(the view's name, the lines that declare it where its text depends on what only the statement knows)."""
+        self._notes |= padded or any(self.view(buffer).checked)
+        parts = [part for each in depends for part in walk(each)]
+        late = any(
+            (isinstance(part, Var) and part.role not in _OF_BLOCKS and not self._is_of_prelude(part))
+            or isinstance(part, Load)
+            for part in parts
+        )
+        name = self.printer.names(buffer.name)
+        if late:
+            own = self.printer.names.fresh(f"{name}_view")
+            return own, (f"const auto {own} = {text};",)
+        if text not in self._views:
+            taken = set(self._views.values())
+            self._views[text] = name if name not in taken else self.printer.names.fresh(f"{name}_view")
+        return self._views[text], ()
+
+    def _is_of_prelude(self, var: Var) -> bool:
+        return any(let.var == var for let in self.plan.launch.prelude)
+
+    def declared(self) -> Iterator[Declaration]:
+        """The views that hold in all of the kernel, and tensors whose elements are accessed one by one."""
+        about = (
+            "padded: tiles may reach past an extent; out-of-bounds loads return zero, stores are dropped, behind the "
+            f"last row by the buffer's end  [{self.plan.tensors.bounds_rule}]"
+        )
+        comments = tuple(wrapped(about, BODY_WIDTH)) if self._notes else ()
+        for text, name in self._views.items():
+            yield Declaration(f"const auto {name} = {text};", comments)
+            comments = ()
+        for tensor_name, name in self.printer.elements.items():
+            yield self._elements(next(v for v in self.plan.tensors.views if v.tensor.name == tensor_name), name)
+
+    def _elements(self, view: TensorView, name: str) -> Declaration:
+        tensor = view.tensor
+        reads_bits = tensor.of is not None and tensor.of.dtype != tensor.dtype
+        if tensor.dtype.name not in SUPPORTED or reads_bits or tensor.strides is not None:
+            raise unsupported(f"single elements of {tensor.name}", self.plan.launch.span)
+        extents = (
+            f"{words.PREDICATED}({text})" if checked else text
+            for text, checked in zip(map(self.printer.index, tensor.shape), view.checked, strict=True)
+        )
+        data = f"kargs.{self.printer.names(tensor.memory.name)}"
+        return Declaration(f"const auto {name} = {words.TENSOR}<{ANY_ALIGNMENT}>({data}, {', '.join(extents)});")
+
+
+def has_vectors(tensor: Buffer, alignment: int) -> bool:
+    """Whether a tensor's accesses have 16 bytes where its run-time extent is a multiple of them."""
+    open_ended = tensor.rank == 1 and static_value(tensor.shape[0]) is None
+    return open_ended and alignment >= VECTOR and tensor.strides is None and tensor.dtype.name in SUPPORTED
+
+
+def step_of(start: Expr, var: Var, printer: CkPrinter) -> int | None:
+    """By how much a coordinate grows from one iteration of a loop to the next; None where it is no multiple."""
+    found = printer.bounds.linear(start)
+    if any(var in walk(atom) and atom != var for atom in found.terms):
+        return None
+    return found.terms.get(var, 0)

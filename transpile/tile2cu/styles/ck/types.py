@@ -1,0 +1,40 @@
+"""ck_tile's names of element types."""
+
+from tile2cu.core.dtype import BFLOAT16, FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ, FLOAT16, FLOAT32, DType
+
+# The FNUZ types of 8 bits are ck_tile's fp8_t and bf8_t on gfx90a and gfx942.
+_TYPES = {
+    FLOAT8_E4M3FNUZ.cpp: "fp8_t",
+    FLOAT8_E5M2FNUZ.cpp: "bf8_t",
+    FLOAT16.cpp: "half_t",
+    BFLOAT16.cpp: "bf16_t",
+}
+_BITS = frozenset((BFLOAT16.name, FLOAT8_E4M3FNUZ.name, FLOAT8_E5M2FNUZ.name))
+SUPPORTED = _BITS | frozenset(
+    ("bool", "float16", "float32", "int32", "int8", "uint8", "int16", "uint32", "int64", "uint64", "float64")
+)
+_IN_WINDOWS = {"bool": "int8_t", "uint8": "int8_t", "uint32": "int32_t"}  # ck_tile's buffers have no type for these
+_NOT_IN_WINDOWS = ("int16", "int64", "uint64", "float64")
+VECTOR = 16  # bytes that an access has at most
+
+
+def in_ck(text: str) -> str:
+    """A text with ck_tile's names of element types."""
+    for ours, theirs in _TYPES.items():
+        text = text.replace(ours, theirs)
+    return text
+
+
+def in_windows(dtype: DType) -> str | None:
+    """The element type of windows on such tensors and tiles; None where ck_tile's buffers have none of the size."""
+    return None if dtype.name in _NOT_IN_WINDOWS else _IN_WINDOWS.get(dtype.name, in_ck(dtype.cpp))
+
+
+def is_bits(dtype: DType) -> bool:
+    """Whether ck_tile's type holds bits, which only `type_convert` from and to float understands."""
+    return dtype.name in _BITS
+
+
+def converts(src: DType, dst: DType) -> bool:
+    """Whether `type_convert` between the types rounds as the style tl does: bits convert from and to float only."""
+    return src == dst or FLOAT32 in (src, dst) or not (is_bits(src) or is_bits(dst))
