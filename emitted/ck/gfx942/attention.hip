@@ -23,7 +23,8 @@
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention.py:114) and Output (float16, attention.py:124). tl::exp2 is v_exp_f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends on seq_len alone.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/ck.h>
 
@@ -49,48 +50,54 @@ constexpr int shared_stages = 1;
 constexpr int threads = 256;
 // at most 256 registers for each lane of a wave, of a SIMD's 512: all are VGPRs, and no value moves to or from
 // AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 or more by registers, 1 by LDS, which limits the occupancy
+// workgroups per CU: 2 or more by registers, 2 by LDS, which limits the occupancy
 constexpr int waves_per_simd_by_registers = 2;
 
-// ---- shared memory: 49,152 of 65,536 bytes per block ----------------------------------------------------------------
+// ---- shared memory: 32,768 of 65,536 bytes per block ----------------------------------------------------------------
 struct Shared {
-  // 16,384 bytes; 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::LdsTile<half_t, tl::LdsSwizzled<128, block_M, dim>, 8192> Q_shared;
   // 16,384 bytes; 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsSwizzled<128, block_N, dim>, 8192> K_shared[shared_stages];
   // 16,384 bytes; stored along K, 16-byte chunks permuted by XOR  [layout.gemm.mfma-rows]
   tl::LdsTile<half_t, tl::LdsTransposed<block_N, dim, 8>, 8192> V_shared[shared_stages];
 };
-static_assert(sizeof(Shared) == 49152, "the sizes above are stale: regenerate this file");
-static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of shared memory for a block");
+static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
+static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 93 per thread for tiles -----------------------------------------------------------------------------
+// ---- registers: 109 per thread for tiles ----------------------------------------------------------------------------
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>;
 // of acc_s, acc_s_cast:
 // (T256 threads, V16 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15, a lane 4 neighbouring columns of
-// a row at a time  [layout.gemm.mfma-accumulator]
+// a row at a time; TV layout ((16,4,4),(4,4)):((1,256,16),(64,1024))  [layout.gemm.mfma-accumulator]
 // i = (warp, lane % 16, repeat), j = (repeat, lane / 16, value)
 using acc_s_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 16, 1>, sequence<4, 4, 4>>,
                                                 tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 1>>,
                                                 sequence<1, 2, 2>, sequence<2, 0, 2>>;
 // of acc_o:
 // (T256 threads, V32 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15, a lane 32 neighbouring columns
-// of a row at a time  [layout.gemm.mfma-accumulator]
+// of a row at a time; TV layout ((16,4,4),32):((1,2048,16),64)  [layout.gemm.mfma-accumulator]
 // i = (warp, lane % 16, repeat), j = (lane / 16, value)
 using acc_o_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 16, 1>, sequence<4, 32>>,
                                                 tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<0, 1>>,
                                                 sequence<1, 2>, sequence<2, 1>>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
-// (T256 threads, V1 values each) -> (64); 4 threads hold the same value  [layout.reduce.kept-dimension]
+// (T256 threads, V1 values each) -> (64); 4 threads hold the same value; TV layout ((16,4,4),1):((1,0,16),0)
+// [layout.reduce.kept-dimension]
 // i = (warp, lane % 16, repeat)
 using scores_max_layout =
     tile_distribution_encoding<sequence<4>, tuple<sequence<4, 16, 1>>, tuple<sequence<1>, sequence<0, 1>>,
                                tuple<sequence<0>, sequence<0, 1>>, sequence<1>, sequence<2>>;
+// of Q_local:
+// (T256 threads, V32 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15, a lane 8 neighbouring columns
+// of a row at a time; TV layout ((16,4,4),(8,4)):((1,512,16),(64,2048))  [layout.gemm.mfma-operand]
+// i = (warp, lane % 16, repeat), j = (repeat, lane / 16, value)
+using Q_local_layout =
+    tile_distribution_encoding<sequence<>, tuple<sequence<4, 16, 1>, sequence<4, 4, 8>>,
+                               tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 1>>,
+                               sequence<1, 2, 2>, sequence<2, 0, 2>>;
 // of K_shared, between global memory and LDS: 16 bytes per access
-// of Q_shared, between global memory and LDS: 16 bytes per access
 // i = (repeat, warp, lane / 16), j = (lane % 16, value)
-using Q_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<4, 4, 4>, sequence<16, 8>>,
+using K_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<4, 4, 4>, sequence<16, 8>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                                  sequence<1, 2>, sequence<0, 1>>;
 // of V_shared as it is loaded:
@@ -105,12 +112,6 @@ using V_shared_stored =
     tile_distribution_encoding<sequence<>, tuple<sequence<16, 4>, sequence<2, 2, 2, 2, 8>>,
                                tuple<sequence<2, 2>, sequence<2, 2, 1>>, tuple<sequence<0, 2>, sequence<3, 1, 0>>,
                                sequence<2, 1>, sequence<4, 1>>;
-// of Q_shared as operand A: 8 neighbours along K per lane
-// m = (warp, lane % 16, repeat), k = (repeat, lane / 16, value)
-using Q_shared_operand_layout =
-    tile_distribution_encoding<sequence<>, tuple<sequence<4, 16, 1>, sequence<4, 4, 8>>,
-                               tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 1>>,
-                               sequence<1, 2, 2>, sequence<2, 0, 2>>;
 // of K_shared as operand B: 8 neighbours along K per lane
 // n = (repeat, lane / 4 % 4, lane % 4), k = (repeat, lane / 16, value)
 using K_shared_operand_layout =
@@ -164,13 +165,10 @@ struct Kernel {
         kargs.Output + bz * (seq_len * heads * dim) + by * dim, make_tuple(seq_len, number<dim>{}),
         make_tuple(heads * dim, number<1>{}), number<8>{}, number<1>{});
     __shared__ Shared shared;
-    auto& Q_shared = shared.Q_shared;
     auto& K_shared = shared.K_shared;
     auto& V_shared = shared.V_shared;
-    auto Q_shared_store = tl::staged_window(&Q_shared, Q_shared_copy{});
-    auto K_shared_store = tl::staged_window(K_shared, Q_shared_copy{});
+    auto K_shared_store = tl::staged_window(K_shared, K_shared_copy{});
     auto V_shared_store = tl::staged_window(V_shared, V_shared_stored{});
-    auto Q_shared_operand = tl::staged_window(&Q_shared, Q_shared_operand_layout{});
     auto K_shared_operand = tl::staged_window(K_shared, K_shared_operand_layout{});
     auto V_shared_operand = tl::staged_window(V_shared, V_shared_operand_layout{});
 
@@ -182,11 +180,12 @@ struct Kernel {
     auto scores_scale = make_static_distributed_tensor<float>(make_static_tile_distribution(scores_max_layout{}));
     auto scores_sum = make_static_distributed_tensor<float>(make_static_tile_distribution(scores_max_layout{}));
     auto logsum = make_static_distributed_tensor<float>(make_static_tile_distribution(scores_max_layout{}));
+    auto Q_local = make_static_distributed_tensor<half_t>(make_static_tile_distribution(Q_local_layout{}));
 
-    // attention.py:58-60
-    store_tile(Q_shared_store[0],
-               load_tile(make_tile_window(Q, make_tuple(number<block_M>{}, number<dim>{}), {bx * block_M, 0},
-                                          make_static_tile_distribution(Q_shared_copy{}))));
+    // attention.py:58-60  To registers, not to shared memory: each wave's MMAs read its own rows of Q_shared
+    // [pipeline.gemm.loaded-operand]
+    Q_local = load_tile(make_tile_window(Q, make_tuple(number<block_M>{}, number<dim>{}), {bx * block_M, 0},
+                                         make_static_tile_distribution(Q_local_layout{})));
     clear_tile(acc_o);
     clear_tile(logsum);
 
@@ -199,9 +198,9 @@ struct Kernel {
     // attention.py:76  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
     // K_shared_next, V_shared_next: the next tile, between its global loads and its shared stores, in 32 registers
     // per thread
-    auto K_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(Q_shared_copy{}));
+    auto K_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(K_shared_copy{}));
     auto K_shared_source = make_tile_window(K, make_tuple(number<block_N>{}, number<dim>{}), {0, 0},
-                                            make_static_tile_distribution(Q_shared_copy{}));
+                                            make_static_tile_distribution(K_shared_copy{}));
     auto V_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(V_shared_loaded{}));
     auto V_shared_source = make_tile_window(V, make_tuple(number<block_N>{}, number<dim>{}), {0, 0},
                                             make_static_tile_distribution(V_shared_loaded{}));
@@ -212,8 +211,8 @@ struct Kernel {
       V_shared_next = load_tile(V_shared_source);
       move_tile_window(V_shared_source, {block_N, 0});
     };
-    // Register-staged pipeline: tile k + 1 loads into registers while iteration k computes on tile k; in iteration 0
-    // the barrier also publishes Q_shared  [pipeline.loop.registers]
+    // Register-staged pipeline: tile k + 1 loads into registers while iteration k computes on tile k; a barrier
+    // waits for lgkmcnt(0), the LDS, and not for loads to registers (vmcnt)  [pipeline.loop.registers]
     if (loop_range > 0) load(0);
     for (int k = 0; k < loop_range; ++k) {
       if (k > 0) block_sync_lds();  // all threads have read tile k - 1
@@ -226,10 +225,9 @@ struct Kernel {
       block_sync_lds();  // all threads' parts of tile k are visible
 
       // attention.py:96  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-      // v_mfma_f32_16x16x16_f16 x 32 per wave
+      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read
       clear_tile(acc_s);
-      tl::block_gemm<WarpGemm, dim>(acc_s, load_tile(Q_shared_operand[0]),
-                                    load_tile(K_shared_operand[k % shared_stages]));
+      tl::block_gemm<WarpGemm, dim>(acc_s, Q_local, load_tile(K_shared_operand[k % shared_stages]));
 
       // Masked scores are minus infinity for any finite Q and K: the GEMM adds finite values to them.
       // Without a window key 0 is masked for no query, so each row's maximum is finite from iteration 0 on.
@@ -272,7 +270,7 @@ struct Kernel {
         constexpr auto row = make_tuple(i_j[number<0>{}]);
         acc_o(i_j) *= scores_scale(row);
       });
-      // v_mfma_f32_16x16x16_f16 x 32 per wave
+      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 8 bytes per lane and read
       tl::block_gemm<WarpGemm, block_N, 8>(acc_o, acc_s_cast, load_tile(V_shared_operand[k % shared_stages]));
     }
 

@@ -2,7 +2,9 @@
 // To change it, edit gemm_relu.py and run:
 //   tile2cu gemm_relu.py --target hip:gfx942 --kernel gemm_relu -D threads=256 --style ck
 //
-// gemm_relu: C = relu(A @ B).
+// gemm_relu: C[m, n] = max(sum_k(A[m, k] * B[k, n]), 0)
+//
+// C = relu(A @ B).
 //
 // Compile-time constants: threads = 256.
 //
@@ -16,7 +18,8 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu.py:30). tl::max of NaN and a number
 // is the number.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends on K alone.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/ck.h>
 
@@ -44,14 +47,15 @@ struct Shared {
   tl::LdsTile<half_t, tl::LdsTransposed<block_K, block_N, 4>, 4096> B_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
-static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of shared memory for a block");
+static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
 // ---- registers: 80 per thread for tiles -----------------------------------------------------------------------------
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>;
 // of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
-// 2), a lane 16 neighbouring columns of a row at a time  [layout.gemm.mfma-accumulator]
+// 2), a lane 16 neighbouring columns of a row at a time; TV layout ((16,8,2),(16,4)):((1,2048,64),(128,16))
+// [layout.gemm.mfma-accumulator]
 // i = (warp / 2, repeat, lane % 16), j = (warp % 2, lane / 16, value)
 using C_local_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<2, 4, 16>>,
@@ -162,7 +166,8 @@ struct Kernel {
       store_tile(B_shared_store[ko % shared_stages], B_shared_by_columns);
     };
     // Register-staged pipeline: while iteration ko computes on tile ko, tile ko + 1 is stored to the other stage and
-    // tile ko + 2 loads into registers  [pipeline.loop.registers]
+    // tile ko + 2 loads into registers; a barrier waits for lgkmcnt(0), the LDS, and not for loads to registers
+    // (vmcnt)  [pipeline.loop.registers]
     const int num_iterations = tl::ceildiv(K, block_K);
     if (num_iterations > 0) {
       load(0);
@@ -175,7 +180,7 @@ struct Kernel {
       if (ko + 2 < num_iterations) load(ko + 2);
 
       // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
-      // v_mfma_f32_16x16x16_f16 x 32 per wave
+      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A and B from LDS, 16 bytes per lane and read
       tl::block_gemm<WarpGemm, block_K, 4>(C_local, load_tile(A_shared_operand[ko % shared_stages]),
                                            load_tile(B_shared_operand[ko % shared_stages]));
     }

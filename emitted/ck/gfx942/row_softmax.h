@@ -8,7 +8,9 @@
 extern "C" {
 #endif
 
-// row_softmax: Y[i, :] = exp(X[i, :] - max(X[i, :])) / sum(exp(X[i, :] - max(X[i, :]))).
+// row_softmax: Y[m, n] = exp(X[m, n] - s) / sum_j(exp(X[m, j] - s)), where s = max_i(X[m, i])
+//
+// Y[i, :] = exp(X[i, :] - max(X[i, :])) / sum(exp(X[i, :] - max(X[i, :]))).
 //
 //   X  in   float32  (M, N)  row-major
 //   Y  out  float32  (M, N)  row-major
@@ -17,7 +19,8 @@ extern "C" {
 // Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // Reductions accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added is fixed.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 //
 // Launches the kernel on `stream`, a hipStream_t of the current device. Returns TL_OK if the launch was accepted.

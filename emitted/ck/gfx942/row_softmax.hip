@@ -2,7 +2,9 @@
 // To change it, edit row_softmax.py and run:
 //   tile2cu row_softmax.py --target hip:gfx942 --kernel row_softmax --style ck
 //
-// row_softmax: Y[i, :] = exp(X[i, :] - max(X[i, :])) / sum(exp(X[i, :] - max(X[i, :]))).
+// row_softmax: Y[m, n] = exp(X[m, n] - s) / sum_j(exp(X[m, j] - s)), where s = max_i(X[m, i])
+//
+// Y[i, :] = exp(X[i, :] - max(X[i, :])) / sum(exp(X[i, :] - max(X[i, :]))).
 //
 //   X  in   float32  (M, N)  row-major
 //   Y  out  float32  (M, N)  row-major
@@ -11,7 +13,8 @@
 // Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // Reductions accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added is fixed.
 // Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
 #include <tl/ck.h>
 
@@ -35,7 +38,8 @@ using X_local_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 2>, sequence<4, 64, 4>>, tuple<sequence<1>, sequence<2>>,
                                tuple<sequence<1>, sequence<1>>, sequence<1, 2, 2>, sequence<0, 0, 2>>;
 // of row_max, row_sum:
-// (T128 threads, V2 values each) -> (4); 64 threads hold the same value  [layout.reduce.kept-dimension]
+// (T128 threads, V2 values each) -> (4); 64 threads hold the same value; TV layout ((64,2),2):((0,1),2)
+// [layout.reduce.kept-dimension]
 // i = (repeat, warp)
 using row_max_layout = tile_distribution_encoding<sequence<64>, tuple<sequence<2, 2>>, tuple<sequence<1>, sequence<0>>,
                                                   tuple<sequence<1>, sequence<0>>, sequence<1>, sequence<0>>;

@@ -8,7 +8,9 @@
 extern "C" {
 #endif
 
-// vector_add: C = A + B.
+// vector_add: C[n] = A[n] + B[n]
+//
+// C = A + B.
 //
 //   A  in   float32  (N)  row-major
 //   B  in   float32  (N)  row-major

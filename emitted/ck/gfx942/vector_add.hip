@@ -2,7 +2,9 @@
 // To change it, edit vector_add.py and run:
 //   tile2cu vector_add.py --target hip:gfx942 --kernel vector_add --style ck
 //
-// vector_add: C = A + B.
+// vector_add: C[n] = A[n] + B[n]
+//
+// C = A + B.
 //
 //   A  in   float32  (N)  row-major
 //   B  in   float32  (N)  row-major
@@ -26,7 +28,8 @@ constexpr int threads = 256;
 
 // ---- how loops are distributed over the threads ---------------------------------------------------------------------
 // of a loop over i:
-// (T256 threads, V4 values each) -> (1024); 256 threads with 4 consecutive elements each  [layout.loop.flat]
+// (T256 threads, V4 values each) -> (1024); 256 threads with 4 consecutive elements each; TV layout (256,4):(4,1)
+// [layout.loop.flat]
 // i = (warp, lane, value)
 using i_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 64, 4>>, tuple<sequence<1>, sequence<1>>,
                                             tuple<sequence<0>, sequence<1>>, sequence<1>, sequence<2>>;

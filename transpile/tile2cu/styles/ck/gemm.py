@@ -62,6 +62,7 @@ class Gemms:
     fragments: Fragments
     shared: SharedTiles
     warp_gemms: dict[str, str] = field(default_factory=dict)
+    reads: tuple[int, int] = (0, 0)  # bytes that a lane reads at a time of A and B of the MMA printed last
 
     def text(self, op: ops.Mma) -> str:
         """An MMA of shared tiles, or of a fragment's registers and a shared tile. Errors: T2C-E034."""
@@ -86,6 +87,10 @@ class Gemms:
             pack = wide if rows % (wide * 64 // size) == 0 else per_lane
             a = self._operand(op.a, "A", layout, pack, op)
         b = self._operand(op.b, "B", layout, pack, op)
+        self.reads = (
+            self._reads(op.a, pack, along_rows=op.a.transposed),
+            self._reads(op.b, pack, along_rows=not op.b.transposed),
+        )
         count = f", {layout.interleave}" if layout.interleave > 1 else ""
         warp_gemm = self._warp_gemm(dtype, op.c.buffer.dtype, size, k)
         call = f"{words.BLOCK_GEMM}<{warp_gemm}, {self.printer.index(extent)}{count}>({name}, {a}, {b});"
@@ -94,6 +99,13 @@ class Gemms:
             before, after = (f"__builtin_amdgcn_s_setprio({level});" for level in (op.priority, 0))
             return "\n".join((*lines, before, call, after))
         return "\n".join((*lines, call))
+
+    def _reads(self, tile: Tile, pack: int, *, along_rows: bool) -> int:
+        """The bytes of an operand that a lane reads from LDS at a time; 0 of registers."""
+        if tile.buffer.scope is Scope.FRAGMENT:
+            return 0
+        is_strided = along_rows and tile.buffer.name not in self.shared.by_columns
+        return tile.buffer.dtype.bytes * (1 if is_strided else pack)
 
     def _static(self, tile: Tile, dim: int) -> int:
         return tile.buffer.static_shape[dim]

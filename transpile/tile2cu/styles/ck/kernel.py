@@ -1,14 +1,14 @@
 """A kernel's plan as ck_tile: its views, tiles and windows, and the statements over them."""
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from tile2cu.core.expr import Named, negated, static_value
 from tile2cu.core.layout import Replicated
 from tile2cu.core.mfma_layout import MfmaTile
 from tile2cu.core.program import Scope
 from tile2cu.plan import copy_ops, ops, structure
-from tile2cu.plan.claims import Evicts, Packets, Streams
+from tile2cu.plan.claims import Evicts, Executes, Packets, Streams
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
 from tile2cu.styles.base.claims import comment
@@ -127,7 +127,9 @@ class CkKernel(Statements):
                 return StatementView("while", condition, body=self.views(op.body))
             case _:
                 text = self._text(op)
-        claims = (each for each in op.claims if not isinstance(each, (Evicts, Streams, Packets)))
+        claims = [each for each in op.claims if not isinstance(each, (Evicts, Streams, Packets))]
+        if isinstance(op, ops.Mma):  # the style stores operands and reads them in its own way
+            claims = [replace(c, lds_reads=self.gemms.reads) if isinstance(c, Executes) else c for c in claims]
         return text_line(in_ck(text), 0, tuple(comment(each, self.printer.names) for each in claims))
 
     def _text(self, op: ops.Op) -> str:
