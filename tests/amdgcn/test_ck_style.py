@@ -6,6 +6,7 @@ A build takes some 10 to 40 s of a core; all but a few run nightly.
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -41,6 +42,52 @@ def test_example(example: Example) -> None:
     for call in example.calls:
         call.check(kernel)
         assert kernel.report is not None and kernel.report.is_clean
+
+
+SCALED_ROWS = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def scaled_rows(M, block_M=16, N=64):
+    @T.prim_func
+    def main(
+        A: T.Tensor((M, N), "float32"), S: T.Tensor((M,), "float32"), C: T.Tensor((M, N), "float32"),
+        total: T.Tensor((N,), "float32"),
+    ):
+        with T.Kernel(T.ceildiv(M, block_M), threads=128) as bx:
+            scales = T.alloc_shared((block_M,), "float32")
+            rows = T.alloc_fragment((block_M, N), "float32")
+            sums = T.alloc_fragment((N,), "float32")
+            T.copy(S[bx * block_M], scales)
+            T.copy(A[bx * block_M, 0], rows)
+            for i, j in T.Parallel(block_M, N):
+                rows[i, j] = rows[i, j] * scales[i]
+            T.copy(rows, C[bx * block_M, 0])
+            T.reduce_sum(rows, sums, dim=0)
+            for j in T.Parallel(N):
+                T.atomic_add(total[j], sums[j])
+
+    return main
+"""
+
+
+@pytest.mark.nightly
+def test_fewer_elements_than_threads(tmp_path: Path) -> None:
+    """One of the threads that hold an element stores it, or adds it; sums of columns are of warps, too."""
+    (tmp_path / "scaled_rows.py").write_text(SCALED_ROWS, encoding="utf-8")
+    kernel = tile2cu.load(
+        tmp_path / "scaled_rows.py", target="hip:gfx942", device="sim", style="ck", check=True, options={}
+    )
+    generator = np.random.default_rng(5)
+    a = generator.integers(-9, 10, (37, 64)).astype(np.float32)
+    s = generator.integers(-9, 10, 37).astype(np.float32)
+    c, total = np.zeros_like(a), np.zeros(64, np.float32)
+    kernel(a, s, c, total)
+    np.testing.assert_array_equal(c, a * s[:, None])
+    np.testing.assert_array_equal(total, c.sum(0))
+    assert kernel.report is not None and kernel.report.is_clean
 
 
 @pytest.mark.nightly

@@ -10,9 +10,9 @@ from tile2cu.core.span import Span
 from tile2cu.plan import copy_ops
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.operands import Operand, TensorTile, Tile
-from tile2cu.styles.ck.encodings import copy_of_rows, transposing_copy
+from tile2cu.styles.ck.encodings import Encoding, copy_of_rows, transposing_copy
 from tile2cu.styles.ck.expressions import CkPrinter
-from tile2cu.styles.ck.fragments import Distribution, Fragments, writer_of
+from tile2cu.styles.ck.fragments import Distribution, Fragments, guarded
 from tile2cu.styles.ck.shared import SharedTiles
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.tensors import Box, Tensors
@@ -123,8 +123,7 @@ class Copies:
             return "\n".join((*lines, f"{name} = {self.converted(f'load_tile({window})', memory.buffer, tile)};"))
         out = self.printer.names.fresh(f"{self.printer.names(memory.buffer.name)}_tile")
         value = self.converted(name, tile, memory.buffer)
-        asked = writer_of(distribution.encoding)
-        store = f"if ({asked}) store_tile({out}, {value});" if asked else f"store_tile({out}, {value});"
+        store = guarded(f"store_tile({out}, {value});", distribution.encoding)
         return "\n".join((*lines, f"auto {out} = make_tile_window({view}, {lengths}, {origin});", store))
 
     def _memory(
@@ -183,15 +182,25 @@ class Copies:
                 loaded = self.fragments.named(f"{name}_loaded", found.loaded, (f"of {name} as it is loaded:",), over)
                 about = (f"of {name} as it is stored: the same elements, neighbours along K first",)
                 return Through(loaded, self.fragments.named(f"{name}_stored", found.stored, about, over))
-        vector = min(self.shared.vector(tile), VECTOR // size)
+        rows, vector = self._rows(tile, min(self.shared.vector(tile), VECTOR // size), span)
+        about = (f"of {name}, between global memory and LDS: {vector * size} bytes per access",)
+        both = self.fragments.named(f"{name}_copy", rows, about)
+        return Through(both, both)
+
+    def _rows(self, tile: Buffer, vector: int, span: Span) -> tuple[Encoding, int]:
+        """A copy of a tile row by row, and its vectors: up to `vector` elements, so that all threads take part."""
+        extents, threads = tile.static_shape, self.plan.launch.threads
+        found: tuple[Encoding, int] | None = None
         while vector >= 1:
             rows = copy_of_rows(extents, vector, threads)
             if rows is not None and rows.shape == extents:
-                about = (f"of {name}, between global memory and LDS: {vector * size} bytes per access",)
-                both = self.fragments.named(f"{name}_copy", rows, about)
-                return Through(both, both)
+                found = (rows, vector)
+                if not rows.rs:
+                    break
             vector //= 2
-        raise unsupported(f"a copy of {tile.name}, whose elements the {threads} threads do not share evenly", span)
+        if found is None:
+            raise unsupported(f"a copy of {tile.name}, whose elements the {threads} threads do not share evenly", span)
+        return found
 
     def source_box(self, src: TensorTile, tile: Buffer, through: Through, span: Span) -> Box:
         """The box of a tensor that becomes a shared tile."""
@@ -208,7 +217,7 @@ class Copies:
             given = f"make_static_tile_distribution({through.stored.name}{{}})"
             yield f"auto {value} = make_static_distributed_tensor<{kind}>({given});"
             yield f"shuffle_tile({value}, {registers});"
-        yield f"store_tile({window}, {self.converted(value, source, tile)});"
+        yield guarded(f"store_tile({window}, {self.converted(value, source, tile)});", through.stored.encoding)
 
     def _to_shared(self, src: TensorTile, dst: Operand, span: Span) -> Iterator[str]:
         tile = dst.buffer
@@ -235,14 +244,8 @@ class Copies:
         if not src.region.whole or len(dst.along) != tile.rank:
             raise unsupported("a copy from a part of a shared tile, or to another rank", span)
         self.shared.check_rank(tile, span)
-        extents, threads = tile.static_shape, self.plan.launch.threads
         vector = min(self.shared.vector(tile), VECTOR // max(tile.dtype.bytes, dst.buffer.dtype.bytes))
-        rows = None
-        while rows is None and vector >= 1:
-            rows = copy_of_rows(extents, vector, threads)
-            vector //= 2
-        if rows is None:
-            raise unsupported(f"a copy of {tile.name}, whose elements the {threads} threads do not share evenly", span)
+        rows, _ = self._rows(tile, vector, span)
         name = self.printer.names(tile.name)
         distribution = self.fragments.named(f"{name}_copy", rows, (f"of {name}, between LDS and global memory",))
         box = self.tensors.box(dst, tile.shape, rows, span)
@@ -250,7 +253,7 @@ class Copies:
         out = self.printer.names.fresh(f"{self.printer.names(dst.buffer.name)}_tile")
         yield f"auto {out} = make_tile_window({box.view}, {box.lengths}, {box.origin_text(self.printer)});"
         value = f"load_tile({self.shared.window(tile, distribution, 'copy')})"
-        yield f"store_tile({out}, {self.converted(value, tile, dst.buffer)});"
+        yield guarded(f"store_tile({out}, {self.converted(value, tile, dst.buffer)});", rows)
 
 
 def origin_at(box: Box, printer: CkPrinter, starts: tuple[Expr, ...]) -> str:

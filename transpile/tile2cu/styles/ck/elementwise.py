@@ -13,7 +13,7 @@ from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.copies import Copies
 from tile2cu.styles.ck.expressions import CkPrinter
-from tile2cu.styles.ck.fragments import Distribution, Fragments, writer_of
+from tile2cu.styles.ck.fragments import Distribution, Fragments, guarded
 from tile2cu.styles.ck.scalars import atomic, declare
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.types import SUPPORTED, in_ck, in_windows
@@ -101,7 +101,7 @@ class ElementLoop:
         if writes:
             out = names.fresh(f"{names(buffer.name)}_window")
             value = name if windows == element else f"cast_tile<{windows}>({name})"
-            self.stores += [f"auto {out} = {window};", f"store_tile({out}, {value});"]
+            self.stores += [f"auto {out} = {window};", guarded(f"store_tile({out}, {value});", distribution.encoding)]
         self.tiles[access.key] = name
 
     def _box(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[int, ...]] | None:
@@ -293,8 +293,7 @@ class ElementLoop:
         """A statement of one of the threads that hold an element."""
         if isinstance(self.op.layout, Replicated):
             return f"if (threadIdx.x == 0) {text}"
-        asked = writer_of(self.fragments.of(self.op.layout, self.op.source.span).encoding)
-        return f"if ({asked}) {text}" if asked else text
+        return guarded(text, self.fragments.of(self.op.layout, self.op.source.span).encoding)
 
 
 def _by_each_holder(statement: structure.Statement) -> Iterator[structure.Statement]:

@@ -296,7 +296,10 @@ def _along_k(dim: int, k: int, pack: int, size: int) -> Iterator[Digit]:
 
 
 def copy_of_rows(extents: tuple[int, ...], vector: int, threads: int) -> Encoding | None:
-    """A copy whose threads take `vector` neighbours of a row each, row after row; None where not all take part."""
+    """A copy whose threads take `vector` neighbours of a row each, row after row; None where vectors do not divide it.
+
+    Of a tile with fewer vectors than threads, several threads hold copies.
+    """
     *outer, columns = extents
     if columns % vector:
         return None
@@ -304,8 +307,6 @@ def copy_of_rows(extents: tuple[int, ...], vector: int, threads: int) -> Encodin
     for dim in reversed(range(len(extents))):
         grid[dim] = gcd(columns // vector if dim == len(outer) else extents[dim], left)
         left //= grid[dim]
-    if left > 1:
-        return None
     return encoding_of(Blocked(extents, tuple(grid), vector, threads))
 
 

@@ -127,3 +127,9 @@ def writer_of(encoding: Encoding) -> str:
                 asked.append(f"{quotient} % {length} == 0")
             below *= length
     return " && ".join(asked)
+
+
+def guarded(text: str, encoding: Encoding) -> str:
+    """A statement of one of the threads that hold an element."""
+    asked = writer_of(encoding)
+    return f"if ({asked}) {text}" if asked else text
