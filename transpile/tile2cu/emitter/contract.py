@@ -48,11 +48,12 @@ def _command(words: str) -> list[str]:
 
 
 def contract(
-    launches: tuple[Settled, ...], printer: Printer, limits: tuple[str, ...], workspace: str
+    launches: tuple[Settled, ...], printer: Printer, limits: tuple[str, ...], workspace: str, *, offset_bits: int
 ) -> tuple[str, ...]:
     """The formula, the arguments, the edges and the numerics, as comment lines.
 
-    `limits` on sizes are in words, `workspace` is its size in bytes as the launcher's query computes it.
+    `limits` on sizes are in words, `workspace` is its size in bytes as the launcher's query computes it;
+    offsets of elements have `offset_bits`.
     """
     program = launches[0].program
     return (
@@ -66,7 +67,7 @@ def contract(
         *(line for paragraph in execution(launches, printer, workspace) for line in _paragraph(paragraph)),
         *_paragraph(_unwritten(launches, printer)),
         *_paragraph(
-            "Sizes have 32 bits, offsets of elements 64. Base pointers must be 16-byte aligned (checked "
+            f"Sizes have 32 bits, offsets of elements {offset_bits}. Base pointers must be 16-byte aligned (checked "
             "at launch). Outputs must not alias other arguments (unchecked)." + _addresses(launches)
         ),
     )

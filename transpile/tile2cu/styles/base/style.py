@@ -24,6 +24,10 @@ class Style(Protocol):
     def functor(self) -> bool:
         """Whether a kernel is the operator() of a functor, whose arguments are one struct, `Kargs`."""
 
+    @property
+    def offset_bits(self) -> int:
+        """The bits of an element's offset in a tensor."""
+
     def limits(self, launches: tuple[Settled, ...], printer: Printer) -> tuple[Limit, ...]:
         """What the style's kernels ask of run-time sizes, besides what every launcher checks."""
 

@@ -24,6 +24,7 @@ class Ck:
 
     uses = "using namespace ck_tile;"
     functor = True
+    offset_bits = 32
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in ck_tile: the launcher sees both."""

@@ -20,6 +20,7 @@ class Cute:
 
     uses = "using namespace cute;"
     functor = False
+    offset_bits = 64
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in cute: the launcher sees both."""

@@ -44,6 +44,7 @@ class Tl:
 
     uses = ""
     functor = False
+    offset_bits = 64
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """None: all names of headers/tl are qualified."""
