@@ -106,6 +106,26 @@ def driver_arguments(path: Path | None, text: str, kernel: str) -> dict[str, int
     return {name: value for name, value in texts.items() if isinstance(value, int | float | str)}
 
 
+def default_numbers(path: Path | None, text: str, kernel: str | None = None) -> dict[str, int]:
+    """The integer defaults of a kernel's parameters, by name: of a factory or an eager function.
+
+    `kernel` picks one of several kernels. Errors: T2C-C004 where it is needed, T2C-F003, T2C-F004.
+    """
+    from tile2cu.frontend.imports import reader_beside
+    from tile2cu.frontend.kernels import find_kernels
+    from tile2cu.frontend.limits import Budget
+    from tile2cu.frontend.outside import Outside
+
+    source, around = _source(path, text), Outside(reader_beside(path))
+    with _bounded(source):
+        chosen = _choose(source, find_kernels(source, Budget(), around, kernel), kernel)
+    if len(chosen) > 1:
+        names = ", ".join(each.name for each in chosen)
+        raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
+    defaults = chosen[0].function.defaults
+    return {name: int(value) for name, value in defaults.items() if type(value) is int}
+
+
 @contextmanager
 def _bounded(source: SourceFile) -> Iterator[None]:
     """A file that asks for too much, with no loop of its own to blame, is blamed as a whole."""

@@ -1,0 +1,206 @@
+"""The setting of a kernel's tile parameters that the model predicts to be fastest.
+
+All settings are predicted from counts, with schedules assumed as they were decided for a similar tile. The leaders are
+traced and decided by the rules, and predicted again with what those state, until the leader of all is among them: what
+is chosen is legal, and its resources are those of the emitted kernel.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from tile2cu.chooser.model import Schedule, Times, time_of
+from tile2cu.chooser.numbers import Unknown
+from tile2cu.chooser.space import Kind, Space, size_values
+from tile2cu.chooser.work import Work, counter
+from tile2cu.core.choice import Choice, Setting
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.program import Copy, Gemm, Let, Loop, Program, Scope, walk_stmts
+from tile2cu.targets.costs import Costs
+
+MOST_DECIDED = 40  # settings that the rules decide for one choice
+_WORTH = 0.03  # the share of time that a setting must save over the file's own
+_MOST_REGISTERS = 200  # of a thread, in its fragments
+Decide = Callable[[Mapping[str, int]], tuple[Program, tuple[Schedule, ...]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ranked:
+    """A setting with its predicted time; `decided` by the rules, not assumed."""
+
+    setting: Setting
+    times: tuple[Times, ...]
+    works: tuple[Work, ...]
+    decided: bool
+
+    @property
+    def us(self) -> float:
+        return sum(each.total for each in self.times)
+
+
+class NoModel(Exception):
+    """The model does not predict this kernel; the message states why."""
+
+
+class _OtherWork(Exception):
+    """A setting changes more than what is counted by it: Python code of the file depends on it."""
+
+
+def is_modelled(program: Program) -> str:
+    """Why the model does not predict a program: it was fitted on loops that load tiles and multiply them; else empty.
+
+    Other work in an iteration, as of a softmax or of decoded weights, is not among its terms.
+    """
+    gemms = [stmt for launch in program.launches for stmt in walk_stmts(launch.body) if isinstance(stmt, Gemm)]
+    if len(gemms) != 1:
+        return f"it has {len(gemms)} GEMMs, and the model is fitted on kernels with one"
+    for launch in program.launches:
+        for loop in walk_stmts(launch.body):
+            if isinstance(loop, Loop) and any(isinstance(stmt, Gemm) for stmt in loop.body):
+                others = [stmt for stmt in loop.body if not isinstance(stmt, Gemm | Let) and not _loads(stmt)]
+                if others:
+                    line = others[0].span.line
+                    return f"line {line} is other work beside its GEMM, which the model does not count"
+    return ""
+
+
+def _loads(stmt: object) -> bool:
+    return isinstance(stmt, Copy) and stmt.src.buffer.scope is Scope.GLOBAL and stmt.dst.buffer.scope is Scope.SHARED
+
+
+class Ranking:
+    """All settings of a kernel for given sizes, best first as far as `best` has decided them."""
+
+    def __init__(self, space: Space, sizes: Mapping[str, int], costs: Costs, decide: Decide, limit: int) -> None:
+        self._space, self._sizes, self._costs, self._decide, self._limit = space, sizes, costs, decide, limit
+        self._assumed: dict[tuple[int, ...], tuple[Schedule, ...]] = {}  # by the tile's rows and threads
+        self._shares: list[float] = []  # bytes of shared memory that rules add, for a byte of fragments
+        self.rejected: dict[Setting, str] = {}
+        try:
+            self._reads, self._writes = space.bytes_of(space.values(space.default, sizes))
+            self._own = self._decided(space.default)
+            self._open = dict(self._candidates())
+        except Unknown:
+            raise NoModel("its work depends on values in memory, or on sizes that are not given") from None
+        except _OtherWork:
+            raise NoModel("values that Python computes from its sizes change more than its tiles") from None
+        self.found: dict[Setting, Ranked] = {}
+
+    @property
+    def default(self) -> Ranked:
+        """The file's own setting. Raises the error of the rules where that is not possible."""
+        return self._own
+
+    def best(self, number: int) -> list[Ranked]:
+        """So many settings, fastest first; all of them are decided, and no other is predicted to be faster."""
+        self.found.setdefault(self._own.setting, self._own)
+        while self._open and len(self.found) + len(self.rejected) < MOST_DECIDED:
+            leaders = sorted(self.found.values(), key=_order)
+            key, assumed = min(self._open.items(), key=lambda item: _order(item[1]))
+            if len(leaders) >= number and assumed.us >= leaders[number - 1].us:
+                break
+            del self._open[key]
+            try:
+                found = self._decided(dict(key))
+            except (Tile2CuError, _OtherWork) as error:
+                self.rejected[key] = getattr(error, "message", "it changes more than tiles")
+                continue
+            self.found[key] = found
+            if found.us > assumed.us:
+                self._assume_anew(found)
+        return sorted(self.found.values(), key=_order)[:number]
+
+    def _candidates(self) -> Iterable[tuple[Setting, Ranked]]:
+        for setting, works in self._space.counted(self._sizes):
+            key = _key(setting)
+            ranked = self._predicted(key, works) if key != self._own.setting else None
+            if ranked is not None:
+                yield key, ranked
+
+    def _predicted(self, key: Setting, works: tuple[Work, ...]) -> Ranked | None:
+        """A setting with assumed schedules; None where it cannot fit."""
+        schedules = []
+        assumed = self._assumed.get(self._class(dict(key))) or self._assumed[_OWN]
+        for work, schedule, extra in zip(works, assumed, self._extra_bytes(works), strict=True):
+            shared = work.shared_bytes + extra
+            if shared > self._limit or work.fragment_bytes / 4 / work.threads > _MOST_REGISTERS:
+                return None
+            schedules.append(Schedule(wgmma=schedule.wgmma, producer=schedule.producer, shared_bytes=shared))
+        return self._ranked(key, works, tuple(schedules), decided=False)
+
+    def _extra_bytes(self, works: tuple[Work, ...]) -> list[int]:
+        return [int(work.fragment_bytes * share) for work, share in zip(works, self._shares, strict=True)]
+
+    def _ranked(self, key: Setting, works: tuple[Work, ...], schedules: tuple[Schedule, ...], *, decided: bool) -> Ranked:
+        bytes_ = (self._reads + self._writes) // max(len(works), 1)
+        times = tuple(time_of(work, each, bytes_, self._costs) for work, each in zip(works, schedules, strict=True))
+        return Ranked(setting=key, times=times, works=works, decided=decided)
+
+    def _class(self, setting: Mapping[str, int]) -> tuple[int, ...]:
+        """What the choice of an instruction and of a producer depends on, beside the kernel: rows and threads."""
+        kinds = (Kind.M, Kind.THREADS)
+        return tuple(setting[each.name] for each in self._space.parameters if each.kind in kinds)
+
+    def _decided(self, setting: Mapping[str, int]) -> Ranked:
+        """A setting as the rules decide it. Raises Tile2CuError where they reject it, _OtherWork."""
+        program, schedules = self._decide(setting)
+        works = tuple(counter(launch)(size_values(program, self._sizes)) for launch in program.launches)
+        if works != self._space.works(setting, self._sizes):
+            raise _OtherWork
+        self._assumed.setdefault(_OWN, schedules)
+        self._assumed[self._class(setting)] = schedules
+        if not self._shares:
+            pairs = zip(works, schedules, strict=True)
+            self._shares = [max(each.shared_bytes - work.shared_bytes, 0) / max(work.fragment_bytes, 1) for work, each in pairs]
+        return self._ranked(_key(setting), works, schedules, decided=True)
+
+    def _assume_anew(self, found: Ranked) -> None:
+        """Predicts the open settings of a class again, whose schedule was another one than assumed."""
+        of_class = self._class(dict(found.setting))
+        for key, ranked in list(self._open.items()):
+            if self._class(dict(key)) == of_class:
+                again = self._predicted(key, ranked.works)
+                if again is None:
+                    del self._open[key]
+                else:
+                    self._open[key] = again
+
+
+_OWN = (-1,)
+
+
+def choose(ranking: Ranking, costs: Costs, sizes: Mapping[str, int]) -> Choice:
+    """The setting that is predicted to be fastest; the file's own where that saves too little."""
+    first, *others = ranking.best(2)
+    default = ranking.default
+    if first.us > (1 - _WORTH) * default.us and first is not default:
+        first, others = default, [first]
+    second = others[0] if others else None
+    return Choice(
+        setting=first.setting,
+        us=first.us,
+        runner_up=second.setting if second else None,
+        runner_up_us=second.us if second else 0.0,
+        default=default.setting,
+        default_us=default.us,
+        because=reasons(first),
+        card=costs.card,
+        sizes=tuple(sorted(sizes.items())),
+    )
+
+
+def reasons(ranked: Ranked) -> str:
+    """What bounds a setting: the longest launch's tensor cores, DRAM, or latency, with its waves."""
+    times, work = max(zip(ranked.times, ranked.works, strict=True), key=lambda each: each[0].total)
+    bounds = {"the tensor cores": times.mma, "DRAM": times.dram}
+    name, most = max(bounds.items(), key=lambda item: item[1])
+    bound = f"bound by {name} ({most:.1f} us)" if most > 0.6 * times.total else "bound by latency"
+    blocks = f"{work.blocks} blocks, {times.per_sm} per SM: {times.waves:.2f} waves"
+    return f"{bound}; {blocks}"
+
+
+def _key(setting: Mapping[str, int]) -> Setting:
+    return tuple(setting.items())
+
+
+def _order(ranked: Ranked) -> tuple[float, Setting]:
+    return round(ranked.us, 6), ranked.setting

@@ -1,0 +1,125 @@
+"""The time of a launch by a formula, from its work, its schedule and the constants of a GPU.
+
+A launch runs in waves of resident blocks. A wave takes what its blocks take one iteration after another (their path),
+what the SM's shared resources need for all blocks on it, or what DRAM needs for the bytes of the wave, whichever is
+longest. The clock falls as the tensor cores are busier.
+"""
+
+from dataclasses import dataclass
+from math import log2
+
+from tile2cu.chooser.work import Work
+from tile2cu.targets.costs import Costs
+
+_RESERVED_BYTES = 1024  # of shared memory, for each block
+_SHARED_BYTES = 228 << 10  # of an SM [CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"]
+_REGISTERS = 64 << 10
+_THREADS = 2048
+_OTHER_REGISTERS = 56  # of a thread, besides its fragments
+_SHARPNESS = 4  # of the maximum of times that overlap in part
+
+
+@dataclass(frozen=True, kw_only=True)
+class Schedule:
+    """What the rules decide of a launch: MMAs by wgmma, loads by a producer warp, bytes of shared memory."""
+
+    wgmma: bool
+    producer: bool
+    shared_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """Microseconds of a launch: `total`; those that tensor cores and DRAM need for its work; and `path`, which blocks
+    take one wave after another if nothing limits them but their own iterations and their SM.
+    """
+
+    total: float
+    mma: float
+    dram: float
+    path: float
+    waves: float
+    per_sm: int
+
+
+def overlapped(*parts: float) -> float:
+    """The time of parts that overlap: the longest, and somewhat more where others take about as long."""
+    most = max(parts)
+    return most * sum((part / most) ** _SHARPNESS for part in parts) ** (1 / _SHARPNESS) if most > 0 else 0.0
+
+
+def blocks_per_sm(work: Work, schedule: Schedule) -> int:
+    """How many blocks are resident on an SM, by shared memory, threads, and an estimate of the registers."""
+    threads = work.threads + (128 if schedule.producer else 0)
+    registers = min(work.fragment_bytes / 4 / work.threads + _OTHER_REGISTERS, 255)
+    by_registers = int(_REGISTERS / (registers * threads))
+    by_shared = _SHARED_BYTES // (schedule.shared_bytes + _RESERVED_BYTES)
+    return max(1, min(by_registers, by_shared, _THREADS // threads, 32))
+
+
+def time_of(work: Work, schedule: Schedule, tensor_bytes: int, costs: Costs) -> Times:
+    """The time of one launch that reads and writes at least `tensor_bytes` of DRAM."""
+    if not work.blocks:
+        return Times(total=0.0, mma=0.0, dram=0.0, path=0.0, waves=0.0, per_sm=1)
+    per_sm = blocks_per_sm(work, schedule)
+    slots = costs.sms * per_sm
+    if work.cluster > 2:  # a cluster's SMs are of one GPC, which leaves some over
+        slots = max(int(slots * costs.cluster_share) // work.cluster, 1) * work.cluster
+    mma = _mma(work, schedule, costs)
+    whole, rest = divmod(work.blocks, slots)
+    waves = [(whole, per_sm, slots)] * bool(whole) + [(1, -(-rest // costs.sms), rest)] * bool(rest)
+    cycles = [count * _wave(work, schedule, costs, mma, resident, blocks) for count, resident, blocks in waves]
+    busy = work.blocks * mma / costs.sms
+    ns_per_cycle = (1 + costs.power * busy / sum(cycles)) / costs.ghz
+    paths = [each * ns_per_cycle for each in cycles]
+    bytes_ = tensor_bytes * (1 + costs.narrow * work.longest.narrow / max(work.longest.loaded, 1)) / work.blocks
+    drams = [count * blocks * bytes_ / _bandwidth(work, costs, blocks) for count, _, blocks in waves]
+    ns = sum(overlapped(path, dram) for path, dram in zip(paths, drams, strict=True))
+    return Times(
+        total=costs.launch_us + ns / 1e3,
+        mma=busy * ns_per_cycle / 1e3,
+        dram=tensor_bytes / costs.dram_bytes / 1e3,
+        path=sum(paths) / 1e3,
+        waves=work.blocks / slots,
+        per_sm=per_sm,
+    )
+
+
+def _wave(work: Work, schedule: Schedule, costs: Costs, mma: float, resident: int, blocks: int) -> float:
+    """Cycles of a wave of `blocks`, of which an SM has up to `resident`; `mma` are those of a block's MMAs."""
+    counts = work.longest
+    loads, fills = counts.loaded / costs.sm_bytes, 0.0
+    if schedule.producer:  # warpgroups hide one another's waits; loads run beside them
+        fills = counts.filled / costs.fill_bytes
+        loop = overlapped(mma, mma / max(work.threads // 128, 1), loads, fills)
+        ahead = resident * max(work.most_stages - 1, 0.5) * loop / max(counts.iterations, 1)
+        loop *= 1 + (costs.load_cycles / max(ahead, 1)) ** 2  # loads that take longer than usual are waited for
+    else:  # the same threads issue the loads, synchronise and multiply
+        loop = mma + counts.iterations * costs.barrier + counts.loaded / costs.issue_bytes
+    path = loop + costs.prologue + (counts.prologue / costs.sm_bytes) + _epilogue(work, costs)
+    l2 = counts.loaded * blocks / (costs.l2_bytes * costs.sms)
+    return overlapped(path, max(resident * mma, resident * loads, resident * fills, l2))
+
+
+def _epilogue(work: Work, costs: Costs) -> float:
+    counts = work.longest
+    exchange = costs.cluster * log2(work.cluster) + counts.exchanged * work.cluster / costs.store_bytes
+    return costs.epilogue + counts.stored / costs.store_bytes + exchange
+
+
+def _mma(work: Work, schedule: Schedule, costs: Costs) -> float:
+    """Cycles of the tensor cores for a block's MMAs: wgmma has 64 rows, mma.sync 16, both 8 columns."""
+    rate = costs.mma_flops * 16 / max(work.operand_bits, 1) * (1 if schedule.wgmma else costs.mma_sync)
+    rows = 64 if schedule.wgmma else 16
+    return sum(times * 2 * _up(m, rows) * _up(n, 8) * k for (m, n, k), times in work.longest.mma.items()) / rate
+
+
+def _up(extent: int, step: int) -> int:
+    return -(-extent // step) * step
+
+
+def _bandwidth(work: Work, costs: Costs, blocks: int) -> float:
+    """Bytes per ns of DRAM: fewer bytes in flight than its latency needs leave it idle."""
+    iterations = max(work.longest.iterations, 1)
+    in_flight = blocks * work.longest.loaded / iterations * min(work.most_stages, iterations)
+    return min(costs.dram_bytes, max(in_flight + blocks * work.longest.prologue, 1) / costs.dram_ns)

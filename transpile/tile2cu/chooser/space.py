@@ -1,0 +1,286 @@
+"""The tile parameters of a kernel, found by what they reach, and the settings of them that are worth a prediction.
+
+A parameter is one of a tile's size, of the threads, of the stages or of the parts of a loop if a change of it changes
+nothing else: the tensors keep their shapes, no element's value is computed from it, and the work that
+`chooser.work` counts with the changed value is that of the program traced anew.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from itertools import product
+
+from tile2cu.chooser.numbers import Unknown, Values, key_of, number, parameter_key
+from tile2cu.chooser.work import THREADS, Counter, Work, cluster_key, counter, loops_of, stages_key, tensor_bytes
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Binary, Call, Expr, Load, Named, Var, children, walk
+from tile2cu.core.program import Atomic, AtomicTile, Buffer, Gemm, Launch, Let, Loop, Program, Scope, Store, walk_stmts
+
+Retrace = Callable[[Mapping[str, int]], Program]
+
+
+class Kind(Enum):
+    """What a parameter decides."""
+
+    M = "rows of a GEMM's tile"
+    N = "columns of a GEMM's tile"
+    K = "depth of a GEMM's tile"
+    THREADS = "threads of a block"
+    STAGES = "stages of a pipelined loop"
+    PARTS = "parts that a loop is split into"
+
+
+VALUES: Mapping[Kind, tuple[int, ...]] = {
+    Kind.M: (16, 64, 128, 256),
+    Kind.N: (32, 64, 96, 128, 160, 192, 256),
+    Kind.K: (32, 64, 128),
+    Kind.THREADS: (128, 256),
+    Kind.STAGES: (2, 3, 4, 5, 6, 8),
+    Kind.PARTS: (1, 2, 4, 8),
+}
+
+
+_OF_BLOCKS = (Kind.THREADS, Kind.STAGES)  # which change no count of a tile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """A tile parameter with its value in the file; `keys` are those of the values by which its effects are counted."""
+
+    name: str
+    default: int
+    kind: Kind
+    keys: tuple[str, ...]
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """The values that are tried, and the file's own."""
+        return tuple(sorted({*VALUES[self.kind], self.default}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Space:
+    """A kernel's tile parameters, and its work for any setting of them."""
+
+    program: Program
+    parameters: tuple[Parameter, ...]
+    counters: tuple[Counter, ...]
+    bytes_of: Callable[[Values], tuple[int, int]]
+
+    @property
+    def default(self) -> dict[str, int]:
+        return {parameter.name: parameter.default for parameter in self.parameters}
+
+    def counted(self, sizes: Mapping[str, int]) -> Iterator[tuple[dict[str, int], tuple[Work, ...]]]:
+        """Every setting of the parameters with its work; tiles are counted once for all their threads and stages."""
+        tiles = [each for each in self.parameters if each.kind not in _OF_BLOCKS]
+        others = [each for each in self.parameters if each.kind in _OF_BLOCKS]
+        for sides in product(*(each.values for each in tiles)):
+            own = {each.name: value for each, value in zip(tiles, sides, strict=True)}
+            try:
+                works = self.works({**self.default, **own}, sizes)
+            except Unknown:
+                continue
+            for values in product(*(each.values for each in others)):
+                chosen = own | {each.name: value for each, value in zip(others, values, strict=True)}
+                setting = {each.name: chosen[each.name] for each in self.parameters}
+                yield setting, tuple(self._with(work, setting) for work in works)
+
+    def _with(self, work: Work, setting: Mapping[str, int]) -> Work:
+        """The work with a setting's threads and stages."""
+        threads, stages = work.threads, list(work.stages)
+        for parameter in self.parameters:
+            for key in parameter.keys if parameter.kind in _OF_BLOCKS else ():
+                if key == THREADS:
+                    threads = setting[parameter.name]
+                else:
+                    stages[int(key.partition(":")[2])] = setting[parameter.name]
+        return replace(work, threads=threads, stages=tuple(stages))
+
+    def works(self, setting: Mapping[str, int], sizes: Mapping[str, int]) -> tuple[Work, ...]:
+        """The work of each launch. Raises Unknown where sizes do not determine it."""
+        return _works(self.counters, self.values(setting, sizes))
+
+    def values(self, setting: Mapping[str, int], sizes: Mapping[str, int]) -> Values:
+        values = size_values(self.program, sizes)
+        for parameter in self.parameters:
+            for key in parameter.keys:
+                values[key] = setting[parameter.name]
+        for constant in self.program.constants:
+            if constant.computed is not None:
+                values[parameter_key(constant.name)] = number(constant.computed)(values)
+        return values
+
+
+def size_values(program: Program, sizes: Mapping[str, int]) -> Values:
+    """Run-time sizes and integer arguments by their keys."""
+    known = [*program.sizes, *(param for param in program.params if isinstance(param, Var))]
+    return {key_of(var): int(sizes[var.name]) for var in known if var.name in sizes}
+
+
+def space_of(program: Program, defaults: Mapping[str, int], retrace: Retrace, sizes: Mapping[str, int]) -> Space:
+    """The space of a program whose parameters have these integer defaults.
+
+    `retrace` gives the program with other values of parameters, and raises Tile2CuError where they are impossible;
+    `sizes`, some that a caller may have, are those for which counts are compared.
+    """
+    counters = tuple(map(counter, program.launches))
+    found = []
+    for name, default in defaults.items():
+        parameter = _parameter(program, counters, name, default, retrace, sizes)
+        if parameter is not None:
+            found.append(parameter)
+    return Space(program=program, parameters=tuple(found), counters=counters, bytes_of=tensor_bytes(program))
+
+
+def _works(counters: Sequence[Counter], values: Values) -> tuple[Work, ...]:
+    return tuple(each(values) for each in counters)
+
+
+def _parameter(
+    program: Program,
+    counters: Sequence[Counter],
+    name: str,
+    default: int,
+    retrace: Retrace,
+    sizes: Mapping[str, int],
+) -> Parameter | None:
+    """The parameter, if a change of it is one of the schedule alone."""
+    for probe in (default * 2, default // 2, default + 1):
+        if probe < 1 or probe == default:
+            continue
+        try:
+            changed = retrace({name: probe})
+        except Tile2CuError:
+            continue
+        kind, keys = _effects(program, changed, name, default, probe)
+        if kind is None or not _same_interface(program, changed) or _reaches_values(program, name):
+            return None
+        found = Parameter(name=name, default=default, kind=kind, keys=keys)
+        return found if _counts_agree(program, counters, changed, found, probe, sizes) else None
+    return None
+
+
+def _same_interface(program: Program, changed: Program) -> bool:
+    """Whether both take the same tensors and scalars, and make as many launches."""
+
+    def of(program: Program) -> list[object]:
+        params = [
+            (param.name, param.shape, param.strides, param.dtype) if isinstance(param, Buffer) else param
+            for param in program.params
+        ]
+        return [params, program.outputs, len(program.launches), [launch.groups for launch in program.launches]]
+
+    return of(program) == of(changed)
+
+
+def _effects(program: Program, changed: Program, name: str, default: int, probe: int) -> tuple[Kind | None, tuple[str, ...]]:
+    """The kind of a parameter by what differs, and the keys of its values."""
+    keys: list[str] = []
+    kind: Kind | None = None
+    for old, new in zip(program.launches, changed.launches, strict=False):
+        if (old.block_threads, new.block_threads) == (default, probe):
+            kind, keys = Kind.THREADS, [*keys, THREADS]
+        for position, (was, now) in enumerate(zip(loops_of(old), loops_of(new), strict=False)):
+            if (was.num_stages, now.num_stages) == (default, probe):
+                kind, keys = Kind.STAGES, [*keys, stages_key(position)]
+        for axis, (before, after) in enumerate(zip(old.cluster, new.cluster, strict=False)):
+            if (before, after) == (default, probe):
+                keys.append(cluster_key(axis))
+    if kind is not None:
+        return (kind, tuple(dict.fromkeys(keys))) if not _is_named(program, name) else (None, ())
+    kind = _tile_kind(program, name)
+    return kind, (parameter_key(name), *dict.fromkeys(keys))
+
+
+def _is_named(program: Program, name: str) -> bool:
+    return any(constant.name == name for constant in program.constants)
+
+
+def _tile_kind(program: Program, name: str) -> Kind | None:
+    """Whether a parameter is an extent of a GEMM's tile, or a number of parts; it divides a grid or a trip count."""
+    if not any(name in _divisors(launch) for launch in program.launches):
+        return None
+    for launch in program.launches:
+        if any(isinstance(extent, Named) and extent.name == name for extent in launch.grid):
+            several = len(launch.grid) > 1  # else it is the number of persistent blocks
+            return Kind.PARTS if several and not _adds_to_memory(launch) else None
+        for gemm in walk_stmts(launch.body):
+            if isinstance(gemm, Gemm):
+                m, n = gemm.c.extents
+                k = gemm.a.extents[0 if gemm.transpose_a else 1]
+                for kind, extent in ((Kind.M, m), (Kind.N, n), (Kind.K, k)):
+                    if name in _names(extent):
+                        return kind
+    return None
+
+
+def _adds_to_memory(launch: Launch) -> bool:
+    """Whether blocks add to tensors: more parts would add in another order in each run."""
+    return any(
+        isinstance(stmt, Atomic | AtomicTile) and (stmt.buffer if isinstance(stmt, Atomic) else stmt.dst.buffer).scope is Scope.GLOBAL
+        for stmt in walk_stmts(launch.body)
+    )
+
+
+def _divisors(launch: Launch) -> set[str]:
+    """The parameters that divide extents of the grid or trip counts."""
+    exprs: list[Expr] = [*launch.grid, *(let.value for let in launch.prelude)]
+    for stmt in walk_stmts(launch.body):
+        if isinstance(stmt, Loop):
+            exprs += [stmt.start, stmt.stop]
+        elif isinstance(stmt, Let):
+            exprs.append(stmt.value)
+    found: set[str] = set()
+    for part in (part for expr in exprs for part in walk(expr)):
+        match part:
+            case Call(function="ceildiv", args=(_, divisor)) | Binary(op="//", rhs=divisor):
+                found |= _names(divisor)
+            case _:
+                pass
+    return found
+
+
+def _names(expr: Expr) -> set[str]:
+    return {part.name for part in walk(expr) if isinstance(part, Named)}
+
+
+def _reaches_values(program: Program, name: str) -> bool:
+    """Whether an element's value is computed from the parameter, rather than its place."""
+    derived = {constant.name for constant in program.constants if constant.computed is not None and name in _names(constant.computed)}
+    names = {name, *derived}
+    return any(
+        _computes_with(value, names)
+        for launch in program.launches
+        for stmt in walk_stmts(launch.body)
+        if isinstance(stmt, Store | Atomic)
+        for value in (stmt.value,)
+    )
+
+
+def _computes_with(expr: Expr, names: set[str]) -> bool:
+    """Whether arithmetic on elements has an operand of these names; in conditions and indices they are places."""
+    if isinstance(expr, Load):
+        return False
+    if isinstance(expr, Call) and expr.function == "if_then_else":
+        return any(_computes_with(part, names) for part in expr.args[1:])
+    if isinstance(expr, Named):
+        return expr.name in names
+    return any(_computes_with(part, names) for part in children(expr))
+
+
+def _counts_agree(
+    program: Program,
+    counters: Sequence[Counter],
+    changed: Program,
+    parameter: Parameter,
+    probe: int,
+    sizes: Mapping[str, int],
+) -> bool:
+    """Whether the counted work with a changed value is that of the program traced with it."""
+    space = Space(program=program, parameters=(parameter,), counters=tuple(counters), bytes_of=tensor_bytes(program))
+    try:
+        expected = _works(tuple(map(counter, changed.launches)), size_values(changed, sizes))
+        return space.works({parameter.name: probe}, sizes) == expected
+    except Unknown:
+        return False

@@ -1,0 +1,436 @@
+"""What a block of a launch does, counted from the program: MMAs, bytes of each copy, loop iterations.
+
+`counter` compiles a launch to closures once; a configuration and its sizes are counted in microseconds, without a
+trace, a rule or an emitted line. Blocks whose work differs are sampled.
+"""
+
+from collections.abc import Callable, Mapping, Set
+from dataclasses import dataclass, field
+from math import prod
+
+from tile2cu.chooser.numbers import Number, Unknown, Values, key_of, number, parameter_key
+from tile2cu.core.expr import Expr, Load, Var, walk
+from tile2cu.core.program import (
+    Atomic,
+    AtomicTile,
+    Buffer,
+    Copy,
+    Gemm,
+    If,
+    Launch,
+    Let,
+    Loop,
+    LoopKind,
+    Parallel,
+    Program,
+    Region,
+    Scope,
+    Stmt,
+    Store,
+    While,
+    walk_stmts,
+)
+
+_SAMPLES = 8  # blocks of a launch whose work depends on the block
+_LINE_BITS = 128 * 8  # of the L2
+_MOST_ITERATIONS = 1 << 12  # of a loop that is counted iteration by iteration
+THREADS = "threads"  # the keys of what a program has as plain numbers
+
+
+@dataclass(kw_only=True)
+class Counts:
+    """The work of one block. Bytes are those inside of the tensors; `mma` has M, N, K of a tile and how many there are.
+
+    `iterations` are those of loops with GEMMs, or else of pipelined loops; `loaded` are the bytes that they load;
+    `narrow` are loaded in rows of less than a cache line. `filled` are those of their boxes outside of the tensors, which become zero. `prologue` and `stored` are bytes loaded
+    outside of loops, and stored; `exchanged` bytes go to a block of the cluster.
+    """
+
+    mma: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    iterations: int = 0
+    loaded: float = 0.0
+    filled: float = 0.0
+    narrow: float = 0.0
+    prologue: float = 0.0
+    stored: float = 0.0
+    exchanged: float = 0.0
+
+    @property
+    def amount(self) -> tuple[float, ...]:
+        """By which blocks are compared."""
+        return self.iterations, self.loaded, self.stored + self.exchanged
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """The work of a launch: `blocks` in clusters of `cluster`, the counts of the longest of them.
+
+    `threads` compute. `stages` are those of each pipelined loop, with the bytes of shared memory that one stage takes in
+    `staged_bytes`; `fixed_bytes` are those of other shared tiles, without what rules add. `fragment_bytes` are those of
+    tiles in registers, `operand_bits` those of the MMAs' operands.
+    """
+
+    blocks: int
+    cluster: int
+    threads: int
+    stages: tuple[int, ...]
+    staged_bytes: tuple[int, ...]
+    fixed_bytes: int
+    fragment_bytes: int
+    operand_bits: int
+    longest: Counts
+
+    @property
+    def shared_bytes(self) -> int:
+        return self.fixed_bytes + sum(max(n, 1) * each for n, each in zip(self.stages, self.staged_bytes, strict=True))
+
+    @property
+    def most_stages(self) -> int:
+        return max(self.stages, default=1) or 1
+
+
+Count = Callable[[Values, Counts, int], None]
+Counter = Callable[[Values], Work]
+
+
+def loops_of(launch: Launch) -> tuple[Loop, ...]:
+    """The launch's pipelined loops, in order: stages of the n-th are at `stages:n` among values."""
+    loops = (stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Loop))
+    return tuple(loop for loop in loops if loop.kind is LoopKind.PIPELINED)
+
+
+def stages_key(position: int) -> str:
+    return f"stages:{position}"
+
+
+def cluster_key(axis: int) -> str:
+    return f"cluster:{axis}"
+
+
+def tensor_bytes(program: Program) -> Callable[[Values], tuple[int, int]]:
+    """A closure: the bytes of the tensors that the program reads, and of those that it writes."""
+    written = {buffer.name for launch in program.launches for buffer in _written(launch.body)}
+    tensors = [param for param in program.params if isinstance(param, Buffer)]
+    sizes = [(tensor.name in written, tensor.dtype.bits, tuple(map(number, tensor.shape))) for tensor in tensors]
+
+    def of(values: Values) -> tuple[int, int]:
+        bytes_ = [(out, prod(extent(values) for extent in shape) * bits // 8) for out, bits, shape in sizes]
+        return sum(each for out, each in bytes_ if not out), sum(each for out, each in bytes_ if out)
+
+    return of
+
+
+def _written(body: tuple[Stmt, ...]) -> list[Buffer]:
+    found: list[Buffer] = []
+    for stmt in walk_stmts(body):
+        match stmt:
+            case Copy() | AtomicTile():
+                found.append(stmt.dst.buffer.memory)
+            case Store() | Atomic():
+                found.append(stmt.buffer.memory)
+            case _:
+                pass
+    return [buffer for buffer in found if buffer.scope is Scope.GLOBAL]
+
+
+def counter(launch: Launch) -> Counter:
+    """Compiles a launch. The closure raises Unknown where sizes and parameters do not determine its work."""
+    loops = loops_of(launch)
+    pipelined = {id(loop): position for position, loop in enumerate(loops)}
+    body = _body(launch.body, _Scope(pipelined, inside=False))
+    grid = tuple(map(number, launch.grid))
+    prelude = [(key_of(let.var), number(let.value)) for let in launch.prelude]
+    used = _variables_of(launch.body)
+    blocks = [(axis, key_of(block)) for axis, block in enumerate(launch.blocks)]
+    staged = _staged(launch, pipelined)
+    tiles = [(_bits(tile), tuple(map(number, tile.shape)), tile.scope, staged.get(tile.memory)) for tile in launch.tiles]
+    bits = max((gemm.a.buffer.dtype.bits for gemm in walk_stmts(launch.body) if isinstance(gemm, Gemm)), default=0)
+
+    def of(values: Values) -> Work:
+        values = dict(values)
+        for key, value in prelude:
+            values[key] = value(values)
+        extents = [extent(values) for extent in grid]
+        values |= {key: 0 for _, key in blocks}
+        differing = [(key, max(extents[axis], 1)) for axis, key in blocks if key in used]
+        staged_bytes, fixed, fragments = [0] * len(loops), 0, 0
+        for tile_bits, shape, scope, position in tiles:
+            bytes_ = prod(extent(values) for extent in shape) * tile_bits // 8
+            if scope is Scope.FRAGMENT:
+                fragments += bytes_
+            elif scope is Scope.SHARED and position is not None:
+                staged_bytes[position] += bytes_
+            elif scope is Scope.SHARED:
+                fixed += bytes_
+        return Work(
+            blocks=prod(extents),
+            cluster=prod(values.get(cluster_key(axis), extent) for axis, extent in enumerate(launch.cluster)),
+            threads=values.get(THREADS, launch.block_threads),
+            stages=tuple(values.get(stages_key(position), loop.num_stages) for position, loop in enumerate(loops)),
+            staged_bytes=tuple(staged_bytes),
+            fixed_bytes=fixed,
+            fragment_bytes=fragments,
+            operand_bits=bits,
+            longest=_longest(body, values, differing),
+        )
+
+    return of
+
+
+def _longest(body: Count, values: Values, differing: list[tuple[str, int]]) -> Counts:
+    """The counts of the block that does most, of samples over the axes of the grid in which blocks differ."""
+    longest: Counts | None = None
+    for sample in _samples(prod(extent for _, extent in differing)):
+        for key, extent in differing:
+            values[key], sample = sample % extent, sample // extent
+        counts = Counts()
+        body(values, counts, 1)
+        if longest is None or counts.amount > longest.amount:
+            longest = counts
+    assert longest is not None, "there is a first sample"
+    return longest
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """Where a statement is: `inside` of a loop whose iterations are counted."""
+
+    pipelined: Mapping[int, int]
+    inside: bool
+
+
+def _body(body: tuple[Stmt, ...], scope: _Scope) -> Count:
+    parts = [part for stmt in body if (part := _statement(stmt, scope)) is not None]
+
+    def count(values: Values, counts: Counts, times: int) -> None:
+        for part in parts:
+            part(values, counts, times)
+
+    return count
+
+
+def _statement(stmt: Stmt, scope: _Scope) -> Count | None:
+    match stmt:
+        case Let():
+            return _let(key_of(stmt.var), number(stmt.value))
+        case Gemm():
+            return _gemm(stmt)
+        case Copy():
+            return _copy(stmt, scope)
+        case AtomicTile() if stmt.dst.buffer.scope is Scope.GLOBAL:
+            return _bytes("stored", _inside(stmt.dst), twice=True)
+        case Parallel():
+            return _parallel(stmt, scope)
+        case If() if _matters(stmt.then) or _matters(stmt.orelse):
+            return _branch(number(stmt.condition), _body(stmt.then, scope), _body(stmt.orelse, scope))
+        case Loop() if _matters(stmt.body):
+            return _loop(stmt, scope)
+        case While() if _matters(stmt.body):
+            return _raise
+        case _:
+            return None
+
+
+def _raise(values: Values, counts: Counts, times: int) -> None:
+    raise Unknown
+
+
+def _matters(body: tuple[Stmt, ...]) -> bool:
+    return any(isinstance(stmt, Gemm | Copy | AtomicTile | Parallel) for stmt in walk_stmts(body))
+
+
+def _let(key: str, value: Number) -> Count:
+    def count(values: Values, counts: Counts, times: int) -> None:
+        try:
+            values[key] = value(values)
+        except Unknown:
+            values.pop(key, None)
+
+    return count
+
+
+def _gemm(stmt: Gemm) -> Count:
+    m, n = map(number, stmt.c.extents)
+    k = number(stmt.a.extents[0 if stmt.transpose_a else 1])
+    sparse = 1 if stmt.metadata is None else 2
+
+    def count(values: Values, counts: Counts, times: int) -> None:
+        shape = (m(values), n(values), sparse * k(values))
+        counts.mma[shape] = counts.mma.get(shape, 0) + times
+
+    return count
+
+
+def _copy(stmt: Copy, scope: _Scope) -> Count | None:
+    if stmt.block is not None:
+        return _bytes("exchanged", _whole(stmt.src))
+    if stmt.dst.buffer.scope is Scope.GLOBAL:
+        return _bytes("stored", _inside(stmt.dst))
+    if stmt.src.buffer.scope is Scope.GLOBAL:
+        return _load(stmt.src) if scope.inside else _bytes("prologue", _inside(stmt.src))
+    return None
+
+
+def _load(region: Region) -> Count:
+    inside, whole, row = _inside(region), _whole(region), number(region.ranges[-1].extent)
+    bits = region.buffer.dtype.bits
+
+    def count(values: Values, counts: Counts, times: int) -> None:
+        bytes_ = inside(values)
+        counts.loaded += times * bytes_
+        counts.filled += times * (whole(values) - bytes_)
+        if row(values) * bits < _LINE_BITS:
+            counts.narrow += times * bytes_
+
+    return count
+
+
+def _bytes(what: str, of: Callable[[Values], float], *, twice: bool = False) -> Count:
+    factor = 2 if twice else 1
+
+    def count(values: Values, counts: Counts, times: int) -> None:
+        setattr(counts, what, getattr(counts, what) + factor * times * of(values))
+
+    return count
+
+
+def _whole(region: Region) -> Callable[[Values], float]:
+    extents, bits = tuple(map(number, region.extents)), region.buffer.dtype.bits
+    return lambda values: prod(extent(values) for extent in extents) * bits / 8
+
+
+def _inside(region: Region) -> Callable[[Values], float]:
+    """The bytes of a box that are inside of the tensor, in the mean of the boxes that tile it."""
+    bits = region.buffer.dtype.bits
+    sides = [
+        (number(part.extent), number(shape)) for part, shape in zip(region.ranges, region.buffer.shape, strict=True)
+    ]
+
+    def of(values: Values) -> float:
+        total = bits / 8
+        for extent, shape in sides:
+            box = extent(values)
+            if box > 1:
+                size = shape(values)
+                total *= size / -(-size // box) if size > 0 else 0
+        return total
+
+    return of
+
+
+def _parallel(stmt: Parallel, scope: _Scope) -> Count:
+    """Elements of tensors that a loop over elements loads and stores; an index without a variable is loaded once."""
+    extents = {var: number(extent) for var, extent in zip(stmt.vars, stmt.extents, strict=True)}
+    accesses: list[tuple[str, int, tuple[Number, ...]]] = []
+
+    def add(what: str, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
+        used = {part for index in indices for part in walk(index) if isinstance(part, Var)}
+        moved = tuple(extent for var, extent in extents.items() if var in used)
+        accesses.append((what, buffer.dtype.bits, moved))
+
+    for inner in walk_stmts(stmt.body):
+        for value in _values_of(inner):
+            for load in walk(value):
+                if isinstance(load, Load) and isinstance(load.buffer, Buffer) and load.buffer.scope is Scope.GLOBAL:
+                    add("loaded" if scope.inside else "prologue", load.buffer, load.indices)
+        if isinstance(inner, Store | Atomic) and inner.buffer.scope is Scope.GLOBAL:
+            add("stored", inner.buffer, inner.indices)
+
+    def count(values: Values, counts: Counts, times: int) -> None:
+        for what, bits, moved in accesses:
+            bytes_ = prod(extent(values) for extent in moved) * bits / 8
+            setattr(counts, what, getattr(counts, what) + times * bytes_)
+
+    return count
+
+
+def _values_of(stmt: Stmt) -> tuple[Expr, ...]:
+    match stmt:
+        case Let() | Store() | Atomic():
+            return (stmt.value,)
+        case If():
+            return (stmt.condition,)
+        case _:
+            return ()
+
+
+def _branch(condition: Number, then: Count, orelse: Count) -> Count:
+    """The arm that the condition selects; where it depends on memory, the first."""
+
+    def count(values: Values, counts: Counts, times: int) -> None:
+        try:
+            taken = condition(values)
+        except Unknown:
+            taken = 1
+        (then if taken else orelse)(values, counts, times)
+
+    return count
+
+
+def _loop(stmt: Loop, scope: _Scope) -> Count:
+    has_gemm = any(isinstance(inner, Gemm) for inner in stmt.body)
+    counted = has_gemm or id(stmt) in scope.pipelined
+    body = _body(stmt.body, _Scope(scope.pipelined, inside=scope.inside or counted))
+    start, stop, step = number(stmt.start), number(stmt.stop), number(stmt.step)
+    key = key_of(stmt.var)
+    depends = key in _variables_of(stmt.body)
+
+    def count(values: Values, counts: Counts, times: int) -> None:
+        trips = range(start(values), stop(values), step(values) or 1)
+        if counted:
+            counts.iterations += times * len(trips)
+        if not depends:
+            if len(trips):
+                body(values, counts, times * len(trips))
+            return
+        if len(trips) > _MOST_ITERATIONS:
+            raise Unknown
+        for at in trips:
+            values[key] = at
+            body(values, counts, times)
+
+    return count
+
+
+def _variables_of(body: tuple[Stmt, ...]) -> Set[str]:
+    """The keys of the variables on which counts of the body depend, also by way of names for values."""
+    named: dict[str, Expr] = {}
+    exprs: list[Expr] = []
+    for stmt in walk_stmts(body):
+        match stmt:
+            case Let():
+                named[key_of(stmt.var)] = stmt.value
+            case Loop() if _matters(stmt.body):
+                exprs += [stmt.start, stmt.stop, stmt.step]
+            case If() if _matters(stmt.then) or _matters(stmt.orelse):
+                exprs.append(stmt.condition)
+            case _:
+                pass
+    found: set[str] = set()
+    while exprs:
+        for part in walk(exprs.pop()):
+            if isinstance(part, Var) and key_of(part) not in found:
+                found.add(key_of(part))
+                exprs += [named[key_of(part)]] if key_of(part) in named else []
+    return found
+
+
+def _samples(blocks: int) -> list[int]:
+    """Indices of blocks, evenly over the grid, the first and the last among them; an odd step meets all remainders."""
+    if blocks <= _SAMPLES:
+        return list(range(max(blocks, 1)))
+    return sorted({position * (blocks - 1) // (_SAMPLES - 1) for position in range(_SAMPLES)})
+
+
+def _staged(launch: Launch, pipelined: Mapping[int, int]) -> dict[Buffer, int]:
+    """The shared tiles that pipelined loops load, by the number of the loop: they have a copy per stage."""
+    found: dict[Buffer, int] = {}
+    for loop in loops_of(launch):
+        for stmt in walk_stmts(loop.body):
+            if isinstance(stmt, Copy) and stmt.dst.buffer.scope is Scope.SHARED and loop.num_stages > 0:
+                found.setdefault(stmt.dst.buffer.memory, pipelined[id(loop)])
+    return found
+
+
+def _bits(tile: Buffer) -> int:
+    return 0 if tile.of is not None else tile.dtype.bits

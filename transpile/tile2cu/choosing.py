@@ -1,0 +1,124 @@
+"""From a file and sizes to the setting of its tile parameters: the front end, the rules and the chooser together."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+from tile2cu.chooser.choose import NoModel, Ranking, choose, is_modelled
+from tile2cu.chooser.model import Schedule
+from tile2cu.chooser.space import Space, space_of
+from tile2cu.core.choice import Choice
+from tile2cu.core.decisions import INSTRUCTION, SHARED_BUDGET, WARP_SPECIALISED
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.expr import Var
+from tile2cu.core.program import Gemm, Program, walk_stmts
+from tile2cu.frontend import default_numbers, programs
+from tile2cu.rules import RULES, Context, resolve
+from tile2cu.targets import Target
+from tile2cu.targets.costs import COSTS, Costs
+
+_PROBED_SIZE = 1024  # for which counts of a kernel with open sizes are compared
+_KEPT = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tunable:
+    """A kernel of a file with values for some of its arguments, whose tile parameters are to be set.
+
+    `text` is the file's; `bindings` the values, in their order.
+    """
+
+    path: Path
+    text: str
+    kernel: str | None
+    target: Target
+    bindings: tuple[tuple[str, object], ...]
+
+    @cached_property
+    def program(self) -> Program:
+        """The kernel with the values of its file. Raises Tile2CuError."""
+        return self._traced(dict(self.bindings))
+
+    @cached_property
+    def space(self) -> Space:
+        """The tile parameters that have no value among the bindings; `bound` sizes are open in its program."""
+        given = {name: value for name, value in self.bindings if name not in self.bound}
+        program = self._traced(given)
+        defaults = default_numbers(self.path, self.text, program.alias_of or program.name)
+        free = {name: value for name, value in defaults.items() if name not in given}
+        return space_of(program, free, lambda setting: self._traced({**given, **setting}), _probed_sizes(program))
+
+    @cached_property
+    def bound(self) -> dict[str, int]:
+        """The sizes that have a value among the bindings, where the kernel takes them at run time as well."""
+        found: dict[str, int] = {}
+        values = dict(self.bindings)
+        for name, value in self.bindings:
+            if type(value) is int:
+                others = {each: values[each] for each in values if each != name and each not in found}
+                with suppress(Tile2CuError):
+                    if any(size.name == name for size in self._traced(others).sizes):
+                        found[name] = value
+        return found
+
+    @property
+    def costs(self) -> Costs:
+        """The constants of the target's GPU. Raises NoModel where none was measured."""
+        if self.target.name not in COSTS:
+            raise NoModel(f"there are no measured constants for {self.target.name}")
+        return COSTS[self.target.name]
+
+    def ranking(self, sizes: Mapping[str, int]) -> Ranking:
+        """The settings for these run-time sizes. Raises NoModel, and Tile2CuError as the file's own setting does."""
+        costs = self.costs
+        if why := is_modelled(self.program):
+            raise NoModel(why)
+        if not self.space.parameters:
+            raise NoModel("it has no parameter that decides its tiles alone")
+        return Ranking(self.space, {**self.bound, **sizes}, costs, self.decide, self.target.shared_limit)
+
+    def choice(self, sizes: Mapping[str, int]) -> Choice:
+        """The setting for these run-time sizes. Raises as `ranking`."""
+        return choose(self.ranking(sizes), self.costs, {**self.bound, **sizes})
+
+    def decide(self, setting: Mapping[str, int]) -> tuple[Program, tuple[Schedule, ...]]:
+        """The program with a setting, and what the rules decide of its launches. Raises Tile2CuError."""
+        program = self._traced({**dict(self.bindings), **setting})
+        contexts = [resolve(program, launch, self.target, RULES) for launch in program.launches]
+        return program, tuple(map(_schedule, contexts))
+
+    def _traced(self, bindings: Mapping[str, object]) -> Program:
+        (program, *_) = programs(self.path, self.text, kernel=self.kernel, bindings=bindings, target=self.target)
+        return program
+
+
+def _probed_sizes(program: Program) -> dict[str, int]:
+    scalars = [param for param in program.params if isinstance(param, Var)]
+    return {var.name: _PROBED_SIZE for var in program.sizes} | {var.name: 1 for var in scalars}
+
+
+def _schedule(context: Context) -> Schedule:
+    gemms = [stmt for stmt in walk_stmts(context.launch.body) if isinstance(stmt, Gemm)]
+    instructions = [context.facts.get(gemm, INSTRUCTION) for gemm in gemms]
+    specialised = context.facts.get(context.launch, WARP_SPECIALISED)
+    return Schedule(
+        wgmma=any(str(each).startswith("wgmma") for each in instructions),
+        producer=specialised is not None and specialised.producer,
+        shared_bytes=int(context.facts[context.launch, SHARED_BUDGET].total),
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _kept(tunable: Tunable) -> Tunable:
+    return tunable
+
+
+def tunable(path: Path, text: str, kernel: str | None, target: Target, bindings: Mapping[str, object]) -> Tunable:
+    """A kernel to be chosen for; the same one for the same arguments, so that its space is found once a process."""
+    made = Tunable(path=path, text=text, kernel=kernel, target=target, bindings=tuple(bindings.items()))
+    try:
+        return _kept(made)
+    except TypeError:  # a value that cannot be hashed, as a list
+        return made

@@ -1,0 +1,71 @@
+"""What operations cost on a GPU: the constants of the model that chooses tile sizes (chooser/model.py)."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """The constants of one GPU. Cycles are those of an SM, and bytes per cycle those of one SM of `sms`.
+
+    `card` is the GPU that was measured, `source` where the figures are from. `ghz` is the clock where MMAs are few;
+    with tensor cores that are busy all the time it is `ghz / (1 + power)`. `mma_flops` are those of 16-bit operands per
+    cycle by wgmma; `mma_sync` is the share of them that mma.sync reaches. In kernels whose threads load themselves,
+    each iteration takes `barrier` cycles, and they issue loads of `issue_bytes` per cycle. A block begins with
+    `prologue` cycles, and ends with `epilogue` and what it stores at `store_bytes`; for each doubling of its cluster it
+    waits `cluster` cycles. Loads that were issued less than `load_cycles` ahead are waited for. Bytes per cycle are
+    `sm_bytes` that an SM loads, `l2_bytes` that each SM gets of the L2 where all load, and `fill_bytes` that TMA fills
+    with zeros. `dram_bytes` per ns come from DRAM, `dram_ns` after the request; rows of less than a cache line cost the
+    share `narrow` more. Blocks in clusters of 4 and more have `cluster_share` of the SMs. `launch_us` is a kernel's.
+    """
+
+    card: str
+    source: str
+    sms: int
+    ghz: float
+    power: float
+    mma_flops: float
+    mma_sync: float
+    barrier: float
+    issue_bytes: float
+    prologue: float
+    epilogue: float
+    store_bytes: float
+    cluster: float
+    cluster_share: float
+    load_cycles: float
+    sm_bytes: float
+    fill_bytes: float
+    l2_bytes: float
+    dram_bytes: float
+    dram_ns: float
+    narrow: float
+    launch_us: float
+
+
+H200 = Costs(
+    card="H200",
+    source="tools/fit_costs.py on every other pair of N and K of benchmarks/shapes/h200_2026-11-24.csv",
+    sms=132,
+    ghz=2.136,
+    power=0.4215,
+    mma_flops=4096,  # [NVIDIA H200 datasheet: 989.4 TFLOP/s at 1.83 GHz, dense]
+    mma_sync=0.5618,
+    barrier=306.6,
+    issue_bytes=64.77,
+    prologue=901.7,
+    epilogue=399.6,
+    store_bytes=51.53,
+    cluster=2593,
+    cluster_share=0.936,
+    load_cycles=300,
+    sm_bytes=91.27,
+    fill_bytes=17.57,
+    l2_bytes=49.78,
+    dram_bytes=4036,
+    dram_ns=958.9,
+    narrow=0.2197,
+    launch_us=3.222,
+)
+
+# By the name of the target. A target without a measured GPU has no model: kernels keep the values of their files.
+COSTS = {"cuda:sm_90a": H200}
