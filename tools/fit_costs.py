@@ -78,7 +78,11 @@ def read(path: Path) -> Shapes:
     labels = [label for label in rows[0] if label not in ("M", "N", "K", "cublas")]
     settings = {label: _setting(label) for label in labels}
     schedules: dict[str, Schedule] = {}
-    kernels = {name: tunable(path, path.read_text(encoding="utf-8"), None, SM90A, {}) for name in FORMS if (path := EXAMPLES / f"{name}.py")}
+    kernels = {
+        name: tunable(path, path.read_text(encoding="utf-8"), None, SM90A, {})
+        for name in FORMS
+        if (path := EXAMPLES / f"{name}.py")
+    }
     cublas, timed = {}, {}
     for row in rows:
         m, n, k = shape = int(row["M"]), int(row["N"]), int(row["K"])
@@ -91,7 +95,9 @@ def read(path: Path) -> Shapes:
                     schedules[label] = _schedule(kernel, setting)
                 (work,) = kernel.space.works({**kernel.space.default, **setting}, sizes)
                 bytes_ = sum(kernel.space.bytes_of(kernel.space.values(kernel.space.default, sizes)))
-                each = Timed(shape=shape, label=label, us=float(row[label]), work=work, schedule=schedules[label], bytes_=bytes_)
+                each = Timed(
+                    shape=shape, label=label, us=float(row[label]), work=work, schedule=schedules[label], bytes_=bytes_
+                )
                 timed[shape].append(each)
     return Shapes(cublas=cublas, timed=timed)
 
@@ -195,10 +201,21 @@ def main() -> None:
     costs = H200
     if options.fit:
         costs = fitted(costs, shapes, options.fit)
-        print("\n".join(f"    {each.name}={getattr(costs, each.name):.4g}," for each in fields(costs) if each.name not in GIVEN))
+        print(
+            "\n".join(
+                f"    {each.name}={getattr(costs, each.name):.4g}," for each in fields(costs) if each.name not in GIVEN
+            )
+        )
     if options.worst:
         for shape in sorted(shapes.cublas, key=lambda each: ratio(costs, shapes, each))[: options.worst]:
-            print(*shape, f"{ratio(costs, shapes, shape):.2f}", *(f"{each.label} {each.us:.1f} ({each.predicted(costs):.1f})" for each in (pick(costs, shapes, shape), shapes.best(shape))))
+            print(
+                *shape,
+                f"{ratio(costs, shapes, shape):.2f}",
+                *(
+                    f"{each.label} {each.us:.1f} ({each.predicted(costs):.1f})"
+                    for each in (pick(costs, shapes, shape), shapes.best(shape))
+                ),
+            )
     print("fitted   ", card(costs, shapes, shapes.train))
     print("held out ", card(costs, shapes, shapes.held_out))
     print("all      ", card(costs, shapes, list(shapes.cublas)))

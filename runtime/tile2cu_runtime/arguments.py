@@ -67,6 +67,13 @@ def bind_call(manifest: Manifest, device: str, args: tuple[Any, ...], kwargs: Ma
     return BoundCall(tensors=views, numbers={**scalars, **sizes}, allocated=allocated, device=where)
 
 
+def call_sizes(manifest: Manifest, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, int]:
+    """The run-time sizes of a call, from its tensors or as given by keyword. Errors: T2C-R100 to T2C-R106."""
+    given = _by_name(manifest, args, kwargs)
+    views = {tensor.name: _view(tensor, given[tensor.name]) for tensor in manifest.tensors if tensor.name in given}
+    return _solve_sizes(manifest, views, given)
+
+
 def _by_name(manifest: Manifest, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The given values by name. Positional arguments are all arguments, or all except the outputs."""
     every = [argument.name for argument in manifest.called]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tile2cu_runtime import binding
 from tile2cu_runtime.arguments import BoundCall, bind_call
 from tile2cu_runtime.engine import Engine, EngineOptions, load_engine
-from tile2cu_runtime.errors import ArgumentError, LaunchError, status_name
+from tile2cu_runtime.errors import ArgumentError, Error, LaunchError, status_name
 from tile2cu_runtime.repeats import Repeats, native_module
 from tile2cu_runtime.report import CheckError, Finding, Report, SourceMap, read_report
 from tile2cu_runtime.spec import Manifest, TensorArgument
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tile2cu_runtime.bench import Bench, Timing
     from tile2cu_runtime.resources import Resources
 
+_NOT_SUPPORTED = 3  # TL_NOT_SUPPORTED of headers/tl/status.h
 Device = Literal["cpu", "cuda", "hip", "sim", "ptx"]
 # The device of the tensors in their libraries' spelling: torch uses "cuda" for AMD GPUs, too.
 TENSORS_ON = {"cpu": "cpu", "sim": "cpu", "ptx": "cpu", "cuda": "cuda", "hip": "cuda"}
@@ -62,6 +63,9 @@ class Kernel:
         self.mma_flops: Callable[[Mapping[str, int]], int | None] | None = None
         # The layouts of its tiles by name, which plot themselves: tile2cu.load finds them in the program.
         self.layouts: Mapping[str, Any] = {}
+        # For calls whose sizes this kernel does not support, as a row pitch that TMA cannot take: tile2cu.load sets it.
+        self.otherwise: Callable[[], Kernel] | None = None
+        self._other: Kernel | None = None
         self._library = library
         self._run = run
         self._source_map = source_map
@@ -142,7 +146,25 @@ class Kernel:
             result = self._first(*args)
             if result is not NotImplemented:
                 return result
-        return self._call(*args, **kwargs)
+        try:
+            return self._call(*args, **kwargs)
+        except LaunchError as error:
+            if self.otherwise is None or error.status != _NOT_SUPPORTED:
+                raise
+            return self._call_other(error, args, kwargs)
+
+    def _call_other(self, error: LaunchError, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """The call by the kernel for other sizes, which is built at the first such call."""
+        if self._other is None:
+            assert self.otherwise is not None
+            try:
+                self._other = self.otherwise()
+            except Error as reason:
+                raise error from reason
+        try:
+            return self._other(*args, **kwargs)
+        finally:
+            self.report = self._other.report
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
         """Binds and checks a call, and launches it."""

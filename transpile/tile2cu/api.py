@@ -8,9 +8,12 @@ from pathlib import Path
 
 from tile2cu import fit
 from tile2cu.api_words import speaks_python
-from tile2cu.core.decisions import SHARED_BUDGET
+from tile2cu.chooser.choose import TILES_RULE
+from tile2cu.core.choice import Unchosen
+from tile2cu.core.decisions import SHARED_BUDGET, TILES
 from tile2cu.core.dispatch import Dispatch
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.facts import Fact
 from tile2cu.core.origin import STYLES, Look, Tool
 from tile2cu.core.program import Launch, Program
 from tile2cu.emitter import Emitted, Settled, emit_kernel, with_namespaces
@@ -60,7 +63,9 @@ def emit_text(
     `text` is the source where it is not read from `path`; `tool` is what the files name as their writer.
     """
     look = look or Look()
-    found = settled_kernels(path, kernel=kernel, target=target, bindings=bindings, text=text, name=look.name)
+    found = settled_kernels(
+        path, kernel=kernel, target=target, bindings=bindings, text=text, name=look.name, tiles=look.tiles
+    )
     return tuple(_emitted(settled, tool or this_tool(), look) for settled in found)
 
 
@@ -121,10 +126,12 @@ def settled_kernels(
     bindings: Mapping[str, object],
     text: str | None = None,
     name: str = "",
+    tiles: str = "default",
 ) -> list[tuple[Settled, ...]]:
     """The kernels of a source file, or the one named, with all that is decided about each of their launches.
 
-    `name` is the C function's, for a file of one kernel: else it is that of the kernel's outermost function.
+    `name` is the C function's, for a file of one kernel: else it is that of the kernel's outermost function. With
+    `tiles` "auto" the model chooses the values of tile parameters that have none among the bindings.
     """
     source = read_python(path) if text is None else text
 
@@ -141,17 +148,47 @@ def settled_kernels(
     if name and len(found) > 1:
         names = ", ".join(program.name for program in found)
         raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
+    if tiles == "auto":
+        found = tuple(_with_chosen_tiles(path, source, each, target, bindings) for each in found)
     return [_settled(program, target, name, partial(traced, program.alias_of or program.name)) for program in found]
 
 
+def _with_chosen_tiles(
+    path: Path, source: str, program: Program, target: Target, bindings: Mapping[str, object]
+) -> Program:
+    """The program with the tiles that the model chooses. Errors: T2C-C020 where sizes are open."""
+    from tile2cu.chooser.choose import NoModel
+    from tile2cu.choosing import tunable
+
+    name = program.alias_of or program.name
+    if program.sizes:
+        sizes = ", ".join(size.name for size in program.sizes)
+        help = "give each with -D, as -D " + " -D ".join(f"{size.name}=4096" for size in program.sizes)
+        raise Tile2CuError(
+            "T2C-C020", f"tiles are chosen for sizes, and {sizes} have no value", program.span, help=help
+        )
+    try:
+        choice = tunable(path, source, name, target, bindings).choice({})
+    except NoModel as error:
+        return replace(program, choice=Unchosen(because=str(error)))
+    chosen = programs(path, source, kernel=name, bindings={**bindings, **dict(choice.setting)}, target=target)[0]
+    return replace(chosen, bindings=program.bindings, choice=choice)
+
+
 def one_settled_kernel(
-    path: Path, kernel: str | None, *, target: Target, bindings: Mapping[str, object], text: str | None = None
+    path: Path,
+    kernel: str | None,
+    *,
+    target: Target,
+    bindings: Mapping[str, object],
+    text: str | None = None,
+    tiles: str = "default",
 ) -> tuple[Settled, ...]:
     """All that is decided about each launch of a file's only kernel, or of the one named.
 
     Errors: T2C-C004 where the file has several.
     """
-    found = settled_kernels(path, kernel=kernel, target=target, bindings=bindings, text=text)
+    found = settled_kernels(path, kernel=kernel, target=target, bindings=bindings, text=text, tiles=tiles)
     if len(found) > 1:
         names = ", ".join(launches[0].program.name for launches in found)
         raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
@@ -195,6 +232,9 @@ def _settled(program: Program, target: Target, name: str, retrace: fit.Retrace) 
 
 
 def _launch(program: Program, target: Target, decided: Context) -> Settled:
+    if program.choice is not None:
+        span = decided.launch.span
+        decided.facts.add(Fact(decided.launch, TILES, program.choice, TILES_RULE, span))
     return Settled(program, decided.launch, target, decided.facts, decided.bounds)
 
 

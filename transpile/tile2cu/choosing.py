@@ -110,6 +110,25 @@ def _schedule(context: Context) -> Schedule:
     )
 
 
+def implied_tiles(path: Path, text: str, kernel: str | None, target: Target, bindings: Mapping[str, object]) -> str:
+    """ "auto" where the model chooses another setting than the file's and nothing keeps it from doing so.
+
+    That is, all sizes have a value, and no parameter with an integer default has one.
+    """
+    if target.name not in COSTS:
+        return "default"
+    made = tunable(path, text, kernel, target, bindings)
+    program = made.program
+    defaults = default_numbers(path, text, program.alias_of or program.name)
+    if program.sizes or any(name in bindings for name in defaults):
+        return "default"
+    try:
+        choice = made.choice({})
+    except NoModel:
+        return "default"
+    return "default" if choice.setting == choice.default else "auto"
+
+
 @lru_cache(maxsize=_KEPT)
 def _kept(tunable: Tunable) -> Tunable:
     return tunable

@@ -1,20 +1,22 @@
 """From a tile-language file to a Python callable: emit, build, load."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 from tile2cu.analysis.work import mma_flops
 from tile2cu.api import checked_style, emit_text, one_settled_kernel
 from tile2cu.api_words import speaks_python
+from tile2cu.by_size import KernelBySize
+from tile2cu.choosing import implied_tiles, tunable
+from tile2cu.core.decisions import TILES
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look
 from tile2cu.files import read_python, write_files
-from tile2cu.frontend import programs
 from tile2cu.project.on_disk import manifests, read_manifest, source_sha256
-from tile2cu.review.layouts import Layouts, TileLayout, layouts_of
-from tile2cu.targets import Target, find
+from tile2cu.review.layouts import Layouts, layouts_of
+from tile2cu.targets import SM80, Target, find
 from tile2cu.tool import this_tool
 from tile2cu_runtime import cache
 from tile2cu_runtime.device import auto_target
@@ -23,6 +25,14 @@ from tile2cu_runtime.load import Kernel, load_kernel
 EMITTED = (".json", ".cu", ".hip")  # the suffixes of files by which an emitted kernel can be named
 
 
+@overload
+def load(
+    path: str | Path, kernel: str | None = None, *, tiles: Literal["auto"], **options: Any
+) -> Kernel | KernelBySize: ...
+@overload
+def load(
+    path: str | Path, kernel: str | None = None, *, tiles: Literal["default"] | None = None, **options: Any
+) -> Kernel: ...
 @speaks_python
 def load(
     path: str | Path,
@@ -32,9 +42,10 @@ def load(
     style: str = "tl",
     device: str | None = None,
     check: bool = False,
+    tiles: str | None = None,
     options: Mapping[str, Any] | None = None,
     **bindings: Any,
-) -> Kernel:
+) -> Kernel | KernelBySize:
     """Transpiles a file, builds the text and returns its kernel as a callable.
 
     `kernel` picks one of several; `bindings` are values for the arguments of its factory. `target` is a target's name
@@ -42,44 +53,82 @@ def load(
     (AMD's code object, simulated), "ptx" (nvcc's PTX, simulated), or None for what this machine has. `check` runs on
     the engine or the simulator with every check on. `options` go to tile2cu_runtime.load_kernel: schedules, statistics
     and the like. The emitted files are kept in `.folder`, in the build cache.
+
+    With `tiles` "auto" a model of the GPU chooses the values of tile parameters that have none: for the sizes among
+    the bindings, or, where some are open, for those of each call (KernelBySize). "default" keeps the file's values.
+    None is "auto" where all sizes and no number with a default are among the bindings. [docs/tuning.md]
+
+    A Hopper kernel that does not support a call's sizes, since TMA cannot take their row pitch, hands the call to the
+    same kernel without TMA, which is built when it is first needed.
     Raises Tile2CuError, and the errors of load_kernel.
     """
-    text = emitted_source(Path(path), kernel, target=target, style=style, bindings=bindings)
-    loaded = load_kernel(text, device=device, check=check, source=path, **(options or {}))  # type: ignore[arg-type]
-    if Path(path).suffix not in EMITTED:
-        loaded.layouts = Layouts(partial(_layouts, Path(path), kernel, find(loaded.manifest.target), bindings))
-        loaded.mma_flops = partial(_mma_flops, Path(path), kernel, find(loaded.manifest.target), bindings)
-    return loaded
+    file, chip = Path(path), find(auto_target() if target == "auto" else target)
+    if tiles not in (None, "auto", "default"):
+        raise Tile2CuError("T2C-C012", f"`tiles` is {tiles!r}", help='it is "auto", "default" or None')
+
+    def loaded(chip: Target, tiles: str | None, bindings: Mapping[str, Any]) -> Kernel:
+        text = emitted_source(file, kernel, target=chip.name, style=style, bindings=bindings, tiles=tiles)
+        return load_kernel(text, device=device, check=check, source=path, **(options or {}))  # type: ignore[arg-type]
+
+    if file.suffix in EMITTED:
+        return loaded(chip, None, bindings)
+    if tiles == "auto" and (made := tunable(file, read_python(file), kernel, chip, bindings)).program.sizes:
+        return KernelBySize(
+            made, lambda setting: _complete(loaded, file, kernel, chip, "default", {**bindings, **setting})
+        )
+    return _complete(loaded, file, kernel, chip, tiles, bindings)
 
 
-def _layouts(path: Path, kernel: str | None, target: Target, bindings: Mapping[str, object]) -> dict[str, TileLayout]:
-    return layouts_of(one_settled_kernel(path, kernel, target=target, bindings=bindings))
+def _complete(
+    loaded: Callable[[Target, str | None, Mapping[str, Any]], Kernel],
+    path: Path,
+    kernel: str | None,
+    target: Target,
+    tiles: str | None,
+    bindings: Mapping[str, Any],
+) -> Kernel:
+    """A kernel with what needs the Python file: its layouts, its work, and another kernel for other sizes."""
+    found = loaded(target, tiles, bindings)
+    chosen = "auto" if any(fact.what == TILES.name for fact in found.manifest.facts) else "default"
+    settled = partial(one_settled_kernel, path, kernel, target=target, bindings=bindings, tiles=chosen)
+    found.layouts = Layouts(lambda: layouts_of(settled()))
+    found.mma_flops = lambda sizes: mma_flops(settled()[0].program, sizes)
+    if target.tma:
+        found.otherwise = lambda: loaded(SM80, "default", bindings)
+    return found
 
 
-def _mma_flops(
-    path: Path, kernel: str | None, target: Target, bindings: Mapping[str, object], sizes: Mapping[str, int]
-) -> int | None:
-    """The MMA operations of a call with these sizes, counted from the program."""
-    (program,) = programs(path, read_python(path), kernel=kernel, bindings=bindings, target=target)
-    return mma_flops(program, sizes)
+def emitted_source(
+    path: Path,
+    kernel: str | None,
+    *,
+    target: str,
+    style: str,
+    bindings: Mapping[str, object],
+    tiles: str | None = "default",
+) -> Path:
+    """The kernel's source in the folder of its emitted files. A path to an emitted file is that file itself.
 
-
-def emitted_source(path: Path, kernel: str | None, *, target: str, style: str, bindings: Mapping[str, object]) -> Path:
-    """The kernel's source in the folder of its emitted files. A path to an emitted file is that file itself."""
+    `tiles` are as in `load`.
+    """
     if path.suffix in EMITTED:
         return path
     chip = find(auto_target() if target == "auto" else target)
-    folder = _emitted_folder(path, kernel, chip, Look(style=checked_style(style)), bindings)
+    folder = _emitted_folder(path, kernel, chip, checked_style(style), bindings, tiles)
     (text,) = folder.glob(f"*{chip.suffix}")
     return text
 
 
-def _emitted_folder(path: Path, kernel: str | None, target: Target, look: Look, bindings: Mapping[str, Any]) -> Path:
+def _emitted_folder(
+    path: Path, kernel: str | None, target: Target, style: str, bindings: Mapping[str, Any], tiles: str | None
+) -> Path:
     """The folder of the kernel's files: from the cache when the same sources were emitted the same way before."""
     text = read_python(path)
-    wanted = repr((path.name, kernel, target.name, look.style, sorted(bindings.items())))
+    wanted = repr((path.name, kernel, target.name, style, tiles, sorted(bindings.items())))
 
     def build(temporary: Path, _place: Path) -> None:
+        which = tiles or implied_tiles(path, text, kernel, target, bindings)
+        look = Look(style=style, tiles="auto" if which == "auto" else "default")
         emitted = emit_text(path, kernel=kernel, target=target, bindings=bindings, text=text, look=look)
         if len(emitted) > 1:
             names = ", ".join(one.kernel for one in emitted)

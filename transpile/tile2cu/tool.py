@@ -13,6 +13,8 @@ _PACKAGE = Path(__file__).parent
 _DECIDING = (
     "api.py",
     "analysis",
+    "chooser",
+    "choosing.py",
     "core",
     "emitter",
     "frontend",

@@ -10,14 +10,16 @@ from dataclasses import dataclass
 
 from tile2cu.chooser.model import Schedule, Times, time_of
 from tile2cu.chooser.numbers import Unknown
-from tile2cu.chooser.space import Kind, Space, size_values
-from tile2cu.chooser.work import Work, counter
+from tile2cu.chooser.space import OF_BLOCKS, Kind, Space, size_values
+from tile2cu.chooser.work import Work, counters_of
 from tile2cu.core.choice import Choice, Setting
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Copy, Gemm, Let, Loop, Program, Scope, walk_stmts
 from tile2cu.targets.costs import Costs
 
+TILES_RULE = "schedule.tiles.model"
 MOST_DECIDED = 40  # settings that the rules decide for one choice
+_COMPARED = 4  # the leaders, among which the runner-up is the first with another tile
 _WORTH = 0.03  # the share of time that a setting must save over the file's own
 _MOST_REGISTERS = 200  # of a thread, in its fragments
 Decide = Callable[[Mapping[str, int]], tuple[Program, tuple[Schedule, ...]]]
@@ -90,6 +92,11 @@ class Ranking:
         """The file's own setting. Raises the error of the rules where that is not possible."""
         return self._own
 
+    def tile(self, ranked: Ranked) -> tuple[int, ...]:
+        """The values of a setting that are no threads and stages."""
+        own = dict(ranked.setting)
+        return tuple(own[each.name] for each in self._space.parameters if each.kind not in OF_BLOCKS)
+
     def best(self, number: int) -> list[Ranked]:
         """So many settings, fastest first; all of them are decided, and no other is predicted to be faster."""
         self.found.setdefault(self._own.setting, self._own)
@@ -130,7 +137,9 @@ class Ranking:
     def _extra_bytes(self, works: tuple[Work, ...]) -> list[int]:
         return [int(work.fragment_bytes * share) for work, share in zip(works, self._shares, strict=True)]
 
-    def _ranked(self, key: Setting, works: tuple[Work, ...], schedules: tuple[Schedule, ...], *, decided: bool) -> Ranked:
+    def _ranked(
+        self, key: Setting, works: tuple[Work, ...], schedules: tuple[Schedule, ...], *, decided: bool
+    ) -> Ranked:
         bytes_ = (self._reads + self._writes) // max(len(works), 1)
         times = tuple(time_of(work, each, bytes_, self._costs) for work, each in zip(works, schedules, strict=True))
         return Ranked(setting=key, times=times, works=works, decided=decided)
@@ -143,14 +152,16 @@ class Ranking:
     def _decided(self, setting: Mapping[str, int]) -> Ranked:
         """A setting as the rules decide it. Raises Tile2CuError where they reject it, _OtherWork."""
         program, schedules = self._decide(setting)
-        works = tuple(counter(launch)(size_values(program, self._sizes)) for launch in program.launches)
+        works = tuple(count(size_values(program, self._sizes)) for count in counters_of(program))
         if works != self._space.works(setting, self._sizes):
             raise _OtherWork
         self._assumed.setdefault(_OWN, schedules)
         self._assumed[self._class(setting)] = schedules
         if not self._shares:
             pairs = zip(works, schedules, strict=True)
-            self._shares = [max(each.shared_bytes - work.shared_bytes, 0) / max(work.fragment_bytes, 1) for work, each in pairs]
+            self._shares = [
+                max(each.shared_bytes - work.shared_bytes, 0) / max(work.fragment_bytes, 1) for work, each in pairs
+            ]
         return self._ranked(_key(setting), works, schedules, decided=True)
 
     def _assume_anew(self, found: Ranked) -> None:
@@ -169,12 +180,18 @@ _OWN = (-1,)
 
 
 def choose(ranking: Ranking, costs: Costs, sizes: Mapping[str, int]) -> Choice:
-    """The setting that is predicted to be fastest; the file's own where that saves too little."""
-    first, *others = ranking.best(2)
+    """The values of a kernel's tile parameters that make it fastest by a model of the GPU, for the sizes of a call.
+
+    The model (chooser/model.py) predicts the time of a launch from its MMAs, the bytes of its copies, its trip counts
+    and waves, and the resources that the rules decide, with constants that were fitted to measured times
+    (targets/costs.py, benchmarks/shapes). The file's own values stay where another setting saves less than 3 %, and
+    where an iteration does other work than to load tiles and to multiply them, which the model does not count.
+    """
+    first, *others = ranking.best(_COMPARED)
     default = ranking.default
     if first.us > (1 - _WORTH) * default.us and first is not default:
         first, others = default, [first]
-    second = others[0] if others else None
+    second = next((each for each in others if ranking.tile(each) != ranking.tile(first)), others[0] if others else None)
     return Choice(
         setting=first.setting,
         us=first.us,

@@ -92,10 +92,10 @@ def _wave(work: Work, schedule: Schedule, costs: Costs, mma: float, resident: in
     if schedule.producer:  # warpgroups hide one another's waits; loads run beside them
         fills = counts.filled / costs.fill_bytes
         loop = overlapped(mma, mma / max(work.threads // 128, 1), loads, fills)
-        ahead = resident * max(work.most_stages - 1, 0.5) * loop / max(counts.iterations, 1)
-        loop *= 1 + (costs.load_cycles / max(ahead, 1)) ** 2  # loads that take longer than usual are waited for
     else:  # the same threads issue the loads, synchronise and multiply
         loop = mma + counts.iterations * costs.barrier + counts.loaded / costs.issue_bytes
+    ahead = resident * max(work.most_stages - 1, 0.5) * loop / max(counts.iterations, 1)
+    loop *= 1 + (costs.load_cycles / max(ahead, 1)) ** 2  # loads that take longer than usual are waited for
     path = loop + costs.prologue + (counts.prologue / costs.sm_bytes) + _epilogue(work, costs)
     l2 = counts.loaded * blocks / (costs.l2_bytes * costs.sms)
     return overlapped(path, max(resident * mma, resident * loads, resident * fills, l2))
@@ -121,5 +121,5 @@ def _up(extent: int, step: int) -> int:
 def _bandwidth(work: Work, costs: Costs, blocks: int) -> float:
     """Bytes per ns of DRAM: fewer bytes in flight than its latency needs leave it idle."""
     iterations = max(work.longest.iterations, 1)
-    in_flight = blocks * work.longest.loaded / iterations * min(work.most_stages, iterations)
+    in_flight = blocks * work.longest.loaded / iterations * min(max(work.most_stages - 1, 1), iterations)
     return min(costs.dram_bytes, max(in_flight + blocks * work.longest.prologue, 1) / costs.dram_ns)

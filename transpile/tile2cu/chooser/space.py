@@ -11,7 +11,16 @@ from enum import Enum
 from itertools import product
 
 from tile2cu.chooser.numbers import Unknown, Values, key_of, number, parameter_key
-from tile2cu.chooser.work import THREADS, Counter, Work, cluster_key, counter, loops_of, stages_key, tensor_bytes
+from tile2cu.chooser.work import (
+    Counter,
+    Work,
+    cluster_key,
+    counters_of,
+    loops_of,
+    stages_key,
+    tensor_bytes,
+    threads_key,
+)
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Load, Named, Var, children, walk
 from tile2cu.core.program import Atomic, AtomicTile, Buffer, Gemm, Launch, Let, Loop, Program, Scope, Store, walk_stmts
@@ -33,14 +42,14 @@ class Kind(Enum):
 VALUES: Mapping[Kind, tuple[int, ...]] = {
     Kind.M: (16, 64, 128, 256),
     Kind.N: (32, 64, 96, 128, 160, 192, 256),
-    Kind.K: (32, 64, 128),
+    Kind.K: (64, 128),
     Kind.THREADS: (128, 256),
     Kind.STAGES: (2, 3, 4, 5, 6, 8),
     Kind.PARTS: (1, 2, 4, 8),
 }
 
 
-_OF_BLOCKS = (Kind.THREADS, Kind.STAGES)  # which change no count of a tile
+OF_BLOCKS = (Kind.THREADS, Kind.STAGES)  # which change no count of a tile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +63,9 @@ class Parameter:
 
     @property
     def values(self) -> tuple[int, ...]:
-        """The values that are tried, and the file's own."""
-        return tuple(sorted({*VALUES[self.kind], self.default}))
+        """The values that are tried, and the file's own; a tile of less depth costs more iterations and saves nothing."""
+        own = () if self.kind is Kind.K and self.default < min(VALUES[Kind.K]) else (self.default,)
+        return tuple(sorted({*VALUES[self.kind], *own}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +83,8 @@ class Space:
 
     def counted(self, sizes: Mapping[str, int]) -> Iterator[tuple[dict[str, int], tuple[Work, ...]]]:
         """Every setting of the parameters with its work; tiles are counted once for all their threads and stages."""
-        tiles = [each for each in self.parameters if each.kind not in _OF_BLOCKS]
-        others = [each for each in self.parameters if each.kind in _OF_BLOCKS]
+        tiles = [each for each in self.parameters if each.kind not in OF_BLOCKS]
+        others = [each for each in self.parameters if each.kind in OF_BLOCKS]
         for sides in product(*(each.values for each in tiles)):
             own = {each.name: value for each, value in zip(tiles, sides, strict=True)}
             try:
@@ -84,18 +94,13 @@ class Space:
             for values in product(*(each.values for each in others)):
                 chosen = own | {each.name: value for each, value in zip(others, values, strict=True)}
                 setting = {each.name: chosen[each.name] for each in self.parameters}
-                yield setting, tuple(self._with(work, setting) for work in works)
+                yield setting, tuple(self._with(place, work, setting) for place, work in enumerate(works))
 
-    def _with(self, work: Work, setting: Mapping[str, int]) -> Work:
-        """The work with a setting's threads and stages."""
-        threads, stages = work.threads, list(work.stages)
-        for parameter in self.parameters:
-            for key in parameter.keys if parameter.kind in _OF_BLOCKS else ():
-                if key == THREADS:
-                    threads = setting[parameter.name]
-                else:
-                    stages[int(key.partition(":")[2])] = setting[parameter.name]
-        return replace(work, threads=threads, stages=tuple(stages))
+    def _with(self, place: int, work: Work, setting: Mapping[str, int]) -> Work:
+        """The work of a launch with a setting's threads and stages."""
+        keyed = {key: setting[each.name] for each in self.parameters if each.kind in OF_BLOCKS for key in each.keys}
+        stages = tuple(keyed.get(stages_key(place, loop), own) for loop, own in enumerate(work.stages))
+        return replace(work, threads=keyed.get(threads_key(place), work.threads), stages=stages)
 
     def works(self, setting: Mapping[str, int], sizes: Mapping[str, int]) -> tuple[Work, ...]:
         """The work of each launch. Raises Unknown where sizes do not determine it."""
@@ -124,7 +129,7 @@ def space_of(program: Program, defaults: Mapping[str, int], retrace: Retrace, si
     `retrace` gives the program with other values of parameters, and raises Tile2CuError where they are impossible;
     `sizes`, some that a caller may have, are those for which counts are compared.
     """
-    counters = tuple(map(counter, program.launches))
+    counters = counters_of(program)
     found = []
     for name, default in defaults.items():
         parameter = _parameter(program, counters, name, default, retrace, sizes)
@@ -174,19 +179,21 @@ def _same_interface(program: Program, changed: Program) -> bool:
     return of(program) == of(changed)
 
 
-def _effects(program: Program, changed: Program, name: str, default: int, probe: int) -> tuple[Kind | None, tuple[str, ...]]:
+def _effects(
+    program: Program, changed: Program, name: str, default: int, probe: int
+) -> tuple[Kind | None, tuple[str, ...]]:
     """The kind of a parameter by what differs, and the keys of its values."""
     keys: list[str] = []
     kind: Kind | None = None
-    for old, new in zip(program.launches, changed.launches, strict=False):
+    for place, (old, new) in enumerate(zip(program.launches, changed.launches, strict=False)):
         if (old.block_threads, new.block_threads) == (default, probe):
-            kind, keys = Kind.THREADS, [*keys, THREADS]
+            kind, keys = Kind.THREADS, [*keys, threads_key(place)]
         for position, (was, now) in enumerate(zip(loops_of(old), loops_of(new), strict=False)):
             if (was.num_stages, now.num_stages) == (default, probe):
-                kind, keys = Kind.STAGES, [*keys, stages_key(position)]
+                kind, keys = Kind.STAGES, [*keys, stages_key(place, position)]
         for axis, (before, after) in enumerate(zip(old.cluster, new.cluster, strict=False)):
             if (before, after) == (default, probe):
-                keys.append(cluster_key(axis))
+                keys.append(cluster_key(place, axis))
     if kind is not None:
         return (kind, tuple(dict.fromkeys(keys))) if not _is_named(program, name) else (None, ())
     kind = _tile_kind(program, name)
@@ -218,7 +225,8 @@ def _tile_kind(program: Program, name: str) -> Kind | None:
 def _adds_to_memory(launch: Launch) -> bool:
     """Whether blocks add to tensors: more parts would add in another order in each run."""
     return any(
-        isinstance(stmt, Atomic | AtomicTile) and (stmt.buffer if isinstance(stmt, Atomic) else stmt.dst.buffer).scope is Scope.GLOBAL
+        isinstance(stmt, Atomic | AtomicTile)
+        and (stmt.buffer if isinstance(stmt, Atomic) else stmt.dst.buffer).scope is Scope.GLOBAL
         for stmt in walk_stmts(launch.body)
     )
 
@@ -247,7 +255,11 @@ def _names(expr: Expr) -> set[str]:
 
 def _reaches_values(program: Program, name: str) -> bool:
     """Whether an element's value is computed from the parameter, rather than its place."""
-    derived = {constant.name for constant in program.constants if constant.computed is not None and name in _names(constant.computed)}
+    derived = {
+        constant.name
+        for constant in program.constants
+        if constant.computed is not None and name in _names(constant.computed)
+    }
     names = {name, *derived}
     return any(
         _computes_with(value, names)
@@ -280,7 +292,7 @@ def _counts_agree(
     """Whether the counted work with a changed value is that of the program traced with it."""
     space = Space(program=program, parameters=(parameter,), counters=tuple(counters), bytes_of=tensor_bytes(program))
     try:
-        expected = _works(tuple(map(counter, changed.launches)), size_values(changed, sizes))
+        expected = _works(counters_of(changed), size_values(changed, sizes))
         return space.works({parameter.name: probe}, sizes) == expected
     except Unknown:
         return False

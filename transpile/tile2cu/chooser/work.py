@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from math import prod
 
-from tile2cu.chooser.numbers import Number, Unknown, Values, key_of, number, parameter_key
+from tile2cu.chooser.numbers import Number, Unknown, Values, key_of, number
 from tile2cu.core.expr import Expr, Load, Var, walk
 from tile2cu.core.program import (
     Atomic,
@@ -34,16 +34,16 @@ from tile2cu.core.program import (
 _SAMPLES = 8  # blocks of a launch whose work depends on the block
 _LINE_BITS = 128 * 8  # of the L2
 _MOST_ITERATIONS = 1 << 12  # of a loop that is counted iteration by iteration
-THREADS = "threads"  # the keys of what a program has as plain numbers
 
 
 @dataclass(kw_only=True)
 class Counts:
     """The work of one block. Bytes are those inside of the tensors; `mma` has M, N, K of a tile and how many there are.
 
-    `iterations` are those of loops with GEMMs, or else of pipelined loops; `loaded` are the bytes that they load;
-    `narrow` are loaded in rows of less than a cache line. `filled` are those of their boxes outside of the tensors, which become zero. `prologue` and `stored` are bytes loaded
-    outside of loops, and stored; `exchanged` bytes go to a block of the cluster.
+    `iterations` are those of loops with GEMMs, or else of pipelined loops; `loaded` are the bytes that they load,
+    `narrow` those of them in rows of less than a cache line, and `filled` the bytes of their boxes outside of the
+    tensors, which become zero. `prologue` bytes are loaded outside of loops, `stored` ones stored; `exchanged` bytes go
+    to a block of the cluster.
     """
 
     mma: dict[tuple[int, int, int], int] = field(default_factory=dict)
@@ -65,9 +65,9 @@ class Counts:
 class Work:
     """The work of a launch: `blocks` in clusters of `cluster`, the counts of the longest of them.
 
-    `threads` compute. `stages` are those of each pipelined loop, with the bytes of shared memory that one stage takes in
-    `staged_bytes`; `fixed_bytes` are those of other shared tiles, without what rules add. `fragment_bytes` are those of
-    tiles in registers, `operand_bits` those of the MMAs' operands.
+    `threads` compute. `stages` are those of each pipelined loop, `staged_bytes` the shared memory of one stage of it;
+    `fixed_bytes` are those of other shared tiles, without what rules add. `fragment_bytes` are those of tiles in
+    registers, `operand_bits` those of the MMAs' operands.
     """
 
     blocks: int
@@ -94,17 +94,30 @@ Counter = Callable[[Values], Work]
 
 
 def loops_of(launch: Launch) -> tuple[Loop, ...]:
-    """The launch's pipelined loops, in order: stages of the n-th are at `stages:n` among values."""
+    """The launch's pipelined loops, in order."""
     loops = (stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Loop))
     return tuple(loop for loop in loops if loop.kind is LoopKind.PIPELINED)
 
 
-def stages_key(position: int) -> str:
-    return f"stages:{position}"
+# The keys of what a launch, by its number, has as plain numbers: its threads, the stages of its n-th pipelined loop, and
+# the extents of its clusters.
 
 
-def cluster_key(axis: int) -> str:
-    return f"cluster:{axis}"
+def threads_key(launch: int) -> str:
+    return f"threads:{launch}"
+
+
+def stages_key(launch: int, loop: int) -> str:
+    return f"stages:{launch}:{loop}"
+
+
+def cluster_key(launch: int, axis: int) -> str:
+    return f"cluster:{launch}:{axis}"
+
+
+def counters_of(program: Program) -> tuple[Counter, ...]:
+    """One for each launch."""
+    return tuple(counter(launch, place) for place, launch in enumerate(program.launches))
 
 
 def tensor_bytes(program: Program) -> Callable[[Values], tuple[int, int]]:
@@ -133,8 +146,8 @@ def _written(body: tuple[Stmt, ...]) -> list[Buffer]:
     return [buffer for buffer in found if buffer.scope is Scope.GLOBAL]
 
 
-def counter(launch: Launch) -> Counter:
-    """Compiles a launch. The closure raises Unknown where sizes and parameters do not determine its work."""
+def counter(launch: Launch, place: int = 0) -> Counter:
+    """Compiles a launch, at `place` in its program. Unknown is raised where sizes and parameters do not determine it."""
     loops = loops_of(launch)
     pipelined = {id(loop): position for position, loop in enumerate(loops)}
     body = _body(launch.body, _Scope(pipelined, inside=False))
@@ -143,7 +156,9 @@ def counter(launch: Launch) -> Counter:
     used = _variables_of(launch.body)
     blocks = [(axis, key_of(block)) for axis, block in enumerate(launch.blocks)]
     staged = _staged(launch, pipelined)
-    tiles = [(_bits(tile), tuple(map(number, tile.shape)), tile.scope, staged.get(tile.memory)) for tile in launch.tiles]
+    tiles = [
+        (_bits(tile), tuple(map(number, tile.shape)), tile.scope, staged.get(tile.memory)) for tile in launch.tiles
+    ]
     bits = max((gemm.a.buffer.dtype.bits for gemm in walk_stmts(launch.body) if isinstance(gemm, Gemm)), default=0)
 
     def of(values: Values) -> Work:
@@ -164,9 +179,11 @@ def counter(launch: Launch) -> Counter:
                 fixed += bytes_
         return Work(
             blocks=prod(extents),
-            cluster=prod(values.get(cluster_key(axis), extent) for axis, extent in enumerate(launch.cluster)),
-            threads=values.get(THREADS, launch.block_threads),
-            stages=tuple(values.get(stages_key(position), loop.num_stages) for position, loop in enumerate(loops)),
+            cluster=prod(values.get(cluster_key(place, axis), side) for axis, side in enumerate(launch.cluster)),
+            threads=values.get(threads_key(place), launch.block_threads),
+            stages=tuple(
+                values.get(stages_key(place, position), loop.num_stages) for position, loop in enumerate(loops)
+            ),
             staged_bytes=tuple(staged_bytes),
             fixed_bytes=fixed,
             fragment_bytes=fragments,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tile2cu.cli.request import add_sizes, add_source, bindings, sizes
+from tile2cu.cli.request import add_sizes, add_source, bindings, sizes, whole_sizes
 from tile2cu.cli.user_code import function_of, module_of
 from tile2cu.core.errors import Tile2CuError
 
@@ -31,6 +31,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what to compare with: a function of the tensors that the kernel reads, as torch:matmul, or a file with"
         " peers(*tensors), which returns calls by label; may be given several times",
     )
+    parser.add_argument(
+        "--tiles",
+        choices=("default", "auto"),
+        default="default",
+        help="auto: the model chooses the values of tile parameters without -D, for these sizes",
+    )
     parser.add_argument("--flops", type=int, help="the operations of a call, in place of the MMAs of the program")
     parser.add_argument("--rounds", type=int, default=3, help="interleaved rounds, of which the median is reported (3)")
     parser.add_argument("--burst", action="store_true", help="30 ms idle before each call: no power limit is reached")
@@ -40,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
+    from tile2cu.by_size import KernelBySize
     from tile2cu.loading import load
     from tile2cu_runtime.bench import Timing, bench
 
@@ -51,8 +58,11 @@ def run(options: argparse.Namespace) -> int:
         target=options.target,
         style=options.style,
         device=options.device,
+        tiles=options.tiles,
         **given,
     )
+    if isinstance(kernel, KernelBySize):
+        kernel = kernel.kernel_for(**whole_sizes(options))
     timing = Timing(rounds=options.rounds, burst=options.burst, clean=options.clean, graph=options.graph)
     found = bench(kernel, sizes(options), peers=peers, mma_flops=options.flops, timing=timing)
     print(json.dumps(found.as_data(), indent=1) if options.json else found)

@@ -52,7 +52,7 @@ def _of_python(path: Path, line: int | None, options: argparse.Namespace) -> "li
     from tile2cu.targets import find
 
     target = find(options.target)
-    found = settled_kernels(path, kernel=options.kernel, target=target, bindings=bindings(options))
+    found = settled_kernels(path, kernel=options.kernel, target=target, bindings=bindings(options), tiles=options.tiles)
     parts = [
         (launches[0].program.name, target.name, [place for one in launches for place in explained(one)])
         for launches in found

@@ -43,6 +43,14 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--clang-format", metavar="FILE", type=Path, help="a .clang-format file to format the text by")
     parser.add_argument(
+        "--auto",
+        dest="tiles",
+        action="store_const",
+        const="auto",
+        default="default",
+        help="choose the values of tile parameters without -D by a model of the GPU, for the sizes given with -D",
+    )
+    parser.add_argument(
         "--line",
         choices=("off", "python"),
         default="off",
@@ -110,6 +118,7 @@ def look(options: argparse.Namespace) -> Look:
         clang_format=clang_format,
         name=options.name,
         line=options.line,
+        tiles=options.tiles,
         with_test=options.with_test,
         shims=tuple(dict.fromkeys(options.shims)),
     )

@@ -86,7 +86,9 @@ def _kernels(options: argparse.Namespace, target: str, several: bool, text: str 
     from tile2cu.tool import this_tool
 
     given, look = bindings(options), Look(style=options.style)
-    found = settled_kernels(options.file, kernel=options.kernel, target=find(target), bindings=given, text=text)
+    found = settled_kernels(
+        options.file, kernel=options.kernel, target=find(target), bindings=given, text=text, tiles=options.tiles
+    )
     return [
         reviewed(
             with_namespaces(each),

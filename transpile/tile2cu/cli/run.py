@@ -121,6 +121,7 @@ def _load(options: argparse.Namespace) -> "Kernel":
         return load_kernel(options.file, device=options.device, check=check, **how)
     from tile2cu.loading import load
 
+    given: dict[str, Any] = bindings(options)
     return load(
         options.file,
         options.kernel,
@@ -129,7 +130,8 @@ def _load(options: argparse.Namespace) -> "Kernel":
         device=options.device,
         check=check,
         options=how,
-        **bindings(options),
+        tiles="default",
+        **given,
     )
 
 

@@ -24,7 +24,25 @@ class Choice:
     sizes: Setting = ()
 
     def __str__(self) -> str:
-        return f"{named(self.setting)}: {self.us:.1f} us predicted; {self.because}"
+        """The values, the predicted time, what bounds it, and how the next best and the file's own values do."""
+        text = f"{named(self.setting)}; {self.us:.1f} us predicted for {self.card}, {self.because}"
+        if self.runner_up is not None:
+            differing = tuple(pair for pair in self.runner_up if pair not in self.setting)
+            text += f"; next best: {named(differing)}, {self.runner_up_us:.1f} us"
+        if self.setting != self.default:
+            differing = tuple(pair for pair in self.default if pair not in self.setting)
+            text += f"; the file's {named(differing)}: {self.default_us:.1f} us"
+        return text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unchosen:
+    """Why a kernel that was to be chosen for keeps the values of its file."""
+
+    because: str
+
+    def __str__(self) -> str:
+        return f"the file's own, since {self.because}"
 
 
 def named(setting: Setting) -> str:

@@ -71,6 +71,11 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
         "Transpiling needs the packages that `pip install tile2cu` brings; building and running kernels needs those of "
         "`tile2cu[run]`, too.",
     ),
+    "T2C-C020": Explanation(
+        "tiles are to be chosen, and a size has no value",
+        "The model predicts the time of a call, which depends on all of its sizes. Give them with -D, or let each call "
+        'choose: `tile2cu.load(FILE, tiles="auto")`.',
+    ),
     "T2C-C016": Explanation(
         "a manual edit conflicts with the regenerated source",
         "Nothing of the kernel was written. The side file has both versions between markers, and their common base; "

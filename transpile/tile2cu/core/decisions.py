@@ -2,6 +2,7 @@
 
 from types import NoneType
 
+from tile2cu.core.choice import Choice, Unchosen
 from tile2cu.core.expr import Expr
 from tile2cu.core.facts import Key, Rejected, candidate
 from tile2cu.core.instruction import MmaInstruction
@@ -204,6 +205,9 @@ STORE_OUTSTANDING: Key[bool] = Key(
 )
 UNSTAGED: Key[Launch] = Key(
     "unstaged", "the launch with results stored directly from fragments; decided again", Launch, Launch
+)
+TILES: Key[Choice | Unchosen] = Key(
+    "tiles", "how the values of the tile parameters were chosen", Launch, (Choice, Unchosen)
 )
 INSTEAD: Key[Stmt] = Key("instead", "the copy that a loop is; decided again with it", Stmt, Stmt)
 

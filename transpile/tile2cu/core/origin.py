@@ -25,7 +25,8 @@ class Look:
     Kernel's ck_tile; `clang_format` the content of a
     .clang-format file, empty for tile2cu's own; `name` the C function's, empty for that of the kernel's outermost
     function; `line` "python" emits #line directives, so that compilers and profilers name the Python file; `with_test`
-    adds NAME_test.cpp, `shims` NAME_torch.cpp and the like, by their names.
+    adds NAME_test.cpp, `shims` NAME_torch.cpp and the like, by their names. With `tiles` "auto" the model chooses the
+    values of tile parameters that have none.
     """
 
     style: str = "tl"
@@ -34,3 +35,4 @@ class Look:
     with_test: bool = False
     shims: tuple[str, ...] = ()
     line: Literal["off", "python"] = "off"
+    tiles: Literal["default", "auto"] = "default"

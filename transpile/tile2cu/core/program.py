@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from math import inf
 
+from tile2cu.core.choice import Choice, Unchosen
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import Binary, Call, Expr, Load, Number, Var, int_const, negated, static_value
 from tile2cu.core.span import Span
@@ -593,7 +594,7 @@ class Program:
     `derived` are names for sizes, in the order in which the file computes them; expressions hold the values. `dropped`
     are calls in the kernel's body that Python makes when it traces the file, by their names. `doc` is the function's
     docstring, `about` the file's, without the paragraph that is its title, and both without paragraphs about other
-    values of the arguments.
+    values of the arguments. `choice` is how the values of its tile parameters were chosen, if they were to be.
     """
 
     name: str
@@ -615,6 +616,7 @@ class Program:
     alias_of: str = ""
     derived: tuple[Derived, ...] = ()
     dropped: tuple[tuple[Span, str], ...] = ()
+    choice: Choice | Unchosen | None = None
 
 
 def group_of(stmt: Stmt) -> int | None:

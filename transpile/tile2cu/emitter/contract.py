@@ -6,6 +6,7 @@ from textwrap import TextWrapper
 
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uninitialised import read_unwritten
+from tile2cu.chooser.choose import TILES_RULE
 from tile2cu.core.decisions import BOUNDS_CHECKED, TMA_IF
 from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import ENVIRONMENT, Look, Tool
@@ -59,6 +60,7 @@ def contract(
     return (
         *_doc(program),
         *_compiled_in(program),
+        *_chosen(program),
         *_arguments(launches, printer),
         "",
         *_paragraph(_parts(launches)),
@@ -103,6 +105,7 @@ def _flags(look: Look) -> str:
     style = f" --style {look.style}" if look.style != Look().style else ""
     style += f" --name {look.name}" if look.name else ""
     style += " --with-test" if look.with_test else ""
+    style += " --auto" if look.tiles == "auto" else ""
     style += "".join(f" --shim {kind}" for kind in look.shims)
     return style + (" --clang-format FILE" if look.clang_format else "") + (" --line python" * (look.line == "python"))
 
@@ -135,6 +138,13 @@ def _compiled_in(program: Program) -> tuple[str, ...]:
     """The values given with -D, which are no arguments any more."""
     given = listed([f"{name} = {value}" for name, value in program.bindings])
     return (*_paragraph(f"Compile-time constants: {given}."), "") if given else ()
+
+
+def _chosen(program: Program) -> tuple[str, ...]:
+    """How the values of the tile parameters were chosen, and what they were chosen over."""
+    if program.choice is None:
+        return ()
+    return (*_paragraph(f"Tiles: {program.choice} [{TILES_RULE}]."), "")
 
 
 def _parts(launches: tuple[Settled, ...]) -> str:

@@ -38,6 +38,7 @@ KERNEL_KEYS: Mapping[str, type] = {
     "line": str,
     "with-test": bool,
     "shims": list,
+    "tiles": str,
 }
 _NAMES: Mapping[type, str] = {str: "a string", bool: "true or false", list: "an array", dict: "a table"}
 
@@ -129,6 +130,7 @@ class _Reader:
                         with_test=kernel.get("with-test", False),
                         shims=self._shims(kernel, at),
                         line=self._line(kernel, at, look.line),  # type: ignore[arg-type]
+                        tiles=self._tiles(kernel, at),  # type: ignore[arg-type]
                     ),
                 )
 
@@ -177,6 +179,12 @@ class _Reader:
         value = str(table.get("line", default))
         if value not in ("off", "python"):
             self._fail("T2C-C012", f'`line` is "{value}"', (*at, "line"), 'it is "off" or "python"')
+        return value
+
+    def _tiles(self, table: Mapping[str, Any], at: tuple[str | int, ...]) -> str:
+        value = str(table.get("tiles", "default"))
+        if value not in ("default", "auto"):
+            self._fail("T2C-C012", f'`tiles` is "{value}"', (*at, "tiles"), 'it is "default" or "auto"')
         return value
 
     def _style(self, table: Mapping[str, Any], at: tuple[str | int, ...]) -> str:

@@ -5,6 +5,7 @@ that write the same key the earlier one of the table has priority. To add a rule
 list it here.
 """
 
+from tile2cu.chooser.choose import TILES_RULE, choose
 from tile2cu.passes.clear_in_gemm import OVERWRITES, overwriting_gemms
 from tile2cu.passes.forward_copies import COPY_FORWARDING, forwarded_copies
 from tile2cu.passes.gather_rows import GATHERED, loops_that_gather
@@ -93,7 +94,7 @@ from tile2cu.rules.vectors.vectorise import in_registers, loop_vectors, store_la
 
 __all__ = ["REWRITES", "RULES", "Context", "Example", "Phase", "Rule", "resolve"]
 
-# Rewrites of a kernel that precede all decisions and that the emitted source names.
+# Choices and rewrites of a kernel that precede all decisions and that the emitted source names.
 REWRITES = {
     PREFETCHED_ROWS: prefetched_rows,
     MASK: masks_after_gemms,
@@ -105,6 +106,7 @@ REWRITES = {
     GATHERED: loops_that_gather,
     COPY_FORWARDING: forwarded_copies,
     AFTER_LOOP: sums_after_loops,
+    TILES_RULE: choose,
 }
 
 RULES: tuple[Rule, ...] = (
