@@ -14,11 +14,12 @@ import csv
 import math
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from tile2cu.chooser.model import Schedule, time_of
+from tile2cu.chooser.space import VALUES, Kind
 from tile2cu.chooser.work import Work
 from tile2cu.choosing import Tunable, tunable
 from tile2cu.core.errors import Tile2CuError
@@ -26,11 +27,13 @@ from tile2cu.fit import TOO_LARGE
 from tile2cu.targets import SM90A
 from tile2cu.targets.costs import H200, Costs
 
+Shape = tuple[int, int, int]
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-GIVEN = ("card", "source", "sms", "mma_flops", "load_cycles")  # not fitted
+GIVEN = ("card", "source", "sms", "mma_flops", "load_cycles", "straddling")  # not fitted
 FORMS = {
     "gemm_relu": r"g_(?P<block_M>\d+)x(?P<block_N>\d+)x(?P<block_K>\d+)s(?P<num_stages>\d+)t(?P<threads>\d+)",
-    "gemm_few_rows": r"f_(?P<block_M>\d+)x(?P<block_N>\d+)x(?P<block_K>\d+)p(?P<splits>\d+)",
+    "gemm_few_rows": r"f_(?P<block_M>\d+)x(?P<block_N>\d+)x(?P<block_K>\d+)p(?P<splits>\d+)"
+    r"(?:s(?P<num_stages>\d+)t(?P<threads>\d+))?",
 }
 
 
@@ -38,7 +41,7 @@ FORMS = {
 class Timed:
     """A measured time, in microseconds, of a setting on a shape, with what the model predicts it from."""
 
-    shape: tuple[int, int, int]
+    shape: Shape
     label: str
     us: float
     work: Work
@@ -53,53 +56,67 @@ class Timed:
 class Shapes:
     """A file of benchmarks/shapes.py: cuBLAS' time for each shape, and the times of all settings."""
 
-    cublas: dict[tuple[int, int, int], float]
-    timed: dict[tuple[int, int, int], list[Timed]]
+    cublas: dict[Shape, float]
+    timed: dict[Shape, list[Timed]]
 
     @property
-    def train(self) -> list[tuple[int, int, int]]:
+    def train(self) -> list[Shape]:
         """The shapes with every other pair of N and K."""
         pairs = list(dict.fromkeys((n, k) for _, n, k in self.cublas))
         return [shape for shape in self.cublas if pairs.index(shape[1:]) % 2 == 0]
 
     @property
-    def held_out(self) -> list[tuple[int, int, int]]:
+    def held_out(self) -> list[Shape]:
         train = set(self.train)
         return [shape for shape in self.cublas if shape not in train]
 
-    def best(self, shape: tuple[int, int, int]) -> Timed:
+    def best(self, shape: Shape) -> Timed:
         return min(self.timed[shape], key=lambda each: each.us)
 
 
-def read(path: Path) -> Shapes:
-    """The measured times, each with the work and the schedule of its setting."""
-    with path.open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    labels = [label for label in rows[0] if label not in ("M", "N", "K", "cublas")]
-    settings = {label: _setting(label) for label in labels}
-    schedules: dict[str, Schedule] = {}
+def read(paths: Sequence[Path]) -> Shapes:
+    """The measured times of benchmarks/shapes.py and chosen.py, each with the work and the schedule of its setting."""
+    measured: dict[Shape, dict[str, float]] = {}
+    for path in paths:
+        with path.open(encoding="utf-8") as file:
+            for shape, label, us in _times(csv.DictReader(file)):
+                measured.setdefault(shape, {}).setdefault(label, us)
+    examples = {name: EXAMPLES / f"{name}.py" for name in FORMS}
     kernels = {
-        name: tunable(path, path.read_text(encoding="utf-8"), None, SM90A, {})
-        for name in FORMS
-        if (path := EXAMPLES / f"{name}.py")
+        name: tunable(file, file.read_text(encoding="utf-8"), None, SM90A, {}) for name, file in examples.items()
     }
-    cublas, timed = {}, {}
+    decided: dict[str, tuple[Tunable, dict[str, int], Schedule]] = {}
+    timed: dict[Shape, list[Timed]] = {}
+    for shape, times in measured.items():
+        sizes = dict(zip("MNK", shape, strict=True))
+        for label, us in times.items():
+            if label == "cublas" or not _in_space(_setting(label)[1]):
+                continue
+            if label not in decided:
+                name, setting = _setting(label)
+                schedule = _schedule(kernels[name], setting)
+                decided[label] = kernels[name], setting, schedule
+            kernel, setting, schedule = decided[label]
+            (work,) = kernel.space.works({**kernel.space.default, **setting}, sizes)
+            bytes_ = sum(kernel.space.bytes_of(kernel.space.values(kernel.space.default, sizes)))
+            each = Timed(shape=shape, label=label, us=us, work=work, schedule=schedule, bytes_=bytes_)
+            timed.setdefault(shape, []).append(each)
+    return Shapes(cublas={shape: times["cublas"] for shape, times in measured.items()}, timed=timed)
+
+
+def _times(rows: Iterable[dict[str, str]]) -> Iterator[tuple[Shape, str, float]]:
+    """Shape, label and microseconds: a column for each label, or a row for each time."""
     for row in rows:
-        m, n, k = shape = int(row["M"]), int(row["N"]), int(row["K"])
-        cublas[shape], timed[shape] = float(row["cublas"]), []
-        for label in labels:
-            if row[label]:
-                name, setting = settings[label]
-                kernel, sizes = kernels[name], {"M": m, "N": n, "K": k}
-                if label not in schedules:
-                    schedules[label] = _schedule(kernel, setting)
-                (work,) = kernel.space.works({**kernel.space.default, **setting}, sizes)
-                bytes_ = sum(kernel.space.bytes_of(kernel.space.values(kernel.space.default, sizes)))
-                each = Timed(
-                    shape=shape, label=label, us=float(row[label]), work=work, schedule=schedules[label], bytes_=bytes_
-                )
-                timed[shape].append(each)
-    return Shapes(cublas=cublas, timed=timed)
+        shape = int(row["M"]), int(row["N"]), int(row["K"])
+        if "source" in row:
+            yield shape, row["source"], float(row["us"])
+        else:
+            yield from ((shape, label, float(us)) for label, us in row.items() if label not in ("M", "N", "K") and us)
+
+
+def _in_space(setting: dict[str, int]) -> bool:
+    """Whether the chooser would try a tile of so many columns."""
+    return setting["block_N"] in VALUES[Kind.N]
 
 
 def _schedule(kernel: Tunable, setting: dict[str, int]) -> Schedule:
@@ -118,14 +135,14 @@ def _setting(label: str) -> tuple[str, dict[str, int]]:
     """The kernel and the setting of a label: g_128x256x64s3t256, f_16x64x128p2."""
     for kernel, form in FORMS.items():
         if found := re.fullmatch(form, label):
-            setting = {name: int(value) for name, value in found.groupdict().items()}
-            if kernel == "gemm_few_rows":
+            setting = {name: int(value) for name, value in found.groupdict().items() if value}
+            if "num_stages" not in setting:
                 setting["num_stages"] = 4 if setting["block_M"] == 16 or setting["block_K"] == 64 else 3
             return kernel, setting
     raise ValueError(f"no setting is called {label}")
 
 
-def loss(costs: Costs, shapes: Shapes, chosen: Sequence[tuple[int, int, int]]) -> float:
+def loss(costs: Costs, shapes: Shapes, chosen: Sequence[Shape]) -> float:
     """Least squares of logarithms; a setting that takes over 1.3 (2) times the best one's time weighs 0.4 (0.1)."""
     total = 0.0
     for shape in chosen:
@@ -142,7 +159,7 @@ def fitted(costs: Costs, shapes: Shapes, rounds: int) -> Costs:
     least = loss(costs, shapes, shapes.train)
     for number in range(rounds):
         for name, step in steps.items():
-            for factor in (1 + step, 1 - step):
+            for factor in (1 + step, max(1 - step, 0.1)):
                 moved = replace(costs, **{name: getattr(costs, name) * factor})
                 found = loss(moved, shapes, shapes.train)
                 if found < least:
@@ -172,17 +189,17 @@ class Card:
         )
 
 
-def pick(costs: Costs, shapes: Shapes, shape: tuple[int, int, int]) -> Timed:
+def pick(costs: Costs, shapes: Shapes, shape: Shape) -> Timed:
     """The setting that is predicted to be fastest, of those that were measured."""
     return min(shapes.timed[shape], key=lambda each: each.predicted(costs))
 
 
-def ratio(costs: Costs, shapes: Shapes, shape: tuple[int, int, int]) -> float:
+def ratio(costs: Costs, shapes: Shapes, shape: Shape) -> float:
     """The best measured time over the pick's."""
     return shapes.best(shape).us / pick(costs, shapes, shape).us
 
 
-def card(costs: Costs, shapes: Shapes, chosen: Sequence[tuple[int, int, int]]) -> Card:
+def card(costs: Costs, shapes: Shapes, chosen: Sequence[Shape]) -> Card:
     picks = {shape: pick(costs, shapes, shape) for shape in chosen}
     return Card(
         over_best=[shapes.best(shape).us / each.us for shape, each in picks.items()],
@@ -193,7 +210,7 @@ def card(costs: Costs, shapes: Shapes, chosen: Sequence[tuple[int, int, int]]) -
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("csv", type=Path)
+    parser.add_argument("csv", type=Path, nargs="+")
     parser.add_argument("--fit", type=int, default=0, metavar="ROUNDS")
     parser.add_argument("--worst", type=int, default=0, metavar="N", help="list so many shapes with the worst picks")
     options = parser.parse_args()

@@ -85,9 +85,13 @@ class Tunable:
 
     def decide(self, setting: Mapping[str, int]) -> tuple[Program, tuple[Schedule, ...]]:
         """The program with a setting, and what the rules decide of its launches. Raises Tile2CuError."""
-        program = self._traced({**dict(self.bindings), **setting})
+        program = self.traced(setting)
         contexts = [resolve(program, launch, self.target, RULES) for launch in program.launches]
         return program, tuple(map(_schedule, contexts))
+
+    def traced(self, setting: Mapping[str, int]) -> Program:
+        """The program with a setting. Raises Tile2CuError."""
+        return self._traced({**dict(self.bindings), **setting})
 
     def _traced(self, bindings: Mapping[str, object]) -> Program:
         (program, *_) = programs(self.path, self.text, kernel=self.kernel, bindings=bindings, target=self.target)

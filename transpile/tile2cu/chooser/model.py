@@ -72,7 +72,7 @@ def time_of(work: Work, schedule: Schedule, tensor_bytes: int, costs: Costs) -> 
     busy = work.blocks * mma / costs.sms
     ns_per_cycle = (1 + costs.power * busy / sum(cycles)) / costs.ghz
     paths = [each * ns_per_cycle for each in cycles]
-    bytes_ = tensor_bytes * (1 + costs.narrow * work.longest.narrow / max(work.longest.loaded, 1)) / work.blocks
+    bytes_ = tensor_bytes * _dram_share(work, costs) / work.blocks
     drams = [count * blocks * bytes_ / _bandwidth(work, costs, blocks) for count, _, blocks in waves]
     ns = sum(overlapped(path, dram) for path, dram in zip(paths, drams, strict=True))
     return Times(
@@ -88,16 +88,18 @@ def time_of(work: Work, schedule: Schedule, tensor_bytes: int, costs: Costs) -> 
 def _wave(work: Work, schedule: Schedule, costs: Costs, mma: float, resident: int, blocks: int) -> float:
     """Cycles of a wave of `blocks`, of which an SM has up to `resident`; `mma` are those of a block's MMAs."""
     counts = work.longest
-    loads, fills = counts.loaded / costs.sm_bytes, 0.0
+    loaded = counts.loaded + costs.straddling * counts.straddling
+    loads, fills = loaded / costs.sm_bytes, 0.0
     if schedule.producer:  # warpgroups hide one another's waits; loads run beside them
         fills = counts.filled / costs.fill_bytes
         loop = overlapped(mma, mma / max(work.threads // 128, 1), loads, fills)
     else:  # the same threads issue the loads, synchronise and multiply
-        loop = mma + counts.iterations * costs.barrier + counts.loaded / costs.issue_bytes
+        latency = counts.iterations * costs.dram_ns * costs.ghz / max(work.most_stages - 1, 1)
+        loop = overlapped(mma + counts.iterations * costs.barrier + loaded / costs.issue_bytes, latency)
     ahead = resident * max(work.most_stages - 1, 0.5) * loop / max(counts.iterations, 1)
     loop *= 1 + (costs.load_cycles / max(ahead, 1)) ** 2  # loads that take longer than usual are waited for
     path = loop + costs.prologue + (counts.prologue / costs.sm_bytes) + _epilogue(work, costs)
-    l2 = counts.loaded * blocks / (costs.l2_bytes * costs.sms)
+    l2 = loaded * blocks / (costs.l2_bytes * costs.sms)
     return overlapped(path, max(resident * mma, resident * loads, resident * fills, l2))
 
 
@@ -116,6 +118,12 @@ def _mma(work: Work, schedule: Schedule, costs: Costs) -> float:
 
 def _up(extent: int, step: int) -> int:
     return -(-extent // step) * step
+
+
+def _dram_share(work: Work, costs: Costs) -> float:
+    """What DRAM transfers for a byte that is loaded: short rows and those that straddle sectors are more transfers."""
+    counts = work.longest
+    return 1 + (costs.narrow * counts.narrow + costs.straddling * counts.straddling) / max(counts.loaded, 1)
 
 
 def _bandwidth(work: Work, costs: Costs, blocks: int) -> float:

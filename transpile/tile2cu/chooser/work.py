@@ -32,7 +32,7 @@ from tile2cu.core.program import (
 )
 
 _SAMPLES = 8  # blocks of a launch whose work depends on the block
-_LINE_BITS = 128 * 8  # of the L2
+_LINE_BITS, _SECTOR_BITS = 128 * 8, 32 * 8  # of the L2
 _MOST_ITERATIONS = 1 << 12  # of a loop that is counted iteration by iteration
 
 
@@ -41,7 +41,8 @@ class Counts:
     """The work of one block. Bytes are those inside of the tensors; `mma` has M, N, K of a tile and how many there are.
 
     `iterations` are those of loops with GEMMs, or else of pipelined loops; `loaded` are the bytes that they load,
-    `narrow` those of them in rows of less than a cache line, and `filled` the bytes of their boxes outside of the
+    `narrow` those of them in rows of less than a cache line, `straddling` those in rows that begin inside of sectors of
+    32 bytes, as with a pitch of odd multiples of 16, and `filled` the bytes of their boxes outside of the
     tensors, which become zero. `prologue` bytes are loaded outside of loops, `stored` ones stored; `exchanged` bytes go
     to a block of the cluster.
     """
@@ -50,6 +51,7 @@ class Counts:
     iterations: int = 0
     loaded: float = 0.0
     filled: float = 0.0
+    straddling: float = 0.0
     narrow: float = 0.0
     prologue: float = 0.0
     stored: float = 0.0
@@ -99,8 +101,8 @@ def loops_of(launch: Launch) -> tuple[Loop, ...]:
     return tuple(loop for loop in loops if loop.kind is LoopKind.PIPELINED)
 
 
-# The keys of what a launch, by its number, has as plain numbers: its threads, the stages of its n-th pipelined loop, and
-# the extents of its clusters.
+# The keys of what a launch, by its number, has as plain numbers: its threads, the stages of its pipelined loops, and the
+# extents of its clusters.
 
 
 def threads_key(launch: int) -> str:
@@ -147,7 +149,7 @@ def _written(body: tuple[Stmt, ...]) -> list[Buffer]:
 
 
 def counter(launch: Launch, place: int = 0) -> Counter:
-    """Compiles a launch, at `place` in its program. Unknown is raised where sizes and parameters do not determine it."""
+    """Compiles the launch at `place` in its program. It raises Unknown where values do not determine a count."""
     loops = loops_of(launch)
     pipelined = {id(loop): position for position, loop in enumerate(loops)}
     body = _body(launch.body, _Scope(pipelined, inside=False))
@@ -291,11 +293,14 @@ def _copy(stmt: Copy, scope: _Scope) -> Count | None:
 def _load(region: Region) -> Count:
     inside, whole, row = _inside(region), _whole(region), number(region.ranges[-1].extent)
     bits = region.buffer.dtype.bits
+    pitch = number(region.buffer.shape[-1]) if region.buffer.strides is None else None
 
     def count(values: Values, counts: Counts, times: int) -> None:
         bytes_ = inside(values)
         counts.loaded += times * bytes_
         counts.filled += times * (whole(values) - bytes_)
+        if pitch is not None and pitch(values) * bits % _SECTOR_BITS:
+            counts.straddling += times * bytes_
         if row(values) * bits < _LINE_BITS:
             counts.narrow += times * bytes_
 
