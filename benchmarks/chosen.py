@@ -168,9 +168,7 @@ def table(path: Path) -> None:
         print(f"| {about} | choice over the best timed | {statistics.fmean(over):.3f} (mean) | {min(over):.2f} |")
     audited = [own for own in shapes.values() if len(own) > LEADERS + 3]
     over = [_us(own, "best") / _us(own, "choice") for own in audited]
-    print(
-        f"| {len(audited)} audited | choice over the best of all | {statistics.fmean(over):.3f} (mean) | {min(over):.2f} |"
-    )
+    print(f"| {len(audited)} audited | choice over the best | {statistics.fmean(over):.3f} (mean) | {min(over):.2f} |")
 
 
 def _us(rows: list[dict[str, str]], role: str) -> float:

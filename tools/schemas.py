@@ -33,6 +33,7 @@ _HOLDS: Mapping[str, Schema] = {
     "targets": {"type": "array", "items": _TARGET, "minItems": 1},
     "style": {"enum": list(STYLES)},
     "line": {"enum": ["off", "python"]},
+    "tiles": {"enum": ["default", "auto"]},
     "bindings": _BINDINGS,
     "env": {"type": "object", "additionalProperties": {"type": ["string", "number"]}},
     "specialisations": {"type": "object", "additionalProperties": _BINDINGS},

@@ -1,14 +1,20 @@
 """A Hopper kernel takes any size: what TMA cannot take goes to the same kernel without TMA, built when it is needed."""
 
+import ctypes
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tile2cu
+from tile2cu.cli import main
 from tile2cu_runtime import LaunchError
+from tile2cu_runtime.compile import host_flags
+from tile2cu_runtime.engine import load_engine
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
 
 
 def operands(m: int, n: int, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -50,3 +56,30 @@ def test_tiles_by_the_sizes_of_each_call() -> None:
     assert set(kernel.choices) == {(1, 256, 256), (300, 256, 256), (16, 65, 64)}
     assert len(kernel.kernels) <= 4
     assert kernel.kernel_for(M=1, N=256, K=256) is kernel.kernel_for(M=1, N=256, K=256)
+
+
+def test_a_vendored_pair_under_one_launcher(gxx: str, tmp_path: Path) -> None:
+    assert main([str(EXAMPLES / "gemm_relu.py"), "--target", "cuda:sm_90a", "--any-size", "-o", str(tmp_path)]) == 0
+    dispatch = (tmp_path / "gemm_relu_dispatch.cpp").read_text(encoding="utf-8")
+    assert "Sizes: K and N in multiples of 8, for TMA; others are for the entries below." in dispatch
+    objects = []
+    for source in sorted(path for path in tmp_path.iterdir() if path.suffix in (".cu", ".cpp")):
+        objects.append(f"{source.stem}.o")
+        command = [gxx, "-x", "c++", *host_flags(check=False), "-O0", f"-I{ROOT / 'headers'}", "-c"]
+        subprocess.run([*command, source.name, "-o", objects[-1]], cwd=tmp_path, check=True)
+    link = [gxx, "-shared", *objects, str(load_engine().path), "-o", "gemm.so"]
+    subprocess.run(link, cwd=tmp_path, check=True)
+    library = ctypes.CDLL(str(tmp_path / "gemm.so"))
+    library.gemm_relu_choice.restype = ctypes.c_char_p
+    for (m, n, k), name in {(33, 64, 64): b"tma", (33, 65, 64): b"any", (1, 7, 33): b"any"}.items():
+        a, b, expected = operands(m, n, k)
+        c = np.empty((m, n), np.float16)
+        addresses = [ctypes.c_void_p(each.ctypes.data) for each in (a, b, c)]
+        assert library.gemm_relu_choice(m, n, k, -1) == name
+        assert library.gemm_relu(*addresses, m, n, k, None, 0, None) == 0
+        np.testing.assert_allclose(c.astype(np.float32), expected, atol=2e-2, rtol=2e-2)
+
+
+def test_a_target_without_tma_has_one_kernel(tmp_path: Path) -> None:
+    assert main([str(EXAMPLES / "gemm_relu.py"), "--any-size", "-o", str(tmp_path)]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gemm_relu.cu", "gemm_relu.h", "gemm_relu.json"]

@@ -40,6 +40,7 @@ constexpr Entry entries[] = {
        return linear_few_rows(call.X, call.W, call.Y, call.M, call.N, call.K, workspace, workspace_bytes, stream);
      }},
     // cuda:sm_90a: block_N = 128, block_K = 64
+    // Sizes: K in multiples of 8, for TMA; others are for the entries below.
     {"hopper", [](const Call& call) { return call.M >= 64; },
      [](const Call& call, int device) { return linear_hopper_supports(call.M, call.N, call.K, device); },
      [](const Call& call) { return linear_hopper_workspace_size(call.M, call.N, call.K); },

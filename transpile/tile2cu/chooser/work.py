@@ -101,8 +101,8 @@ def loops_of(launch: Launch) -> tuple[Loop, ...]:
     return tuple(loop for loop in loops if loop.kind is LoopKind.PIPELINED)
 
 
-# The keys of what a launch, by its number, has as plain numbers: its threads, the stages of its pipelined loops, and the
-# extents of its clusters.
+# The keys of what a launch, by its number, has as plain numbers: its threads, the stages of its loops, and the extents of
+# its clusters.
 
 
 def threads_key(launch: int) -> str:
@@ -149,7 +149,7 @@ def _written(body: tuple[Stmt, ...]) -> list[Buffer]:
 
 
 def counter(launch: Launch, place: int = 0) -> Counter:
-    """Compiles the launch at `place` in its program. It raises Unknown where values do not determine a count."""
+    """Compiles the launch at `place` in its program. It raises Unknown where a count is not determined."""
     loops = loops_of(launch)
     pipelined = {id(loop): position for position, loop in enumerate(loops)}
     body = _body(launch.body, _Scope(pipelined, inside=False))

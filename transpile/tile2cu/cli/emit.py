@@ -19,6 +19,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", nargs="?", type=Path, help="the Python file; without it, what pyproject.toml lists")
     parser.add_argument("-o", "--output", default=".", metavar="DIR", help="folder for the files; - prints the text")
     add_request_arguments(parser)
+    parser.add_argument(
+        "--any-size",
+        action="store_true",
+        help="write a kernel without TMA as well, and one launcher that hands it the sizes that TMA cannot take",
+    )
     parser.add_argument("--list-outputs", action="store_true", help="print the files' names and write nothing")
     parser.add_argument("-MD", dest="depfile", action="store_true", help="write NAME.d too: what the files depend on")
     parser.add_argument("-MF", dest="depfile_name", type=Path, metavar="FILE", help="where -MD writes; implies it")
@@ -63,6 +68,7 @@ def _includes() -> str:
 def _emit(options: argparse.Namespace) -> int:
     from tile2cu.api import emit_text, errors_of
     from tile2cu.files import write_files
+    from tile2cu.project.dispatched import any_size
     from tile2cu.targets import find
 
     if not options.file.exists():
@@ -70,7 +76,10 @@ def _emit(options: argparse.Namespace) -> int:
     target, values, wanted = find(options.target), bindings(options), look(options)
     to_stderr = options.output == "-"  # the source has the standard output
     try:
-        emitted = emit_text(options.file, kernel=options.kernel, target=target, bindings=values, look=wanted)
+        if options.any_size:
+            emitted = any_size(options.file, options.kernel, target=target, bindings=values, look=wanted)
+        else:
+            emitted = emit_text(options.file, kernel=options.kernel, target=target, bindings=values, look=wanted)
     except Tile2CuError as error:
         found = [error] if options.kernel else errors_of(options.file, error, target=target, bindings=values)
         report(found, options.format, to_stderr=to_stderr)

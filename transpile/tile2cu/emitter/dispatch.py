@@ -10,12 +10,14 @@ from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Binary, Expr, Named, Var, static_value, walk
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import Buffer, Program
+from tile2cu.core.schedule import strictest
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.render import render_dispatch
 from tile2cu.emitter.tma import run_time_columns
 from tile2cu.emitter.view import DispatchEntryView, DispatchView
 from tile2cu.plan.settled import Settled
-from tile2cu.styles.base.comments import wrapped
+from tile2cu.plan.tensors import tensors as tensors_of
+from tile2cu.styles.base.comments import listed, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
 from tile2cu.targets import Target
@@ -120,12 +122,26 @@ def _entry(special: _Special, wanted: Expr | None, typed: list[str], cpp: Names)
 
 
 def _reasons(special: _Special) -> list[str]:
-    """What the entry is emitted with, when it runs, and what it was measured at."""
+    """What the entry is emitted with, which sizes it takes, and what it was measured at."""
     values = ", ".join(f"{name} = {value}" for name, value in special.program.bindings)
     lines = [f"{special.target.name}" + (f": {values}" if values else "")]
+    lines += [f"Sizes: {multiple}; others are for the entries below." for multiple in _multiples(special)]
     if special.entry.measured:
         lines.append(f"Measured: {special.entry.measured}")
     return lines
+
+
+def _multiples(special: _Special) -> list[str]:
+    """The sizes that must be multiples of a number for TMA, in words."""
+    wanted = (settled.facts.get(tensor, TMA_IF) for settled in special.launches for tensor in tensors_of(settled))
+    rows = strictest(each for each in wanted if each is not None and static_value(each.value) is None)
+    asked = (*rows, *strictest(run_time_columns(special.launches)))
+    printer = Printer(Names([size.name for size in special.program.sizes]), special.launches[0].bounds)
+    found = []
+    for factor in dict.fromkeys(each.of for each in asked):
+        names = listed(list(dict.fromkeys(printer.text(each.value) for each in asked if each.of == factor)))
+        found.append(f"{names} in multiples of {factor}, for TMA")
+    return found
 
 
 def _about(dispatch: Dispatch, specials: list[_Special]) -> list[str]:

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tile2cu.core.dispatch import Dispatch
+from tile2cu.core.dispatch import Dispatch, Entry
 from tile2cu.core.origin import Look
 from tile2cu.emitter import Emitted
 from tile2cu.project.on_disk import sha256
+from tile2cu.targets import SM80, Target
 
 
 def dispatched(wanted: Dispatch, folder: Path, look: Look) -> tuple[Emitted, ...]:
@@ -24,6 +25,28 @@ def dispatched(wanted: Dispatch, folder: Path, look: Look) -> tuple[Emitted, ...
     name = f"{wanted.name}_dispatch"
     files[f"{name}.json"] = _manifest(name, list(manifests.values()), files)
     return (*kernels, Emitted(name, ".cpp", files))
+
+
+def any_size(
+    path: Path, kernel: str | None, *, target: Target, bindings: Mapping[str, object], look: Look
+) -> tuple[Emitted, ...]:
+    """A kernel for a target with TMA, the same without, and a dispatch that hands the latter what TMA cannot take.
+
+    The C function is called as the kernel. A target without TMA needs no second kernel: its own is all.
+    Errors: those of emit_text and of dispatch; T2C-C004 where the file has several kernels.
+    """
+    from tile2cu.api import emit_text, one_settled_kernel
+
+    if not target.tma:
+        return emit_text(path, kernel=kernel, target=target, bindings=bindings, look=look)
+    program = one_settled_kernel(path, kernel, target=target, bindings=bindings)[0].program
+    name = look.name or program.name
+    shared = {"file": path.name, "kernel": program.alias_of or program.name, "bindings": bindings}
+    entries = (
+        Entry(name="tma", target=target.name, **shared),  # type: ignore[arg-type]
+        Entry(name="any", target=SM80.name, **shared),  # type: ignore[arg-type]
+    )
+    return dispatched(Dispatch(name=name, entries=entries), path.parent, look)
 
 
 def _manifest(name: str, kernels: list[dict[str, Any]], files: Mapping[str, str]) -> str:
