@@ -15,6 +15,7 @@ from tile2cu.core.origin import SHIMS, STYLES
 from tile2cu.emitter.manifest import FORMAT
 from tile2cu.project.config import KERNEL_KEYS, PROJECT_KEYS
 from tile2cu.targets import TARGETS
+from tile2cu.tuning import record
 
 Schema = dict[str, Any]
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -111,7 +112,40 @@ def manifest() -> Schema:
     }
 
 
-SCHEMAS = {"project.schema.json": project, "manifest.schema.json": manifest}
+def tuned() -> Schema:
+    """NAME.tune.json, of `tile2cu tune`."""
+    positive: Schema = {"type": "number", "exclusiveMinimum": 0}
+    setting: Schema = {"type": "object", "additionalProperties": {"type": "integer"}}
+    figure = {
+        "setting": setting,
+        "us": positive,
+        "spread": {"type": "number", "minimum": 0},
+        "rounds": {"type": "integer", "minimum": 1},
+    }
+    entry = {
+        "card": {"type": "string"},
+        "sizes": setting,
+        "setting": setting,
+        "us": positive,
+        "spread": figure["spread"],
+        "by": {"enum": ["model", "default", "measured"]},
+        "default_us": positive,
+        "figures": _array(_object(figure, required=list(figure))),
+        "rejected": {"type": "array", "items": _open({"setting": setting, "because": {"type": "string"}})},
+        "clocks": {"type": "string"},
+        "tools": {"type": "string"},
+    }
+    content = {
+        "format": {"const": record.FORMAT},
+        "kernel": {"type": "string"},
+        "target": _TARGET,
+        "sha256": _SHA256,
+        "entries": {"type": "array", "items": _object(entry, required=list(entry))},
+    }
+    return {"$schema": _DRAFT, "title": "Measured settings of a kernel", **_object(content, required=list(content))}
+
+
+SCHEMAS = {"project.schema.json": project, "manifest.schema.json": manifest, "tune.schema.json": tuned}
 
 
 def text(name: str) -> str:

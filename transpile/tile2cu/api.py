@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tile2cu import fit
 from tile2cu.api_words import speaks_python
-from tile2cu.chooser.choose import TILES_RULE
+from tile2cu.chooser.choose import rule_of
 from tile2cu.core.choice import Unchosen
 from tile2cu.core.decisions import SHARED_BUDGET, TILES
 from tile2cu.core.dispatch import Dispatch
@@ -234,7 +234,7 @@ def _settled(program: Program, target: Target, name: str, retrace: fit.Retrace) 
 def _launch(program: Program, target: Target, decided: Context) -> Settled:
     if program.choice is not None:
         span = decided.launch.span
-        decided.facts.add(Fact(decided.launch, TILES, program.choice, TILES_RULE, span))
+        decided.facts.add(Fact(decided.launch, TILES, program.choice, rule_of(program.choice), span))
     return Settled(program, decided.launch, target, decided.facts, decided.bounds)
 
 

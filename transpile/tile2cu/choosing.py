@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from tile2cu.chooser.choose import NoModel, Ranking, choose, is_modelled
+from tile2cu.chooser.choose import NoModel, Ranking, choose, is_modelled, measured
 from tile2cu.chooser.model import Schedule
 from tile2cu.chooser.space import Space, space_of
-from tile2cu.core.choice import Choice
+from tile2cu.core.choice import Choice, Setting
 from tile2cu.core.decisions import INSTRUCTION, SHARED_BUDGET, WARP_SPECIALISED
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Var
@@ -18,6 +18,7 @@ from tile2cu.frontend import default_numbers, programs
 from tile2cu.rules import RULES, Context, resolve
 from tile2cu.targets import Target
 from tile2cu.targets.costs import COSTS, Costs
+from tile2cu.tuning import record
 
 _PROBED_SIZE = 1024  # for which counts of a kernel with open sizes are compared
 _KEPT = 64
@@ -80,8 +81,28 @@ class Tunable:
         return Ranking(self.space, {**self.bound, **sizes}, costs, self.decide, self.target.shared_limit)
 
     def choice(self, sizes: Mapping[str, int]) -> Choice:
-        """The setting for these run-time sizes. Raises as `ranking`."""
+        """The setting for these run-time sizes: as it was measured, else as the model predicts. Raises as `ranking`."""
+        if (tuned := self._measured(sizes)) is not None:
+            return tuned
         return choose(self.ranking(sizes), self.costs, {**self.bound, **sizes})
+
+    def _measured(self, sizes: Mapping[str, int]) -> Choice | None:
+        """The setting in NAME.tune.json, where that is about this file, target, these sizes and parameters."""
+        file = record.read(record.place_of(self.path, self.program.name))
+        if file is None or (file.target, file.sha256) != (self.target.name, self.program.source.sha256):
+            return None
+        entry, default = file.find(record.sorted_sizes({**self.bound, **sizes})), tuple(self.space.default.items())
+        if entry is None or entry.us_of(default) is None:
+            return None
+        times = {figure.setting: figure.us for figure in entry.figures}
+        return measured(entry.card, entry.sizes, times, entry.best.setting, default)
+
+    def predicted(self, setting: Setting, sizes: Mapping[str, int]) -> float | None:
+        """The predicted microseconds of a setting; None where the model has none."""
+        try:
+            return self.ranking(sizes).time_of(dict(setting)).us
+        except (NoModel, Tile2CuError):
+            return None
 
     def decide(self, setting: Mapping[str, int]) -> tuple[Program, tuple[Schedule, ...]]:
         """The program with a setting, and what the rules decide of its launches. Raises Tile2CuError."""
@@ -119,8 +140,6 @@ def implied_tiles(path: Path, text: str, kernel: str | None, target: Target, bin
 
     That is, all sizes have a value, and no parameter with an integer default has one.
     """
-    if target.name not in COSTS:
-        return "default"
     made = tunable(path, text, kernel, target, bindings)
     program = made.program
     defaults = default_numbers(path, text, program.alias_of or program.name)

@@ -124,7 +124,8 @@ def _emitted_folder(
 ) -> Path:
     """The folder of the kernel's files: from the cache when the same sources were emitted the same way before."""
     text = read_python(path)
-    wanted = repr((path.name, kernel, target.name, style, tiles, sorted(bindings.items())))
+    tuned = [] if tiles == "default" else [each.read_bytes() for each in sorted(path.parent.glob("*.tune.json"))]
+    wanted = repr((path.name, kernel, target.name, style, tiles, tuned, sorted(bindings.items())))
 
     def build(temporary: Path, _place: Path) -> None:
         which = tiles or implied_tiles(path, text, kernel, target, bindings)

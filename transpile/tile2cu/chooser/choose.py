@@ -17,7 +17,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Copy, Gemm, Let, Loop, Program, Scope, walk_stmts
 from tile2cu.targets.costs import Costs
 
-TILES_RULE = "schedule.tiles.model"
+TILES_RULE, TUNED_RULE = "schedule.tiles.model", "schedule.tiles.measured"
 MOST_DECIDED = 40  # settings that the rules decide for one choice
 _COMPARED = 4  # the leaders, among which the runner-up is the first with another tile
 _WORTH = 0.03  # the share of time that a setting must save over the file's own
@@ -80,17 +80,24 @@ class Ranking:
         try:
             self._reads, self._writes = space.bytes_of(space.values(space.default, sizes))
             self._own = self._decided(space.default)
-            self._open = dict(self._candidates())
         except Unknown:
             raise NoModel("its work depends on values in memory, or on sizes that are not given") from None
         except _OtherWork:
             raise NoModel("values that Python computes from its sizes change more than its tiles") from None
+        self._open: dict[Setting, Ranked] | None = None  # settings that are not decided
         self.found: dict[Setting, Ranked] = {}
 
     @property
     def default(self) -> Ranked:
         """The file's own setting. Raises the error of the rules where that is not possible."""
         return self._own
+
+    def time_of(self, setting: Mapping[str, int]) -> Ranked:
+        """A setting as the rules decide it. Raises Tile2CuError where they reject it."""
+        try:
+            return self.found.get(_key(setting)) or self._decided(setting)
+        except _OtherWork:
+            raise NoModel("values that Python computes from it change more than its tiles") from None
 
     def tile(self, ranked: Ranked) -> tuple[int, ...]:
         """The values of a setting that are no threads and stages."""
@@ -99,6 +106,8 @@ class Ranking:
 
     def best(self, number: int) -> list[Ranked]:
         """So many settings, fastest first; all of them are decided, and no other is predicted to be faster."""
+        if self._open is None:
+            self._open = dict(self._candidates())
         self.found.setdefault(self._own.setting, self._own)
         while self._open and len(self.found) + len(self.rejected) < MOST_DECIDED:
             leaders = sorted(self.found.values(), key=_order)
@@ -167,6 +176,7 @@ class Ranking:
     def _assume_anew(self, found: Ranked) -> None:
         """Predicts the open settings of a class again, whose schedule was another one than assumed."""
         of_class = self._class(dict(found.setting))
+        assert self._open is not None, "`best` filled it"
         for key, ranked in list(self._open.items()):
             if self._class(dict(key)) == of_class:
                 again = self._predicted(key, ranked.works)
@@ -203,6 +213,32 @@ def choose(ranking: Ranking, costs: Costs, sizes: Mapping[str, int]) -> Choice:
         card=costs.card,
         sizes=tuple(sorted(sizes.items())),
     )
+
+
+def measured(card: str, sizes: Setting, times: Mapping[Setting, float], best: Setting, default: Setting) -> Choice:
+    """The values of a kernel's tile parameters that `tile2cu tune` found to be fastest, for sizes that were measured.
+
+    NAME.tune.json beside the kernel's file has the figures, each checked against the file's own values. It holds as
+    long as the file is the one that was measured; for other sizes the model chooses.
+    """
+    others = sorted((us, setting) for setting, us in times.items() if setting != best)
+    return Choice(
+        setting=best,
+        us=times[best],
+        runner_up=others[0][1] if others else None,
+        runner_up_us=others[0][0] if others else 0.0,
+        default=default,
+        default_us=times[default],
+        because=f"fastest of {len(times)} settings",
+        card=card,
+        sizes=sizes,
+        how="measured",
+    )
+
+
+def rule_of(choice: object) -> str:
+    """The rule that a choice is by."""
+    return TUNED_RULE if isinstance(choice, Choice) and choice.how == "measured" else TILES_RULE
 
 
 def reasons(ranked: Ranked) -> str:

@@ -101,8 +101,8 @@ def loops_of(launch: Launch) -> tuple[Loop, ...]:
     return tuple(loop for loop in loops if loop.kind is LoopKind.PIPELINED)
 
 
-# The keys of what a launch, by its number, has as plain numbers: its threads, the stages of its loops, and the extents of
-# its clusters.
+# The keys of what a launch, by its number, has as plain numbers: its threads, the stages of its loops, and the extents
+# of its clusters.
 
 
 def threads_key(launch: int) -> str:

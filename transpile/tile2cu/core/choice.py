@@ -1,6 +1,7 @@
 """A configuration that was chosen for a kernel, with its reasons, as data."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 Setting = tuple[tuple[str, int], ...]  # values of a factory's parameters, by name
 
@@ -9,8 +10,8 @@ Setting = tuple[tuple[str, int], ...]  # values of a factory's parameters, by na
 class Choice:
     """The values of a kernel's tile parameters that a model or a measurement chose for `sizes`.
 
-    Times are in microseconds a call, predicted by the model of `card`. `because` states what bounds the kernel;
-    `runner_up` is the second best of another setting, None where there is none; `default` are the file's own values.
+    Times are in microseconds a call, `how` predicted by the model of `card`, or measured on it. `because` states what
+    bounds the kernel; `runner_up` is the second best, None where there is none; `default` are the file's own values.
     """
 
     setting: Setting
@@ -22,10 +23,12 @@ class Choice:
     because: str
     card: str
     sizes: Setting = ()
+    how: Literal["predicted", "measured"] = "predicted"
 
     def __str__(self) -> str:
         """The values, the predicted time, what bounds it, and how the next best and the file's own values do."""
-        text = f"{named(self.setting)}; {self.us:.1f} us predicted for {self.card}, {self.because}"
+        on = "for" if self.how == "predicted" else "on"
+        text = f"{named(self.setting)}; {self.us:.1f} us {self.how} {on} {self.card}, {self.because}"
         if self.runner_up is not None:
             differing = tuple(pair for pair in self.runner_up if pair not in self.setting)
             text += f"; next best: {named(differing)}, {self.runner_up_us:.1f} us"

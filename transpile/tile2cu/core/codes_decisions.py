@@ -76,6 +76,17 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
         "The model predicts the time of a call, which depends on all of its sizes. Give them with -D, or let each call "
         'choose: `tile2cu.load(FILE, tiles="auto")`.',
     ),
+    "T2C-C021": Explanation(
+        "a file of tuned settings cannot be read",
+        "NAME.tune.json is written by `tile2cu tune`; its schema is docs/schemas/tune.schema.json. It was changed by "
+        "hand, or by another version.",
+    ),
+    "T2C-C022": Explanation(
+        "a kernel has no parameters to tune",
+        "A tile parameter is an integer parameter of the factory that has a default (or a value in a configuration of "
+        "`@autotune`), that divides an extent of the grid or a trip count, and that reaches tiles, threads, stages or "
+        "parts of a loop alone: no tensor's shape and no element's value depends on it.",
+    ),
     "T2C-C016": Explanation(
         "a manual edit conflicts with the regenerated source",
         "Nothing of the kernel was written. The side file has both versions between markers, and their common base; "

@@ -6,7 +6,7 @@ from textwrap import TextWrapper
 
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uninitialised import read_unwritten
-from tile2cu.chooser.choose import TILES_RULE
+from tile2cu.chooser.choose import rule_of
 from tile2cu.core.decisions import BOUNDS_CHECKED, TMA_IF
 from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import ENVIRONMENT, Look, Tool
@@ -144,7 +144,7 @@ def _chosen(program: Program) -> tuple[str, ...]:
     """How the values of the tile parameters were chosen, and what they were chosen over."""
     if program.choice is None:
         return ()
-    return (*_paragraph(f"Tiles: {program.choice} [{TILES_RULE}]."), "")
+    return (*_paragraph(f"Tiles: {program.choice} [{rule_of(program.choice)}]."), "")
 
 
 def _parts(launches: tuple[Settled, ...]) -> str:

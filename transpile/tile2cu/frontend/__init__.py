@@ -109,8 +109,32 @@ def driver_arguments(path: Path | None, text: str, kernel: str) -> dict[str, int
 def default_numbers(path: Path | None, text: str, kernel: str | None = None) -> dict[str, int]:
     """The integer defaults of a kernel's parameters, by name: of a factory or an eager function.
 
+    A parameter without a default has the value of the first configuration that the file lists for a tuner.
     `kernel` picks one of several kernels. Errors: T2C-C004 where it is needed, T2C-F003, T2C-F004.
     """
+    defaults = _only_kernel(path, text, kernel).function.defaults
+    found = {name: value for name, value in defaults.items() if type(value) is int}
+    first, *_ = listed_settings(path, text, kernel) or [{}]
+    return found | {name: value for name, value in first.items() if defaults.get(name) is None}
+
+
+def listed_settings(path: Path | None, text: str, kernel: str | None = None) -> list[dict[str, int]]:
+    """The integers of the configurations of `@tilelang.autotune(configs=...)`, in their order; none without such."""
+    from tile2cu.frontend.bind import Calls
+    from tile2cu.frontend.imports import reader_beside
+    from tile2cu.frontend.limits import Budget
+    from tile2cu.frontend.outside import Outside
+
+    if "configs" not in text:
+        return []
+    source, name = _source(path, text), _only_kernel(path, text, kernel).name
+    with _bounded(source):
+        listed = Calls(source, Budget(), Outside(reader_beside(path)), name).listed()
+    return [{name: value for name, value in each.items() if type(value) is int} for each in listed]
+
+
+def _only_kernel(path: Path | None, text: str, kernel: str | None) -> Kernel:
+    """The kernel of that name, or the file's only one. Errors: T2C-C004, T2C-F003, T2C-F004."""
     from tile2cu.frontend.imports import reader_beside
     from tile2cu.frontend.kernels import find_kernels
     from tile2cu.frontend.limits import Budget
@@ -122,8 +146,7 @@ def default_numbers(path: Path | None, text: str, kernel: str | None = None) -> 
     if len(chosen) > 1:
         names = ", ".join(each.name for each in chosen)
         raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
-    defaults = chosen[0].function.defaults
-    return {name: int(value) for name, value in defaults.items() if type(value) is int}
+    return chosen[0]
 
 
 @contextmanager

@@ -64,6 +64,7 @@ class Calls:
         self._ran: set[cst.CSTNode] = set()
         self._module: Env | None = None
         self._configs: dict[str, Found] = {}
+        self._listed: list[dict[str, object]] = []
         self._elsewhere: dict[str, Found] = {}  # arguments of the file's other kernels
         self._namesakes: dict[str, Found] = {}
         self._options: dict[str, tuple[object, Span]] = {}
@@ -88,6 +89,11 @@ class Calls:
         self.supply(("",), {})
         noted = {name for each in self._calls for name in each.values}
         return {name: found.value for name, found in self.found.items() if name in noted}
+
+    def listed(self) -> list[dict[str, object]]:
+        """The configurations of `@tilelang.autotune(configs=...)`, in their order."""
+        self.supply(("",), {})
+        return self._listed
 
     def ask(self, name: str) -> Found | None:
         """The value of one parameter, or None."""
@@ -209,10 +215,11 @@ class Calls:
             known = {name: found.value for name, found in self.found.items()}
             wanted = execute.parameter_list(configs)
             configs = self._call(cx, configs, Arguments((), {name: known[name] for name in wanted if name in known}))
-        first = configs[0] if isinstance(configs, list) and configs else None
-        if isinstance(first, dict):
+        found = [each for each in configs if isinstance(each, dict)] if isinstance(configs, list) else []
+        self._listed = [{str(name): plain(value) for name, value in each.items()} for each in found]
+        if self._listed:
             how = "first configuration"
-            self._configs = {str(name): Found(plain(value), cx.here, how) for name, value in first.items()}
+            self._configs = {name: Found(value, cx.here, how) for name, value in self._listed[0].items()}
 
     def _read_namesakes(self) -> None:
         """What the rest of the file states of parameters with the same names."""

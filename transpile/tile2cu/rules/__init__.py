@@ -5,7 +5,7 @@ that write the same key the earlier one of the table has priority. To add a rule
 list it here.
 """
 
-from tile2cu.chooser.choose import TILES_RULE, choose
+from tile2cu.chooser.choose import TILES_RULE, TUNED_RULE, choose, measured
 from tile2cu.passes.clear_in_gemm import OVERWRITES, overwriting_gemms
 from tile2cu.passes.forward_copies import COPY_FORWARDING, forwarded_copies
 from tile2cu.passes.gather_rows import GATHERED, loops_that_gather
@@ -107,6 +107,7 @@ REWRITES = {
     COPY_FORWARDING: forwarded_copies,
     AFTER_LOOP: sums_after_loops,
     TILES_RULE: choose,
+    TUNED_RULE: measured,
 }
 
 RULES: tuple[Rule, ...] = (

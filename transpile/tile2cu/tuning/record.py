@@ -1,0 +1,173 @@
+"""NAME.tune.json, beside the kernel's file: one entry for each card and shape, sorted, to be reviewed and committed."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tile2cu.core.choice import Setting
+from tile2cu.core.errors import Tile2CuError
+from tile2cu.files import write_files
+
+FORMAT = 1
+Sizes = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A measured setting: the median of its rounds in microseconds, and (slowest - fastest) / median."""
+
+    setting: Setting
+    us: float
+    spread: float
+    rounds: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """The result for one shape: the `best` setting, the file's own, and all `figures`, fastest first.
+
+    `by` is "model" where the model's choice stays, "default" where the file's own does, "measured" where another
+    setting won by the margin. `rejected` are settings that were not timed, with the reason. `card`, `clocks` and
+    `tools` describe the machine.
+    """
+
+    sizes: Sizes
+    card: str
+    best: Figure
+    by: str
+    default_us: float
+    figures: tuple[Figure, ...]
+    rejected: tuple[tuple[Setting, str], ...] = ()
+    clocks: str = ""
+    tools: str = ""
+
+    @property
+    def key(self) -> tuple[str, Sizes]:
+        return self.card, self.sizes
+
+    def as_data(self) -> dict[str, Any]:
+        """The entry as JSON has it; `entry_of` reads it."""
+        return {
+            "card": self.card,
+            "sizes": dict(self.sizes),
+            "setting": dict(self.best.setting),
+            "us": self.best.us,
+            "spread": self.best.spread,
+            "by": self.by,
+            "default_us": self.default_us,
+            "figures": [{**asdict(each), "setting": dict(each.setting)} for each in self.figures],
+            "rejected": [{"setting": dict(setting), "because": because} for setting, because in self.rejected],
+            "clocks": self.clocks,
+            "tools": self.tools,
+        }
+
+    def us_of(self, setting: Setting) -> float | None:
+        """The measured time of a setting on this shape."""
+        return next((figure.us for figure in self.figures if figure.setting == setting), None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuneFile:
+    """All results for one kernel and target; `sha256` is that of the Python file that was measured."""
+
+    kernel: str
+    target: str
+    sha256: str
+    entries: tuple[Tuned, ...] = field(default=())
+
+    def with_entry(self, entry: Tuned) -> "TuneFile":
+        """The file with an entry in the place of an older one for the same card and sizes."""
+        others = {each.key: each for each in self.entries}
+        return replace(self, entries=tuple(each for _, each in sorted({**others, entry.key: entry}.items())))
+
+    def find(self, sizes: Sizes, card: str = "") -> Tuned | None:
+        """The entry for these sizes: the card's whose name is given, else the first one's."""
+        found = [entry for entry in self.entries if entry.sizes == sizes]
+        return next((entry for entry in found if entry.card == card), found[0] if found else None)
+
+    def text(self) -> str:
+        """The file's content: equal results give equal bytes."""
+        content = {
+            "format": FORMAT,
+            "kernel": self.kernel,
+            "target": self.target,
+            "sha256": self.sha256,
+            "entries": [entry.as_data() for entry in self.entries],
+        }
+        return json.dumps(content, indent=1) + "\n"
+
+
+def place_of(path: Path, kernel: str) -> Path:
+    """Where the results for a kernel of a Python file are."""
+    return path.with_name(f"{kernel}.tune.json")
+
+
+def read(path: Path) -> TuneFile | None:
+    """The results in a file; None where there is none. Errors: T2C-C021 where it is no such file."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["format"] != FORMAT:
+            raise ValueError(f"its format is {content['format']}")
+        entries = tuple(map(entry_of, content["entries"]))
+        return TuneFile(
+            kernel=str(content["kernel"]),
+            target=str(content["target"]),
+            sha256=str(content["sha256"]),
+            entries=entries,
+        )
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Tile2CuError("T2C-C001", f"cannot read `{path}`: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
+        help = "remove it, or tune again"
+        raise Tile2CuError("T2C-C021", f"`{path}` has no results of tile2cu tune: {error}", help=help) from None
+
+
+def add(path: Path, file: TuneFile, entry: Tuned) -> TuneFile:
+    """Adds an entry to the file on disk, between those that other processes have added; all of it or nothing.
+
+    Entries of another version of the kernel's file, or another target, are dropped.
+    """
+    from filelock import FileLock
+
+    with FileLock(path.with_name(f".{path.name}.lock")):
+        there = read(path)
+        same = there is not None and (there.target, there.sha256) == (file.target, file.sha256)
+        merged = (there if there is not None and same else replace(file, entries=())).with_entry(entry)
+        write_files({path.name: merged.text()}, path.parent)
+    return merged
+
+
+def entry_of(data: Mapping[str, Any]) -> Tuned:
+    """The entry in data of JSON. Raises ValueError, KeyError, TypeError or StopIteration for other data."""
+    figures = tuple(map(_figure, data["figures"]))
+    best = _pairs(data["setting"])
+    return Tuned(
+        sizes=_pairs(data["sizes"]),
+        card=str(data["card"]),
+        best=next(figure for figure in figures if figure.setting == best),
+        by=str(data["by"]),
+        default_us=float(data["default_us"]),
+        figures=figures,
+        rejected=tuple((_pairs(each["setting"]), str(each["because"])) for each in data["rejected"]),
+        clocks=str(data["clocks"]),
+        tools=str(data["tools"]),
+    )
+
+
+def _figure(data: Mapping[str, Any]) -> Figure:
+    return Figure(
+        setting=_pairs(data["setting"]), us=float(data["us"]), spread=float(data["spread"]), rounds=int(data["rounds"])
+    )
+
+
+def _pairs(data: Mapping[str, Any]) -> Setting:
+    return tuple((str(name), int(value)) for name, value in data.items())
+
+
+def sorted_sizes(sizes: Mapping[str, int] | Iterable[tuple[str, int]]) -> Sizes:
+    """Sizes as entries have them."""
+    return tuple(sorted(dict(sizes).items()))

@@ -1,0 +1,150 @@
+"""Which settings are measured for a shape, and which of them is believed.
+
+The model's leaders, the file's own values and those that the file lists are timed first, then settings one step around
+the fastest. What is within 5 % of the fastest is timed again, more often. The model's choice stays unless another
+setting is faster by 1 % in the median of paired rounds: below that, two tunings would differ by chance.
+"""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from tile2cu.chooser.space import Space
+from tile2cu.core.choice import Setting
+from tile2cu.tuning.record import Figure, Sizes, Tuned
+
+LEADERS = 8  # of the model
+MOST = 16  # settings that are measured for a shape
+_FIRST_ROUNDS, _FINAL_ROUNDS = 3, 11
+_FINALISTS = 1.05  # of the fastest one's time
+_MARGIN = 0.99  # of the time of the setting that a challenger replaces
+_NEIGHBOURS = 4  # measurements that are kept for settings around the fastest
+
+
+class Measurer(Protocol):
+    """Builds, checks and times settings for one shape. `card`, `clocks` and `tools` are those of its entries."""
+
+    card: str
+    clocks: str
+    tools: str
+
+    def prepare(self, settings: Sequence[Setting]) -> Mapping[Setting, str]:
+        """Builds settings and compares their results with the file's own; the reason for each that is rejected."""
+
+    def race(self, settings: Sequence[Setting], rounds: int) -> Mapping[Setting, Sequence[float]]:
+        """Microseconds of each setting in each round; all are timed in each round, one after the other."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidates:
+    """What may be measured: `leaders` by the model's prediction, its choice first; empty where it has none.
+
+    `listed` are settings that the file itself lists (@autotune), `default` is its own.
+    """
+
+    leaders: tuple[Setting, ...]
+    listed: tuple[Setting, ...]
+    default: Setting
+
+    @property
+    def chosen(self) -> Setting:
+        """What stays where nothing is faster by the margin."""
+        return self.leaders[0] if self.leaders else self.default
+
+    def first(self, most: int) -> list[Setting]:
+        """What is measured first: the chosen one and the default whatever the number."""
+        return list(dict.fromkeys((self.chosen, self.default, *self.leaders[:LEADERS], *self.listed)))[: max(most, 2)]
+
+
+def neighbours(space: Space, setting: Setting) -> list[Setting]:
+    """The settings one step of one parameter away."""
+    found = []
+    for parameter in space.parameters:
+        values = parameter.values
+        own = dict(setting)
+        place = values.index(own[parameter.name]) if own[parameter.name] in values else None
+        for step in (1, -1):
+            if place is not None and 0 <= place + step < len(values):
+                found.append(tuple({**own, parameter.name: values[place + step]}.items()))
+    return found
+
+
+def tune(
+    sizes: Sizes,
+    around: Callable[[Setting], Sequence[Setting]],
+    candidates: Candidates,
+    measurer: Measurer,
+    *,
+    most: int = MOST,
+    out_of_time: Callable[[], bool] = lambda: False,
+    step: Callable[[str], None] = lambda what: None,
+) -> Tuned:
+    """Measures at most so many settings for a shape.
+
+    `around` gives settings near another; `out_of_time` ends the search with what has been measured.
+
+    The file's own setting is always measured: an error of it is raised by the measurer.
+    """
+    rejected: dict[Setting, str] = {}
+    times: dict[Setting, list[float]] = {}
+
+    def measure(settings: Sequence[Setting], rounds: int) -> None:
+        new = [setting for setting in settings if setting not in times and setting not in rejected]
+        rejected.update(measurer.prepare(new))
+        running = [setting for setting in settings if setting not in rejected]
+        for setting, found in measurer.race(running, rounds).items():
+            times[setting] = list(found)
+        step(f"{len(times)} settings")
+
+    first = candidates.first(most - _NEIGHBOURS)
+    measure(first, _FIRST_ROUNDS)
+    if not out_of_time():
+        fastest = min(times, key=lambda setting: _median(times, setting))
+        left = most - len(times) - len(rejected)
+        near = [each for each in around(fastest) if each not in times and each not in rejected][: max(left, 0)]
+        if near:
+            measure([fastest, *near], _FIRST_ROUNDS)
+    least = min(_median(times, setting) for setting in times)
+    champion = candidates.chosen if candidates.chosen in times else candidates.default
+    finalists = [setting for setting in times if _median(times, setting) <= _FINALISTS * least]
+    finalists = list(dict.fromkeys((champion, candidates.default, *finalists)))
+    raced = finalists
+    if len(finalists) > 1 and not out_of_time():
+        measure(finalists, _FINAL_ROUNDS)
+    best = _winner(champion, raced, times)
+    figures = sorted(
+        (_figure(setting, found) for setting, found in times.items()), key=lambda each: (each.us, each.setting)
+    )
+    return Tuned(
+        sizes=sizes,
+        card=measurer.card,
+        best=next(each for each in figures if each.setting == best),
+        by="measured" if best != candidates.chosen else "model" if candidates.leaders else "default",
+        default_us=_figure(candidates.default, times[candidates.default]).us,
+        figures=tuple(figures),
+        rejected=tuple(sorted(rejected.items())),
+        clocks=measurer.clocks,
+        tools=measurer.tools,
+    )
+
+
+def _winner(champion: Setting, finalists: Sequence[Setting], times: Mapping[Setting, Sequence[float]]) -> Setting:
+    """The champion, or the finalist that is fastest against it, by the margin in the median of paired rounds."""
+    ratios = {
+        setting: statistics.median(a / b for a, b in zip(times[setting], times[champion], strict=False))
+        for setting in finalists
+        if setting != champion
+    }
+    fastest = min(ratios, key=lambda setting: (ratios[setting], setting), default=champion)
+    return fastest if ratios.get(fastest, 1.0) < _MARGIN else champion
+
+
+def _median(times: Mapping[Setting, Sequence[float]], setting: Setting) -> float:
+    return statistics.median(times[setting])
+
+
+def _figure(setting: Setting, times: Sequence[float]) -> Figure:
+    middle = statistics.median(times)
+    spread = (max(times) - min(times)) / middle
+    return Figure(setting=setting, us=round(middle, 3), spread=round(spread, 4), rounds=len(times))
