@@ -22,7 +22,7 @@ VERBS = {
     "build": "writes what pyproject.toml lists; also when neither a verb nor a file is given",
     "run": "runs a kernel on made-up data: on a GPU, on the CPU engine with its checks, or on the AMD simulator",
     "bench": "times a kernel on a GPU against its peers, as a fraction of the roofline; on the CPU, counts its work",
-    "tune": "measures settings of a kernel's tiles on a GPU, and keeps the fastest for each shape in a file beside it",
+    "tune": "measures settings of a kernel's tiles on a GPU, and keeps the fastest for each shape in a file next to it",
     "review": "writes one page: Python and emitted source side by side, decisions, layouts, pipeline, resources",
     "layout": "plots which thread holds which element of a tile, or in which banks a shared tile stores it, as SVG",
     "resources": "reports registers, spills, shared memory, occupancy, waves and instruction counts of a kernel",

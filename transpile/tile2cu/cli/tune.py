@@ -1,4 +1,4 @@
-"""`tile2cu tune`: measures settings of a kernel's tile parameters on a GPU, and keeps what won in a file beside it."""
+"""`tile2cu tune`: measures settings of a kernel's tile parameters on a GPU, and keeps what won in a file next to it."""
 
 import argparse
 import sys

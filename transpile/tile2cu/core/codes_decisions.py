@@ -78,8 +78,8 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
     ),
     "T2C-C021": Explanation(
         "a file of tuned settings cannot be read",
-        "NAME.tune.json is written by `tile2cu tune`; its schema is docs/schemas/tune.schema.json. It was changed by "
-        "hand, or by another version.",
+        "NAME.tune.json is written by `tile2cu tune`; its schema is docs/schemas/tune.schema.json. It was edited, "
+        "or written by another version.",
     ),
     "T2C-C022": Explanation(
         "a kernel has no parameters to tune",

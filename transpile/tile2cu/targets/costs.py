@@ -12,7 +12,7 @@ class Costs:
     cycle by wgmma; `mma_sync` is the share of them that mma.sync reaches. In kernels whose threads load themselves,
     each iteration takes `barrier` cycles, and they issue loads of `issue_bytes` per cycle. A block begins with
     `prologue` cycles, and ends with `epilogue` and what it stores at `store_bytes`; for each doubling of its cluster it
-    waits `cluster` cycles. Loads that were issued less than `load_cycles` ahead are waited for. Bytes per cycle are
+    waits `cluster` cycles. Loads that were issued less than `load_cycles` before are waited for. Bytes per cycle are
     `sm_bytes` that an SM loads, `l2_bytes` that each SM gets of the L2 where all load, and `fill_bytes` that TMA fills
     with zeros. `dram_bytes` per ns come from DRAM, `dram_ns` after the request; rows of less than a cache line cost the
     share `narrow` more, rows that begin inside of a sector `straddling`. Blocks in clusters of 4 and more have
