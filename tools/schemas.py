@@ -35,6 +35,7 @@ _HOLDS: Mapping[str, Schema] = {
     "style": {"enum": list(STYLES)},
     "line": {"enum": ["off", "python"]},
     "tiles": {"enum": ["default", "auto"]},
+    "family": {"type": "array", "items": {"type": "string"}},
     "bindings": _BINDINGS,
     "env": {"type": "object", "additionalProperties": {"type": ["string", "number"]}},
     "specialisations": {"type": "object", "additionalProperties": _BINDINGS},

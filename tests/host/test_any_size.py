@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import tile2cu
+from tile2cu.choosing import family_of, fastest
 from tile2cu.cli import main
+from tile2cu.targets import SM90A
 from tile2cu_runtime import LaunchError
 from tile2cu_runtime.compile import host_flags
 from tile2cu_runtime.engine import load_engine
@@ -83,3 +85,18 @@ def test_a_vendored_pair_under_one_launcher(gxx: str, tmp_path: Path) -> None:
 def test_a_target_without_tma_has_one_kernel(tmp_path: Path) -> None:
     assert main([str(EXAMPLES / "gemm_relu.py"), "--any-size", "-o", str(tmp_path)]) == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gemm_relu.cu", "gemm_relu.h", "gemm_relu.json"]
+
+
+def test_a_family_by_the_sizes_of_each_call() -> None:
+    family = ["gemm_few_rows.py"]
+    kernel = tile2cu.load(EXAMPLES / "gemm_relu.py", target="cuda:sm_90a", device="cpu", tiles="auto", family=family)
+    for m, n, k in ((1, 1024, 512), (100, 128, 128)):
+        a, b, expected = operands(m, n, k)
+        np.testing.assert_allclose(kernel(a, b).astype(np.float32), expected, atol=5e-2, rtol=2e-2)
+    members = family_of(EXAMPLES / "gemm_relu.py", None, SM90A, {"M": 1, "N": 1024, "K": 512}, family)
+    bound = tile2cu.load(
+        EXAMPLES / "gemm_relu.py", target="cuda:sm_90a", device="cpu", family=family, M=1, N=1024, K=512
+    )
+    a, b, expected = operands(1, 1024, 512)
+    np.testing.assert_allclose(bound(a, b).astype(np.float32), expected, atol=5e-2, rtol=2e-2)
+    assert bound.manifest.kernel == ("gemm_relu", "gemm_few_rows")[fastest(members, {})[0]]

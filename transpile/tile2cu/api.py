@@ -17,7 +17,7 @@ from tile2cu.core.facts import Fact
 from tile2cu.core.origin import STYLES, Look, Tool
 from tile2cu.core.program import Launch, Program
 from tile2cu.emitter import Emitted, Settled, emit_kernel, with_namespaces
-from tile2cu.files import read_python
+from tile2cu.files import read_python, relative_to
 from tile2cu.frontend import kernel_names, programs
 from tile2cu.lint import warnings_of
 from tile2cu.rules import RULES, Context, resolve
@@ -25,6 +25,7 @@ from tile2cu.targets import Target, find
 from tile2cu.tool import this_tool
 
 _UNKNOWN_BINDING = "T2C-F005"
+Others = tuple[tuple[str, float], ...]  # files of a family, with the predicted microseconds of each
 
 
 @speaks_python
@@ -63,10 +64,42 @@ def emit_text(
     `text` is the source where it is not read from `path`; `tool` is what the files name as their writer.
     """
     look = look or Look()
+    others: Others = ()
+    if look.family:
+        path, kernel, look, others = _of_family(path, kernel, target, bindings, look)
+        text = None
     found = settled_kernels(
-        path, kernel=kernel, target=target, bindings=bindings, text=text, name=look.name, tiles=look.tiles
+        path,
+        kernel=kernel,
+        target=target,
+        bindings=bindings,
+        text=text,
+        name=look.name,
+        tiles=look.tiles,
+        others=others,
     )
     return tuple(_emitted(settled, tool or this_tool(), look) for settled in found)
+
+
+def _of_family(
+    path: Path, kernel: str | None, target: Target, bindings: Mapping[str, object], look: Look
+) -> tuple[Path, str | None, Look, Others]:
+    """The member of a family whose kernel is predicted to be fastest, and the others' files with their times.
+
+    The C function has the name of the first. Errors: those of `family_of`.
+    """
+    from tile2cu.choosing import family_of, fastest, predicted_times
+
+    members = family_of(path, kernel, target, bindings, look.family)
+    place, _ = fastest(members, {})
+    chosen, others = members[place], [each for number, each in enumerate(members) if number != place]
+    look = replace(
+        look,
+        name=look.name or members[0].program.name,
+        tiles="auto",
+        family=tuple(relative_to(each.path, chosen.path) for each in others),
+    )
+    return chosen.path, kernel if place == 0 else None, look, predicted_times(others, {})
 
 
 def _emitted(settled: tuple[Settled, ...], tool: Tool, look: Look) -> Emitted:
@@ -127,11 +160,13 @@ def settled_kernels(
     text: str | None = None,
     name: str = "",
     tiles: str = "default",
+    others: Others = (),
 ) -> list[tuple[Settled, ...]]:
     """The kernels of a source file, or the one named, with all that is decided about each of their launches.
 
     `name` is the C function's, for a file of one kernel: else it is that of the kernel's outermost function. With
-    `tiles` "auto" the model chooses the values of tile parameters that have none among the bindings.
+    `tiles` "auto" the model chooses the values of tile parameters that have none among the bindings; `others` are the
+    times of files of the same family.
     """
     source = read_python(path) if text is None else text
 
@@ -149,12 +184,12 @@ def settled_kernels(
         names = ", ".join(program.name for program in found)
         raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
     if tiles == "auto":
-        found = tuple(_with_chosen_tiles(path, source, each, target, bindings) for each in found)
+        found = tuple(_with_chosen_tiles(path, source, each, target, bindings, others) for each in found)
     return [_settled(program, target, name, partial(traced, program.alias_of or program.name)) for program in found]
 
 
 def _with_chosen_tiles(
-    path: Path, source: str, program: Program, target: Target, bindings: Mapping[str, object]
+    path: Path, source: str, program: Program, target: Target, bindings: Mapping[str, object], others: Others
 ) -> Program:
     """The program with the tiles that the model chooses. Errors: T2C-C020 where sizes are open."""
     from tile2cu.chooser.choose import NoModel
@@ -168,7 +203,7 @@ def _with_chosen_tiles(
             "T2C-C020", f"tiles are chosen for sizes, and {sizes} have no value", program.span, help=help
         )
     try:
-        choice = tunable(path, source, name, target, bindings).choice({})
+        choice = replace(tunable(path, source, name, target, bindings).choice({}), others=others)
     except NoModel as error:
         return replace(program, choice=Unchosen(because=str(error)))
     chosen = programs(path, source, kernel=name, bindings={**bindings, **dict(choice.setting)}, target=target)[0]

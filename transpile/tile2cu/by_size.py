@@ -1,10 +1,10 @@
 """A kernel with run-time sizes whose tiles are chosen for the sizes of each call."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from tile2cu.chooser.choose import NoModel
-from tile2cu.choosing import Tunable
+from tile2cu.choosing import Tunable, fastest
 from tile2cu.core.choice import Choice, Setting
 from tile2cu_runtime.arguments import call_sizes
 from tile2cu_runtime.kernel import Kernel
@@ -12,18 +12,18 @@ from tile2cu_runtime.spec import Manifest
 
 
 class KernelBySize:
-    """Calls the kernel whose tiles the model chooses for the sizes of the call.
+    """Calls the kernel whose tiles the model chooses for the sizes of the call, among those of a family.
 
     Each kernel takes any size: kernels are built as new settings are chosen, a few for all sizes. `choices` are those
     made so far, by the sizes in the manifest's order. A kernel that the model does not predict keeps its file's values.
     """
 
-    def __init__(self, tunable: Tunable, kernel_of: Callable[[Mapping[str, int]], Kernel]) -> None:
+    def __init__(self, members: Sequence[Tunable], kernel_of: Callable[[Path, Mapping[str, int]], Kernel]) -> None:
         self.choices: dict[tuple[int, ...], Choice | None] = {}
-        self._tunable, self._kernel_of = tunable, kernel_of
-        self._kernels: dict[Setting, Kernel] = {}
+        self._members, self._kernel_of = members, kernel_of
+        self._kernels: dict[tuple[str, Setting], Kernel] = {}
         self._of_sizes: dict[tuple[int, ...], Kernel] = {}
-        self._first = self._built(())
+        self._first = self._built(members[0].path, ())
 
     @property
     def manifest(self) -> Manifest:
@@ -31,8 +31,8 @@ class KernelBySize:
         return self._first.manifest
 
     @property
-    def kernels(self) -> Mapping[Setting, Kernel]:
-        """The kernels that were built, by their settings; the file's own is empty."""
+    def kernels(self) -> Mapping[tuple[str, Setting], Kernel]:
+        """The kernels that were built, by their files and settings; the file's own setting is empty."""
         return dict(self._kernels)
 
     def kernel_for(self, **sizes: int) -> Kernel:
@@ -51,15 +51,13 @@ class KernelBySize:
         return f"<tile2cu kernel {self.manifest.kernel} by size: {len(self._kernels)} built>"
 
     def _chosen(self, values: tuple[int, ...], sizes: Mapping[str, int]) -> Kernel:
-        try:
-            choice = self._tunable.choice(sizes)
-        except NoModel:
-            self.choices[values] = None
-            return self._first
+        place, choice = fastest(self._members, sizes)
         self.choices[values] = choice
-        return self._first if choice.setting == choice.default else self._built(choice.setting)
+        own = choice is None or choice.setting == choice.default
+        return self._built(self._members[place].path, () if choice is None or own else choice.setting)
 
-    def _built(self, setting: Setting) -> Kernel:
-        if setting not in self._kernels:
-            self._kernels[setting] = self._kernel_of(dict(setting))
-        return self._kernels[setting]
+    def _built(self, path: Path, setting: Setting) -> Kernel:
+        key = (path.name, setting)
+        if key not in self._kernels:
+            self._kernels[key] = self._kernel_of(path, dict(setting))
+        return self._kernels[key]

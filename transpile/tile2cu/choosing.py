@@ -1,6 +1,6 @@
 """From a file and sizes to the setting of its tile parameters: the front end, the rules and the chooser together."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -11,9 +11,10 @@ from tile2cu.chooser.model import Schedule
 from tile2cu.chooser.space import Space, space_of
 from tile2cu.core.choice import Choice, Setting
 from tile2cu.core.decisions import INSTRUCTION, SHARED_BUDGET, WARP_SPECIALISED
-from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Var
-from tile2cu.core.program import Gemm, Program, walk_stmts
+from tile2cu.core.program import Buffer, Gemm, Program, walk_stmts
+from tile2cu.files import read_python
 from tile2cu.frontend import default_numbers, programs
 from tile2cu.rules import RULES, Context, resolve
 from tile2cu.targets import Target
@@ -133,6 +134,61 @@ def _schedule(context: Context) -> Schedule:
         producer=specialised is not None and specialised.producer,
         shared_bytes=int(context.facts[context.launch, SHARED_BUDGET].total),
     )
+
+
+def family_of(
+    path: Path, kernel: str | None, target: Target, bindings: Mapping[str, object], others: Sequence[str]
+) -> tuple[Tunable, ...]:
+    """The kernel of a file and those of other files, named from its folder, that compute the same.
+
+    Errors: T2C-C023 where their arguments differ.
+    """
+    files = [path, *(path.parent / other for other in others)]
+    names = [kernel, *(None for _ in others)]
+    members = [
+        tunable(file, read_python(file), name, target, bindings) for file, name in zip(files, names, strict=True)
+    ]
+    first = members[0]
+    for member in members[1:]:
+        if _interface(member.program) != _interface(first.program):
+            ours, theirs = (", ".join(map(str, _interface(each.program))) for each in (first, member))
+            raise Tile2CuError(
+                "T2C-C023",
+                f"`{first.path.name}` and `{member.path.name}` do not take the same arguments",
+                member.program.span,
+                notes=(Note(f"{first.path.name}: {ours}"), Note(f"{member.path.name}: {theirs}")),
+                help="a family has the same tensors and scalars, in the same order",
+            )
+    return tuple(members)
+
+
+def _interface(program: Program) -> list[str]:
+    """The arguments in words: names, types, and ranks of tensors."""
+    return [
+        f"{param.name} ({param.dtype}, {param.rank} dimensions)"
+        if isinstance(param, Buffer)
+        else f"{param.name} ({param.dtype})"
+        for param in program.params
+    ]
+
+
+def fastest(members: Sequence[Tunable], sizes: Mapping[str, int]) -> tuple[int, Choice | None]:
+    """The member of a family that is predicted to be fastest, and its setting; the first where the model has none."""
+    found: list[tuple[float, int, Choice]] = []
+    for place, member in enumerate(members):
+        with suppress(NoModel):
+            choice = member.choice(sizes)
+            found.append((choice.us, place, choice))
+    return min(found, key=lambda each: each[:2])[1:] if found else (0, None)
+
+
+def predicted_times(members: Sequence[Tunable], sizes: Mapping[str, int]) -> tuple[tuple[str, float], ...]:
+    """The file of each member that the model predicts, with the time of its best setting."""
+    found: list[tuple[str, float]] = []
+    for member in members:
+        with suppress(NoModel):
+            found.append((member.path.name, member.choice(sizes).us))
+    return tuple(found)
 
 
 def implied_tiles(path: Path, text: str, kernel: str | None, target: Target, bindings: Mapping[str, object]) -> str:

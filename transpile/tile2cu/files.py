@@ -46,6 +46,11 @@ def python_text(content: bytes) -> str:
         raise ValueError(f"it is not {encoding.removesuffix('-sig').upper()} text") from None
 
 
+def relative_to(path: Path, other: Path) -> str:
+    """A file's path from the folder of another file, with slashes."""
+    return Path(os.path.relpath(path, other.parent)).as_posix()
+
+
 def write_files(files: Mapping[str, str | bytes], folder: Path) -> list[Path]:
     """Writes all files or none: each to a temporary name first, then renamed. Names are paths below the folder.
 

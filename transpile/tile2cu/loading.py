@@ -1,6 +1,6 @@
 """From a tile-language file to a Python callable: emit, build, load."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, overload
@@ -9,7 +9,7 @@ from tile2cu.analysis.work import mma_flops
 from tile2cu.api import checked_style, emit_text, one_settled_kernel
 from tile2cu.api_words import speaks_python
 from tile2cu.by_size import KernelBySize
-from tile2cu.choosing import implied_tiles, tunable
+from tile2cu.choosing import family_of, fastest, implied_tiles
 from tile2cu.core.decisions import TILES
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look
@@ -43,6 +43,7 @@ def load(
     device: str | None = None,
     check: bool = False,
     tiles: str | None = None,
+    family: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
     **bindings: Any,
 ) -> Kernel | KernelBySize:
@@ -56,7 +57,8 @@ def load(
 
     With `tiles` "auto" a model of the GPU chooses the values of tile parameters that have none: for the sizes among
     the bindings, or, where some are open, for those of each call (KernelBySize). "default" keeps the file's values.
-    None is "auto" where all sizes and no number with a default are among the bindings. [docs/tuning.md]
+    None is "auto" where all sizes and no number with a default are among the bindings. `family` names other files, by
+    their paths from this one, whose kernels compute the same: "auto" chooses among all. [docs/tuning.md]
 
     A Hopper kernel that does not support a call's sizes, since TMA cannot take their row pitch, hands the call to the
     same kernel without TMA, which is built when it is first needed.
@@ -66,21 +68,27 @@ def load(
     if tiles not in (None, "auto", "default"):
         raise Tile2CuError("T2C-C012", f"`tiles` is {tiles!r}", help='it is "auto", "default" or None')
 
-    def loaded(chip: Target, tiles: str | None, bindings: Mapping[str, Any]) -> Kernel:
+    def loaded(file: Path, kernel: str | None, chip: Target, tiles: str | None, bindings: Mapping[str, Any]) -> Kernel:
         text = emitted_source(file, kernel, target=chip.name, style=style, bindings=bindings, tiles=tiles)
-        return load_kernel(text, device=device, check=check, source=path, **(options or {}))  # type: ignore[arg-type]
+        return load_kernel(text, device=device, check=check, source=file, **(options or {}))  # type: ignore[arg-type]
+
+    def with_setting(member: Path, setting: Mapping[str, int]) -> Kernel:
+        name = kernel if member == file else None
+        return _complete(loaded, member, name, chip, "default", {**bindings, **setting})
 
     if file.suffix in EMITTED:
-        return loaded(chip, None, bindings)
-    if tiles == "auto" and (made := tunable(file, read_python(file), kernel, chip, bindings)).program.sizes:
-        return KernelBySize(
-            made, lambda setting: _complete(loaded, file, kernel, chip, "default", {**bindings, **setting})
-        )
+        return loaded(file, kernel, chip, None, bindings)
+    if tiles == "auto" or family:
+        members = family_of(file, kernel, chip, bindings, family)
+        if members[0].program.sizes:
+            return KernelBySize(members, with_setting)
+        chosen = members[fastest(members, {})[0]].path
+        return _complete(loaded, chosen, kernel if chosen == file else None, chip, "auto", bindings)
     return _complete(loaded, file, kernel, chip, tiles, bindings)
 
 
 def _complete(
-    loaded: Callable[[Target, str | None, Mapping[str, Any]], Kernel],
+    loaded: Callable[[Path, str | None, Target, str | None, Mapping[str, Any]], Kernel],
     path: Path,
     kernel: str | None,
     target: Target,
@@ -88,13 +96,13 @@ def _complete(
     bindings: Mapping[str, Any],
 ) -> Kernel:
     """A kernel with what needs the Python file: its layouts, its work, and another kernel for other sizes."""
-    found = loaded(target, tiles, bindings)
+    found = loaded(path, kernel, target, tiles, bindings)
     chosen = "auto" if any(fact.what == TILES.name for fact in found.manifest.facts) else "default"
     settled = partial(one_settled_kernel, path, kernel, target=target, bindings=bindings, tiles=chosen)
     found.layouts = Layouts(lambda: layouts_of(settled()))
     found.mma_flops = lambda sizes: mma_flops(settled()[0].program, sizes)
     if target.tma:
-        found.otherwise = lambda: loaded(SM80, "default", bindings)
+        found.otherwise = lambda: loaded(path, kernel, SM80, "default", bindings)
     return found
 
 

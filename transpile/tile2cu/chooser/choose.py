@@ -190,7 +190,7 @@ _OWN = (-1,)
 
 
 def choose(ranking: Ranking, costs: Costs, sizes: Mapping[str, int]) -> Choice:
-    """The values of a kernel's tile parameters that make it fastest by a model of the GPU, for the sizes of a call.
+    """The launch with the values of its tile parameters that make it fastest by a model of the GPU, for given sizes.
 
     The model (chooser/model.py) predicts the time of a launch from its MMAs, the bytes of its copies, its trip counts
     and waves, and the resources that the rules decide, with constants that were fitted to measured times
@@ -216,7 +216,7 @@ def choose(ranking: Ranking, costs: Costs, sizes: Mapping[str, int]) -> Choice:
 
 
 def measured(card: str, sizes: Setting, times: Mapping[Setting, float], best: Setting, default: Setting) -> Choice:
-    """The values of a kernel's tile parameters that `tile2cu tune` found to be fastest, for sizes that were measured.
+    """The launch with the values of its tile parameters that `tile2cu tune` found to be fastest for these sizes.
 
     NAME.tune.json beside the kernel's file has the figures, each checked against the file's own values. It holds as
     long as the file is the one that was measured; for other sizes the model chooses.

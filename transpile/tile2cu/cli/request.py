@@ -51,6 +51,13 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
         help="choose the values of tile parameters without -D by a model of the GPU, for the sizes given with -D",
     )
     parser.add_argument(
+        "--family",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="another file whose kernel computes the same, by its path from the first: the model chooses among them",
+    )
+    parser.add_argument(
         "--line",
         choices=("off", "python"),
         default="off",
@@ -119,6 +126,7 @@ def look(options: argparse.Namespace) -> Look:
         name=options.name,
         line=options.line,
         tiles=options.tiles,
+        family=tuple(options.family),
         with_test=options.with_test,
         shims=tuple(dict.fromkeys(options.shims)),
     )

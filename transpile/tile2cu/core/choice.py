@@ -12,6 +12,7 @@ class Choice:
 
     Times are in microseconds a call, `how` predicted by the model of `card`, or measured on it. `because` states what
     bounds the kernel; `runner_up` is the second best, None where there is none; `default` are the file's own values.
+    `others` are files of the same family, with the time of each one's best setting.
     """
 
     setting: Setting
@@ -24,6 +25,7 @@ class Choice:
     card: str
     sizes: Setting = ()
     how: Literal["predicted", "measured"] = "predicted"
+    others: tuple[tuple[str, float], ...] = ()
 
     def __str__(self) -> str:
         """The values, the predicted time, what bounds it, and how the next best and the file's own values do."""
@@ -31,10 +33,12 @@ class Choice:
         text = f"{named(self.setting)}; {self.us:.1f} us {self.how} {on} {self.card}, {self.because}"
         if self.runner_up is not None:
             differing = tuple(pair for pair in self.runner_up if pair not in self.setting)
-            text += f"; next best: {named(differing)}, {self.runner_up_us:.1f} us"
+            what = "next best" if self.runner_up_us >= self.us else "not worth a change"
+            text += f"; {what}: {named(differing)}, {self.runner_up_us:.1f} us"
         if self.setting != self.default:
             differing = tuple(pair for pair in self.default if pair not in self.setting)
             text += f"; the file's {named(differing)}: {self.default_us:.1f} us"
+        text += "".join(f"; {file}: {us:.1f} us" for file, us in self.others)
         return text
 
 

@@ -87,6 +87,11 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
         "`@autotune`), that divides an extent of the grid or a trip count, and that reaches tiles, threads, stages or "
         "parts of a loop alone: no tensor's shape and no element's value depends on it.",
     ),
+    "T2C-C023": Explanation(
+        "files of a family take different arguments",
+        "The model chooses among the kernels of a family (`--family`), which is one C function: they take the same "
+        "tensors and scalars, by name, type and rank, in the same order.",
+    ),
     "T2C-C016": Explanation(
         "a manual edit conflicts with the regenerated source",
         "Nothing of the kernel was written. The side file has both versions between markers, and their common base; "

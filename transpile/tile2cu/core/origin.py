@@ -26,7 +26,8 @@ class Look:
     .clang-format file, empty for tile2cu's own; `name` the C function's, empty for that of the kernel's outermost
     function; `line` "python" emits #line directives, so that compilers and profilers name the Python file; `with_test`
     adds NAME_test.cpp, `shims` NAME_torch.cpp and the like, by their names. With `tiles` "auto" the model chooses the
-    values of tile parameters that have none.
+    values of tile parameters that have none; `family` are other files, by their paths from the kernel's own, whose
+    kernels compute the same: the model chooses among them all.
     """
 
     style: str = "tl"
@@ -36,3 +37,4 @@ class Look:
     shims: tuple[str, ...] = ()
     line: Literal["off", "python"] = "off"
     tiles: Literal["default", "auto"] = "default"
+    family: tuple[str, ...] = ()

@@ -106,6 +106,7 @@ def _flags(look: Look) -> str:
     style += f" --name {look.name}" if look.name else ""
     style += " --with-test" if look.with_test else ""
     style += " --auto" if look.tiles == "auto" else ""
+    style += "".join(f" --family {file}" for file in look.family)
     style += "".join(f" --shim {kind}" for kind in look.shims)
     return style + (" --clang-format FILE" if look.clang_format else "") + (" --line python" * (look.line == "python"))
 

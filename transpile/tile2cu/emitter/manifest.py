@@ -180,7 +180,8 @@ def _stages(settled: Settled) -> dict[str, int]:
 def _look(look: Look) -> dict[str, str]:
     """The options of the text; of a user's .clang-format its hash."""
     style = hashlib.sha256(look.clang_format.encode()).hexdigest() if look.clang_format else "tile2cu"
-    tiles = {"tiles": look.tiles} if look.tiles != "default" else {}
+    tiles: dict[str, str] = {"tiles": look.tiles} if look.tiles != "default" else {}
+    tiles |= {"family": ", ".join(look.family)} if look.family else {}
     return {"style": look.style, "clang_format": style, "line": look.line, **tiles}
 
 

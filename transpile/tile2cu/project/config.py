@@ -39,6 +39,7 @@ KERNEL_KEYS: Mapping[str, type] = {
     "with-test": bool,
     "shims": list,
     "tiles": str,
+    "family": list,
 }
 _NAMES: Mapping[type, str] = {str: "a string", bool: "true or false", list: "an array", dict: "a table"}
 
@@ -131,6 +132,7 @@ class _Reader:
                         shims=self._shims(kernel, at),
                         line=self._line(kernel, at, look.line),  # type: ignore[arg-type]
                         tiles=self._tiles(kernel, at),  # type: ignore[arg-type]
+                        family=tuple(map(str, kernel.get("family", ()))),
                     ),
                 )
 

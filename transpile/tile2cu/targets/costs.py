@@ -47,7 +47,7 @@ class Costs:
 H200 = Costs(
     card="H200",
     source="tools/fit_costs.py --fit 14 on every other pair of N and K of benchmarks/shapes/h200_2026-11-24.csv and"
-    " h200_settings_2026-11-26.csv",
+    " benchmarks/choices/h200_2026-11-26_first.csv",
     sms=132,
     ghz=2.246,
     power=0.5088,
