@@ -141,6 +141,7 @@ def test_gemm_relu_on_hopper(block: tuple[int, int, int]) -> None:
 
 def test_hopper_refuses_rows_that_tma_cannot_reach() -> None:
     kernel = load("gemm_relu.py", **HOPPER)
+    kernel.otherwise = None  # as load_kernel loads it: tile2cu.load has another kernel for such rows
     with pytest.raises(LaunchError, match="TL_NOT_SUPPORTED"):
         kernel(np.zeros((8, 4), np.float16), np.zeros((4, 8), np.float16))
 

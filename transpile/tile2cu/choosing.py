@@ -194,12 +194,15 @@ def predicted_times(members: Sequence[Tunable], sizes: Mapping[str, int]) -> tup
 def implied_tiles(path: Path, text: str, kernel: str | None, target: Target, bindings: Mapping[str, object]) -> str:
     """ "auto" where the model chooses another setting than the file's and nothing keeps it from doing so.
 
-    That is, all sizes have a value, and no parameter with an integer default has one.
+    That is, sizes are among the bindings and none is open, and no parameter with an integer default has a value. A file
+    that fixes its sizes itself is left as it is.
     """
+    if not any(type(value) is int for value in bindings.values()):
+        return "default"
     made = tunable(path, text, kernel, target, bindings)
     program = made.program
     defaults = default_numbers(path, text, program.alias_of or program.name)
-    if program.sizes or any(name in bindings for name in defaults):
+    if program.sizes or any(name in bindings for name in defaults) or not made.bound:
         return "default"
     try:
         choice = made.choice({})
