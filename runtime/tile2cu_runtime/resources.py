@@ -248,7 +248,7 @@ def _cuda(manifest: Manifest, folder: Path) -> tuple[list[Compiled], list[str]]:
     entry = cache.get_or_build("resources", _key(manifest, folder, command, find_nvcc().version), make)
     assembled = read_ptxas((entry.folder / _LOG).read_text(encoding="utf-8"))
     try:
-        counts = count_sass(_disassembled(find_nvdisasm(), entry.folder / _CUBIN))
+        counts = count_sass(disassembled(find_nvdisasm(), entry.folder / _CUBIN))
     except CompileError as error:
         counts, notes = {}, [f"instructions are not counted: {error.message} ({error.help})"]
     else:
@@ -259,7 +259,8 @@ def _cuda(manifest: Manifest, folder: Path) -> tuple[list[Compiled], list[str]]:
     ], notes
 
 
-def _disassembled(nvdisasm: str, cubin: Path) -> str:
+def disassembled(nvdisasm: str, cubin: Path) -> str:
+    """nvdisasm's listing of a cubin. Errors: T2C-R011 when it fails."""
     answer = subprocess.run([nvdisasm, "-c", str(cubin)], capture_output=True, encoding="utf-8", errors="replace")
     if answer.returncode:
         message = answer.stderr.strip().partition("\n")[0]

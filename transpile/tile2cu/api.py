@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tile2cu import fit
 from tile2cu.api_words import speaks_python
@@ -23,6 +24,9 @@ from tile2cu.lint import warnings_of
 from tile2cu.rules import RULES, Context, resolve
 from tile2cu.targets import Target, find
 from tile2cu.tool import this_tool
+
+if TYPE_CHECKING:
+    from tile2cu.frontend.live import Live
 
 _UNKNOWN_BINDING = "T2C-F005"
 Others = tuple[tuple[str, float], ...]  # files of a family, with the predicted microseconds of each
@@ -58,10 +62,12 @@ def emit_text(
     text: str | None = None,
     look: Look | None = None,
     tool: Tool | None = None,
+    live: "Live | None" = None,
 ) -> tuple[Emitted, ...]:
     """The files of every kernel of a source file, or of the one named, in file order.
 
-    `text` is the source where it is not read from `path`; `tool` is what the files name as their writer.
+    `text` is the source where it is not read from `path`; `tool` is what the files name as their writer;
+    `live` is a call of a running program.
     """
     look = look or Look()
     others: Others = ()
@@ -77,6 +83,7 @@ def emit_text(
         name=look.name,
         tiles=look.tiles,
         others=others,
+        live=live,
     )
     return tuple(_emitted(settled, tool or this_tool(), look) for settled in found)
 
@@ -161,6 +168,7 @@ def settled_kernels(
     name: str = "",
     tiles: str = "default",
     others: Others = (),
+    live: "Live | None" = None,
 ) -> list[tuple[Settled, ...]]:
     """The kernels of a source file, or the one named, with all that is decided about each of their launches.
 
@@ -177,6 +185,7 @@ def settled_kernels(
             kernel=kernel,
             bindings={**bindings, **sizes},
             target=target,
+            live=live,
         )
 
     found = traced(kernel, {})

@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from tile2cu.analysis.work import mma_flops
-from tile2cu.api import checked_style, emit_text, one_settled_kernel
+from tile2cu.api import checked_style, emit_text, one_settled_kernel, settled_kernels
 from tile2cu.api_words import speaks_python
 from tile2cu.by_size import KernelBySize
 from tile2cu.choosing import family_of, fastest, implied_tiles
 from tile2cu.core.decisions import TILES
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import Look
+from tile2cu.emitter import Settled, emit_kernel, with_namespaces
 from tile2cu.files import read_python, write_files
+from tile2cu.from_function import Origin, origin
+from tile2cu.frontend.live import Live, as_argument
 from tile2cu.project.on_disk import manifests, read_manifest, source_sha256
 from tile2cu.review.layouts import Layouts, layouts_of
 from tile2cu.targets import SM80, Target, find
@@ -27,15 +30,19 @@ EMITTED = (".json", ".cu", ".hip")  # the suffixes of files by which an emitted 
 
 @overload
 def load(
-    path: str | Path, kernel: str | None = None, *, tiles: Literal["auto"], **options: Any
+    path: str | Path | Callable[..., Any], kernel: str | None = None, *, tiles: Literal["auto"], **options: Any
 ) -> Kernel | KernelBySize: ...
 @overload
 def load(
-    path: str | Path, kernel: str | None = None, *, tiles: Literal["default"] | None = None, **options: Any
+    path: str | Path | Callable[..., Any],
+    kernel: str | None = None,
+    *,
+    tiles: Literal["default"] | None = None,
+    **options: Any,
 ) -> Kernel: ...
 @speaks_python
 def load(
-    path: str | Path,
+    path: str | Path | Callable[..., Any],
     kernel: str | None = None,
     *,
     target: str = "cuda:sm_80",
@@ -49,11 +56,12 @@ def load(
 ) -> Kernel | KernelBySize:
     """Transpiles a file, builds the text and returns its kernel as a callable.
 
-    `kernel` picks one of several; `bindings` are values for the arguments of its factory. `target` is a target's name
-    or "auto"; `style` what it is written in, "tl" or "cute". `device` is "cpu" (the engine), "cuda", "hip", "sim"
-    (AMD's code object, simulated), "ptx" (nvcc's PTX, simulated), or None for what this machine has. `check` runs on
-    the engine or the simulator with every check on. `options` go to tile2cu_runtime.load_kernel: schedules, statistics
-    and the like. The emitted files are kept in `.folder`, in the build cache.
+    `path` may be the kernel's function itself, as in a notebook: its text is read, it is not called. `kernel` picks one
+    of several; `bindings` are values for the arguments of its factory. `target` is a target's name or "auto"; `style`
+    what it is written in, "tl", "cute" or "ck". `device` is "cpu" (the engine), "cuda", "hip", "sim" (AMD's code
+    object, simulated), "ptx" (nvcc's PTX, simulated), or None for what this machine has. `check` runs on the engine or
+    the simulator with every check on. `options` go to tile2cu_runtime.load_kernel: schedules, statistics and the like.
+    The emitted files are kept in `.folder`, in the build cache.
 
     With `tiles` "auto" a model of the GPU chooses the values of tile parameters that have none: for the sizes among
     the bindings, or, where some are open, for those of each call (KernelBySize). "default" keeps the file's values.
@@ -64,6 +72,11 @@ def load(
     same kernel without TMA, which is built when it is first needed.
     Raises Tile2CuError, and the errors of load_kernel.
     """
+    if callable(path):
+        function = origin(path)
+        live, named = Live(names=function.names), {**function.around, **bindings}
+        settled = settle_call(function, live, named, target=target)
+        return load_settled(settled, style=style, device=device, check=check, **(options or {}))
     file, chip = Path(path), find(auto_target() if target == "auto" else target)
     if tiles not in (None, "auto", "default"):
         raise Tile2CuError("T2C-C012", f"`tiles` is {tiles!r}", help='it is "auto", "default" or None')
@@ -104,6 +117,51 @@ def _complete(
     if target.tma:
         found.otherwise = lambda: loaded(path, kernel, SM80, "default", bindings)
     return found
+
+
+def settle_call(
+    found: Origin, live: Live, arguments: Mapping[str, object], *, target: str = "auto"
+) -> tuple[Settled, ...]:
+    """All that is decided about each launch of a function's kernel, for a call of a running program.
+
+    `arguments` are those of the functions around the kernel and its own, as Python objects. Raises Tile2CuError.
+    """
+    bindings = {name: as_argument(name, value) for name, value in arguments.items()}
+    kernels = settled_kernels(
+        found.path,
+        kernel=found.kernel,
+        target=find(auto_target() if target == "auto" else target),
+        bindings=bindings,
+        text=found.text,
+        live=live,
+    )
+    named = [launches for launches in kernels if launches[0].program.function == found.function]
+    if len(named or kernels) > 1:
+        names = ", ".join(launches[0].program.name for launches in kernels)
+        raise Tile2CuError("T2C-C004", f"`{found.kernel}` makes several kernels: {names}")
+    return (named or kernels)[0]
+
+
+def load_settled(
+    settled: tuple[Settled, ...], *, style: str = "tl", device: str | None = None, **options: Any
+) -> Kernel:
+    """Builds what was decided about a kernel, and returns it as a callable. The arguments are those of `load`.
+
+    Raises the errors of load_kernel.
+    """
+    look = Look(style=checked_style(style))
+    emitted = emit_kernel(settled, tool=this_tool(), look=look)
+    name, _ = next((name, text) for name, text in emitted.files.items() if name.endswith(settled[0].target.suffix))
+
+    def build(temporary: Path, _place: Path) -> None:
+        write_files(emitted.files, temporary)
+
+    parts = (part for file in sorted(emitted.files.items()) for part in file)
+    folder = cache.get_or_build("emitted", cache.content_key(*parts), build).folder
+    loaded = load_kernel(folder / name, device=device, **options)  # type: ignore[arg-type]
+    loaded.layouts = Layouts(partial(layouts_of, with_namespaces(settled)))
+    loaded.mma_flops = partial(mma_flops, settled[0].program)
+    return loaded
 
 
 def emitted_source(

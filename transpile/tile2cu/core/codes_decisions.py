@@ -92,6 +92,15 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
         "The model chooses among the kernels of a family (`--family`), which is one C function: they take the same "
         "tensors and scalars, by name, type and rank, in the same order.",
     ),
+    "T2C-C030": Explanation(
+        "a function has no source",
+        "A kernel is read from the text of its function. Functions of C, of the interactive prompt or of `exec` have "
+        "none; those of files and of notebooks' cells do.",
+    ),
+    "T2C-C031": Explanation(
+        "a part of TileLang's interface is not in tile2cu.tilelang",
+        "docs/migrating.md lists every part, with what replaces it. `tile2cu migrate FILE` finds them in a file.",
+    ),
     "T2C-C016": Explanation(
         "a manual edit conflicts with the regenerated source",
         "Nothing of the kernel was written. The side file has both versions between markers, and their common base; "

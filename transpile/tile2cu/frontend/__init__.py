@@ -17,10 +17,11 @@ from tile2cu.targets import SM80, Target
 if TYPE_CHECKING:
     from tile2cu.frontend.find import Kernel
     from tile2cu.frontend.limits import Budget
+    from tile2cu.frontend.live import Live
     from tile2cu.frontend.outside import Outside
     from tile2cu.frontend.parse import SourceFile
 
-__all__ = ["driver_arguments", "kernel_names", "programs"]
+__all__ = ["driver_arguments", "is_eager", "kernel_names", "programs"]
 
 
 def programs(
@@ -31,13 +32,15 @@ def programs(
     bindings: Mapping[str, object] | None = None,
     read: Callable[[str], str | None] | None = None,
     target: Target = SM80,
+    live: Live | None = None,
 ) -> tuple[Program, ...]:
     """Every kernel of a file, or the one named, in the order of the file.
 
     `bindings` are the values given with -D, by name; texts such as "Config(block=128)" are evaluated in the file's
     scope, and names such as "env:PLATFORM" are variables of the environment. `read` gives the text of a file
     next to it, by its path relative to the file, for imports; where it is left out, they are read from the disk.
-    `target` answers what a driver asks of its device.
+    `target` answers what a driver asks of its device. `live` is a call of a running program: then nothing is taken
+    from the file's own driver, and the bindings may name what no kernel has.
     Errors: Tile2CuError T2C-F001 to T2C-F034.
     """
     from tile2cu.frontend.given import as_given
@@ -47,7 +50,7 @@ def programs(
     from tile2cu.frontend.outside import Outside
 
     environment = {name: str(value) for name, value in (bindings or {}).items() if name.startswith(ENVIRONMENT)}
-    around = Outside(read or reader_beside(path), target, environment)
+    around = Outside(read or reader_beside(path), target, environment, live)
     given = {name: as_given(value) for name, value in (bindings or {}).items()}
     source = _source(path, text)
     budget = Budget()
@@ -55,7 +58,7 @@ def programs(
         wanted = _choose(source, find_kernels(source, budget, around, kernel), kernel)
         found = [_program(source, budget, each.name, given, around) for each in wanted]
     known = {name: None for result in found for name in result[1]}
-    unknown = next((name for name in given if name not in known), None)
+    unknown = next((name for name in given if name not in known and live is None), None)
     if unknown is not None:
         raise unknown_binding(unknown, known)
     made = tuple(each for result in found for each in result[0])
@@ -84,6 +87,23 @@ def kernel_names(text: str, path: Path | None = None) -> tuple[str, ...]:
     source = _source(path, text)
     with _bounded(source):
         return tuple(kernel.name for kernel in find_kernels(source, Budget(), Outside(reader_beside(path))))
+
+
+def is_eager(text: str, kernel: str, path: Path | None = None, *, live: Live | None = None) -> bool:
+    """Whether a kernel is an eager function, which is called with its tensors, rather than a factory.
+
+    Errors: those of `programs` for a file without that kernel.
+    """
+    from tile2cu.frontend.find import Form
+    from tile2cu.frontend.imports import reader_beside
+    from tile2cu.frontend.kernels import find_kernels
+    from tile2cu.frontend.limits import Budget
+    from tile2cu.frontend.outside import Outside
+
+    source = _source(path, text)
+    with _bounded(source):
+        found = find_kernels(source, Budget(), Outside(reader_beside(path), live=live), kernel)
+        return _choose(source, found, kernel)[0].form is Form.EAGER
 
 
 def driver_arguments(path: Path | None, text: str, kernel: str) -> dict[str, int | float | str]:

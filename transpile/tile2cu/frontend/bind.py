@@ -74,6 +74,9 @@ class Calls:
             self._read_configs,
             self._read_namesakes,
         ]
+        if outside.live is not None:  # the call itself is known: nothing is read from the file
+            tensors = {name: TorchTensor(shape, None) for name, shape in outside.live.shapes.items()}
+            self._calls, self._stages = [_Call(source.start(), tensors=tensors)], []
 
     @property
     def found(self) -> Mapping[str, Found]:

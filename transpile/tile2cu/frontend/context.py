@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -16,6 +17,9 @@ from tile2cu.frontend.record import Recorder
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import Arguments, Function, NamedFloat, NamedInt, number_dtype
 from tile2cu.targets import SM80, Target
+
+if TYPE_CHECKING:
+    from tile2cu.frontend.live import Live
 
 
 @dataclass
@@ -80,6 +84,7 @@ class Bindings:
     known: dict[str, None] = field(default_factory=dict)
     possible: dict[str, None] = field(default_factory=dict)
     said_open: dict[str, None] = field(default_factory=dict)
+    fixed: dict[str, None] = field(default_factory=dict)  # sizes from T.const, constants where a program calls
     ask: Callable[[str], Found | None] = lambda name: None  # what the file's own driver gives
     variable: Callable[[str], Found | None] = lambda name: None  # what it binds to a global name
 
@@ -128,6 +133,7 @@ class Context:
     wanted: str = ""  # the kernel whose calls are looked for, in a run of the file's driver
     aside: int = 0  # how many branches around the current statement of a driver are not taken
     options: dict[str, tuple[object, Span]] = field(default_factory=dict)  # of a driver's command line, with defaults
+    live: "Live | None" = None  # what the program that calls the kernel knows, where one runs
 
     def bind_static(
         self, name: str, value: object, span: Span, *, formula: str, comment: str, origin: str = ""

@@ -83,7 +83,7 @@ def _name(cx: Context, node: cst.Name, env: Env) -> object:
         module = star.values["*"]
         wanted = replace(module, name=node.value) if isinstance(module, Deferred) else None
         return Opaque(node.value, cx.source.span(node)) if wanted is None else imports.resolve(cx, wanted)
-    driver = cx.bindings.variable(node.value)
+    driver = cx.bindings.variable(node.value) if cx.live is None else cx.live.variable(node.value, cx.source.span(node))
     if driver is not None:
         return cx.bind_static(node.value, driver.value, driver.span, formula="", comment="", origin=driver.origin)
     if node.value in builtins.PYTHON:

@@ -23,6 +23,7 @@ from tile2cu.frontend.values import Arguments, Function, Opaque, TorchTensor
 
 FATAL = "T2C-F015"  # the budget is spent
 MAX_TURNS = 64  # of a loop of the host
+_UNKNOWN = (Opaque, TorchTensor)
 
 
 def module_scope(cx: Context, *, main: bool) -> Env:
@@ -31,7 +32,18 @@ def module_scope(cx: Context, *, main: bool) -> Env:
     env.values["__name__"] = "__main__" if main else "tile2cu"
     env.values["__file__"] = cx.source.file
     run_host(cx, cx.source.module.body, env)
+    _take_live_values(cx, env)
     return env
+
+
+def _take_live_values(cx: Context, env: Env) -> None:
+    """What the module's names have in the program that calls the kernel, where its text alone gives another value."""
+    if cx.live is None:
+        return
+    for name, place in env.places.items():
+        found = cx.live.datum(name, place)
+        if found is not None and (isinstance(env.values[name], _UNKNOWN) or env.values[name] != found.value):
+            env.values[name] = cx.bind_static(name, found.value, place, formula="", comment="", origin=found.origin)
 
 
 def run_host(cx: Context, body: Sequence[cst.CSTNode], env: Env) -> Flow:

@@ -88,7 +88,11 @@ def program(
         cx = outside.context(source, budget, bindings, call_function)
         try:
             attempt = _Trace(cx, name, calls, len(found))
-            found.append(attempt.program())
+            made = attempt.program()
+            if outside.live is not None and (fixed := _unfixed(bindings, calls, cx.recorder.params)):
+                demanded |= fixed
+                continue
+            found.append(made)
             known, parts = known | bindings.known, attempt.parts
         except UnboundSize as error:
             missing = calls.supply(error.names, cx.recorder.params)
@@ -101,6 +105,12 @@ def program(
                 raise
             demanded |= frozenset(names) | calls.static_names()  # a file that goes no further with an open size
     return tuple(found), tuple(known)
+
+
+def _unfixed(bindings: Bindings, calls: Calls, params: Mapping[str, Buffer | Var]) -> frozenset[str]:
+    """The sizes from T.const that this trace left open, and that the tensors of a running program's call give."""
+    names = tuple(name for name in bindings.fixed if name not in bindings.demanded and name not in bindings.given)
+    return frozenset(names).difference(calls.supply(names, params))
 
 
 def _unbound(error: UnboundSize, given: Mapping[str, object], bindings: Bindings) -> Tile2CuError:
@@ -340,8 +350,10 @@ class _Trace:
 
     def _outputs(self, outer: Function) -> tuple[int, ...]:
         """The parameters that `out_idx` of the jit decorator names."""
-        out_idx = outer.out_idx
-        if out_idx is None and outer.kind is not FunctionKind.JIT and "tilelang.compile" in self.cx.source.text:
+        live = self.cx.live
+        out_idx = outer.out_idx if live is None or live.out_idx is None else live.out_idx
+        undecorated = out_idx is None and outer.kind is not FunctionKind.JIT
+        if live is None and undecorated and "tilelang.compile" in self.cx.source.text:
             self.calls.ask("out_idx")
             out_idx = self.calls.out_idx
         if out_idx is None:
@@ -392,10 +404,14 @@ class _Trace:
             launches=_as_launches(names.apply(launches)),
             span=self._name_span(self.kernel.function),
             comments=leading_comments(traced.node),
-            bindings=tuple((name, value) for name, value in cx.bindings.given.items() if name in cx.bindings.known),  # type: ignore[misc]
+            bindings=tuple(
+                (name, value)  # type: ignore[misc]
+                for name, value in cx.bindings.given.items()
+                if name in cx.bindings.known and not isinstance(value, Opaque)
+            ),
             workspaces=_as_buffers(names.apply(workspaces)),
             user_code=tuple(recorder.pasted),
-            own_barriers=self.decorated.own_barriers,
+            own_barriers=self.decorated.own_barriers or (cx.live is not None and cx.live.own_barriers),
             dropped=tuple(recorder.dropped.items()),
             derived=tuple(replace(each, value=_as_expr(names.apply(each.value))) for each in cx.derived),
         )

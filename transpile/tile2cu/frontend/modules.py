@@ -13,11 +13,14 @@ from tile2cu.frontend.operators import static, static_int
 from tile2cu.frontend.values import Arguments, Builtin, Function, Instance, Jit, Namespace, Opaque
 
 NO_BARRIERS = "tl.disable_thread_storage_sync"  # TileLang's name for: the user writes all barriers
+DROP_IN = "tile2cu.tilelang"
 LANGUAGE_MODULES = ("tilelang.language", "tile2cu.language")
 
 
 def module(name: str) -> Namespace | None:
-    """The module of that name, if the front end knows it."""
+    """The module of that name, if the front end knows it. tile2cu.tilelang stands for TileLang's modules."""
+    if name == DROP_IN or name.startswith(f"{DROP_IN}."):
+        name = name.removeprefix("tile2cu.")
     if name in LANGUAGE_MODULES:
         return Namespace("tilelang.language")
     return Namespace(name) if name in MODULES else None

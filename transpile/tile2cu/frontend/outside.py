@@ -7,6 +7,7 @@ from tile2cu.frontend import host
 from tile2cu.frontend.context import Bindings, Context
 from tile2cu.frontend.imports import Reader
 from tile2cu.frontend.limits import Budget
+from tile2cu.frontend.live import Live
 from tile2cu.frontend.parse import SourceFile, sha256
 from tile2cu.frontend.values import Arguments, Function
 from tile2cu.targets import SM80, Target
@@ -14,11 +15,14 @@ from tile2cu.targets import SM80, Target
 
 @dataclass(frozen=True)
 class Outside:
-    """The files next to the user's file, the device, and the variables of the environment that are given."""
+    """The files next to the user's file, the device, the variables of the environment that are given, and the program
+    that calls the kernel, if one runs.
+    """
 
     read: Reader
     target: Target = SM80
     environment: Mapping[str, str] = field(default_factory=dict)
+    live: Live | None = None
 
     def context(
         self,
@@ -28,7 +32,17 @@ class Outside:
         call_function: Callable[[Context, Function, Arguments], object],
     ) -> Context:
         """A Context that knows them."""
-        return Context(source, budget, bindings, call_function, self.target, self.environment, self.read, host.run_host)
+        return Context(
+            source,
+            budget,
+            bindings,
+            call_function,
+            self.target,
+            self.environment,
+            self.read,
+            host.run_host,
+            live=self.live,
+        )
 
     def recording(self, read: dict[str, str]) -> "Outside":
         """The same, noting in `read` the hash of each file that is read, by its name."""

@@ -73,8 +73,17 @@ def strided_tensor(cx: Context, shape: object, strides: object, dtype: object = 
     return TensorType(extents, as_dtype(dtype, "the type of T.StridedTensor"), steps)
 
 
+def fixed_sizes(cx: Context, names: object, dtype: object = INT32) -> object:
+    """`T.const("M, N")`: sizes from the tensors' shapes, each value of which is a kernel of its own where a program
+    calls it.
+    """
+    found = open_sizes(cx, names, dtype)
+    cx.bindings.fixed.update(dict.fromkeys(str(names).replace(",", " ").split()))
+    return found
+
+
 def open_sizes(cx: Context, names: object, dtype: object = INT32) -> object:
-    """`T.const("M, N")` and `T.dynamic("m")`: sizes that come from the tensors' shapes."""
+    """`T.dynamic("m")`: sizes that come from the tensors' shapes."""
     if not isinstance(names, str):
         raise Fault("T2C-F023", 'the names of open sizes are given as one string: "M, N"')
     as_dtype(dtype, "the type of an open size")
@@ -183,7 +192,7 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "Buffer": tensor,
     "StridedTensor": strided_tensor,
     "make_tensor": make_tensor,
-    "const": open_sizes,
+    "const": fixed_sizes,
     "dynamic": open_sizes,
     "symbolic": open_sizes,
     "empty": empty,

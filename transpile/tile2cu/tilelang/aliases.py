@@ -1,0 +1,72 @@
+"""`import tilelang` in a program that is run unchanged: its modules are those of tile2cu.tilelang.
+
+A module that tile2cu.tilelang does not have is made of symbols: the program can import from it, and a name of it says
+that it has no value where one is asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import pkgutil
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from tile2cu.tilelang.symbols import DType, Symbol
+
+_OWN = "tile2cu.tilelang"
+_STANDS_FOR = ("tilelang", "tvm")
+_VALUES: dict[str, Any] = {"DataType": DType}
+
+
+class _Symbols(ModuleType):
+    """A module whose names are symbols."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _VALUES.get(name) or Symbol(f"{self.__name__}.{name}", f"{_bare(self.__name__)}.{name}")
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds modules of TileLang and of its TVM that tile2cu.tilelang does not have."""
+
+    def __init__(self, roots: Sequence[str]) -> None:
+        self.roots = tuple(f"{root}." for root in roots)
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if fullname.startswith(self.roots) or fullname in _STANDS_FOR:
+            return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        return None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return _Symbols(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing is run."""
+
+
+def _bare(name: str) -> str:
+    return name.removeprefix("tile2cu.")
+
+
+def install() -> None:
+    """Has `import tilelang` and `import tvm` find tile2cu's modules, in this process, whatever is installed."""
+    own = importlib.import_module(_OWN)
+    for name in _STANDS_FOR:
+        for loaded in [each for each in sys.modules if each == name or each.startswith(f"{name}.")]:
+            del sys.modules[loaded]
+    for found in pkgutil.walk_packages(own.__path__, f"{_OWN}."):
+        if not found.name.endswith("__main__"):
+            sys.modules[_bare(found.name)] = importlib.import_module(found.name)
+    sys.modules["tilelang"] = own
+    sys.meta_path.insert(0, _Finder((*_STANDS_FOR, _OWN)))
+    own.tvm = importlib.import_module("tvm")  # type: ignore[attr-defined]
+
+
+def find_others() -> None:
+    """Has `from tile2cu.tilelang.layout import ...` find symbols where tile2cu.tilelang has no such module."""
+    sys.meta_path.append(_Finder((_OWN,)))
