@@ -20,6 +20,8 @@ _EXPRESSIONS = (cst.Call, cst.Tuple, cst.List, cst.Dict, cst.Attribute, cst.Lamb
 
 def as_given(value: object) -> object:
     """A value as -D has it: an object of a dataclass is the call that makes it, which its repr() is."""
+    if isinstance(value, Opaque):
+        return value
     return repr(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
 
 

@@ -4,6 +4,9 @@ The program runs as it is; functions with `@tilelang.jit` and `@T.prim_func` are
 `python -m tile2cu.tilelang script.py` runs a program without a change. docs/migrating.md has a table of every name.
 """
 
+import importlib
+from types import ModuleType
+
 from tile2cu.tilelang import aliases, contrib, language, math, profiler, tools, transform, utils
 from tile2cu.tilelang.autotuner import AutoTuner, autotune
 from tile2cu.tilelang.env import (
@@ -62,3 +65,10 @@ __all__ = [
 ]
 
 aliases.find_others()
+
+
+def __getattr__(name: str) -> ModuleType:
+    """A module of TileLang that has no counterpart here, as one of symbols."""
+    if name in aliases.WITHOUT_COUNTERPART:
+        return importlib.import_module(f"tile2cu.tilelang.{name}")
+    raise AttributeError(f"tile2cu.tilelang has no attribute {name!r}; docs/migrating.md lists what it has")

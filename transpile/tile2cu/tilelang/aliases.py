@@ -11,14 +11,35 @@ import importlib.abc
 import importlib.machinery
 import pkgutil
 import sys
-from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
 from tile2cu.tilelang.symbols import DType, Symbol
 
 _OWN = "tile2cu.tilelang"
+_IN_PART = ("carver", "contrib", "language", "tools", "transform", "utils")  # some of their modules are here
 _STANDS_FOR = ("tilelang", "tvm")
+# TileLang's modules that tile2cu.tilelang does not have.
+WITHOUT_COUNTERPART = frozenset(
+    (
+        "analysis",
+        "autodd",
+        "backend",
+        "common",
+        "cpu",
+        "cuda",
+        "engine",
+        "intrinsics",
+        "ir",
+        "layout",
+        "metal",
+        "primitives",
+        "quantize",
+        "rocm",
+        "tileop",
+        "webgpu",
+    )
+)
 _VALUES: dict[str, Any] = {"DataType": DType}
 
 
@@ -32,13 +53,16 @@ class _Symbols(ModuleType):
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds modules of TileLang and of its TVM that tile2cu.tilelang does not have."""
+    """Finds modules of TileLang and of its TVM, below the `roots`, that tile2cu.tilelang does not have."""
 
-    def __init__(self, roots: Sequence[str]) -> None:
-        self.roots = tuple(f"{root}." for root in roots)
+    def __init__(self, *roots: str) -> None:
+        self.roots = roots
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        if fullname.startswith(self.roots) or fullname in _STANDS_FOR:
+        if not any(fullname == root or fullname.startswith(f"{root}.") for root in self.roots):
+            return None
+        part = _bare(fullname).split(".")
+        if part[0] == "tvm" or (len(part) > 1 and (part[1] in WITHOUT_COUNTERPART or part[1] in _IN_PART)):
             return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
         return None
 
@@ -63,10 +87,10 @@ def install() -> None:
         if not found.name.endswith("__main__"):
             sys.modules[_bare(found.name)] = importlib.import_module(found.name)
     sys.modules["tilelang"] = own
-    sys.meta_path.insert(0, _Finder((*_STANDS_FOR, _OWN)))
+    sys.meta_path.insert(0, _Finder(*_STANDS_FOR, _OWN))
     own.tvm = importlib.import_module("tvm")  # type: ignore[attr-defined]
 
 
 def find_others() -> None:
     """Has `from tile2cu.tilelang.layout import ...` find symbols where tile2cu.tilelang has no such module."""
-    sys.meta_path.append(_Finder((_OWN,)))
+    sys.meta_path.append(_Finder(_OWN))

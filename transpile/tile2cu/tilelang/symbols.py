@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from tile2cu.core.dtype import BY_NAME
 from tile2cu.core.dtype import DType as StaticType
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.tilelang.notes import once
 
 
 class Symbol:
@@ -33,6 +34,8 @@ class Symbol:
         return Symbol(f"{self._text}.{name}", f"{self._name}.{name}" if self._name else "")
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
+        if self._name and not self._name.startswith("tilelang.language."):
+            once(f"{self._name} has no counterpart, and its call no effect; docs/migrating.md")
         return Symbol(f"{self._text}(...)")
 
     def __getitem__(self, index: Any) -> Any:

@@ -6,8 +6,11 @@ from typing import Any
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.review.layouts import TileLayout
 from tile2cu.tilelang.notes import once
+from tile2cu.tilelang.symbols import Symbol
 
-__all__ = ["plot_layout"]
+__all__ = ["Analyzer", "plot_layout"]
+
+Analyzer = Symbol("tilelang.tools.Analyzer", "tilelang.tools.Analyzer")
 
 
 def plot_layout(layout: Any, save_directory: str = "./tmp", name: str = "layout", **options: Any) -> Path:
