@@ -34,6 +34,8 @@ def origin(function: Any, frame: FrameType | None = None) -> Origin:
 
     Errors: T2C-C030 for what is no Python function, or has no source.
     """
+    if isinstance(known := getattr(function, "origin", None), Origin):
+        return known
     plain = undecorated(function)
     if plain is None:
         raise Tile2CuError(

@@ -30,11 +30,11 @@ EMITTED = (".json", ".cu", ".hip")  # the suffixes of files by which an emitted 
 
 @overload
 def load(
-    path: str | Path | Callable[..., Any], kernel: str | None = None, *, tiles: Literal["auto"], **options: Any
+    path: str | Path | Any, kernel: str | None = None, *, tiles: Literal["auto"], **options: Any
 ) -> Kernel | KernelBySize: ...
 @overload
 def load(
-    path: str | Path | Callable[..., Any],
+    path: str | Path | Any,
     kernel: str | None = None,
     *,
     tiles: Literal["default"] | None = None,
@@ -42,7 +42,7 @@ def load(
 ) -> Kernel: ...
 @speaks_python
 def load(
-    path: str | Path | Callable[..., Any],
+    path: str | Path | Any,
     kernel: str | None = None,
     *,
     target: str = "cuda:sm_80",
@@ -72,7 +72,7 @@ def load(
     same kernel without TMA, which is built when it is first needed.
     Raises Tile2CuError, and the errors of load_kernel.
     """
-    if callable(path):
+    if not isinstance(path, str | Path):
         function = origin(path)
         live, named = Live(names=function.names), {**function.around, **bindings}
         settled = settle_call(function, live, named, target=target)

@@ -1,5 +1,6 @@
 """A call of a running program: values of its names and its tensors' shapes replace what a file's own driver says."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -53,8 +54,9 @@ def traced(text: str, kernel: str, live: Live, **bindings: object) -> Program:
     return found
 
 
-def shapes(program: Program) -> list[list[str]]:
-    return [[str(extent) for extent in each.shape] for each in program.params if isinstance(each, Buffer)]
+def shapes(program: Program) -> list[list[object]]:
+    tensors = [each for each in program.params if isinstance(each, Buffer)]
+    return [[getattr(extent, "value", extent) for extent in each.shape] for each in tensors]
 
 
 def test_sizes_from_const_are_those_of_the_call_s_tensors_and_dynamic_ones_stay_open() -> None:
@@ -141,3 +143,34 @@ def test_what_cannot_be_read_is_opaque() -> None:
     assert as_static(object()) is MISSING
     assert as_static([object()]) is MISSING
     assert isinstance(as_argument("x", object()), Opaque)
+
+
+def test_texts_of_a_program_are_no_code_and_objects_of_its_classes_are() -> None:
+    text = """
+from dataclasses import dataclass
+import tilelang
+import tilelang.language as T
+
+@dataclass(frozen=True)
+class Config:
+    block: int
+
+@tilelang.jit
+def fill(config, scope):
+    @T.prim_func
+    def main(A: T.Tensor((config.block,), "float32")):
+        with T.Kernel(1, threads=32) as bx:
+            tile = T.alloc_shared((config.block,), "float32", scope=scope)
+            T.clear(tile)
+            T.copy(tile, A)
+    return main
+"""
+
+    @dataclass(frozen=True)
+    class Config:
+        block: int
+
+    config = as_argument("config", Config(block=64))
+    assert str(config) == f"{Config.__qualname__}(block=64)"
+    given = type(config)("Config(block=64)")  # type: ignore[call-arg]
+    assert shapes(traced(text, "fill", Live(), config=given, scope="shared.dyn")) == [[64]]

@@ -18,11 +18,15 @@ from tile2cu.frontend.values import Opaque
 _EXPRESSIONS = (cst.Call, cst.Tuple, cst.List, cst.Dict, cst.Attribute, cst.Lambda)
 
 
+class Written(str):
+    """Python code, also where a running program gives texts: those are themselves."""
+
+
 def as_given(value: object) -> object:
     """A value as -D has it: an object of a dataclass is the call that makes it, which its repr() is."""
     if isinstance(value, Opaque):
         return value
-    return repr(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+    return Written(repr(value)) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
 
 
 def given_values(cx: Context, module: Env) -> Mapping[str, object]:
@@ -35,7 +39,7 @@ def given_values(cx: Context, module: Env) -> Mapping[str, object]:
 
 
 def _value(cx: Context, name: str, value: object, module: Env) -> object:
-    if not isinstance(value, str):
+    if not isinstance(value, str) or (cx.live is not None and not isinstance(value, Written)):
         return value
     try:
         source = source_file(f"-D {name}", value)

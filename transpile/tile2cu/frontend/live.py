@@ -4,6 +4,7 @@ The program runs anyway; the kernel's functions are still read, not run. What is
 be read from the file's own driver.
 """
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import FunctionType, ModuleType
@@ -13,6 +14,7 @@ from tile2cu.core.span import Span
 from tile2cu.frontend import language, modules
 from tile2cu.frontend.context import Found
 from tile2cu.frontend.fault import Fault
+from tile2cu.frontend.given import Written
 from tile2cu.frontend.values import Builtin, Namespace, Opaque
 
 MISSING = object()
@@ -66,6 +68,8 @@ def as_static(value: object) -> object:
         return MISSING if MISSING in items.values() else items
     if (type(value).__module__, type(value).__name__) == _TORCH_DTYPE:
         return BY_NAME.get(str(value).removeprefix("torch."), MISSING)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return Written(repr(value))
     return MISSING
 
 

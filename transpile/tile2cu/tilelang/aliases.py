@@ -51,6 +51,10 @@ class _Symbols(ModuleType):
             raise AttributeError(name)
         return _VALUES.get(name) or Symbol(f"{self.__name__}.{name}", f"{_bare(self.__name__)}.{name}")
 
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        """A class that was imported by its name, as `from tilelang.carver.arch import CUDA`."""
+        return Symbol(self.__name__, _bare(self.__name__))(*arguments, **options)
+
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds modules of TileLang and of its TVM, below the `roots`, that tile2cu.tilelang does not have."""

@@ -1,7 +1,9 @@
 """What TileLang's interface has and tile2cu has no use for: accepted, and said once."""
 
+import sys
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 
@@ -9,6 +11,7 @@ class Note(UserWarning):
     """An argument or a call that has no effect here."""
 
 
+_PACKAGE = Path(__file__).parent
 _said: set[str] = set()
 
 # Arguments of jit, compile and the like that have no effect, and why.
@@ -24,10 +27,13 @@ WITHOUT_EFFECT: Mapping[str, str] = MappingProxyType(
 
 
 def once(message: str) -> None:
-    """Warns of something that has no effect, the first time."""
+    """Warns of something that has no effect, the first time, at the program's line."""
     if message not in _said:
         _said.add(message)
-        warnings.warn(f"tile2cu.tilelang: {message}", Note, stacklevel=3)
+        frame = sys._getframe(1)
+        while frame.f_back is not None and Path(frame.f_code.co_filename).is_relative_to(_PACKAGE):
+            frame = frame.f_back
+        warnings.warn_explicit(message, Note, frame.f_code.co_filename, frame.f_lineno)
 
 
 def ignored(**arguments: object) -> None:
