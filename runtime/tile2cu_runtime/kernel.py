@@ -129,6 +129,24 @@ class Kernel:
 
         return bench(self, sizes, peers=[calls], mma_flops=mma_flops, timing=timing)
 
+    def as_torch_op(
+        self,
+        name: str,
+        *,
+        backward: Callable[..., Any] | None = None,
+        setup_context: Callable[[Any, tuple[Any, ...], Any], None] | None = None,
+    ) -> Any:
+        """The kernel as an operator of torch, `namespace::name`, which torch.compile and torch.export keep as one call.
+
+        Its arguments are the kernel's tensors and scalars, its results the outputs that a call allocates. `backward`
+        takes `ctx` and a gradient per result, and gives one per argument. `setup_context` is torch's; without it
+        `ctx.saved_tensors` has the arguments, then the results, and `ctx.scalars` the scalars.
+        Errors: T2C-R030 for a wrong name, or a size that no tensor has.
+        """
+        from tile2cu_runtime.torch_op import as_torch_op
+
+        return as_torch_op(self, name, backward, setup_context)
+
     def __repr__(self) -> str:
         names = ", ".join(argument.name for argument in self.manifest.called)
         return f"<tile2cu kernel {self.manifest.kernel}({names}) for {self.manifest.target} on {self.device}>"

@@ -122,20 +122,23 @@ class Tuned:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The best kernel for a factory's arguments; or an eager function's result by its best kernel."""
-        configs = _listed(self.configs, args, kwargs)
-        names = {name for config in configs for name in config}
-        if not names - kwargs.keys():
+        if self._has_all(args, kwargs):
             return self.jit(*args, **kwargs)
-        result = self._tuned(configs, args, kwargs)
+        result = self._tuned(args, kwargs)
         if not self.jit.is_eager:
             return result.kernel
         return self.jit(*args, **{**kwargs, **result.config})
 
     def compile(self, *args: Any, **kwargs: Any) -> JITKernel:
-        """The best kernel for these arguments."""
-        return self._tuned(_listed(self.configs, args, kwargs), args, kwargs).kernel
+        """The best kernel for these arguments, or that of a configuration which they have already."""
+        return self.jit.compile(*args, **kwargs) if self._has_all(args, kwargs) else self._tuned(args, kwargs).kernel
 
-    def _tuned(self, configs: Sequence[Config], args: tuple[Any, ...], kwargs: Config) -> AutotuneResult:
+    def _has_all(self, args: tuple[Any, ...], kwargs: Config) -> bool:
+        """Whether a call gives what the configurations would."""
+        given = {*kwargs, *list(self.jit.signature.parameters)[: len(args)]}
+        return all(config.keys() - {"pass_configs"} <= given for config in _listed(self.configs, args, kwargs))
+
+    def _tuned(self, args: tuple[Any, ...], kwargs: Config) -> AutotuneResult:
         views = [view_of(each) for each in (*args, *kwargs.values())]
         plain = [each for each in (*args, *sorted(kwargs.items())) if view_of(each) is None]
         key = repr((plain, [(view.shape, view.dtype) for view in views if view is not None]))
@@ -147,7 +150,7 @@ class Tuned:
                     return self.jit.specialised(*args, **{**kwargs, **config})
                 return self.jit.compile(*args, **{**kwargs, **config})
 
-            self._found[key] = tuned(make, configs, self.tuning, tensors)
+            self._found[key] = tuned(make, _listed(self.configs, args, kwargs), self.tuning, tensors)
         return self._found[key]
 
 
