@@ -134,6 +134,25 @@ def test_open_sizes_take_any_tensor(factories: ModuleType) -> None:
         assert torch.equal(b, 5 * a)
 
 
+def test_a_tensor_s_layout_with_sizes_that_are_constants(factories: ModuleType) -> None:
+    """The coordinates in memory are quotients of quotients, each the same for the elements of a vector."""
+    import torch
+
+    a, b = torch.randn(32, 4, 8), torch.zeros(32, 4, 8, dtype=torch.float16)
+    factories.permuted(32, 4, 8)(a, b)
+    assert torch.equal(b, a.reshape(4, 32, 8).permute(1, 0, 2).half())
+
+
+def test_a_tuner_takes_some_of_many_configurations(factories: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tile2cu.tilelang import autotuner
+
+    configs = [{"block": index} for index in range(10)]
+    assert autotuner._spread(configs) == configs
+    monkeypatch.setenv("TILE2CU_TUNE_CONFIGS", "3")
+    with pytest.warns(UserWarning, match="takes 3 of 10"):
+        assert [each["block"] for each in autotuner._spread(configs)] == [0, 3, 6]
+
+
 def test_load_takes_a_function(factories: ModuleType) -> None:
     import torch
 

@@ -7,7 +7,7 @@ import pytest
 
 from tile2cu.core.dtype import FLOAT16
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.program import Buffer, Program
+from tile2cu.core.program import Buffer, Policy, Program
 from tile2cu.frontend import is_eager, programs
 from tile2cu.frontend.live import MISSING, Live, as_argument, as_static
 from tile2cu.frontend.values import Namespace, Opaque
@@ -119,12 +119,13 @@ def test_plain_values_stand_for_themselves(value: object) -> None:
     assert as_argument("x", value) == value
 
 
-def test_types_are_those_of_the_language_and_arguments_their_names() -> None:
+def test_types_and_policies_are_those_of_the_language() -> None:
     from tile2cu.tilelang import language as T
 
     assert as_static(T.float16) is FLOAT16
-    assert as_argument("x", T.float16) == "float16"
-    assert as_argument("x", (T.float16, 3)) == ("float16", 3)
+    assert as_argument("x", T.float16) is FLOAT16
+    assert as_argument("x", (T.float16, 3)) == (FLOAT16, 3)
+    assert as_argument("x", T.GemmWarpPolicy.FullRow) is Policy.FULL_ROW
 
 
 def test_modules_and_names_of_the_language() -> None:

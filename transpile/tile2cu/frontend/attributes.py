@@ -44,7 +44,7 @@ def attribute(cx: Context, value: object, name: str, text: str) -> object:
         case DType():
             return _of_dtype(value, name)
         case Builtin(name="T.GemmWarpPolicy"):
-            return _policy(name)
+            return policy(name)
         case str() | list() | dict() | tuple() | int() | float():
             return _method(value, name)
         case Class() | Instance() | Function() | TorchTensor() | TileScheduler():
@@ -114,11 +114,12 @@ def _of_dtype(dtype: DType, name: str) -> object:
             raise Fault("T2C-F013", f"the type {dtype} has no attribute `{name}`", help="bits and bytes are known")
 
 
-def _policy(name: str) -> Policy:
-    for policy in Policy:
-        if policy.value == name:
-            return policy
-    known = [policy.value for policy in Policy if policy.value]
+def policy(name: str) -> Policy:
+    """`T.GemmWarpPolicy.NAME`."""
+    for each in Policy:
+        if each.value == name:
+            return each
+    known = [each.value for each in Policy if each.value]
     raise Fault("T2C-F010", f"`T.GemmWarpPolicy.{name}` does not exist", help=f"there are {', '.join(known)}")
 
 

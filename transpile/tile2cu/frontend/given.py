@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import libcst as cst
 
+from tile2cu.core.dtype import DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import ENVIRONMENT
 from tile2cu.frontend.context import Context
@@ -24,7 +25,7 @@ class Written(str):
 
 def as_given(value: object) -> object:
     """A value as -D has it: an object of a dataclass is the call that makes it, which its repr() is."""
-    if isinstance(value, Opaque):
+    if isinstance(value, Opaque | DType):
         return value
     return Written(repr(value)) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
 

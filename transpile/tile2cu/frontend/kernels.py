@@ -29,6 +29,7 @@ from tile2cu.frontend.find import (
 )
 from tile2cu.frontend.given import given_values
 from tile2cu.frontend.limits import Budget
+from tile2cu.frontend.live import as_data
 from tile2cu.frontend.names import Naming, naming
 from tile2cu.frontend.operators import static_int
 from tile2cu.frontend.outside import Outside
@@ -405,7 +406,7 @@ class _Trace:
             span=self._name_span(self.kernel.function),
             comments=leading_comments(traced.node),
             bindings=tuple(
-                (name, value)  # type: ignore[misc]
+                (name, as_data(value))  # type: ignore[misc]
                 for name, value in cx.bindings.given.items()
                 if name in cx.bindings.known and not isinstance(value, Opaque)
             ),

@@ -7,11 +7,13 @@ be read from the file's own driver.
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from types import FunctionType, ModuleType
 
 from tile2cu.core.dtype import BY_NAME, DType
 from tile2cu.core.span import Span
 from tile2cu.frontend import language, modules
+from tile2cu.frontend.attributes import policy
 from tile2cu.frontend.context import Found
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.given import Written
@@ -19,6 +21,7 @@ from tile2cu.frontend.values import Builtin, Namespace, Opaque
 
 MISSING = object()
 LANGUAGE = "tilelang.language"
+POLICY = f"{LANGUAGE}.GemmWarpPolicy"
 _TORCH_DTYPE = ("torch", "dtype")
 _SCALARS = (bool, int, float, str, type(None))
 
@@ -74,21 +77,24 @@ def as_static(value: object) -> object:
 
 
 def as_argument(name: str, value: object) -> object:
-    """The value of a factory's argument: types by their names, as -D gives them, and what cannot be read is opaque."""
+    """The value of a factory's argument; what cannot be read is opaque."""
     found = as_static(value)
-    return Opaque(name) if found is MISSING else _plain(found)
+    return Opaque(name) if found is MISSING else found
 
 
-def _plain(value: object) -> object:
+def as_data(value: object) -> object:
+    """A value as the manifest records it: types and policies by their names."""
     match value:
         case DType():
             return str(value)
+        case Enum():
+            return value.value
         case list():
-            return [_plain(part) for part in value]
+            return [as_data(part) for part in value]
         case tuple():
-            return tuple(_plain(part) for part in value)
+            return tuple(as_data(part) for part in value)
         case dict():
-            return {name: _plain(part) for name, part in value.items()}
+            return {str(as_data(name)): as_data(part) for name, part in value.items()}
         case _:
             return value
 
@@ -96,6 +102,8 @@ def _plain(value: object) -> object:
 def _member(qualified: str) -> object:
     """The language's or a module's member of that name: tilelang.language.gemm, tilelang.jit."""
     module, _, name = qualified.rpartition(".")
+    if module == POLICY:
+        return policy(name)
     if module == LANGUAGE:
         try:
             return language.lookup(name)

@@ -34,6 +34,7 @@ __all__ = [
     "set_autotune_inputs",
 ]
 
+MOST = "TILE2CU_TUNE_CONFIGS"  # how many configurations a tuner takes at most, evenly spread over the program's list
 ROUNDS = 3  # of interleaved medians of all configurations
 _WITHOUT_EFFECT = ("timeout", "cache_input_tensors", "do_not_specialize", "early_stop", "early_stop_factor")
 _given = threading.local()
@@ -197,7 +198,7 @@ def tuned(
     """The fastest kernel that compiles and agrees with the reference. Errors: the last one's, if there is none."""
     import torch
 
-    plain = [{name: value for name, value in config.items() if name != "pass_configs"} for config in configs]
+    plain = [{name: value for name, value in config.items() if name != "pass_configs"} for config in _spread(configs)]
     with_gpu = torch.cuda.is_available()
     if not with_gpu:
         once("the tuner takes the first configuration that compiles: without a GPU nothing is timed")
@@ -219,6 +220,15 @@ def tuned(
         kernel=kernel,
         libcode=kernel.get_kernel_source(),
     )
+
+
+def _spread(configs: Sequence[Config]) -> Sequence[Config]:
+    """The configurations, or as many of them as the environment allows."""
+    most = int(os.environ.get(MOST) or len(configs))
+    if most >= len(configs) or most < 1:
+        return configs
+    once(f"the tuner takes {most} of {len(configs)} configurations, as {MOST} says")
+    return [configs[index * len(configs) // most] for index in range(most)]
 
 
 def measured(kernels: Sequence[JITKernel], inputs: Sequence[Any]) -> list[float | None]:

@@ -44,6 +44,17 @@ def tuned(M, block=None, threads=None):
     return main
 
 
+@tilelang.jit
+def permuted(L, H, D, block=16):
+    @T.prim_func
+    def main(A: T.Tensor((L, H, D), "float32"), B: T.Tensor((L, H, D), "float16")):
+        with T.Kernel(T.ceildiv(L, block), H, threads=32) as (bx, by):
+            T.annotate_layout({A: T.Layout(A.shape, lambda l, h, d: [h, l, d])})
+            T.copy(A[bx * block : (bx + 1) * block, by, :], B[bx * block : (bx + 1) * block, by, :])
+
+    return main
+
+
 def tuner(n):
     def kernel(block=None):
         @T.prim_func

@@ -120,7 +120,9 @@ class Printer:
         if not is_run(expr, self.packet, self.vector, self.bounds):
             return False
         quotient = quotient_of(expr, self.packet)
-        return quotient is None or self.is_run(quotient[0])
+        if quotient is None or quotient_of(quotient[0], self.packet) is not None:
+            return True
+        return self.is_run(quotient[0])
 
     def index(self, expr: Expr) -> str:
         """An index or an argument: no parentheses needed around it."""
