@@ -28,6 +28,7 @@ VERBS = {
     "resources": "reports registers, spills, shared memory, occupancy, waves and instruction counts of a kernel",
     "check": "checks whether the files are what would be emitted now: exit status 0 yes, 1 no, 2 failure",
     "update": "builds, and merges manual edits with the regenerated sources",
+    "migrate": "prints what a program for TileLang would need to change to run with tile2cu.tilelang",
     "map": "translates a line of the text to the Python line it comes from, and back",
     "completion": "prints a script that completes the command line in bash, zsh or fish",
     "vendor": "makes a folder with all that another project needs to build the kernels",

@@ -18,7 +18,7 @@ _NO_BARRIERS = "tl.disable_thread_storage_sync"
 _TARGETS = tuple(target.name for target in TARGETS)
 _ARCHITECTURE = re.compile(r"(sm_\d+a?|gfx\w+)")
 
-_KEYS = MappingProxyType(
+PASS_CONFIGS = MappingProxyType(
     {
         "TL_DISABLE_THREAD_STORAGE_SYNC": "the file writes all barriers; no others are emitted",
         "TL_ENABLE_FAST_MATH": "each function's instruction is in the emitted source, as ex2.approx.ftz",
@@ -45,8 +45,8 @@ _KEYS = MappingProxyType(
         "TL_ENABLE_DUMP_IR": "`tile2cu explain` reports the decisions",
     }
 )  # fmt: skip
-PassConfigKey = Enum("PassConfigKey", {name: name.lower().replace("_", ".", 1) for name in _KEYS}, type=str)  # type: ignore[misc]
-_REASONS = {name.lower().replace("_", ".", 1): reason for name, reason in _KEYS.items()}
+PassConfigKey = Enum("PassConfigKey", {name: name.lower().replace("_", ".", 1) for name in PASS_CONFIGS}, type=str)  # type: ignore[misc]
+_REASONS = {name.lower().replace("_", ".", 1): reason for name, reason in PASS_CONFIGS.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
