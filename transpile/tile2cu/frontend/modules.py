@@ -18,7 +18,7 @@ LANGUAGE_MODULES = ("tilelang.language", "tile2cu.language")
 
 
 def module(name: str) -> Namespace | None:
-    """The module of that name, if the front end knows it. tile2cu.tilelang stands for TileLang's modules."""
+    """The module of that name, if the front end knows it. tile2cu.tilelang replaces TileLang's modules."""
     if name == DROP_IN or name.startswith(f"{DROP_IN}."):
         name = name.removeprefix("tile2cu.")
     if name in LANGUAGE_MODULES:
