@@ -5,11 +5,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tile2cu.cli.request import DEFAULT_TARGET, add_bindings, add_environment, add_sizes, bindings, whole_sizes
+from tile2cu.cli.request import (
+    DEFAULT_TARGET,
+    add_bindings,
+    add_environment,
+    add_sizes,
+    bindings,
+    sizes,
+    whole_sizes,
+)
 from tile2cu.core.origin import STYLES, Look
 
 if TYPE_CHECKING:
     from tile2cu.review.compare import Comparison
+    from tile2cu.review.execution import Execution
     from tile2cu.review.kernel import Kernel
 
 
@@ -19,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help = f"a target; several have a tab each; by default {DEFAULT_TARGET}"
     parser.add_argument("--target", dest="targets", action="append", default=[], metavar="TARGET", help=help)
     parser.add_argument("--kernel", help="the kernel, by its outermost function; all if not given")
-    parser.add_argument("--style", choices=STYLES, default=Look().style, help="what the kernels are written in")
+    help = f"what the kernels are written in; several have a tab each; by default {Look().style}"
+    parser.add_argument("--style", dest="styles", action="append", choices=STYLES, default=[], help=help)
     add_bindings(parser)
     add_environment(parser)
     add_sizes(parser, "a size of the call: with those of the grid, its waves are counted")
@@ -27,6 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--against", metavar="REV", help=help)
     help = "another target: what differs from it has a tab of its own"
     parser.add_argument("--against-target", metavar="TARGET", help=help)
+    help = "run the kernels on the CPU engine with the sizes: findings of all checks, and accesses by Python line"
+    parser.add_argument("--run", action="store_true", help=help)
     parser.add_argument("--no-compile", action="store_true", help="leave out what needs a compiler: registers, spills")
 
 
@@ -37,11 +49,16 @@ def run(options: argparse.Namespace) -> int:
 
     targets = list(dict.fromkeys(options.targets)) or [DEFAULT_TARGET]
     asked = [*targets, *(name for name in (options.against_target,) if name not in (None, *targets))]
-    found = {target: _kernels(options, target, len(asked) > 1) for target in asked}
-    kernels = [each for of_target in found.values() for each in of_target]
-    reports = ["" if options.no_compile else _resources(options, each) for each in kernels]
+    style, *others = list(dict.fromkeys(options.styles)) or [Look().style]
+    several = (len(asked) > 1, bool(others))
+    found = {target: _kernels(options, target, style, several) for target in asked}
+    shown = [(style, each) for of_target in found.values() for each in of_target]
+    for other in others:
+        shown += [(other, each) for target in targets for each in _kernels(options, target, other, several)]
+    reports = ["" if options.no_compile else _resources(options, each, of) for of, each in shown]
     comparisons = [*_since(options, found, targets), *_other_target(options, found, targets)]
-    content = page(kernels, resources=reports, comparisons=comparisons)
+    runs = [_execution(options, each, of) if options.run else None for of, each in shown]
+    content = page([each for _, each in shown], resources=reports, comparisons=comparisons, executions=runs)
     write_files({options.output.name: content}, options.output.parent)
     return 0
 
@@ -55,7 +72,9 @@ def _since(options: argparse.Namespace, found: "dict[str, list[Kernel]]", target
 
     text = text_at(options.file, options.against)
     for target in targets:
-        old = {each.manifest["kernel"]: each for each in _kernels(options, target, False, text)}
+        style = next(iter(options.styles), Look().style)
+        before_now = _kernels(options, target, style, (False, False), text)
+        old = {each.manifest["kernel"]: each for each in before_now}
         for new in found[target]:
             before = old.get(new.manifest["kernel"])
             if before is not None:
@@ -77,22 +96,27 @@ def _other_target(
             yield compared(before, new, label=label, before=other, after=target)
 
 
-def _kernels(options: argparse.Namespace, target: str, several: bool, text: str | None = None) -> "list[Kernel]":
-    """The kernels of the file for a target; of its `text` in another version, if given."""
+def _kernels(
+    options: argparse.Namespace, target: str, style: str, several: tuple[bool, bool], text: str | None = None
+) -> "list[Kernel]":
+    """The kernels of the file for a target; of its `text` in another version, if given.
+
+    `several`: whether the page has several targets, and several styles.
+    """
     from tile2cu.api import settled_kernels
     from tile2cu.emitter import with_namespaces
     from tile2cu.review.kernel import reviewed
     from tile2cu.targets import find
     from tile2cu.tool import this_tool
 
-    given, look = bindings(options), Look(style=options.style)
+    given, look = bindings(options), Look(style=style)
     found = settled_kernels(
         options.file, kernel=options.kernel, target=find(target), bindings=given, text=text, tiles=options.tiles
     )
     return [
         reviewed(
             with_namespaces(each),
-            label=_label(each[0].program.name, target, several, len(found) > 1),
+            label=_label(each[0].program.name, target, style, (len(found) > 1, *several)),
             tool=this_tool(),
             look=look,
         )
@@ -100,12 +124,35 @@ def _kernels(options: argparse.Namespace, target: str, several: bool, text: str 
     ]
 
 
-def _label(kernel: str, target: str, targets: bool, kernels: bool) -> str:
+def _label(kernel: str, target: str, style: str, several: tuple[bool, bool, bool]) -> str:
     """What distinguishes a kernel from the others of the page."""
-    return f"{kernel}, {target}" if targets and kernels else target if targets else kernel
+    named = [name for name, differs in zip((kernel, target, style), several, strict=True) if differs]
+    return ", ".join(named) or kernel
 
 
-def _resources(options: argparse.Namespace, kernel: "Kernel") -> str:
+def _execution(options: argparse.Namespace, kernel: "Kernel", style: str) -> "Execution | None":
+    """A run on the CPU engine with the sizes; None in a style that g++ cannot compile. Errors: those of a run."""
+    from tile2cu.core.errors import Tile2CuError
+    from tile2cu.loading import load
+    from tile2cu.review.execution import executed
+    from tile2cu_runtime.errors import DeviceError
+    from tile2cu_runtime.trial import call_numbers, made_up_tensors, try_kernel
+
+    program, target = kernel.launches[0].program, kernel.launches[0].target.name
+    how = {"statistics": True, "on_finding": "report", "schedules": ("round-robin", "reverse")}
+    name, given = program.alias_of or program.name, bindings(options)
+    try:
+        loaded = load(options.file, name, target=target, style=style, device="cpu", check=True, options=how, **given)
+    except DeviceError:
+        return None
+    numbers = call_numbers(loaded.manifest, sizes(options), {})
+    try_kernel(loaded, made_up_tensors(loaded.manifest, numbers, 0), numbers)
+    if loaded.report is None:
+        raise Tile2CuError("T2C-C002", "the run has no report")
+    return executed(loaded.report, numbers)
+
+
+def _resources(options: argparse.Namespace, kernel: "Kernel", style: str) -> str:
     """The report of `tile2cu resources`; where the compiler is missing or fails, why. Errors: T2C-C002 and R100 to R105
     for sizes that the kernel does not have, or lacks.
     """
@@ -117,7 +164,7 @@ def _resources(options: argparse.Namespace, kernel: "Kernel") -> str:
     program, target = kernel.launches[0].program, kernel.launches[0].target.name
     name, given = program.alias_of or program.name, bindings(options)
     try:
-        source = emitted_source(options.file, name, target=target, style=options.style, bindings=given)
+        source = emitted_source(options.file, name, target=target, style=style, bindings=given)
         return str(inspect(manifest_of(source), source.parent, whole_sizes(options)))
     except CompileError as error:
         return f"not compiled: {error}"

@@ -17,6 +17,8 @@ from tile2cu.core.program import Loop
 from tile2cu.explain import Explained, RejectedCandidate, find_rule, in_words
 from tile2cu.review.code import cpp_lines, origins, python_lines
 from tile2cu.review.compare import Comparison
+from tile2cu.review.dataflow import dataflow_picture
+from tile2cu.review.execution import Execution
 from tile2cu.review.kernel import Kernel, figures
 from tile2cu.review.layouts import TileLayout, layouts_of
 from tile2cu.review.memory_map import memory_picture
@@ -51,10 +53,22 @@ class _Tile:
     warps: Markup
 
 
-def page(kernels: Sequence[Kernel], *, resources: Sequence[str], comparisons: Sequence[Comparison] = ()) -> str:
-    """The page. `resources` are the compilers' reports, one per kernel, empty where a kernel is not compiled."""
+def page(
+    kernels: Sequence[Kernel],
+    *,
+    resources: Sequence[str],
+    comparisons: Sequence[Comparison] = (),
+    executions: Sequence[Execution | None] = (),
+) -> str:
+    """The page. `resources` are the compilers' reports, one per kernel, empty where a kernel is not compiled;
+    `executions` the runs on the CPU engine, where there are any.
+    """
     rules = {rule: _about(rule) for kernel in kernels for rule in _rules(kernel)}
-    views = [_view(kernel, report, frozenset(rules)) for kernel, report in zip(kernels, resources, strict=True)]
+    runs = executions or [None] * len(kernels)
+    views = [
+        _view(kernel, report, run, frozenset(rules))
+        for kernel, report, run in zip(kernels, resources, runs, strict=True)
+    ]
     return (
         _environment()
         .get_template("review.html.jinja")
@@ -103,7 +117,7 @@ def _about(rule: str) -> dict[str, str]:
     return {"doc": cleandoc(rewrite.__doc__ or "") if rewrite is not None else "", "source": ""}
 
 
-def _view(kernel: Kernel, report: str, rules: frozenset[str]) -> dict[str, Any]:
+def _view(kernel: Kernel, report: str, run: Execution | None, rules: frozenset[str]) -> dict[str, Any]:
     """All that the template shows of a kernel."""
     python, emitted = _sources(kernel, rules)
     return {
@@ -118,6 +132,8 @@ def _view(kernel: Kernel, report: str, rules: frozenset[str]) -> dict[str, Any]:
         "maps": [(each.namespace, Markup(memory_picture(each))) for each in kernel.launches if memory_picture(each)],
         "facts": list(figures(kernel)),
         "report": report,
+        "run": run,
+        "flows": [(each.namespace, Markup(dataflow_picture(each))) for each in kernel.launches],
         "warnings": kernel.warnings,
         "rejected": _rejected(kernel),
     }

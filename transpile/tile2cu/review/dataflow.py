@@ -1,0 +1,134 @@
+"""The dataflow of a kernel's tiles as a picture: which statement reads which tile, and which one it writes."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile2cu.analysis.effects import Access, effects
+from tile2cu.core.program import Buffer, Loop, LoopKind, Scope, Stmt, bodies
+from tile2cu.plan.settled import Settled
+from tile2cu.review import svg
+
+_TEXT, _COLUMN, _ROW, _TOP = 380, 92, 20, 44
+_LETTERS, _NAME = 60, 13  # that fit the text's and a column's width
+_MARK = 4.5
+_MEMORIES = {
+    Scope.GLOBAL: "global memory",
+    Scope.SHARED: "shared memory",
+    Scope.BARRIER: "shared memory",
+    Scope.FRAGMENT: "registers",
+    Scope.LOCAL: "registers",
+}
+_COLOURS = {"global memory": 0, "shared memory": 1, "registers": 2}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A statement: its line and text, how many loops and branches are around it, and the tiles that it accesses.
+
+    `loop` is True of a loop's head, which accesses none.
+    """
+
+    line: int
+    text: str
+    depth: int
+    reads: tuple[str, ...] = ()
+    writes: tuple[str, ...] = ()
+    loop: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dataflow:
+    """The steps of a launch in order, and its buffers: name and memory, from global memory to registers."""
+
+    buffers: tuple[tuple[str, str], ...]
+    steps: tuple[Step, ...]
+
+
+def dataflow(settled: Settled) -> Dataflow:
+    """The accesses of a launch's statements, by the table of effects."""
+    lines = dict(enumerate(settled.program.source.text.splitlines(), 1))
+    steps = tuple(_steps(settled.launch.body, 0, lines))
+    memory = {
+        access.root.name: _MEMORIES[access.root.scope]
+        for stmt in settled.launch.body
+        for access in effects(stmt).accesses
+    }
+    used = {name for step in steps for name in (*step.reads, *step.writes)}
+    order = sorted(_COLOURS, key=lambda each: _COLOURS[each])
+    listed = sorted((name for name in memory if name in used), key=lambda name: order.index(memory[name]))
+    return Dataflow(buffers=tuple((name, memory[name]) for name in listed), steps=steps)
+
+
+def dataflow_picture(settled: Settled) -> str:
+    """The dataflow as SVG: a row per statement, a column per tile; a circle reads, a square writes.
+
+    `data-line` of a mark is the Python line, `data-reads` and `data-writes` its tile.
+    """
+    flow = dataflow(settled)
+    place = {name: _TEXT + _COLUMN * index + _COLUMN / 2 for index, (name, _) in enumerate(flow.buffers)}
+    bottom = _TOP + _ROW * len(flow.steps)
+    parts = list(_heads(flow, place, bottom))
+    for index, step in enumerate(flow.steps):
+        parts += _row(step, _TOP + _ROW * index + _ROW / 2, place, dict(flow.buffers))
+    about = "; ".join(_said(step) for step in flow.steps if not step.loop)
+    return svg.picture(_TEXT + _COLUMN * len(place) + 10, bottom + 10, parts, title="dataflow of tiles", about=about)
+
+
+def _steps(body: tuple[Stmt, ...], depth: int, lines: dict[int, str]) -> Iterator[Step]:
+    for stmt in body:
+        line = stmt.span.line
+        text = lines.get(line, "").strip()
+        inner = bodies(stmt)
+        if inner:
+            pipelined = isinstance(stmt, Loop) and stmt.kind is LoopKind.PIPELINED
+            yield Step(line=line, text=f"{text}  (pipelined)" if pipelined else text, depth=depth, loop=True)
+            for below in inner:
+                yield from _steps(below, depth + 1, lines)
+            continue
+        found = effects(stmt)
+        reads, writes = _names(found.reads), _names(found.writes)
+        if reads or writes:
+            yield Step(line=line, text=text, depth=depth, reads=reads, writes=writes)
+
+
+def _names(accesses: tuple[Access, ...]) -> tuple[str, ...]:
+    found: dict[str, Buffer] = {access.root.name: access.root for access in accesses}
+    return tuple(found)
+
+
+def _heads(flow: Dataflow, place: dict[str, float], bottom: float) -> Iterator[str]:
+    """The names of the tiles, below the memory that they are in, and a line down from each."""
+    last = ""
+    for name, memory in flow.buffers:
+        x = place[name]
+        if memory != last:
+            yield svg.text(x - _COLUMN / 2 + 2, 14, memory, kind="note")
+        last = memory
+        yield f'<path d="M{x:g} {_TOP - 6}V{bottom:g}" stroke="#999" stroke-dasharray="2 3"/>'
+        yield svg.text(x, _TOP - 12, name if len(name) <= _NAME else f"{name[: _NAME - 1]}…", middle=True)
+
+
+def _row(step: Step, y: float, place: dict[str, float], memory: dict[str, str]) -> Iterator[str]:
+    """A statement's text, its marks, and a line that joins them."""
+    room = _LETTERS - 2 * step.depth
+    yield svg.text(4, y + 3, step.line, kind="axis")
+    text = step.text if len(step.text) <= room else f"{step.text[: room - 1]}…"
+    yield svg.text(34 + 11 * step.depth, y + 3, text, kind="axis")
+    at = sorted(place[name] for name in {*step.reads, *step.writes})
+    if len(at) > 1:
+        yield f'<path d="M{at[0]:g} {y:g}H{at[-1]:g}" stroke="#777"/>'
+    for name in step.reads:
+        colour = svg.colour(_COLOURS[memory[name]])
+        more = f'data-line="{step.line}" data-reads="{name}"'
+        circle = f'<circle cx="{place[name]:g}" cy="{y:g}" r="{_MARK:g}" fill="{colour}" stroke="#777" {more}>'
+        yield f"{circle}<title>line {step.line} reads {name}</title></circle>"
+    for name in step.writes:
+        x, title = place[name] - _MARK + 2.5 * (name in step.reads), f"line {step.line} writes {name}"
+        colour = svg.colour(_COLOURS[memory[name]])
+        yield svg.rect(x, y - _MARK, 2 * _MARK, 2 * _MARK, fill=colour, title=title, line=step.line, writes=name)
+
+
+def _said(step: Step) -> str:
+    reads = f"reads {', '.join(step.reads)}" if step.reads else ""
+    writes = f"writes {', '.join(step.writes)}" if step.writes else ""
+    return f"line {step.line} {' and '.join(each for each in (reads, writes) if each)}"
