@@ -64,11 +64,12 @@ def test_styles_have_tabs(tmp_path: Path) -> None:
 
 
 def test_a_gallery_links_the_pages_of_examples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from gallery import gallery
+    from gallery import Page, gallery, pages_of_examples
 
     wrong = tmp_path / "wrong.py"
     wrong.write_text("x = 1\n", encoding="utf-8")
-    failed = gallery(tmp_path / "pages", [EXAMPLES / "vector_add.py", wrong], "cuda:sm_80")
+    (page,) = [each for each in pages_of_examples("cuda:sm_80") if each.file.name == "vector_add.py"]
+    failed = gallery(tmp_path / "pages", [page, Page(file=wrong, bindings={})], "cuda:sm_80")
     assert failed == [wrong] and "T2C-F003" in capsys.readouterr().err
     index = (tmp_path / "pages" / "index.html").read_text(encoding="utf-8")
     assert '<a href="vector_add.html">vector_add.py</a>' in index and "wrong" not in index
