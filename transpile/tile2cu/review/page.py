@@ -23,6 +23,7 @@ from tile2cu.review.kernel import Kernel, figures
 from tile2cu.review.layouts import TileLayout, layouts_of
 from tile2cu.review.memory_map import memory_picture
 from tile2cu.review.pictures import warp_picture
+from tile2cu.review.raster import raster_picture
 from tile2cu.review.timeline import timeline, timeline_picture
 from tile2cu.rules import REWRITES
 
@@ -133,6 +134,7 @@ def _view(kernel: Kernel, report: str, run: Execution | None, rules: frozenset[s
         "facts": list(figures(kernel)),
         "report": report,
         "run": run,
+        "rasters": [(each.namespace, Markup(raster_picture(each))) for each in kernel.launches if raster_picture(each)],
         "flows": [(each.namespace, Markup(dataflow_picture(each))) for each in kernel.launches],
         "warnings": kernel.warnings,
         "rejected": _rejected(kernel),

@@ -97,9 +97,9 @@ class JITImpl:
         """A factory's kernel for these arguments; or an eager function's result for these tensors."""
         if not self.is_eager:
             return self.compile(*args, **kwargs)
-        kernel = self.specialised(*args, **kwargs)
         bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
+        kernel = self._kernel(bound.arguments)
         manifest = kernel.kernel.manifest
         passed = [each.name for each in manifest.called if each.name in bound.arguments]
         if len(passed) == len([each for each in manifest.called if each.name not in manifest.output_names]):

@@ -10,7 +10,6 @@ from tile2cu.emitter import Settled
 from tile2cu.loading import load_settled
 from tile2cu.tilelang.options import Options
 from tile2cu.tilelang.primfunc import PrimFunc
-from tile2cu_runtime import listings
 from tile2cu_runtime.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -123,10 +122,14 @@ class JITKernel:
 
     def get_ptx(self) -> str:
         """nvcc's PTX. Errors: DeviceError for an AMD target, CompileError without nvcc."""
+        from tile2cu_runtime import listings
+
         return listings.ptx(self.kernel.manifest, self.kernel.folder)
 
     def get_sass(self) -> str:
         """nvdisasm's SASS. Errors: DeviceError for an AMD target, CompileError without nvcc or nvdisasm."""
+        from tile2cu_runtime import listings
+
         return listings.sass(self.kernel.manifest, self.kernel.folder)
 
     def show_ptx(self) -> None:
