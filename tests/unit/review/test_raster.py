@@ -39,7 +39,7 @@ template <int least> void longest(unsigned columns, unsigned rows) {
     const tl::BlockCoord tile = tl::lpt_order<least>(block, Grid{columns, rows, 1});
     std::printf("%d,%d ", tile.x, tile.y);
   }
-  std::printf("\n");
+  std::printf("\\n");
 }
 int main() {
 CALLS
