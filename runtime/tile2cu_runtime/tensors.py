@@ -133,7 +133,7 @@ def _of_torch(tensor: Any, torch: Any) -> TensorView:
         raise ArgumentError(
             "T2C-R101",
             f"a {what} has no memory of its own, only a shape and a type",
-            help="under torch.compile and export, call the kernel from a torch.library.custom_op with a fake kernel",
+            help='under torch.compile and export, call the operator that kernel.as_torch_op("library::name") makes',
         )
     lazy = tensor.is_conj() or tensor.is_neg()
     device = tensor.device.type
