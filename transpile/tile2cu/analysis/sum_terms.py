@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
+from math import inf
 
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import (
@@ -85,7 +86,8 @@ def _with_one(expr: Expr, tile: Var, element: Var, width: int) -> Expr:
 
 def _of_whole(expr: Expr, tile: Var, element: Var, width: int) -> Expr | None:
     """The expression as a function of tile * width + element, where trials agree: it, its quotient or remainder."""
-    numbers = {int(value): part for part in walk(expr) if (value := static_value(part)) is not None and value > 1}
+    values = [(part, value) for part in walk(expr) if (value := static_value(part)) is not None]
+    numbers = {int(value): part for part, value in values if 1 < value < inf}
     trials = []
     for t in _TRIPS:
         for e in sorted({*range(min(width, 16)), *range(0, width, max(1, width // 16)), width - 1}):
