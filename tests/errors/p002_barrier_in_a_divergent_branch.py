@@ -9,7 +9,7 @@ def kernel(M, N, block=64):
         with T.Kernel(T.ceildiv(M, block), threads=128) as bx:
             S = T.alloc_shared((64, 64), "float32")
             tx = T.get_thread_binding(0)
-            if tx < 64:
+            if tx < 40:
                 S[tx, 0] = 1
                 Y[bx, tx] = S[63 - tx, 0]
 
@@ -24,6 +24,6 @@ def kernel(M, N, block=64):
 # note: the branch depends on the thread
 #   --> p002_barrier_in_a_divergent_branch.py:12:13
 #    |
-# 12 |             if tx < 64:
+# 12 |             if tx < 40:
 #    |             ^^^^^^^^^^^
 #   = help: move the copy out of the branch, make it the same for all threads, or write all barriers yourself: `pass_configs={'tl.disable_thread_storage_sync': True}`

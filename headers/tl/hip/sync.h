@@ -21,8 +21,8 @@ template <class Predicate> TL_DEVICE int all_of_block(Predicate here) { return c
 
 TL_DEVICE void sync_block() { sync_threads(); }
 
-// Orders memory among the lanes of a wave, which execute in lockstep. Called by: every lane of the wave.
-TL_DEVICE void sync_warp() {
+// Orders memory among the lanes of a wave, or those in the mask, which execute in lockstep. Called by: these lanes.
+TL_DEVICE void sync_warp(uint64_t = ~uint64_t(0)) {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
   __builtin_amdgcn_wave_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");

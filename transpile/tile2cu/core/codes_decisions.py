@@ -159,7 +159,9 @@ _LAYOUT: Mapping[str, Explanation] = {
 _PIPELINE: Mapping[str, Explanation] = {
     "T2C-P002": Explanation(
         "a barrier would be in divergent code",
-        "A barrier waits for all threads of the block. Threads that skip the branch never arrive, and the block hangs.",
+        "A barrier waits for all threads of the block. Threads that skip the branch never arrive, and the block hangs. "
+        "Only a branch that whole warps take (on NVIDIA GPUs), or lanes of one warp, has a barrier of its threads; "
+        "which threads take it must follow from the thread's index alone.",
     ),
     "T2C-P003": Explanation(
         "independent groups of threads would share one operation",

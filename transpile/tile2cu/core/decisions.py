@@ -31,6 +31,7 @@ from tile2cu.core.schedule import (
     LptOrder,
     Multiple,
     PackedDot,
+    PartBarrier,
     Persistent,
     Pipeline,
     PrologueLoads,
@@ -175,6 +176,9 @@ TILE_ORDER: Key[LptOrder] = Key("tile_order", "longest-processing-time-first ord
 BARRIER: Key[tuple[Hazard, ...]] = Key("barrier", "hazards that a barrier before the statement ends", Stmt, tuple)
 WAR_ONLY: Key[bool] = Key(
     "war_only", "the barrier before the statement ends reads alone, and publishes no writes", Stmt, bool
+)
+PART_BARRIER: Key[PartBarrier] = Key(
+    "part_barrier", "barrier before the statement of the threads that take the branch around it", Stmt, PartBarrier
 )
 PROXY_FENCE: Key[str] = Key(
     "proxy_fence", "tiles whose generic-proxy stores are fenced for the async proxy before the statement", Stmt, str

@@ -473,6 +473,20 @@ class Hazard:
 
 
 @dataclass(frozen=True)
+class PartBarrier:
+    """A barrier of the threads that take a branch, which ends `hazards` among them.
+
+    They are whole warps, `threads` in all, which synchronise at named barrier `number`; or, where that is 0, the
+    `lanes` of one warp, as a bit mask.
+    """
+
+    hazards: tuple[Hazard, ...]
+    threads: int
+    number: int = 0
+    lanes: int = 0
+
+
+@dataclass(frozen=True)
 class Multiple:
     """A run-time condition: `value` is a multiple of `of`."""
 

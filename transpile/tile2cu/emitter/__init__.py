@@ -4,11 +4,12 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 
-from tile2cu.core.decisions import BARRIER, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
+from tile2cu.core.decisions import BARRIER, PART_BARRIER, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
 from tile2cu.core.errors import Tile2CuError, Tile2CuWarning
 from tile2cu.core.expr import Call, walk
+from tile2cu.core.facts import Facts
 from tile2cu.core.origin import Look, Tool
-from tile2cu.core.program import AtomicTile, Copy, Derived, Gemm, Launch, Program, Reduce, Scan, Sync, walk_stmts
+from tile2cu.core.program import AtomicTile, Copy, Derived, Gemm, Launch, Program, Reduce, Scan, Stmt, Sync, walk_stmts
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.host import grid_sizes, grid_text, host, kargs, kernel_params, scalars, workspace_bytes
 from tile2cu.emitter.limits import Written, quotient_limits, size_limits
@@ -149,8 +150,12 @@ def _is_first_group(settled: Settled, threads: int) -> bool:
     """Whether a kernel's block is one group of that size, or fewer threads that never wait for one another."""
     waits = (Reduce, Scan, Gemm, AtomicTile, Sync, Copy)
     stmts = list(walk_stmts(settled.launch.body))
-    alone = not any(isinstance(stmt, waits) or settled.facts.get(stmt, BARRIER) is not None for stmt in stmts)
+    alone = not any(isinstance(stmt, waits) or _has_barrier(stmt, settled.facts) for stmt in stmts)
     return settled.launch.threads == threads or (settled.launch.threads < threads and alone)
+
+
+def _has_barrier(stmt: Stmt, facts: Facts) -> bool:
+    return facts.get(stmt, BARRIER) is not None or facts.get(stmt, PART_BARRIER) is not None
 
 
 def _of_groups(settled: Settled) -> set[str]:

@@ -11,6 +11,7 @@ from tile2cu.core.decisions import (
     BARRIER,
     EARLY_EXIT,
     LAYOUT,
+    PART_BARRIER,
     PERSISTENT,
     PIPELINE,
     PROLOGUE_LOADS,
@@ -81,7 +82,7 @@ from tile2cu.plan.structure import If as Branch
 from tile2cu.plan.structure import While as Repeat
 from tile2cu.plan.tensors import touched
 
-_ORDERING: tuple[Key[Any], ...] = (BARRIER, PROXY_FENCE, RETIRED_BEFORE)
+_ORDERING: tuple[Key[Any], ...] = (BARRIER, PART_BARRIER, PROXY_FENCE, RETIRED_BEFORE)
 
 
 class Lowering:

@@ -72,9 +72,10 @@ class Widened(Claim):
 
 @dataclass(frozen=True, kw_only=True)
 class Ends(Claim):
-    """A barrier ends these hazards."""
+    """A barrier ends these hazards: of the `threads` that take a branch, or, where that is 0, of all participants."""
 
     hazards: tuple[Hazard, ...]
+    threads: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

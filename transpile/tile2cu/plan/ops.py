@@ -6,6 +6,7 @@ from enum import Enum
 from tile2cu.core.expr import Expr
 from tile2cu.core.instruction import MmaInstruction
 from tile2cu.core.program import Buffer, Reduction, Stmt
+from tile2cu.core.schedule import PartBarrier
 from tile2cu.plan.claims import Claim
 from tile2cu.plan.operands import Threads, Tile
 
@@ -137,7 +138,7 @@ class BarrierScope(Enum):
 
     PARTICIPANTS: the threads that run the statement, of a block or of its group. CONSUMERS: all threads but a
     producer's. BLOCK: all groups of the block. MEETING: all threads of the block, at whichever barrier they are.
-    CLUSTER: all of the cluster's blocks.
+    CLUSTER: all of the cluster's blocks. PART: the threads that take the branch around the statement.
     """
 
     PARTICIPANTS = "participants"
@@ -145,14 +146,19 @@ class BarrierScope(Enum):
     BLOCK = "block"
     MEETING = "meeting"
     CLUSTER = "cluster"
+    PART = "part"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Barrier(Op):
-    """A barrier; where it is `war_only` it ends reads, and publishes no writes. Its claims have the hazards."""
+    """A barrier; where it is `war_only` it ends reads, and publishes no writes. Its claims have the hazards.
+
+    `part` has the threads of a PART barrier.
+    """
 
     scope: BarrierScope
     war_only: bool = False
+    part: PartBarrier | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

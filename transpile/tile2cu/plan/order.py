@@ -8,6 +8,7 @@ from tile2cu.core.decisions import (
     BARRIER,
     BLOCK_BARRIER,
     EXIT_BARRIER,
+    PART_BARRIER,
     PROXY_FENCE,
     STAGING_TILE,
     STORE_STAGING,
@@ -37,6 +38,10 @@ def barrier_before(stmt: Stmt, settled: Settled, group: int | None) -> Iterator[
         claim = Ends(hazards=hazards, rule=settled.facts.rule(stmt, BARRIER))
         war_only = bool(settled.facts.get(stmt, WAR_ONLY))
         yield Barrier(source=stmt, scope=_scope(settled, group), war_only=war_only, claims=(claim,))
+    part = settled.facts.get(stmt, PART_BARRIER)
+    if part is not None:
+        ends = Ends(hazards=part.hazards, threads=part.threads, rule=settled.facts.rule(stmt, PART_BARRIER))
+        yield Barrier(source=stmt, scope=BarrierScope.PART, part=part, claims=(ends,))
 
 
 def barrier_before_staging(stmt: Stmt, settled: Settled, group: int | None) -> Iterator[Barrier]:

@@ -1,6 +1,7 @@
 """Barriers: before a read or write of memory that another thread's access must precede."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from itertools import dropwhile, takewhile
 from types import MappingProxyType
 
@@ -23,6 +24,7 @@ from tile2cu.core.decisions import (
     BLOCK_BARRIER,
     EXPLICIT_SYNC,
     LAYOUT,
+    PART_BARRIER,
     PIPELINE,
     PROLOGUE_LOADS,
     RETIRED,
@@ -49,12 +51,15 @@ from tile2cu.core.program import (
     group_of,
     walk_stmts,
 )
-from tile2cu.core.schedule import Aliasing, Hazard, Pipeline
+from tile2cu.core.schedule import Aliasing, Hazard, PartBarrier, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.schedule.pipeline import is_at_top
 from tile2cu.rules.sync.barrier_scope import exchanged_tiles, ordered_by_user, ping_pong_tile, tensors_read_again
 from tile2cu.rules.sync.pending_accesses import Pending, Touches, for_all_of, is_of_all
 from tile2cu.rules.sync.thread_ownership import Conditions, Owners, Touch, disjoint
+
+# Named barriers that nothing else uses in a block of one group: T.sync_threads(id, n) has 1 to 12 (headers/tl/cuda).
+_NAMED_BARRIERS = (15, 14, 13)
 
 
 @rule(
@@ -62,7 +67,7 @@ from tile2cu.rules.sync.thread_ownership import Conditions, Owners, Touch, disjo
     phase=Phase.SYNC,
     on=Launch,
     reads=(ALIASING, EXPLICIT_SYNC, LAYOUT, PIPELINE, PROLOGUE_LOADS, RETIRED, SCHEDULE, VECTOR),
-    writes=(BARRIER, BLOCK_BARRIER, WAR_ONLY),
+    writes=(BARRIER, BLOCK_BARRIER, PART_BARRIER, WAR_ONLY),
     source="PTX ISA, 'bar.sync': orders the memory accesses of the threads that take part",
     examples=(
         Example(
@@ -85,14 +90,16 @@ def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
     on nothing but the thread's index. Prefetched copies of a pipelined loop are ordered by the pipeline's barrier;
     tiles that groups of threads exchange by the user's barriers, where there are some; all the user's tiles, where the
     user disabled inserted barriers. Where the user writes all barriers, T.sync_threads() is the block's, even in
-    divergent code.
+    divergent code. In a branch that whole warps take, or lanes of one warp, a barrier of these threads orders them.
 
     Gives: at which T.sync_threads() it is divergent; the hazards that a barrier before the statement ends; nothing
     where none is needed. Whether the barrier ends reads alone (WAR), as nothing was written since the previous one.
-    Errors: T2C-P002 when a barrier is needed in divergent code.
+    Errors: T2C-P002 when a barrier is needed in other divergent code.
     """
     walker = _Walker(context)
     walker.body(launch.body, Pending(), divergent=None)
+    for stmt, part, hazards in walker.part_barriers.values():
+        yield stmt, PART_BARRIER, replace(part, hazards=tuple(hazards[name] for name in sorted(hazards)))
     for stmt, hazards in walker.barriers.values():
         yield stmt, BARRIER, tuple(hazards[name] for name in sorted(hazards))
         if id(stmt) in walker.end_reads:
@@ -114,6 +121,10 @@ class _Walker:
         self.barriers: dict[int, tuple[Stmt, dict[str, Hazard]]] = {}
         self.end_reads: set[int] = set()
         self.divergent_syncs: dict[int, Sync] = {}  # in divergent code, where other threads wait at other ones
+        self.part: tuple[If, PartBarrier] | None = None  # the branch whose threads have a barrier, while inside of it
+        self.part_barriers: dict[int, tuple[Stmt, PartBarrier, dict[str, Hazard]]] = {}
+        self.part_numbers: dict[tuple[int, ...], int] = {}  # the named barriers of sets of threads
+        self.past_part_barriers = Pending()  # accesses that a part's barrier ordered among its own threads
         self.group: int | None = None
         self.once = False
         self.own = ordered_by_user(context) if context.program.own_barriers else ping_pong_tile(context)
@@ -187,6 +198,9 @@ class _Walker:
 
     def after_barrier(self, pending: Pending) -> Pending:
         """The pending accesses after a barrier of the current threads: a group's stay unordered with other groups."""
+        if self.part is not None:
+            self.past_part_barriers = self.past_part_barriers.merge(pending)
+            return Pending()
         return Pending() if self.group is None else pending.known_to(self.group)
 
     def body(self, body: tuple[Stmt, ...], pending: Pending, divergent: If | While | Loop | None) -> Pending:
@@ -295,6 +309,9 @@ class _Walker:
         return {name: hazard for name, hazard in hazards.items() if name not in names}
 
     def barrier(self, stmt: Stmt, hazards: dict[str, Hazard], divergent: If | While | Loop | None) -> None:
+        if self.part is not None and self.part[0] is divergent:
+            self.part_barriers.setdefault(id(stmt), (stmt, self.part[1], {}))[2].update(hazards)
+            return
         if divergent is not None:
             what = "branch" if isinstance(divergent, If) else "loop"
             raise Tile2CuError(
@@ -333,20 +350,69 @@ class _Walker:
             return self.work_of_group(stmt, group, pending, divergent)
         uniform = self.uniformity.holds(stmt.condition) or self.owners.is_one_for_all(stmt.condition)
         pending = self.condition(stmt, pending, divergent)
-        if uniform or divergent is not None:
-            return self.arms(stmt, pending, divergent if uniform else stmt)
-        return self.diverging(stmt, pending, lambda before: self.arms(stmt, before, stmt))
+        if uniform:
+            return self.arms(stmt, pending, divergent)
+        return self.diverging(stmt, pending, divergent, lambda before: self.arms(stmt, before, stmt))
 
-    def diverging(self, stmt: If | While | Loop, pending: Pending, inside: Callable[[Pending], Pending]) -> Pending:
-        """A branch or loop that diverges: where a barrier would be needed inside, one before it, if that suffices."""
+    def diverging(
+        self,
+        stmt: If | While | Loop,
+        pending: Pending,
+        around: If | While | Loop | None,
+        inside: Callable[[Pending], Pending],
+    ) -> Pending:
+        """A branch or loop that diverges: where a barrier would be needed inside, one before it, if that suffices.
+
+        Else the threads that take an arm of a branch have barriers of their own, if they are whole warps or in one.
+        Divergent code `around` it has no barriers, but for those of the threads that take a branch.
+        """
+        if around is not None and (self.part is None or self.part[0] is not around):
+            return inside(pending)
         try:
-            self.lenient = False
+            self.lenient = around is not None
             return inside(pending)
         except Tile2CuError:
             self.lenient = True
-            return inside(self.before_divergence(stmt, pending))
+            before = self.before_divergence(stmt, pending, around)
+            try:
+                return inside(before)
+            except Tile2CuError:
+                if not isinstance(stmt, If):
+                    raise
+                return self.parts(stmt, before)
         finally:
             self.lenient = True
+
+    def parts(self, stmt: If, pending: Pending) -> Pending:
+        """A branch whose arms have barriers of the threads that take them.
+
+        These barriers order accesses among those threads only, so that all of the branch's are pending after it.
+        """
+        after = pending
+        for body, arm in ((stmt.then, True), (stmt.orelse, False)):
+            around, outer, past = self.conditions, self.part, self.past_part_barriers
+            self.conditions = (*around, (stmt.condition, arm))
+            part = self.part_of(self.owners.taking(self.conditions))
+            self.part, self.past_part_barriers = None if part is None else (stmt, part), Pending()
+            try:
+                after = after.merge(self.body(body, pending.copy(), stmt)).merge(self.past_part_barriers)
+            finally:
+                self.conditions, self.part, self.past_part_barriers = around, outer, past
+        return after
+
+    def part_of(self, taking: tuple[bool, ...] | None) -> PartBarrier | None:
+        """The barrier of these threads of a block, or None if they can have none."""
+        taken = [thread for thread, active in enumerate(taking or ()) if active]
+        target = self.context.target
+        if not taken or self.context.launch.groups > 1:
+            return None
+        warps = {thread // target.warp_size for thread in taken}
+        if len(warps) == 1:
+            return PartBarrier((), len(taken), lanes=sum(1 << thread % target.warp_size for thread in taken))
+        if target.mfma or len(taken) != len(warps) * target.warp_size:
+            return None
+        number = self.part_numbers.setdefault(tuple(taken), _NAMED_BARRIERS[len(self.part_numbers) % 3])
+        return PartBarrier((), len(taken), number=number) if len(self.part_numbers) <= len(_NAMED_BARRIERS) else None
 
     def arms(self, stmt: If, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         around = self.conditions
@@ -358,7 +424,7 @@ class _Walker:
         finally:
             self.conditions = around
 
-    def before_divergence(self, stmt: If | While | Loop, pending: Pending) -> Pending:
+    def before_divergence(self, stmt: If | While | Loop, pending: Pending, around: If | While | Loop | None) -> Pending:
         """The barrier that some threads would need in a branch or loop, before it: all threads run it there.
 
         It orders accesses of before it, not those within it.
@@ -367,7 +433,7 @@ class _Walker:
         hazards = self.hazards(reads, writes, pending) | self.taken_over(writes, pending)
         if not hazards:
             return pending
-        self.barrier(stmt, hazards, None)
+        self.barrier(stmt, hazards, around)
         return self.after_barrier(pending)
 
     def condition(self, stmt: If | While | Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
@@ -393,9 +459,9 @@ class _Walker:
         if pipeline is not None:
             return self.pipelined(stmt, pipeline, pending, divergent)
         uniform = all(map(self.uniformity.holds, (stmt.start, stmt.stop, stmt.step)))  # all threads run each iteration
-        if uniform or divergent is not None:
-            return self.iterations(stmt, pending, divergent if uniform else stmt)
-        return self.diverging(stmt, pending, lambda before: self.iterations(stmt, before, stmt))
+        if uniform:
+            return self.iterations(stmt, pending, divergent)
+        return self.diverging(stmt, pending, divergent, lambda before: self.iterations(stmt, before, stmt))
 
     def iterations(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         before = pending
@@ -410,9 +476,9 @@ class _Walker:
         """
         uniform = self.uniformity.holds(stmt.condition)
         pending = self.condition(stmt, pending, divergent)
-        if uniform or divergent is not None:
-            return self.evaluations(stmt, pending, divergent if uniform else stmt)
-        return self.diverging(stmt, pending, lambda before: self.evaluations(stmt, before, stmt))
+        if uniform:
+            return self.evaluations(stmt, pending, divergent)
+        return self.diverging(stmt, pending, divergent, lambda before: self.evaluations(stmt, before, stmt))
 
     def evaluations(self, stmt: While, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         before = pending

@@ -249,6 +249,14 @@ class Owners:
         alone = _is_of_thread_alone(self.context.bounds.expanded(condition))
         return alone and len(set(self._active(((condition, True),)))) == 1
 
+    def taking(self, conditions: Conditions) -> tuple[bool, ...] | None:
+        """Which threads take a branch under these conditions, where all of them do in uniform ones; None: unknown."""
+        parts = (part for condition, arm in conditions for part in (conjuncts(condition) if arm else (condition,)))
+        known = all(
+            _is_of_thread_alone(self.context.bounds.expanded(part)) or self.uniformity.holds(part) for part in parts
+        )
+        return self._active(conditions) if known else None
+
     def _active(self, conditions: Conditions) -> tuple[bool, ...]:
         """The threads that may be active under the conditions."""
         threads = range(self.context.launch.block_threads)

@@ -1,7 +1,6 @@
 """Claims as the comments that are at an operation."""
 
 from tile2cu.core.instruction import MmaUnit
-from tile2cu.core.schedule import Hazard
 from tile2cu.plan.claims import (
     AddedByTma,
     AddressableByTma,
@@ -54,7 +53,7 @@ def _sentence(claim: Claim, names: Names) -> str:
             who = "warps" if claim.lanes is None else f"groups of {claim.lanes} lanes"
             return f"{claim.parts} {who} hold a part each: exchanged through shared memory, with two barriers"
         case Ends():
-            return _ended(claim.hazards, names)
+            return _ended(claim, names)
         case Reuses():
             staging, tile = names(claim.staging), names(claim.where.name)
             return f"until all have read {tile}, in whose memory {staging} is"
@@ -181,8 +180,9 @@ def _lds_reads(claim: Executes) -> str:
     return f"; A and B from {a}" if a == b else f"; A from {a}; B from {b}"
 
 
-def _ended(hazards: tuple[Hazard, ...], names: Names) -> str:
+def _ended(claim: Ends, names: Names) -> str:
     """Why there is a barrier: what other threads did to which tiles."""
+    hazards = claim.hazards
     done: dict[str, list[str]] = {}
     for hazard in hazards:
         done.setdefault(hazard.kind, []).append(names(hazard.buffer))
@@ -190,4 +190,5 @@ def _ended(hazards: tuple[Hazard, ...], names: Names) -> str:
     again = "it is" if len(hazards) == 1 else "they are"
     if any(hazard.taken_over for hazard in hazards):
         again = "its memory is" if len(hazards) == 1 else "their memory is"
-    return f"{', '.join(parts)} by other threads: a barrier before {again} used again"
+    who = f" of the {claim.threads} threads that come here" if claim.threads else ""
+    return f"{', '.join(parts)} by other threads: a barrier{who} before {again} used again"

@@ -146,6 +146,11 @@ class Operations:
                 return f"{tl.SYNC_CLUSTER}()"
             case ops.BarrierScope.PARTICIPANTS:
                 return f"{tl.SYNC_THREADS}()"
+            case ops.BarrierScope.PART:
+                assert op.part is not None
+                if op.part.number:
+                    return f"{tl.BARRIER_SYNC}({op.part.number}, {op.part.threads})"
+                return f"{tl.SYNC_WARP}({op.part.lanes:#x}u{'ll' if op.part.lanes >> 32 else ''})"
             case ops.BarrierScope.CONSUMERS:
                 return f"{tl.SYNC_READERS if op.war_only else tl.SYNC_CONSUMERS}<threads>()"
 
