@@ -3,16 +3,41 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
+from tile2cu.core.errors import Tile2CuError
 from tile2cu.frontend import driver_arguments
 
 # By the end of the kernel's path and its name: what the callers give it whose files the kernel's own does not name.
 GIVEN = Path(__file__).with_name("given.json")
 
+_Found = TypeVar("_Found")
+
+
+def with_arguments(path: Path, text: str, name: str, make: Callable[[Mapping[str, object]], _Found]) -> _Found:
+    """What `make` makes of the driver's arguments or, if it refuses them, of the defaults of the kernel's own.
+
+    A driver may call a kernel with several sets of values, such as types of which tile2cu supports some.
+    Errors: Tile2CuError, of the driver's arguments.
+    """
+    driver = arguments_of(path, text, name)
+    try:
+        return make(driver)
+    except Tile2CuError as error:
+        try:
+            return make(_given(path, name))
+        except Tile2CuError:
+            raise error from None
+
 
 def arguments_of(path: Path, text: str, name: str) -> dict[str, object]:
     """The arguments of a kernel's factory, as far as they are known."""
+    return {**driver_arguments(path, text, name), **_given(path, name)}
+
+
+def _given(path: Path, name: str) -> dict[str, object]:
     known = json.loads(GIVEN.read_text(encoding="utf-8"))
     given = (values for each, values in known.items() if f"/{path.as_posix()}::{name}".endswith(f"/{each}"))
-    return {**driver_arguments(path, text, name), **next(given, {})}
+    return dict(next(given, {}))

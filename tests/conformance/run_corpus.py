@@ -25,7 +25,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "transpile"), str(ROOT / "runtime"), str(ROOT)]
 
-from tests.conformance.drivers import arguments_of  # noqa: E402
+from tests.conformance.drivers import with_arguments  # noqa: E402
 from tile2cu.api import emit_text  # noqa: E402
 from tile2cu.core.errors import Tile2CuError  # noqa: E402
 from tile2cu.frontend import kernel_names  # noqa: E402
@@ -86,8 +86,10 @@ def emit_file(path: Path, folder: Path, target: Target, out: Path) -> Iterator[R
 
 def _emit_kernel(path: Path, name: str, target: Target, out: Path) -> Row:
     try:
-        given = arguments_of(path, path.read_text(encoding="utf-8"), name)
-        emitted = emit_text(path, kernel=name, target=target, bindings=given)
+        text = path.read_text(encoding="utf-8")
+        emitted = with_arguments(
+            path, text, name, lambda given: emit_text(path, kernel=name, target=target, bindings=given)
+        )
     except Tile2CuError as error:
         return Row("", name, f"refused {error.code}", error.message)
     except Exception as error:  # an exception that is no diagnostic is a defect of ours: the table says so

@@ -29,7 +29,7 @@ import numpy as np  # noqa: E402
 
 from tests.conformance import arguments as making  # noqa: E402
 from tests.conformance.comparison import tolerance  # noqa: E402
-from tests.conformance.drivers import arguments_of  # noqa: E402
+from tests.conformance.drivers import with_arguments  # noqa: E402
 from tests.conformance.reference import CannotInterpret, KernelFault, from_memory, in_memory, interpret  # noqa: E402
 from tile2cu.api import emit_program  # noqa: E402
 from tile2cu.core.errors import Tile2CuError  # noqa: E402
@@ -63,16 +63,15 @@ def run_kernel(
     """The worst outcome of the kernels of that name, as `run` (run_program) has it: a factory may make several."""
     run, look = run or run_program, Look(style=style)
     text = path.read_text(encoding="utf-8")
-    given = arguments_of(path, text, name)
-    found = _programs(path, text, name, target, given)
+    given, found = with_arguments(
+        path, text, name, lambda given: (given, _emitted(_programs(path, text, name, target, given), target, look))
+    )
     ranks = ("miscompiled", "compiled", "ran", "correct")
     outcomes = []
-    for place, program in enumerate(found):
+    for place, (program, emitted) in enumerate(found):
         sizes = [_with_sizes(program, text, largest) for largest in making.LARGEST]
         others = [each for each in sizes if each[0] or each[1] != text]
-        outcome = run(
-            program, emit_program(program, target, look=look), seconds=QUICK_SECONDS if others else RUN_SECONDS
-        )
+        outcome = run(program, emitted, seconds=QUICK_SECONDS if others else RUN_SECONDS)
         for smaller, shorter in others:  # than the driver's sizes, where those take too long to run
             if outcome.message.startswith(UNRUN):
                 try:
@@ -87,6 +86,10 @@ def run_kernel(
 def _with_sizes(program: Program, text: str, largest: int) -> tuple[dict[str, int], str]:
     """Arguments of the factory, and a variant of the file's source, with which a program has no larger sizes."""
     return making.smaller(program, largest), making.with_smaller_numbers(program, text, largest)
+
+
+def _emitted(found: tuple[Program, ...], target: Target, look: Look) -> list[tuple[Program, Emitted]]:
+    return [(program, emit_program(program, target, look=look)) for program in found]
 
 
 def _programs(path: Path, text: str, name: str, target: Target, bindings: Mapping[str, object]) -> tuple[Program, ...]:

@@ -49,6 +49,13 @@ def test_each_kernel_has_a_row(folder: Path) -> None:
     assert "2 kernels in 2 files; 1 files emitted as a whole" in report(rows)
 
 
+def test_arguments_of_the_driver_that_are_refused_make_way_for_defaults(folder: Path) -> None:
+    """As of a test that is parametrised over types, the first of which is not supported."""
+    text = KERNEL.format(name="typed", more="pass").replace("(1024, 64, 32)", '(1024, 64, 32, "float8_e8m0fnu")')
+    (folder / "typed.py").write_text(text.replace("M, N, block_M,", "M, N, block_M=32,"), encoding="utf-8")
+    assert [row.status for row in survey(folder, find("cuda:sm_80"), only="typed.py")] == ["emitted"]
+
+
 def test_what_no_driver_of_the_file_says_may_be_given(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "open.py").write_text(
         KERNEL.format(name="opened", more="pass").partition("if __name__")[0], encoding="utf-8"

@@ -445,6 +445,11 @@ def test_variables_of_the_environment_are_given(
     assert "block = 256;" in (text := emitted("--env", "PLATFORM=rocm"))
     assert "--kernel scale --env PLATFORM=rocm\n" in text
     assert "block = 1024;" in emitted("--env", "PLATFORM=rocm", "--env", "WIDE=yes")
+    (tmp_path / "index.py").write_text(_OF_THE_ENVIRONMENT.replace('.get("WIDE", "no")', '["WIDE"]'), encoding="utf-8")
+    assert main([str(tmp_path / "index.py"), "-o", "-", "--env", "WIDE=yes"]) == 0
+    assert "block = 512;" in capsys.readouterr().out
+    assert main([str(tmp_path / "index.py"), "-o", "-"]) == 1
+    assert "= help: set the variable with --env WIDE=VALUE;" in capsys.readouterr().err
     assert main([str(tmp_path / "scale.py"), "--env", "PLATFROM=rocm"]) == 1
     err = capsys.readouterr().err
     assert "error[T2C-F005]: --env PLATFROM: the kernel depends on no variable of this name" in err

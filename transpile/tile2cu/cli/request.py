@@ -134,7 +134,9 @@ def look(options: argparse.Namespace) -> Look:
 
 def add_environment(parser: argparse.ArgumentParser) -> None:
     """--env NAME=VALUE, which may be given several times."""
-    help = "a variable of the environment that the file reads with os.getenv; without it, no variable is set"
+    help = (
+        "a variable of the environment that the file reads with os.getenv or os.environ; without it, none is set"
+    )
     parser.add_argument("--env", dest="environment", action="append", default=[], metavar="NAME=VALUE", help=help)
 
 

@@ -10,6 +10,7 @@ from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.frontend import attributes, builtins, classes, imports, language, operators
 from tile2cu.frontend.assign import bind_target
 from tile2cu.frontend.context import Context
+from tile2cu.frontend.environment import ENVIRON, variable
 from tile2cu.frontend.fault import Exhausted, Fault, did_you_mean
 from tile2cu.frontend.lower import elementwise, lanes, tiles
 from tile2cu.frontend.operators import truth
@@ -190,7 +191,10 @@ def apply(cx: Context, function: object, arguments: Arguments, node: cst.BaseExp
 
 def _subscript(cx: Context, node: cst.Subscript, env: Env) -> object:
     base = evaluate(cx, node.value, env)
-    if isinstance(base, Instance) and base.of is None:  # of another library: `os.environ["NAME"]`
+    if base is ENVIRON:
+        (name,) = subscript_items(cx, node, env)
+        return variable(cx, name, cx.source.span(node), cx.source.code(node))
+    if isinstance(base, Instance) and base.of is None:  # of another library
         return Opaque(cx.source.code(node), cx.source.span(node))
     return subscript(cx, base, subscript_items(cx, node, env))
 

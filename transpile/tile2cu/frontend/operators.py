@@ -256,5 +256,5 @@ def unknown(value: Opaque, what: str) -> Fault:
         "T2C-F008",
         f"{what} needs `{value.what}`, which is known only by running the file",
         notes=notes,
-        help="tile2cu reads the file without running it; make the value a parameter and bind it with -D",
+        help=value.help or "tile2cu reads the file without running it; make the value a parameter and bind it with -D",
     )

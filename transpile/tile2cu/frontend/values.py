@@ -69,12 +69,14 @@ class Function:
 class Opaque:
     """A value that only running the file would give. Harmless until something needs it.
 
-    `reason` is the diagnostic of the statement that could not be evaluated, if that is why.
+    `reason` is the diagnostic of the statement that could not be evaluated, if that is why; `help` states how else the
+    value can be given.
     """
 
     what: str
     span: Span | None = None
     reason: Tile2CuError | None = None
+    help: str = ""
 
 
 @dataclass(frozen=True, eq=False)
