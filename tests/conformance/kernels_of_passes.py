@@ -284,4 +284,17 @@ KERNELS: dict[str, tuple[str, int, str]] = {
             Y[i, j] = F[a, i, b, j] + 1.0
         """,
     ),
+    "whole-warps": (
+        "hip:gfx942",
+        32,
+        """
+        A_shared = T.alloc_shared((32, 64), "float16")
+        S = T.alloc_fragment((32, 32), "float32")
+        total = T.alloc_fragment((32,), "float32")
+        T.copy(H[0, 0], A_shared)
+        T.gemm(A_shared, A_shared, S, transpose_B=True, clear_accum=True)
+        T.reduce_sum(S, total, dim=1)
+        T.copy(total, Y[0, 0:32])
+        """,
+    ),
 }

@@ -5,7 +5,8 @@
 Every kernel is emitted with the arguments of the call in its file, compiled if --compile names a compiler, and with
 --run also run on the CPU engine with all checks and compared with the reference interpreter (run_kernel.py). The table
 goes to standard output; `--write` merges it into the committed one, which may only improve, and into docs/coverage.md.
-The folder (for example a checkout of TileLang's `examples`) is not part of this repository.
+The folder is not part of this repository: a checkout of TileLang's `examples`, or with `--table tests` its
+`testing/python`, of which the folders of TESTS are walked.
 """
 
 from __future__ import annotations
@@ -31,12 +32,16 @@ from tile2cu.core.errors import Tile2CuError  # noqa: E402
 from tile2cu.frontend import kernel_names  # noqa: E402
 from tile2cu.targets import Target, find  # noqa: E402
 
-TABLE = Path(__file__).with_name("status.json")
+TABLES = {"examples": Path(__file__).with_name("status.json"), "tests": Path(__file__).with_name("status_tests.json")}
+TESTS = ("kernel", "language")  # the folders of `testing/python` that have kernels, each a test's or made by one
 COVERAGE = ROOT / "docs" / "coverage.md"
 # From worst to best. `refused` is a diagnostic; `failed` is any other exception; `compiled` includes runs without a
 # result (a finding of the engine, nothing to compare with), `ran` those with a wrong one.
 RANKS = ("failed", "miscompiled", "refused", "emitted", "compiled", "ran", "correct")
-_MARKS = ("<!-- the conformance table: run_corpus.py --write -->", "<!-- end of the table -->")
+_MARKS = {
+    "examples": ("<!-- the conformance table: run_corpus.py --write -->", "<!-- end of the table -->"),
+    "tests": ("<!-- the table of tests: run_corpus.py --table tests --write -->", "<!-- end of the table of tests -->"),
+}
 # What one kernel's build and runs may take, in seconds.
 RUN_SECONDS = 400
 # Names that only machines have which tile2cu does not translate for: Blackwell's tensor memory, AMD's matrix cores.
@@ -60,9 +65,9 @@ class Row:
         return f"{self.file}::{self.kernel}" if self.kernel else self.file
 
 
-def files(folder: Path, only: str = "") -> Iterator[Path]:
-    """The files below a folder that have kernels for the targets we know."""
-    for path in sorted(folder.rglob("*.py")):
+def files(folder: Path, only: str = "", parts: tuple[str, ...] = (".",)) -> Iterator[Path]:
+    """The files below a folder, or `parts` of it, that have kernels for the targets we know."""
+    for path in sorted(path for part in parts for path in (folder / part).rglob("*.py")):
         text = path.read_text(encoding="utf-8", errors="replace")
         has_kernels = "T.Kernel" in text or "T.prim_func" in text
         if only in str(path) and has_kernels and not any(word in text for word in FOREIGN):
@@ -137,11 +142,18 @@ def compile_command(compiler: str, target: Target) -> list[str]:
 
 
 def survey(
-    folder: Path, target: Target, *, only: str = "", compiler: str = "", run: bool = False, jobs: int = 2
+    folder: Path,
+    target: Target,
+    *,
+    only: str = "",
+    compiler: str = "",
+    run: bool = False,
+    jobs: int = 2,
+    parts: tuple[str, ...] = (".",),
 ) -> list[Row]:
     """All rows of a folder, in the order of its files."""
     with tempfile.TemporaryDirectory() as out, ThreadPoolExecutor(jobs) as pool:
-        rows = [row for path in files(folder, only) for row in emit_file(path, folder, target, Path(out))]
+        rows = [row for path in files(folder, only, parts) for row in emit_file(path, folder, target, Path(out))]
         if compiler:
             command = compile_command(compiler, target)
             rows = list(pool.map(lambda row: compiled(row, command), rows))
@@ -173,26 +185,31 @@ def regressions(rows: list[Row], table: dict[str, str], *, depth: str = "emitted
     ]
 
 
-def read_table(target: str) -> dict[str, str]:
+def read_tables(table: str = "examples") -> dict[str, dict[str, str]]:
+    """The committed statuses, by target and name."""
+    path = TABLES[table]
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+
+
+def read_table(target: str, table: str = "examples") -> dict[str, str]:
     """The committed statuses of a target, by name."""
-    tables = json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.is_file() else {}
-    return dict(tables.get(target, {}))
+    return read_tables(table).get(target, {})
 
 
-def write_table(target: str, rows: list[Row], *, whole: bool = True) -> None:
+def write_table(target: str, rows: list[Row], *, whole: bool = True, table: str = "examples") -> None:
     """Commits the statuses of a target: names and statuses only, nothing of the files.
 
     A status beyond `emitted` stays where the kernel is still emitted and the survey did not go further. `whole`: the
     rows are of the whole folder, and kernels that are not among them are gone.
     """
-    tables = json.loads(TABLE.read_text(encoding="utf-8")) if TABLE.is_file() else {}
+    tables = read_tables(table)
     old = tables.get(target, {})
     new = {} if whole else dict(old)
     for row in rows:
         was = old.get(row.name, row.status)
         new[row.name] = was if row.status == "emitted" and rank(was) > rank("emitted") else row.status
     tables[target] = new
-    TABLE.write_text(json.dumps(tables, indent=0, sort_keys=True) + "\n", encoding="utf-8")
+    TABLES[table].write_text(json.dumps(tables, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def coverage_table(tables: dict[str, dict[str, str]]) -> str:
@@ -213,13 +230,13 @@ def coverage_table(tables: dict[str, dict[str, str]]) -> str:
     return "\n".join(lines)
 
 
-def write_coverage() -> None:
-    """Puts the table between its marks in docs/coverage.md."""
+def write_coverage(table: str) -> None:
+    """Puts a table between its marks in docs/coverage.md."""
     text = COVERAGE.read_text(encoding="utf-8")
-    head, rest = text.split(_MARKS[0])
-    _, tail = rest.split(_MARKS[1])
-    table = coverage_table(json.loads(TABLE.read_text(encoding="utf-8")))
-    COVERAGE.write_text(f"{head}{_MARKS[0]}\n{table}\n{_MARKS[1]}{tail}", encoding="utf-8")
+    first, last = _MARKS[table]
+    head, rest = text.split(first)
+    _, tail = rest.split(last)
+    COVERAGE.write_text(f"{head}{first}\n{coverage_table(read_tables(table))}\n{last}{tail}", encoding="utf-8")
 
 
 def report(rows: list[Row]) -> str:
@@ -241,6 +258,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--target", default="cuda:sm_80")
+    parser.add_argument("--table", choices=tuple(TABLES), default="examples", help="which committed table")
     parser.add_argument("--only", default="", help="files whose path has this text")
     parser.add_argument("--compile", choices=("nvcc", "g++"), default="", dest="compiler")
     parser.add_argument("--run", action="store_true", help="run on the CPU engine, compare with the interpreter")
@@ -254,18 +272,19 @@ def main() -> int:
         compiler=options.compiler,
         run=options.run,
         jobs=options.jobs,
+        parts=TESTS if options.table == "tests" else (".",),
     )
     print(report(rows))
     depth = "correct" if options.run else "compiled" if options.compiler else "emitted"
-    table = read_table(options.target)
+    table = read_table(options.target, options.table)
     if options.only:
         seen = {row.name for row in rows}
         table = {name: status for name, status in table.items() if name in seen}
     worse = regressions(rows, table, depth=depth)
     print("\n".join(["", *(f"worse than committed: {line}" for line in worse)]))
     if options.write:
-        write_table(options.target, rows, whole=not options.only)
-        write_coverage()
+        write_table(options.target, rows, whole=not options.only, table=options.table)
+        write_coverage(options.table)
     return 1 if worse else 0
 
 

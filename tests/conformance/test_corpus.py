@@ -81,7 +81,7 @@ def test_only_steps_back_are_regressions() -> None:
 
 
 def test_the_table_holds_names_and_statuses_only(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.conformance.run_corpus.TABLE", tmp_path / "status.json")
+    monkeypatch.setattr("tests.conformance.run_corpus.TABLES", {"examples": tmp_path / "status.json"})
     write_table("cuda:sm_80", survey(folder, find("cuda:sm_80")))
     assert read_table("cuda:sm_80") == {"bad.py::shuffle": "refused T2C-F011", "good.py::keep": "emitted"}
 

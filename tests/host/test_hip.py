@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tile2cu
@@ -88,3 +89,46 @@ def test_pipelined_gemm(stages: int) -> None:
     assert ("load(ko + 2);" if stages == 3 else "load(ko + 1);") in kernel.source and "Register-staged" in kernel.source
     for sizes in ((64, 64, 0), (100, 72, 40), (5, 3, 7), (64, 64, 200)):
         gemm_relu(*sizes).check(kernel)
+
+
+WAVE = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(out_idx=[-1])
+def wave(M, K, threads, rows=16):
+    @T.prim_func
+    def main(A: T.Tensor((M, K), "float16"), B: T.Tensor((K, 32), "float16"), C: T.Tensor((M,), "float32")):
+        with T.Kernel(T.ceildiv(M, rows), threads=threads) as bx:
+            a = T.alloc_shared((rows, 32), "float16")
+            b = T.alloc_shared((32, 32), "float16")
+            c = T.alloc_fragment((rows, 32), "float32")
+            total = T.alloc_fragment((rows,), "float32")
+            T.clear(c)
+            for k in T.serial(T.ceildiv(K, 32)):
+                T.copy(A[bx * rows, k * 32], a)
+                T.copy(B[k * 32, 0], b)
+                T.gemm(a, b, c)
+            T.reduce_sum(c, total, dim=1)
+            {more}
+            T.copy(total, C[bx * rows])
+    return main
+"""
+
+
+@pytest.mark.parametrize(("threads", "rows", "whole"), [(32, 16, 64), (96, 32, 128)])
+def test_parts_of_waves_are_rounded_up(threads: int, rows: int, whole: int, tmp_path: Path) -> None:
+    path = tmp_path / "wave.py"
+    path.write_text(WAVE.format(more="pass"), encoding="utf-8")
+    kernel = tile2cu.load(path, target="hip:gfx942", device="cpu", check=True, threads=threads, rows=rows)
+    assert f"constexpr int threads = {whole};" in kernel.source
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-4, 5, shape).astype(np.float16) for shape in ((40, 72), (72, 32)))
+    np.testing.assert_array_equal(kernel(a, b), (a.astype(np.float32) @ b.astype(np.float32)).sum(1))
+
+
+def test_threads_that_are_told_apart_are_not_added(tmp_path: Path) -> None:
+    path = tmp_path / "wave.py"
+    path.write_text(WAVE.format(more="C[T.get_thread_binding()] = 1.0"), encoding="utf-8")
+    with pytest.raises(tile2cu.Error, match="a block cannot have 32 threads"):
+        tile2cu.emit(path, target="hip:gfx942", threads=32)

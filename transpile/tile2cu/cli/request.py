@@ -134,9 +134,7 @@ def look(options: argparse.Namespace) -> Look:
 
 def add_environment(parser: argparse.ArgumentParser) -> None:
     """--env NAME=VALUE, which may be given several times."""
-    help = (
-        "a variable of the environment that the file reads with os.getenv or os.environ; without it, none is set"
-    )
+    help = "a variable of the environment that the file reads with os.getenv or os.environ; without it, none is set"
     parser.add_argument("--env", dest="environment", action="append", default=[], metavar="NAME=VALUE", help=help)
 
 

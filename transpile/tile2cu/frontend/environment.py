@@ -21,9 +21,7 @@ def variable(cx: Context, name: object, span: Span, code: str) -> object:
     value = _default(cx, name)
     if value is not None:
         return value
-    return Opaque(
-        code, span, help=f"set the variable with --env {name}=VALUE; the environment is not read"
-    )
+    return Opaque(code, span, help=f"set the variable with --env {name}=VALUE; the environment is not read")
 
 
 _GET: Mapping[str, object] = {"get": Builtin("os.environ.get", _default)}

@@ -29,6 +29,7 @@ from tile2cu.passes.thread_branches import by_thread
 from tile2cu.passes.thread_local_rows import rows_in_registers
 from tile2cu.passes.uniform_updates import with_uniform_updates
 from tile2cu.passes.unit_dimensions import without_ones
+from tile2cu.passes.whole_warps import in_whole_warps
 from tile2cu.targets import Target
 
 Watch = Callable[[str, Launch, Launch], None]  # called with a pass's name, and the launch before and after it
@@ -84,7 +85,10 @@ def _has_tma(needs: Needs) -> bool:
     return bool(needs.target.tma)
 
 
+_WAVE = 64  # threads: of every target with MFMA
+
 PREPARATION: tuple[Pass, ...] = (
+    Pass(name="whole-warps", run=lambda launch: in_whole_warps(launch, _WAVE), when=_has_mfma),
     Pass(name="drop-wgmma-waits", run=without_waits, when=lambda needs: not needs.target.wgmma),
     Pass(name="drop-dependent-launch", run=without_early_starts, when=lambda needs: not _sm90_or_later(needs)),
     Pass(name="thread-branches", run=lambda launch: by_thread(launch, groups=True), when=lambda n: not _has_mfma(n)),
