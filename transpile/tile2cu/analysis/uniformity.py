@@ -132,9 +132,12 @@ class Uniformity:
             case Fill() if stmt.dst.buffer.scope in _PRIVATE:
                 name, values = stmt.dst.buffer.memory.name, (stmt.value,)
             case Copy() if stmt.dst.buffer.scope in _PRIVATE:
-                # A fragment that is read at an index which is no loop variable is replicated in every thread.
-                name, values = stmt.dst.buffer.memory.name, tuple(part.start for part in stmt.src.ranges)
-                divergent |= stmt.dst.buffer.scope is Scope.LOCAL or not self.holds_in(stmt.src.buffer)
+                # A fragment that is read at an index which is no loop variable is replicated in every thread, and into
+                # a private array each thread copies all elements.
+                parts = (*stmt.src.ranges, *stmt.dst.ranges)
+                name, values = stmt.dst.buffer.memory.name, tuple(part.start for part in parts)
+                of_others = stmt.dst.buffer.scope is Scope.LOCAL and stmt.src.buffer.scope is Scope.FRAGMENT
+                divergent |= of_others or not self.holds_in(stmt.src.buffer)
             case Gemm():
                 name, divergent = stmt.c.buffer.memory.name, True
             case Reduce(dst=Buffer(scope=Scope.FRAGMENT)) if stmt.src.scope is not Scope.LOCAL:

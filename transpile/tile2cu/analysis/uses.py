@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from tile2cu.analysis.accesses import buffers_used, buffers_written, expressions, variables
-from tile2cu.core.expr import Var
+from tile2cu.core.expr import Named, Var, walk
 from tile2cu.core.program import (
     Assign,
     Atomic,
@@ -74,7 +74,16 @@ def names_used(body: tuple[Stmt, ...]) -> set[str]:
 def names_of(launch: Launch) -> set[str]:
     """The names that a launch already has, used or not."""
     own = {tile.name for tile in launch.tiles} | {var.name for var in launch.blocks}
-    return own | names_used((*launch.prelude, *launch.body))
+    return own | names_of_numbers(launch) | names_used((*launch.prelude, *launch.body))
+
+
+def names_of_numbers(launch: Launch) -> set[str]:
+    """The names of the file's numbers, and of sizes, in the shapes and expressions of a launch."""
+    body = (*launch.prelude, *launch.body)
+    buffers = {*launch.tiles, *(buffer.memory for stmt in body for buffer in buffers_used(stmt))}
+    shapes = (extent for buffer in buffers for extent in (*buffer.shape, *(buffer.strides or ())))
+    exprs = (*launch.grid, *shapes, *(expr for stmt in walk_stmts(body) for expr in expressions(stmt)))
+    return {part.name for expr in exprs for part in walk(expr) if isinstance(part, Named | Var)}
 
 
 def comments_of(launch: Launch) -> tuple[tuple[str, Stmt], ...]:

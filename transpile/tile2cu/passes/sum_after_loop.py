@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import prod
 
 from tile2cu.analysis.accesses import used_by_itself, viewed
-from tile2cu.analysis.uses import declared_in, has_mma
+from tile2cu.analysis.uses import declared_in, has_mma, names_of_numbers
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Const, Load, Role, Var, static_value
 from tile2cu.core.program import (
@@ -93,6 +93,7 @@ def _adds(op: Reduce, launch: Launch) -> bool:
 def _added(op: Reduce, tile: Buffer, launch: Launch) -> Parallel:
     """The loop that adds the reduced elements to per-thread partial sums."""
     taken = {var.name for var in (*declared_in(launch.body), *launch.blocks)}  # other loops' indices end with them
+    taken |= names_of_numbers(launch)
     names = [name for name in ("i", "j", "k", "m", "n", "p", "q", "r", "s") if name not in taken]
     names += [f"{tile.name}_{dim}" for dim in range(tile.rank)]
     vars_ = tuple(Var(INT32, name, Role.PARALLEL) for name in names[: tile.rank])
