@@ -372,3 +372,33 @@ def test_a_loop_over_the_only_row_of_a_fragment_runs_where_that_lies(tmp_path: P
     x = integers(250)
     np.testing.assert_array_equal(kernel(x), np.where(np.arange(250) > 3, 2 * (x.max() - x), 0))
     assert "row_staged" not in kernel.source
+
+
+def test_pairs_of_an_accumulators_elements_stay_in_their_threads(tmp_path: Path) -> None:
+    """Transposed by its halves through a shared tile of 16-bit elements, two of a row at a time."""
+    statements = """
+        a = T.alloc_shared((64, 64), "float16")
+        half = T.alloc_shared((64, 64), "float16")
+        C_local = T.alloc_fragment((64, 64), "float32")
+        bits = T.alloc_fragment((64, 64), "uint16")
+        T.copy(A, a)
+        T.gemm(a, a, C_local, transpose_B=True, clear_accum=True)
+        for i, j in T.Parallel(64, 64):
+            bits[i, j] = T.reinterpret(C_local[i, j], dtype="uint32") >> 16
+        for i, j in T.Parallel(64, 32):
+            for v in T.vectorized(2):
+                half[i, j * 2 + v] = T.reinterpret(bits[i, j * 2 + v], dtype="float16")
+        for i, j in T.Parallel(64, 32):
+            for v in T.vectorized(2):
+                bits[i, j * 2 + v] = T.reinterpret(half[2 * j + v, i], dtype="uint16")
+        for i, j in T.Parallel(64, 64):
+            C_local[i, j] = C_local[i, j] + T.cast(bits[i, j], "float32")
+        T.copy(C_local, C)
+    """
+    params = 'A: T.Tensor((64, 64), "float16"), C: T.Tensor((64, 64), "float32")'
+    kernel = load_body(tmp_path, statements, params)
+    assert "_staged" not in kernel.source
+    a = integers(64, 64, dtype=np.float16)
+    product = a.astype(np.float32) @ a.astype(np.float32).T
+    bits = (product.view(np.uint32) >> 16).T.astype(np.float32)
+    np.testing.assert_array_equal(kernel(a), product + bits)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.passes.launches import launch_of
+from tile2cu.core.expr import static_value
 from tile2cu.core.program import Loop, Parallel, walk_stmts
 from tile2cu.passes.collapse_loops import joined_loops
 
@@ -50,3 +51,30 @@ def test_iterations_that_meet_nowhere_are_elements(body: str) -> None:
 )
 def test_others_stay_in_order(body: str) -> None:
     assert not is_collapsed(body)
+
+
+VECTORS = """
+F = T.alloc_fragment((16, 64), "float32")
+T.copy(A[0, 0], F)
+for i, j in T.Parallel(16, 32):
+    for v in T.vectorized(2):
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "elements"),
+    [
+        ("F[i, j * 2 + v] = F[i, v + 2 * j] * B[i, j * 2 + v]", (16, 64)),
+        ("F[i, j * 2 + v] = F[i, j * 2 + v] * j", (16, 32)),  # of a vector, not of an element
+        ("F[i, j * 2 + v] = F[i, v]", (16, 32)),
+        ("F[i, j * 2 + v] = F[i, T.max(j * 2 + v - 1, 0)]", (16, 32)),  # in order
+        ("F[i, j * 3 + v] = 1.0", (16, 32)),
+        ("B[i, j * 2 + v] = A[i, j * 2 + v]", (16, 32)),  # a thread moves a vector, as it is written
+    ],
+)
+def test_elements_of_vectors(body: str, elements: tuple[int, int]) -> None:
+    launch = joined_loops(launch_of(VECTORS.format(body=body)))
+    (found,) = (stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Parallel))
+    assert tuple(map(static_value, found.extents)) == elements
+    assert any(isinstance(stmt, Loop) for stmt in walk_stmts(launch.body)) == (elements != (16, 64))

@@ -1,26 +1,31 @@
-"""Serial loops around one elementwise loop, as over the rows of a tile: their iterations become elements, too."""
+"""Serial loops around or inside of an elementwise loop, over the elements of a tile: one loop over all of them."""
 
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import element_accesses
+from tile2cu.analysis.accesses import element_accesses, expressions
 from tile2cu.analysis.dependence import is_parallel
-from tile2cu.core.expr import Expr, Role, Var, walk
-from tile2cu.core.program import Launch, Loop, LoopKind, Parallel, Scope, Stmt
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value, walk
+from tile2cu.core.program import Launch, Loop, LoopKind, Parallel, Scope, Stmt, walk_stmts
 from tile2cu.passes.rebuild import Body, in_body, with_expressions
 
 _MOST_DIMENSIONS = 3  # of a fragment
+_ELEMENT = Var(INT32, "", Role.PARALLEL)  # in the place of an index, until none is left of the variables it is made of
 
 
 def joined_loops(launch: Launch) -> Launch:
     """The launch in which `for i in T.serial(m): for j in T.Parallel(n):` over a fragment's elements is one loop.
 
-    Row by row, only the threads that hold a row would be active, or the row would have to be broadcast. The serial loop
-    must carry no dependence: then the order of its iterations is irrelevant.
+    Row by row, only the threads that hold a row would be active, or the row would have to be broadcast. So is a loop
+    over vectors of a fragment, `for j in T.Parallel(n): for v in T.vectorized(2):` with the index `j * 2 + v`, whose
+    layout need not have them. The serial loop must carry no dependence: then the order of its iterations is irrelevant.
     """
     return replace(launch, body=in_body(launch.body, lambda body, position: _joined(body[position])))
 
 
 def _joined(stmt: Stmt) -> Body | None:
+    if isinstance(stmt, Parallel):
+        return _elements_of_vectors(stmt)
     if not isinstance(stmt, Loop) or stmt.kind not in (LoopKind.SERIAL, LoopKind.UNROLL) or len(stmt.body) != 1:
         return None
     (op,) = stmt.body
@@ -36,6 +41,39 @@ def _joined(stmt: Stmt) -> Body | None:
     comments = (*stmt.comments, *op.comments)
     vars_, extents = (own, *op.vars), (stmt.stop, *op.extents)
     return (replace(op, vars=vars_, extents=extents, body=body, span=stmt.span, comments=comments),)
+
+
+def _elements_of_vectors(op: Parallel) -> Body | None:
+    """The loop over the elements of all vectors, where nothing but `j * n + v` depends on `j` or `v`."""
+    if len(op.body) != 1 or op.laid_out or not isinstance(loop := op.body[0], Loop):
+        return None
+    count, var = loop.count, op.vars[-1]
+    if loop.kind is LoopKind.PIPELINED or count is None or count < 2 or not is_parallel(loop):
+        return None
+
+    def element(expr: Expr) -> Expr | None:
+        pairs = ((expr.lhs, expr.rhs), (expr.rhs, expr.lhs)) if isinstance(expr, Binary) and expr.op == "+" else ()
+        return _ELEMENT if any(_is_times(each, var, count) and v == loop.var for each, v in pairs) else None
+
+    body = tuple(with_expressions(part, element) for part in loop.body)
+    if any(part in (var, loop.var) for stmt in walk_stmts(body) for expr in expressions(stmt) for part in walk(expr)):
+        return None
+    if not any(
+        _ELEMENT in access.indices for access in element_accesses(body) if access.buffer.scope is Scope.FRAGMENT
+    ):
+        return None
+    named: dict[Expr, Expr] = {_ELEMENT: var}
+    body = tuple(with_expressions(part, named.get) for part in body)
+    extents = (*op.extents[:-1], binary("*", op.extents[-1], int_const(count)))
+    about = f"{var.name} is {var.name} * {count} + {loop.var.name}: the elements of all vectors"
+    return (replace(op, extents=extents, body=body, comments=(*op.comments, *loop.comments, about)),)
+
+
+def _is_times(expr: Expr, var: Var, number: int) -> bool:
+    """Whether an expression is a variable times a number."""
+    if not isinstance(expr, Binary) or expr.op != "*":
+        return False
+    return any(a == var and static_value(b) == number for a, b in ((expr.lhs, expr.rhs), (expr.rhs, expr.lhs)))
 
 
 def _is_of_a_fragment(op: Parallel, row: Var) -> bool:
