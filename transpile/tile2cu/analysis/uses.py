@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from tile2cu.analysis.accesses import buffers_used, buffers_written, expressions, variables
-from tile2cu.core.expr import Named, Var, walk
+from tile2cu.core.expr import Expr, Named, Var, walk
 from tile2cu.core.program import (
     Assign,
     Atomic,
@@ -71,6 +71,11 @@ def names_used(body: tuple[Stmt, ...]) -> set[str]:
     return used
 
 
+def all_expressions(body: tuple[Stmt, ...]) -> Iterator[Expr]:
+    """The expressions that the statements of a body evaluate, and those below them."""
+    return (expr for stmt in walk_stmts(body) for expr in expressions(stmt))
+
+
 def names_of(launch: Launch) -> set[str]:
     """The names that a launch already has, used or not."""
     own = {tile.name for tile in launch.tiles} | {var.name for var in launch.blocks}
@@ -82,7 +87,7 @@ def names_of_numbers(launch: Launch) -> set[str]:
     body = (*launch.prelude, *launch.body)
     buffers = {*launch.tiles, *(buffer.memory for stmt in body for buffer in buffers_used(stmt))}
     shapes = (extent for buffer in buffers for extent in (*buffer.shape, *(buffer.strides or ())))
-    exprs = (*launch.grid, *shapes, *(expr for stmt in walk_stmts(body) for expr in expressions(stmt)))
+    exprs = (*launch.grid, *shapes, *all_expressions(body))
     return {part.name for expr in exprs for part in walk(expr) if isinstance(part, Named | Var)}
 
 

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import element_accesses, expressions
+from tile2cu.analysis.accesses import element_accesses
 from tile2cu.analysis.dependence import is_parallel
+from tile2cu.analysis.uses import all_expressions
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value, walk
-from tile2cu.core.program import Launch, Loop, LoopKind, Parallel, Scope, Stmt, walk_stmts
+from tile2cu.core.program import Launch, Loop, LoopKind, Parallel, Scope, Stmt
 from tile2cu.passes.rebuild import Body, in_body, with_expressions
 
 _MOST_DIMENSIONS = 3  # of a fragment
@@ -47,7 +48,7 @@ def _elements_of_vectors(op: Parallel) -> Body | None:
     """The loop over the elements of all vectors, where nothing but `j * n + v` depends on `j` or `v`."""
     if len(op.body) != 1 or op.laid_out or not isinstance(loop := op.body[0], Loop):
         return None
-    count, var = loop.count, op.vars[-1]
+    count, var, inner = loop.count, op.vars[-1], loop.body
     if loop.kind is LoopKind.PIPELINED or count is None or count < 2 or not is_parallel(loop):
         return None
 
@@ -55,8 +56,8 @@ def _elements_of_vectors(op: Parallel) -> Body | None:
         pairs = ((expr.lhs, expr.rhs), (expr.rhs, expr.lhs)) if isinstance(expr, Binary) and expr.op == "+" else ()
         return _ELEMENT if any(_is_times(each, var, count) and v == loop.var for each, v in pairs) else None
 
-    body = tuple(with_expressions(part, element) for part in loop.body)
-    if any(part in (var, loop.var) for stmt in walk_stmts(body) for expr in expressions(stmt) for part in walk(expr)):
+    body = tuple(with_expressions(part, element) for part in inner)
+    if any(part in (var, loop.var) for expr in all_expressions(body) for part in walk(expr)):
         return None
     if not any(
         _ELEMENT in access.indices for access in element_accesses(body) if access.buffer.scope is Scope.FRAGMENT

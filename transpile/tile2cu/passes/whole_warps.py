@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.uses import all_expressions
 from tile2cu.core.expr import is_of_thread
-from tile2cu.core.program import Atomic, CallStmt, Gemm, Launch, Parallel, Reduce, Scan, Stmt, steps, walk_stmts
+from tile2cu.core.program import Atomic, CallStmt, Gemm, Launch, Parallel, Reduce, Scan, steps
 
 
 def in_whole_warps(launch: Launch, warp_size: int) -> Launch | None:
@@ -12,20 +12,17 @@ def in_whole_warps(launch: Launch, warp_size: int) -> Launch | None:
 
     Operations on whole tiles are distributed over any number of threads; those that need whole warps are the reason for
     this pass. All other statements are executed by each thread alike: one thread more changes nothing, unless it is
-    told apart by its index, exchanges values with others, or updates memory once more.
+    told apart by its index or by a layout of the user's, exchanges values with others, or updates memory once more.
     """
     threads = -(-launch.threads // warp_size) * warp_size
     if threads == launch.threads or launch.groups > 1:
         return None
-    if not any(isinstance(stmt, Gemm | Reduce | Scan) for stmt in steps(launch.body)):
+    stmts = list(steps(launch.body))
+    if not any(isinstance(stmt, Gemm | Reduce | Scan) for stmt in stmts):
         return None
-    updates = any(isinstance(stmt, Atomic | CallStmt) for stmt in steps(launch.body))
-    if updates or any(map(_tells_threads_apart, walk_stmts(launch.body))):
+    updates = any(isinstance(stmt, Atomic | CallStmt) for stmt in stmts)
+    laid_out = any(isinstance(stmt, Parallel) and stmt.laid_out for stmt in stmts)
+    if updates or laid_out or any(map(is_of_thread, all_expressions(launch.body))):
         return None
     rounded = f"{threads} threads, whole warps of {warp_size}, where the source asks for {launch.threads}"
     return replace(launch, threads=threads, comments=(*launch.comments, rounded))
-
-
-def _tells_threads_apart(stmt: Stmt) -> bool:
-    """Whether a statement uses the thread's index or other threads' values, or a layout of the user's."""
-    return (isinstance(stmt, Parallel) and stmt.laid_out) or any(map(is_of_thread, expressions(stmt)))

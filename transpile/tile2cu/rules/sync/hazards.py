@@ -48,6 +48,7 @@ from tile2cu.core.program import (
     Sync,
     WgmmaWait,
     While,
+    bodies,
     group_of,
     walk_stmts,
 )
@@ -389,7 +390,7 @@ class _Walker:
         These barriers order accesses among those threads only, so that all of the branch's are pending after it.
         """
         after = pending
-        for body, arm in ((stmt.then, True), (stmt.orelse, False)):
+        for body, arm in zip(bodies(stmt), (True, False), strict=True):
             around, outer, past = self.conditions, self.part, self.past_part_barriers
             self.conditions = (*around, (stmt.condition, arm))
             part = self.part_of(self.owners.taking(self.conditions))
