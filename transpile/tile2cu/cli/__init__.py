@@ -5,12 +5,14 @@ imported only when its verb is called, so that the command starts quickly.
 """
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.version import VERSION
@@ -33,6 +35,7 @@ VERBS = {
     "completion": "prints a script that completes the command line in bash, zsh or fish",
     "vendor": "makes a folder with all that another project needs to build the kernels",
 }
+FORM_NAMES = ("github", "json", "sarif", "text")  # of --format
 _ALIKE = 0.7  # of an unknown option and the one that may have been meant: difflib's ratio
 _OF_THE_RUNTIME = ("cppimport", "filelock", "ml_dtypes", "numpy", "setuptools")  # packages of the extra "run"
 _FILE = "emit"  # the verb of `tile2cu kernel.py`
@@ -44,16 +47,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     named = given.pop(0) if given and given[0] in VERBS else ""
     module = importlib.import_module(f"tile2cu.cli.{named or _FILE}")
     parser = _parser(named)
-    module.add_arguments(parser)
+    reports = add_arguments(module, parser)
     failed = int(getattr(module, "FAILED", 1))
     options, others = parser.parse_known_args(given)
     try:
         _expect_no_more(parser, options, others)
-        status = int(module.run(options))
+        status = int(module.run(options)) if reports else _run_and_report(module, options, failed)
         sys.stdout.flush()
         return status
     except Error as error:
-        _print_error(error)
+        _print_error(error, options.format)
         return failed
     except ModuleNotFoundError as error:
         if error.name not in _OF_THE_RUNTIME:
@@ -78,9 +81,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return failed
 
 
-def _print_error(error: Error) -> None:
+def add_arguments(module: ModuleType, parser: argparse.ArgumentParser) -> bool:
+    """The options of a verb. Whether it reports its diagnostics itself: by a --format of its own."""
+    module.add_arguments(parser)
+    if "--format" in parser._option_string_actions:
+        return True
+    help = "how errors and warnings are printed: text (default), or one document on the standard output, where the "
+    help += "standard error has all else"
+    parser.add_argument("--format", choices=FORM_NAMES, default="text", help=help)
+    return False
+
+
+def _run_and_report(module: ModuleType, options: argparse.Namespace, failed: int) -> int:
+    """Runs a verb, of which --format other than text prints the diagnostics alone on the standard output."""
+    if options.format == "text":
+        return int(module.run(options))
+    from tile2cu.cli.diagnostics import report
+
+    options.said = []
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            status = int(module.run(options))
+    except Error as error:
+        options.said.append(error)
+        status = failed
+    report(options.said, options.format)
+    return status
+
+
+def _print_error(error: Error, form: str = "text") -> None:
     from tile2cu.cli.colour import coloured
 
+    if form != "text":
+        from tile2cu.cli.diagnostics import report
+
+        report([error], form)
+        return
     print(coloured(str(error), sys.stderr), file=sys.stderr)
 
 

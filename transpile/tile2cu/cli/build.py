@@ -61,10 +61,13 @@ def build(selection: Selection, *, force: bool, list_outputs: bool, werror: bool
     return 1 if failed else 0
 
 
-def report_errors(outcomes: Sequence[Outcome]) -> int:
-    """Prints the diagnostics of the jobs and gives the number of errors."""
+def report_errors(outcomes: Sequence[Outcome], options: argparse.Namespace) -> int:
+    """Prints the diagnostics of the jobs, or keeps them for --format, and gives the number of errors."""
     said = diagnostics_of(outcomes, werror=False)
-    report(said, "text")
+    if options.format == "text":
+        report(said, "text")
+    else:
+        options.said += said
     return sum(map(is_error, said))
 
 

@@ -5,6 +5,7 @@ import importlib
 from collections.abc import Iterator
 
 from tile2cu.cli import VERBS
+from tile2cu.cli import add_arguments as add_arguments_of
 
 # Without the colon among bash's word breaks, cuda:sm_80 is one word.
 _BASH = """\
@@ -43,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
 def _actions(verb: str) -> list[argparse.Action]:
     """The options of a verb, with a long name or a short one."""
     parser = argparse.ArgumentParser()
-    importlib.import_module(f"tile2cu.cli.{verb}").add_arguments(parser)
+    add_arguments_of(importlib.import_module(f"tile2cu.cli.{verb}"), parser)
     return [action for action in parser._actions if action.option_strings]
 
 

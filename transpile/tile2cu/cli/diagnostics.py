@@ -9,34 +9,48 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tile2cu.cli import FORM_NAMES
 from tile2cu.cli.colour import coloured
 from tile2cu.core.codes import CODES
 from tile2cu.core.errors import Tile2CuError, Tile2CuWarning
+from tile2cu.core.span import Span
 from tile2cu.version import VERSION
+from tile2cu_runtime.errors import Error
 
 if TYPE_CHECKING:
     from tile2cu.emitter import Emitted
     from tile2cu.project.job import Outcome
 
-Diagnostic = Tile2CuError | Tile2CuWarning
+Diagnostic = Error | Tile2CuWarning
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
 def level(found: Diagnostic) -> str:
     """What a diagnostic is, in the words of SARIF and GitHub."""
-    return "error" if isinstance(found, Tile2CuError) else "warning"
+    return "error" if isinstance(found, Error) else "warning"
 
 
 def as_text(found: Sequence[Diagnostic]) -> str:
     """For a terminal, an empty line between two."""
-    return "".join(f"{each.render()}\n\n" for each in found)[:-1]
+    return "".join(f"{rendered(each)}\n\n" for each in found)[:-1]
+
+
+def rendered(found: Diagnostic) -> str:
+    """A diagnostic for a terminal, without colour."""
+    return found.render() if isinstance(found, Tile2CuError | Tile2CuWarning) else str(found)
+
+
+def span_of(found: Diagnostic) -> Span | None:
+    """The place of a diagnostic; those of the runtime have none."""
+    return found.span if isinstance(found, Tile2CuError | Tile2CuWarning) else None
 
 
 def as_github(found: Sequence[Diagnostic]) -> str:
     """Workflow commands: GitHub shows them in the change, at the line."""
     lines = []
     for each in found:
-        place = {"file": shown_path(Path(each.span.file)), "line": str(each.span.line)} if each.span else {}
+        span = span_of(each)
+        place = {"file": shown_path(Path(span.file)), "line": str(span.line)} if span else {}
         lines.append(workflow_command(level(each), {**place, "title": f"tile2cu: {each.code}"}, _message(each)))
     return "".join(lines)
 
@@ -45,7 +59,8 @@ def as_data(found: Sequence[Diagnostic]) -> dict[str, list[dict[str, Any]]]:
     """For JSON: the errors and the warnings; each with path and line where it has a place."""
     parts: dict[str, list[dict[str, Any]]] = {"errors": [], "warnings": []}
     for each in found:
-        place = {"path": shown_path(Path(each.span.file)), "line": each.span.line} if each.span else {}
+        span = span_of(each)
+        place: dict[str, Any] = {"path": shown_path(Path(span.file)), "line": span.line} if span else {}
         parts[f"{level(each)}s"].append({"code": each.code, "message": each.message, "help": each.help} | place)
     return parts
 
@@ -71,7 +86,7 @@ FORMATS: Mapping[str, Callable[[Sequence[Diagnostic]], str]] = {
 def add_format(parser: argparse.ArgumentParser) -> None:
     """--format and -Werror."""
     help = "how errors and warnings are printed: text on the standard error (default), others on the standard output"
-    parser.add_argument("--format", choices=sorted(FORMATS), default="text", help=help)
+    parser.add_argument("--format", choices=FORM_NAMES, default="text", help=help)
     add_werror(parser)
 
 
@@ -86,7 +101,7 @@ def diagnostics_of(outcomes: Iterable[Outcome], *, werror: bool) -> list[Diagnos
     for outcome in outcomes:
         found += [outcome.error] if outcome.error is not None else []
         found += given(outcome.emitted, werror=werror)
-    return list({each.render(): each for each in found}.values())
+    return list({rendered(each): each for each in found}.values())
 
 
 def given(emitted: Iterable[Emitted], *, werror: bool) -> list[Diagnostic]:
@@ -97,7 +112,7 @@ def given(emitted: Iterable[Emitted], *, werror: bool) -> list[Diagnostic]:
 
 def is_error(found: Diagnostic) -> bool:
     """Whether a diagnostic prevents that files are written."""
-    return isinstance(found, Tile2CuError)
+    return isinstance(found, Error)
 
 
 def report(found: Sequence[Diagnostic], form: str, *, to_stderr: bool = False) -> None:
@@ -114,7 +129,8 @@ def sarif_rules(found: Sequence[Diagnostic]) -> list[dict[str, Any]]:
 
 def sarif_result(found: Diagnostic) -> dict[str, Any]:
     """A diagnostic as a result of SARIF."""
-    place = {"locations": [location(Path(found.span.file), found.span.line)]} if found.span else {}
+    span = span_of(found)
+    place = {"locations": [location(Path(span.file), span.line)]} if span else {}
     return {"ruleId": found.code, "level": level(found), "message": {"text": _message(found)}, **place}
 
 

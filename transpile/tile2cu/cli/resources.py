@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 
 from tile2cu.cli.request import add_sizes, add_source, bindings, whole_sizes
 
@@ -15,18 +14,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from tile2cu.loading import emitted_source
-    from tile2cu_runtime.errors import Tile2CuRuntimeError
     from tile2cu_runtime.load import manifest_of
     from tile2cu_runtime.resources import inspect
 
-    try:
-        given = whole_sizes(options)
-        source = emitted_source(
-            options.file, options.kernel, target=options.target, style=options.style, bindings=bindings(options)
-        )
-        found = inspect(manifest_of(source), source.parent, given)
-    except Tile2CuRuntimeError as error:
-        print(error, file=sys.stderr)
-        return 1
+    given = whole_sizes(options)
+    source = emitted_source(
+        options.file, options.kernel, target=options.target, style=options.style, bindings=bindings(options)
+    )
+    found = inspect(manifest_of(source), source.parent, given)
     print(json.dumps(found.as_data(), indent=1) if options.json else found)
     return 0

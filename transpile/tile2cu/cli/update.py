@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     memory = Memory(selection.root)
     with progress(len(selection.jobs)) as step:
         outcomes = emit_all(selection.jobs, step)
-    failed = bool(report_errors(outcomes))
+    failed = bool(report_errors(outcomes, options))
     for outcome in outcomes:
         done = [_update(outcome.job, one, memory) for one in outcome.emitted]
         if all(done):

@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     selection = select(options)
     with progress(len(selection.jobs)) as step:
         outcomes = emit_all(selection.jobs, step)
-    if report_errors(outcomes):
+    if report_errors(outcomes, options):
         return 1
     files = vendor(outcomes, Options(single_header=options.single_header, with_cpu=options.with_cpu))
     changed = {name: text for name, text in files.items() if content_of(folder / name) != text.encode()}
