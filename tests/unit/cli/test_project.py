@@ -45,7 +45,7 @@ output = "fixed"
 bindings = { block = 256 }
 specialisations = { small = { N = 1024 }, large = { N = 65536 } }
 """
-FOLDERS = ("fixed/large", "fixed/small", "sm_80", "sm_89")
+FOLDERS = ("fixed", "fixed/large", "fixed/small", "sm_80", "sm_89")
 
 
 @pytest.fixture
@@ -63,6 +63,20 @@ def printed(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 ALL = [f"generated/{folder}/scale.{end}" for folder in FOLDERS for end in ("cu", "h", "json")]
+
+
+def test_specialisations_are_beside_the_kernel_unless_it_is_left_out(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([]) == 0
+    captured = capsys.readouterr()
+    assert "generated/fixed/scale.cu" in captured.out
+    assert "note: generated/sm_80, generated/sm_89, " in captured.err  # of one function a binary has one
+    assert "define one C function, `scale`" in captured.err
+    text = PROJECT.replace("specialisations", "generic = false\nspecialisations")
+    (project / "pyproject.toml").write_text(text, encoding="utf-8")
+    assert main(["build", "--list-outputs"]) == 0
+    assert "generated/fixed/scale.cu" not in capsys.readouterr().out
 
 
 def test_what_is_listed_is_built(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,7 @@
 """`tile2cu build`: writes what pyproject.toml lists, in parallel, and only what changed."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.files import write_files
 from tile2cu.project.job import Outcome, Selection, emit_all
 from tile2cu.project.memory import Memory
-from tile2cu.project.on_disk import content_of, placed, sha256
+from tile2cu.project.on_disk import content_of, manifests, placed, sha256
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +59,24 @@ def build(selection: Selection, *, force: bool, list_outputs: bool, werror: bool
                 report([error], "text")
                 failed += 1
     memory.save(selection.jobs)
+    if outcomes and form == "text":
+        _print_clashes(selection)
     return 1 if failed else 0
+
+
+def _print_clashes(selection: Selection) -> None:
+    """Notes on the standard error which kernels define one C function, and cannot be linked into one binary."""
+    folders: dict[str, list[str]] = {}
+    for folder in dict.fromkeys(job.folder for job in selection.jobs):
+        for manifest in manifests(folder):
+            folders.setdefault(manifest.stem, []).append(os.path.relpath(folder))
+    for name, places in folders.items():
+        if len(places) > 1:
+            one = "give one another `name`, or list them in [[tool.tile2cu.dispatch]], which selects one at run time"
+            print(
+                f"note: {', '.join(places)} define one C function, `{name}`: a binary can have one of them; {one}",
+                file=sys.stderr,
+            )
 
 
 def report_errors(outcomes: Sequence[Outcome], options: argparse.Namespace) -> int:

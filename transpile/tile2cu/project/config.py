@@ -33,6 +33,7 @@ KERNEL_KEYS: Mapping[str, type] = {
     "bindings": dict,
     "env": dict,
     "specialisations": dict,
+    "generic": bool,
     "output": str,
     "name": str,
     "line": str,
@@ -118,7 +119,9 @@ class _Reader:
         folder = self.path.parent / table.get("output", ".") / kernel.get("output", "")
         for target in targets:
             below = folder / target.partition(":")[2] if len(targets) > 1 else folder
-            for name, values in (special or {"": {}}).items():
+            for name, values in (
+                special if special and not kernel.get("generic", True) else {"": {}, **special}
+            ).items():
                 yield Job(
                     file=self.path.parent / kernel["file"],
                     folder=below / name,
