@@ -62,7 +62,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return sorted(str(Path(line).relative_to(Path.cwd())) for line in capsys.readouterr().out.splitlines())
 
 
-ALL = [f"generated/{folder}/scale.{end}" for folder in FOLDERS for end in ("cu", "h", "json")]
+ALL = sorted(str(Path(f"generated/{folder}/scale.{end}")) for folder in FOLDERS for end in ("cu", "h", "json"))
 
 
 def test_specialisations_are_beside_the_kernel_unless_it_is_left_out(

@@ -115,13 +115,12 @@ class _Reader:
         for name, values in special.items():
             if not isinstance(values, dict):
                 self._fail("T2C-C012", f"`{name}` is not a table of values", (*at, "specialisations", name))
+        versions = special if special and not kernel.get("generic", True) else {"": {}, **special}
         environment = {f"{ENVIRONMENT}{name}": str(value) for name, value in kernel.get("env", {}).items()}
         folder = self.path.parent / table.get("output", ".") / kernel.get("output", "")
         for target in targets:
             below = folder / target.partition(":")[2] if len(targets) > 1 else folder
-            for name, values in (
-                special if special and not kernel.get("generic", True) else {"": {}, **special}
-            ).items():
+            for name, values in versions.items():
                 yield Job(
                     file=self.path.parent / kernel["file"],
                     folder=below / name,
