@@ -146,6 +146,11 @@ def test_scans_run_either_way() -> None:
     np.testing.assert_array_equal(small(statements, params, x, np.zeros_like(x)), expected)
 
 
+def test_every_thread_updates_outside_of_parallel_loops() -> None:
+    found = small("T.atomic_add(Y[0], 1)", 'Y: T.Tensor((1,), "int32")', np.zeros(1, np.int32))
+    assert found.tolist() == [128]
+
+
 def test_atomics_meet_at_one_element() -> None:
     statements = """
         for i in T.Parallel(64):

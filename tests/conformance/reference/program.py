@@ -47,6 +47,7 @@ from tile2cu.core.program import (
     While,
     asked_warpgroups,
     operations,
+    steps,
     walk_stmts,
 )
 
@@ -97,7 +98,9 @@ def _launch(launch: Launch, memory: Memory, values: Values, deadline: float) -> 
     for let in launch.prelude:
         values.set(let.var, values.of(let.value, _ONE))
     grid = [range(values.number(extent, _ONE)) for extent in launch.grid]
-    uses_threads = _uses_threads(launch) or _groups_assign(launch)
+    # An atomic update outside of T.Parallel is every thread's: `T.atomic_add(B[0], 1)` adds their number.
+    updates = any(isinstance(stmt, Atomic) for stmt in steps(launch.body))
+    uses_threads = updates or _uses_threads(launch) or _groups_assign(launch)
     lanes = launch.threads if uses_threads else 1
     values.thread = np.arange(lanes, dtype=np.int32) if uses_threads else None
     memory.begin_launch(ordered=_orders_blocks(launch), of_threads=_of_threads(launch))
