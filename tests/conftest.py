@@ -177,6 +177,7 @@ def demand(name: str) -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--programs", type=int, default=60, help="how many random programs tests/differential runs")
+    parser.addoption("--fuzz", type=int, default=48, help="how many damaged kernels tests/fuzz transpiles")
     parser.addoption("--programs-seed", type=int, default=0, help="which random programs")
     parser.addoption("--rule-orders", type=int, default=3, help="how many orders of the rules tests/golden shuffles")
     parser.addoption("--nightly", action="store_true", help="run the tests whose builds take too long for each change")

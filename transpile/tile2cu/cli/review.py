@@ -142,7 +142,8 @@ def _execution(options: argparse.Namespace, kernel: "Kernel", style: str) -> "Ex
     how = {"statistics": True, "on_finding": "report", "schedules": ("round-robin", "reverse")}
     name, given = program.alias_of or program.name, bindings(options)
     try:
-        loaded = load(options.file, name, target=target, style=style, device="cpu", check=True, options=how, **given)
+        own = {"target": target, "style": style, "device": "cpu", "check": True, "options": how}
+        loaded = load(options.file, name, tiles="default", **own, **given)
     except DeviceError:
         return None
     numbers = call_numbers(loaded.manifest, sizes(options), {})

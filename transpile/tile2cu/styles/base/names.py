@@ -27,6 +27,7 @@ _GLOBAL_NAMES = "tl std main half tl_status Shared threadIdx blockIdx blockDim g
 _GLOBAL = frozenset(_GLOBAL_NAMES.split())
 _OF_THE_USER = re.compile(r"(?!__|_[A-Z])[A-Za-z_]")  # how a name begins that compilers leave to users
 _C_NAME = re.compile(_OF_THE_USER.pattern + r"[A-Za-z0-9_]*")
+_LONGEST = 180  # characters of a name that files have, with endings such as _tvm_ffi.cpp: 255 bytes on Linux
 _C_NAMES = Path(__file__).with_name("c_names.txt")  # by tools/c_names.py
 
 
@@ -41,7 +42,7 @@ def can_be_c_function(name: str) -> bool:
     """Whether the launcher of a kernel can have that name, which is also that of its files."""
     macros, others = c_names()
     taken = _KEYWORDS | _GLOBAL
-    return _C_NAME.fullmatch(name) is not None and not any(name in each for each in (taken, macros, others))
+    return _C_NAME.fullmatch(name) is not None and len(name) <= _LONGEST and not any(name in each for each in (taken, macros, others))
 
 
 def ascii_name(name: str) -> str:
