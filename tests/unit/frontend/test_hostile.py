@@ -187,3 +187,12 @@ def test_host_part_that_never_ends_gives_no_sizes_and_no_hang() -> None:
         '\nif __name__ == "__main__":\n    n = [1]\n    for i in n: n.append(1)\n    while 1:\n        n = n + n\n'
     )
     refused(text + endless, "F006")
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
+def test_loops_over_elements_without_statements_are_nothing(target: str, tmp_path: Path) -> None:
+    path = tmp_path / "kernel.py"
+    body = "for j in T.Parallel(block):\n                unused = 3"
+    path.write_text(FACTORY.format(module="", factory="pass", body=body), encoding="utf-8")
+    emitted = "".join(tile2cu.emit(path, target=target).values())
+    assert emitted.count("tl::parallel(") == 1

@@ -291,6 +291,8 @@ def _trace_parallel(
     cx.recorder.parallel -= 1
     cx.recorder.depth -= 1
     inner.end_frame()
+    if not body:  # `pass`, or statements that only Python evaluates
+        return
     cx.recorder.emit(
         Parallel(
             vars=tuple(indices),

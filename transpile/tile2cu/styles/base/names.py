@@ -42,7 +42,11 @@ def can_be_c_function(name: str) -> bool:
     """Whether the launcher of a kernel can have that name, which is also that of its files."""
     macros, others = c_names()
     taken = _KEYWORDS | _GLOBAL
-    return _C_NAME.fullmatch(name) is not None and len(name) <= _LONGEST and not any(name in each for each in (taken, macros, others))
+    return (
+        _C_NAME.fullmatch(name) is not None
+        and len(name) <= _LONGEST
+        and not any(name in each for each in (taken, macros, others))
+    )
 
 
 def ascii_name(name: str) -> str:
