@@ -46,4 +46,10 @@ WARNINGS: Mapping[str, Explanation] = {
         "a comment is not in the emitted source",
         "The statement that the comment belongs to has no counterpart of its own in the emitted source.",
     ),
+    "T2C-W009": Explanation(
+        "fragments need more registers than a thread has",
+        "The fragments that are live at one time exceed the registers that a thread of such a block can have, so that "
+        "the compiler keeps parts of them in local memory, which is global memory behind the L1 cache. Addresses and "
+        "temporaries need registers besides, which are not counted here. Kernels with T.ws are not examined.",
+    ),
 }

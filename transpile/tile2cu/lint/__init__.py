@@ -14,6 +14,7 @@ from tile2cu.lint.lints import (
     lost_comments,
     reads_of_unwritten_tiles,
     scalar_gemms,
+    spilled_fragments,
     uncoalesced_accesses,
     uncovered_dimensions,
 )
@@ -28,6 +29,7 @@ LINTS: tuple[Lint, ...] = (
     dropped_calls,
     scalar_gemms,
     integer_overflows,
+    spilled_fragments,
 )
 
 

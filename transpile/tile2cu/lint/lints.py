@@ -7,6 +7,7 @@ from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.coalescing import SECTOR_BYTES, warp_accesses
 from tile2cu.analysis.coverage import Swapped, Tail, swapped_indices, tails, tiles_by_dimension
 from tile2cu.analysis.integer_sums import overflowing_sums
+from tile2cu.analysis.registers import peak_of
 from tile2cu.analysis.uninitialised import read_unwritten
 from tile2cu.analysis.uses import comments_of, statements
 from tile2cu.core.decisions import INSTRUCTION, LAYOUT, NO_TENSOR_CORES
@@ -20,6 +21,7 @@ from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import ascii_only
 
 _WASTE = 4  # times as many sectors as the elements fill
+_FEW = 4  # fragments that are named
 _LEAST_BYTES = 4096  # of a loop's accesses to one tensor
 
 
@@ -170,3 +172,26 @@ def integer_overflows(settled: Settled) -> Iterator[Tile2CuWarning]:
             notes=(Note(f"the sum of {found.count:,} values of up to {found.largest:,} does not fit {tile.dtype}"),),
             help="accumulate in a wider type, or in several parts",
         )
+
+
+def spilled_fragments(settled: Settled) -> Iterator[Tile2CuWarning]:
+    """T2C-W009."""
+    launch, target = settled.launch, settled.target
+    if launch.groups > 1:
+        return  # a thread has the fragments of its group only
+    layouts = {tile: settled.facts.get(tile, LAYOUT) for tile in launch.tiles if tile.scope is Scope.FRAGMENT}
+    words = {tile: layout.words(tile.dtype.bytes) for tile, layout in layouts.items() if layout is not None}
+    peak = peak_of(launch, {tile: count for tile, count in words.items() if tile.of is None})
+    limit = min(target.max_registers, target.registers_of_block // launch.threads)
+    if peak.words <= limit:
+        return
+    largest = sorted(peak.tiles, key=lambda tile: -words[tile])[:_FEW]
+    listed = ", ".join(f"{tile.name} {words[tile]}" for tile in largest)
+    yield Tile2CuWarning(
+        code="T2C-W009",
+        message=f"fragments need {peak.words} registers per thread, and a thread has {limit}: they spill",
+        span=launch.span,
+        notes=(Note(f"live at one time, by registers: {listed}"),),
+        help="use more threads, smaller tiles, or keep a tile in shared memory; `tile2cu resources` states what the "
+        "compiler allocates",
+    )

@@ -38,6 +38,7 @@ GFX90A = Target(
     warp_size=64,
     max_threads=1024,
     max_registers=512,
+    registers_of_block=4 * 512 * 64,  # of four SIMDs
     cp_async=False,
     mma=(),
     mfma=MFMA + FP8 + FLOAT,

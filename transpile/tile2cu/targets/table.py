@@ -104,7 +104,8 @@ class Target:
     `load_lds` are the bytes per lane of one global_load_lds; elements of `transposing_reads` bytes
     can be read from shared memory across rows. `fp8` is whose 8-bit floating point the target's
     instructions mean: OCP's, or FNUZ, without infinities and negative zero. `max_registers`, of 4 bytes, are a
-    thread's. On AMD a CU has `simds`, whose registers its waves share, and allocates LDS in steps of `lds_step` bytes.
+    thread's, and `registers_of_block` those of all threads of a block. On AMD a CU has `simds`, whose registers its
+    waves share, and allocates LDS in steps of `lds_step` bytes.
     [CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"; AMD Instinct MI200 ISA, "VGPRs",
     "LDS"]
     """
@@ -119,6 +120,7 @@ class Target:
     source: str
     capability: tuple[int, int] = (8, 0)
     max_registers: int = 255
+    registers_of_block: int = 65536
     multiprocessors: int = 108  # the number that drivers report
     wgmma: tuple[Wgmma, ...] = ()
     tma: bool = False
