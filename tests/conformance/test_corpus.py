@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.run_corpus import Row, read_table, regressions, report, survey, write_table
+from tests.conformance.run_corpus import TESTS, Row, read_table, regressions, report, survey, write_table
 from tile2cu.targets import find
 
 TARGETS = ("cuda:sm_80",)
@@ -84,6 +84,20 @@ def test_the_table_holds_names_and_statuses_only(folder: Path, tmp_path: Path, m
     monkeypatch.setattr("tests.conformance.run_corpus.TABLES", {"examples": tmp_path / "status.json"})
     write_table("cuda:sm_80", survey(folder, find("cuda:sm_80")))
     assert read_table("cuda:sm_80") == {"bad.py::shuffle": "refused T2C-F011", "good.py::keep": "emitted"}
+
+
+def test_most_of_tilelangs_own_tests_are_emitted() -> None:
+    statuses = read_table("cuda:sm_90a", "tests").values()
+    assert len(statuses) == 361
+    assert sum(not status.startswith(("refused", "failed")) for status in statuses) >= 300
+
+
+def test_tilelangs_own_tests_do_not_get_worse() -> None:
+    folder = os.environ.get("TILE2CU_CORPUS_TESTS")
+    if not folder:
+        pytest.skip("TILE2CU_CORPUS_TESTS names no folder: a checkout of TileLang's `testing/python`")
+    rows = survey(Path(folder), find("cuda:sm_90a"), parts=TESTS)
+    assert not regressions(rows, read_table("cuda:sm_90a", "tests"))
 
 
 @pytest.mark.parametrize("target", TARGETS)

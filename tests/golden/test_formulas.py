@@ -98,3 +98,20 @@ def summed(text: str, given: dict[str, np.ndarray]) -> str:
     terms = f"[{summed(term, given)} for {var} in range({extent})]"
     function = "sum" if found[1] == "sum" else "maximum"
     return f"{text[: found.start()]}{function}({terms}){summed(text[end:], given)}"
+
+
+def test_tensors_that_no_caller_gives_have_no_formula() -> None:
+    text = """
+import tilelang.language as T
+
+@T.prim_func
+def main(A: T.Tensor((256,), "float32"), B: T.Tensor((256,), "float32")):
+    C = T.alloc_global((256,), "float32")
+    with T.Kernel(2, threads=128) as bx:
+        for i in T.Parallel(128):
+            C[bx * 128 + i] = A[bx * 128 + i] + 1.0
+        for i in T.Parallel(128):
+            B[bx * 128 + i] = C[bx * 128 + i] * 2.0
+"""
+    (program,) = programs(None, text)
+    assert not formula_lines(program)

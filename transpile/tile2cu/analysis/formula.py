@@ -61,6 +61,8 @@ def formulas(program: Program) -> tuple[Formula, ...]:
     if len(set(names)) < len(names):
         return ()  # an output in parts
     order = [param.name for param in program.params]
+    if not {*names} <= {*order}:
+        return ()  # T.alloc_global: a tensor that no caller gives
     return tuple(sorted(found, key=lambda each: order.index(each.output.name)))
 
 
