@@ -274,6 +274,8 @@ def _reads_tiles(value: Expr) -> bool:
 
 def _of_element(output: Buffer, indices: tuple[Expr, ...], value: Expr) -> Formula:
     """The formula with a variable for each index of the output. Raises _UnknownError where others are left."""
+    if len(indices) != output.rank:
+        raise _UnknownError  # it is written by a reshape
     names: dict[Expr, Expr] = {}
     used: set[str] = set()
     for index, extent in zip(indices, output.shape, strict=True):
