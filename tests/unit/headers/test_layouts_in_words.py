@@ -183,8 +183,44 @@ def _split(part: str, held: Held) -> bool:
     return part.startswith("the registers of a tile of")  # tests/unit/headers/test_random_layouts.py
 
 
+def _tv_layout(part: str, held: Held) -> bool:
+    """CuTe's layout of (thread, value): the offset in the tile, column-major."""
+    found = re.fullmatch(r"TV layout (\(.*\)):(\(.*\))", part)
+    if not found:
+        return False
+    modes = [[*zip(*map(_numbers, pair), strict=True)] for pair in zip(*map(_parts, found.groups()), strict=True)]
+    places = held.of(0, len(held.threads))
+    extents = [max(dim) + 1 for dim in zip(*places, strict=True)]
+    strides = [prod(extents[:dim]) for dim in range(len(extents))]
+    return all(
+        place is not None
+        and sum(map(prod, zip(place, strides, strict=True))) == _offset(modes[0], thread) + _offset(modes[1], value)
+        for thread, each in enumerate(held.threads)
+        for value, place in enumerate(each)
+    )
+
+
+def _parts(text: str) -> tuple[str, str]:
+    """The threads' and the values' half of `(threads,values)`."""
+    depths = list(itertools.accumulate((letter == "(") - (letter == ")") for letter in text))
+    (comma,) = (at for at, letter in enumerate(text) if letter == "," and depths[at] == 1)
+    return text[1:comma], text[comma + 1 : -1]
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(each) for each in text.strip("()").split(",")]
+
+
+def _offset(modes: list[tuple[int, int]], index: int) -> int:
+    offset = 0
+    for extent, stride in modes:
+        index, at = divmod(index, extent)
+        offset += at * stride
+    return offset
+
+
 CHECKS: tuple[Callable[[str, Held], bool], ...] = (
-    _rows_of_warps, _parts_of_warps, _warpgroups, _grid_of_threads, _own_values, _split,
+    _rows_of_warps, _parts_of_warps, _warpgroups, _grid_of_threads, _own_values, _split, _tv_layout,
 )  # fmt: skip
 
 
