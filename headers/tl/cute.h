@@ -70,6 +70,15 @@ CUTE_DEVICE auto end_of(const Extent& extent, const Start& start, const Shape& t
                          [](int end, int first, int size) { return cute::max(0, cute::min(end, first + size)); });
 }
 
+// A shared tile with its swizzle in the layout. TMA and wgmma need it in the pointer, but then compilers do not see that
+// an element is in shared memory. Other tensors as they are.
+template <class Tensor> CUTE_DEVICE decltype(auto) by_layout(const Tensor& tensor) {
+  if constexpr (cute::is_smem<Tensor>::value)
+    return cute::as_position_independent_swizzle_tensor(tensor);
+  else
+    return (tensor);
+}
+
 // This thread's slice of a TiledCopy or TiledMMA; in a block with more threads, slices repeat.
 template <class Tiled> CUTE_DEVICE auto slice_of(const Tiled& tiled) {
   return tiled.get_slice(threadIdx.x % int(decltype(cute::size(tiled))::value));
@@ -98,7 +107,7 @@ CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start
   const auto tile = extents(to);
   const auto at = slice.partition_S(tile_at(make_identity_tensor(extents(from)), tile, start));
   const auto parts = slice.partition_S(tile_at(from, tile, start));
-  each_instruction(at, parts, slice.partition_D(to), [&](const auto& at, const auto& part, auto&& into) {
+  each_instruction(at, parts, slice.partition_D(by_layout(to)), [&](const auto& at, const auto& part, auto&& into) {
     const bool is_inside = inside(at(_0{}), extents(from));
     if constexpr (takes_predicate<typename TiledCopy::Traits>) {
       copy(tiled.with(is_inside), part, into);
@@ -128,7 +137,7 @@ CUTE_DEVICE void load_tile(const TiledCopy& tiled, const From& from, const Start
   } else {
     const auto slice = slice_of(tiled);
     const auto at = slice.partition_S(tile_at(make_identity_tensor(extents(from)), tile, start));
-    const auto parts = slice.partition_S(tile_at(from, tile, start));
+    const auto parts = slice.partition_S(tile_at(by_layout(from), tile, start));
     const auto end = end_of(extents(from), start, tile);
     each_instruction(at, parts, slice.retile_D(to), [&](const auto& at, const auto& part, auto&& into) {
       if (is_whole(at, end)) {
@@ -150,7 +159,7 @@ CUTE_DEVICE void store_tile(const TiledCopy& tiled, const From& from, const To& 
   if (!takes_part(tiled)) return;
   const auto slice = slice_of(tiled);
   const auto at = slice.partition_D(tile_at(make_identity_tensor(extents(to)), tile, start));
-  auto parts = slice.partition_D(tile_at(to, tile, start));
+  auto parts = slice.partition_D(tile_at(by_layout(to), tile, start));
   const auto end = end_of(extents(to), start, tile);
   each_instruction(at, slice.retile_S(from), parts, [&](const auto& at, const auto& part, auto&& into) {
     if (is_whole(at, end)) {
@@ -184,7 +193,7 @@ CUTE_DEVICE void add_tile(const TiledCopy& tiled, const From& from, To&& to, con
   const auto slice = slice_of(tiled);
   const auto at = slice.partition_D(tile_at(make_identity_tensor(extents(to)), extents(from), start));
   auto parts = slice.partition_D(tile_at(to, extents(from), start));
-  const auto own = slice.partition_S(from);
+  const auto own = slice.partition_S(by_layout(from));
   CUTE_UNROLL
   for (int i = 0; i < size(own); ++i)
     if (inside(at(i), extents(to))) atomicAdd(&parts(i), own(i));
@@ -192,7 +201,8 @@ CUTE_DEVICE void add_tile(const TiledCopy& tiled, const From& from, To&& to, con
 
 // Shared memory: each element of the tile = `value`. Called by: all threads of the block.
 template <class Tile, class T> CUTE_DEVICE void fill_tile(Tile&& tile, const T& value) {
-  for (int i = threadIdx.x; i < cute::size(tile); i += blockDim.x) tile(i) = value;
+  auto elements = by_layout(tile);
+  for (int i = threadIdx.x; i < cute::size(tile); i += blockDim.x) elements(i) = value;
 }
 
 // Shared to global memory: the tile of `to` at `start` = `from`; out-of-bounds elements are not written. Called by: all
@@ -205,7 +215,7 @@ CUTE_DEVICE void store_tile(const TiledCopy& tiled, const From& from, const To& 
   const auto tile = extents(from);
   const auto at = slice.partition_D(tile_at(make_identity_tensor(extents(to)), tile, start));
   auto parts = slice.partition_D(tile_at(to, tile, start));
-  each_instruction(at, slice.partition_S(from), parts, [&](const auto& at, const auto& part, auto&& into) {
+  each_instruction(at, slice.partition_S(by_layout(from)), parts, [&](const auto& at, const auto& part, auto&& into) {
     if (is_whole(at, extents(to))) {
       copy(tiled, part, into);
     } else if constexpr (reaches_end<Start>) {
@@ -244,6 +254,17 @@ template <class Tensor, class... Indices> CUTE_DEVICE auto value_at(const Tensor
   return inside(coordinate, cute::shape(tensor)) ? Element(tensor(coordinate)) : Element(0);
 }
 
+// `n` consecutive elements of a tensor, loaded at once: at(...) are the indices of the first.
+template <int n, class Tensor, class... Indices> CUTE_DEVICE auto vector_at(const Tensor& tensor, const Indices&... at) {
+  using Vector = cutlass::AlignedArray<std::remove_const_t<typename Tensor::value_type>, n>;
+  return *reinterpret_cast<const Vector*>(&tensor(at...));
+}
+
+// An integer from -512 to 511 as half_t, exact, without the conversion unit: it is added to the bits of 1536.
+CUTE_DEVICE cutlass::half_t exact_half(int x) {
+  return cutlass::half_t::bitcast(uint16_t(0x6600 + x)) - cutlass::half_t(1536.0f);
+}
+
 // ---- fragments ------------------------------------------------------------------------------------------------------
 
 // This thread's fragment of a tile of `shape` that a TiledCopy partitions: (V, M, N).
@@ -263,18 +284,22 @@ CUTE_DEVICE auto coordinates(const cute::TiledMMA<Types...>& tiled, const Shape&
 
 // A view of a fragment, or of its coordinates, as (rows, columns) of this thread.
 //   an accumulator of mma.m16n8  ((2, 2), M, N): 2 neighbouring columns in each of 2 rows
+//   an accumulator of wgmma      ((2, 2, N / 8), M, N): the same, N / 8 times
 //   a partition by a TiledCopy   ((1, V), M, N): V neighbouring columns of a row; of more dimensions than two all but
 //                                the last one count as rows
 template <class Fragment> CUTE_DEVICE auto rowcol(Fragment&& fragment) {
   using namespace cute;
   const auto l = fragment.layout();
-  static_assert(decltype(rank<0>(l))::value == 2, "(V, M, N) with two modes of V");
-  constexpr int last = decltype(rank(l))::value - 1;
+  constexpr int modes = decltype(rank<0>(l))::value, last = decltype(rank(l))::value - 1;
+  static_assert(modes == 2 || modes == 3, "(V, M, N) with two or three modes of V");
   if constexpr (decltype(size<0, 0>(l))::value == 1)
     return make_tensor(fragment.data(), make_layout(take<1, last>(l), make_layout(layout<0, 1>(l), layout<last>(l))));
-  else
+  else if constexpr (modes == 2)
     return make_tensor(fragment.data(), make_layout(make_layout(layout<0, 1>(l), layout<1>(l)),
                                                     make_layout(layout<0, 0>(l), layout<2>(l))));
+  else
+    return make_tensor(fragment.data(), make_layout(make_layout(layout<0, 1>(l), layout<1>(l)),
+                                                    make_layout(layout<0, 0>(l), layout<0, 2>(l), layout<2>(l))));
 }
 
 // Converts a fragment to another element type, rounded to nearest even; from float to a 16-bit type two elements per
@@ -337,20 +362,20 @@ CUTE_DEVICE void reduce_rows(const From& from, To& to, const Within& takes_part 
 }
 
 // The same for rows that several warps share: partial results are exchanged through the workspace. Dimension `dim` of
-// the coordinates `at` is the row. Called by: all threads of the block.
-template <class Op, class Threads, int dim = 0, class From, class To, class T, int extent, int warps, class At,
-          class Within = Everywhere>
-CUTE_DEVICE void reduce_rows(const From& from, To& to, ReduceWorkspace<T, extent, warps>& workspace, const At& at,
-                             const Within& takes_part = {}) {
+// the coordinates `at` is the row. Called by: all threads that share the workspace.
+template <class Op, class Threads, int dim = 0, class From, class To, class T, int extent, int warps, int threads,
+          class At, class Within = Everywhere>
+CUTE_DEVICE void reduce_rows(const From& from, To& to, ReduceWorkspace<T, extent, warps, threads>& workspace,
+                             const At& at, const Within& takes_part = {}) {
   reduce_rows<Op, Threads>(from, to, takes_part);
   const int part = threadIdx.x / Threads::warp_distance % warps;
-  __syncthreads();  // all reads of an earlier reduction are complete
+  sync_workspace<threads>();  // all reads of an earlier reduction are complete
   if (threadIdx.x / Threads::lane_distance % Threads::lanes == 0) {
     CUTE_UNROLL
     for (int i = 0; i < cute::size(to); ++i)
       if (const int row = cute::get<dim>(at(i, 0)); row < extent) workspace.part[part][row] = to(i);
   }
-  __syncthreads();  // all parts are visible
+  sync_workspace<threads>();  // all parts are visible
   CUTE_UNROLL
   for (int i = 0; i < cute::size(to); ++i) {
     const int row = cute::min(int(cute::get<dim>(at(i, 0))), extent - 1);
@@ -367,6 +392,25 @@ CUTE_DEVICE void accumulate_rows(const From& from, To& to, More&&... more) {
   reduce_rows<Op, Threads>(from, to, more...);
   CUTE_UNROLL
   for (int i = 0; i < cute::size(to); ++i) to(i) = Op::combine(before(i), to(i));
+}
+
+// Values of rows of which each thread has a part: combined over the lanes that share the rows, all of which have the
+// result. Called by: whole warps.
+template <class Op, class Threads, class Values> CUTE_DEVICE void allreduce_rows(Values& values) {
+  CUTE_UNROLL
+  for (int i = 0; i < cute::size(values); ++i) {
+    CUTE_UNROLL
+    for (int mask = 1; mask < Threads::lanes; mask *= 2)
+      values(i) = Op::combine(values(i), shuffle_xor(values(i), mask * Threads::lane_distance));
+  }
+}
+
+// Whether a value of any thread of the warp has changed: the same for all of its threads. Called by: whole warps.
+template <class Before, class After> CUTE_DEVICE bool values_changed(const Before& before, const After& after) {
+  bool own = false;
+  CUTE_UNROLL
+  for (int i = 0; i < cute::size(after); ++i) own |= before(i) != after(i);
+  return __any_sync(0xffffffffu, own);
 }
 
 // A view of a fragment, or of its coordinates, as one row: reductions to one value.
@@ -425,14 +469,21 @@ CUTE_DEVICE void gemm(const Mma& mma, const LoadB& load_b, const A& a, const B& 
 }
 
 // A view of an accumulator as the A operand of the next MMA: each lane holds the same elements, no shuffle.
-//   mma.m16n8k16  ((2, 2), M, N) -> ((2, 2, 2), M, N / 2)
+//   mma.m16n8k16  ((2, 2), M, N)         -> ((2, 2, 2), M, N / 2)
+//   wgmma         ((2, 2, N / 8), M, N)  -> ((2, 2, 2), M, (N / 16, N))
 template <class Fragment> CUTE_DEVICE auto as_operand_A(const Fragment& accumulator) {
   using namespace cute;
   static_assert(sizeof(typename Fragment::value_type) == 2, "k16: operands of 16 bits");
   const auto l = accumulator.layout();
-  const auto n = logical_divide(layout<2>(l), _2{});  // (2, N / 2)
-  return make_tensor(accumulator.data(), make_layout(make_layout(layout<0, 0>(l), layout<0, 1>(l), layout<0>(n)),
-                                                     layout<1>(l), layout<1>(n)));
+  if constexpr (decltype(rank<0>(l))::value == 2) {
+    const auto n = logical_divide(layout<2>(l), _2{});  // (2, N / 2)
+    return make_tensor(accumulator.data(), make_layout(make_layout(layout<0, 0>(l), layout<0, 1>(l), layout<0>(n)),
+                                                       layout<1>(l), layout<1>(n)));
+  } else {
+    const auto n = logical_divide(layout<0, 2>(l), _2{});  // (2, N / 16)
+    return make_tensor(accumulator.data(), make_layout(make_layout(layout<0, 0>(l), layout<0, 1>(l), layout<0>(n)),
+                                                       layout<1>(l), make_layout(layout<1>(n), layout<2>(l))));
+  }
 }
 
 // A view of a tile with its modes swapped: (N, K) of a B that is stored as (K, N).

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tile2cu.cli import main
+from tile2cu_runtime.compilers import cutlass_include
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
@@ -145,6 +146,34 @@ def test_its_cmake_builds_for_a_gpu(nvcc: str, tmp_path: Path, monkeypatch: pyte
     run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_CUDA_COMPILER={nvcc}", cwd=tmp_path)
     run("cmake", "--build", "build", "-j", "2", cwd=tmp_path)
     assert (tmp_path / "build/out/libtile2cu_kernels_sm_90a.a").exists()
+
+
+@pytest.mark.needs("cmake", "cutlass")
+def test_its_cmake_builds_with_the_headers_of_cutlass(
+    nvcc: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no target of CUTLASS's exists, as in its own tree, its headers are looked for in CUTLASS_PATH."""
+    vendored(tmp_path / "out", EXAMPLES / "vector_add.py", "--style", "cute")
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.21)\nproject(engine LANGUAGES CXX)\nadd_subdirectory(out)\n"
+        "add_library(engine STATIC main.cpp)\ntarget_link_libraries(engine tile2cu_kernels)\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "main.cpp").write_text('#include "vector_add.h"\n', encoding="utf-8")
+    monkeypatch.setenv("CUTLASS_PATH", str(cutlass_include().parent))
+    run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_CUDA_COMPILER={nvcc}", cwd=tmp_path)
+    run("cmake", "--build", "build", "-j", "1", cwd=tmp_path)
+    assert (tmp_path / "build/out/libtile2cu_kernels.a").exists()
+
+
+@pytest.mark.parametrize("option", ["--single-header", "--with-cpu"])
+def test_kernels_that_include_cutlass_are_for_a_gpu_and_several_headers(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [EXAMPLES / "vector_add.py", "--style", "cute", option, "-o", tmp_path / "out"]
+    assert main(["vendor", *map(str, given)]) == 1
+    assert f"{option} is not for the style `cute`" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 MAIN = """\

@@ -43,6 +43,8 @@ HOPPER_ATTENTION = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256}
 CDNA_ATTENTION = {"block_M": 128, "threads": 256, "slack": 0}
 TRANSPOSED = {"dtype": "bfloat16", "out_dtype": "float32", "transpose_A": True, "transpose_B": True, "bias": True}
 INT8 = {"dtype": "int8", "out_dtype": "int32", "accum_dtype": "int32", "transpose_B": True}
+VARLEN = HOPPER_ATTENTION | {"group": 4, "is_causal": True}
+INT4_WEIGHTS = {"block_M": 256, "block_N": 128, "block_K": 64, "num_stages": 4, "threads": 256}
 EPILOGUE = {"transpose_B": True, "bias": True, "activation": "gelu"}
 GOLDEN = (
     Golden("cute/sm_80", "gemm_relu.py", style="cute"),
@@ -60,6 +62,11 @@ GOLDEN = (
     Golden("ck/gfx942", "row_softmax.py", "hip:gfx942", style="ck"),
     Golden("ck/gfx942", "gemm_relu.py", "hip:gfx942", {"threads": 256}, style="ck"),
     Golden("ck/gfx942", "attention.py", "hip:gfx942", {"threads": 256, "slack": 0, "is_causal": False}, style="ck"),
+    Golden("cute/sm_90a", "gemm_relu.py", "cuda:sm_90a", {"block_N": 256, "block_K": 64, "threads": 256}, "cute"),
+    Golden("cute/sm_90a", "attention.py", "cuda:sm_90a", HOPPER_ATTENTION | {"is_causal": False}, "cute"),
+    Golden("cute/sm_90a", "attention_varlen.py", "cuda:sm_90a", VARLEN, "cute"),
+    Golden("cute/sm_90a", "gemm_batched.py", "cuda:sm_90a", {"block_K": 64}, "cute"),
+    Golden("cute/sm_90a", "linear_int4.py", "cuda:sm_90a", INT4_WEIGHTS, "cute"),
     Golden("cuda/sm_80", "vector_add.py"),
     Golden("cuda/sm_80", "row_softmax.py"),
     Golden("cuda/sm_80", "gemm_relu.py"),
@@ -80,7 +87,7 @@ GOLDEN = (
     Golden("cuda/sm_80", "attention_backward.py", bindings={"dim": 64, "is_causal": True}),
     Golden("cuda/sm_80", "flash_decoding.py", bindings={"dim": 128, "group": 8, "block_H": 16, "threads": 32}),
     Golden("cuda/sm_80", "mla_decode.py", bindings={"block_N": 32, "num_split": 4}),
-    Golden("cuda/sm_90a", "attention_varlen.py", "cuda:sm_90a", HOPPER_ATTENTION | {"group": 4, "is_causal": True}),
+    Golden("cuda/sm_90a", "attention_varlen.py", "cuda:sm_90a", VARLEN),
     Golden("cuda/sm_90a", "dequant.py", "cuda:sm_90a"),
     Golden("cuda/sm_90a", "w2a8.py", "cuda:sm_90a"),
     Golden("cuda/sm_90a", "attention_backward.py", "cuda:sm_90a", {"dim": 64, "is_causal": True}),
@@ -106,12 +113,7 @@ GOLDEN = (
     Golden("cuda/sm_90a", "linear_attention.py", "cuda:sm_90a", {"dim": 64}),
     Golden("cuda/sm_90a", "chunk_scan.py", "cuda:sm_90a"),
     Golden("cuda/sm_90a", "chunk_state.py", "cuda:sm_90a"),
-    Golden(
-        "cuda/sm_90a",
-        "linear_int4.py",
-        "cuda:sm_90a",
-        {"block_M": 256, "block_N": 128, "block_K": 64, "num_stages": 4, "threads": 256},
-    ),
+    Golden("cuda/sm_90a", "linear_int4.py", "cuda:sm_90a", INT4_WEIGHTS),
     Golden("cuda/sm_90a", "linear_int4_prefill.py", "cuda:sm_90a"),
     Golden("cuda/sm_100a", "gemm_relu.py", "cuda:sm_100a", {"block_K": 64, "threads": 256}),
     Golden("hip/gfx942", "vector_add.py", "hip:gfx942"),

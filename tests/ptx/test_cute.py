@@ -17,8 +17,8 @@ RNG = np.random.default_rng(21)
 pytestmark = pytest.mark.needs("cutlass", "nvcc")
 
 
-def load(name: str, style: str = "cute", **bindings: object) -> Kernel:
-    return tile2cu.load(EXAMPLES / f"{name}.py", device="ptx", style=style, **bindings)
+def load(name: str, style: str = "cute", target: str = "cuda:sm_80", **bindings: object) -> Kernel:
+    return tile2cu.load(EXAMPLES / f"{name}.py", device="ptx", style=style, target=target, **bindings)
 
 
 def integers(*shape: int) -> np.ndarray:
@@ -295,3 +295,76 @@ def test_pieces_of_a_kernel(tmp_path: Path) -> None:
     np.testing.assert_array_equal(total, wanted)
     np.testing.assert_array_equal(sums, np.where(np.arange(77) == 70, 2 * x[:, 70].sum(), 0))
     np.testing.assert_array_equal(count, columns + 1)
+
+
+# ---- sm_90a ---------------------------------------------------------------------------------------------------------
+
+HOPPER = "cuda:sm_90a"
+WIDE = {"block_N": 256, "block_K": 64, "threads": 256}
+
+
+@pytest.mark.parametrize("sizes", [(136, 264, 72), (1, 8, 8), (200, 520, 136), (128, 256, 0)])
+def test_gemm_relu_by_tma_and_wgmma(sizes: tuple[int, int, int]) -> None:
+    """A producer warp loads, warpgroups multiply operands in shared memory, warps store by TMA."""
+    m, n, k = sizes
+    a, b = integers(m, k).astype(np.float16), integers(k, n).astype(np.float16)
+    found = load("gemm_relu", target=HOPPER, **WIDE)(a, b)
+    np.testing.assert_array_equal(found, np.maximum(a.astype(float) @ b.astype(float), 0).astype(np.float16))
+    assert found.tobytes() == load("gemm_relu", "tl", HOPPER, **WIDE)(a, b).tobytes()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("sizes", [(136, 264, 72), (70, 80, 144)])
+def test_wgmma_of_transposed_operands(sizes: tuple[int, int, int]) -> None:
+    """Both operands are contiguous along the other dimension than in gemm_relu."""
+    m, n, k = sizes
+    a, b = (integers(*shape).astype(ml_dtypes.bfloat16) for shape in ((k, m), (n, k)))
+    bias = integers(n).astype(np.float32)
+    found = load("gemm", target=HOPPER, **TRANSPOSED)(a, b, bias)
+    np.testing.assert_array_equal(found, a.astype(np.float32).T @ b.astype(np.float32).T + bias)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn"])
+def test_wgmma_of_8_bits(dtype: str) -> None:
+    a, b = (integers(*shape).astype(dtype) for shape in ((136, 160), (264, 160)))
+    results = {"out_dtype": "int32", "accum_dtype": "int32"} if dtype == "int8" else {"out_dtype": "float32"}
+    found = load("gemm", target=HOPPER, dtype=dtype, transpose_B=True, block_K=128, **results)(a, b)
+    np.testing.assert_array_equal(found, a.astype(np.float64) @ b.astype(np.float64).T)
+
+
+@pytest.mark.nightly
+def test_batched_gemm_of_persistent_blocks() -> None:
+    """Producer and consumers visit the same tiles; the stages count on from tile to tile."""
+    a, b = (integers(*shape).astype(np.float16) for shape in ((3, 200, 136), (3, 136, 264)))
+    found = load("gemm_batched", target=HOPPER, kernel="gemm_batched", block_K=64, programs=5)(a, b)
+    np.testing.assert_array_equal(found, (a.astype(float) @ b.astype(float)).astype(np.float16))
+
+
+@pytest.mark.nightly
+def test_weights_that_are_written_while_an_mma_is_in_flight() -> None:
+    """Dequantised weights have two stages; where rows are none of TMA's, the other instance stores them."""
+    for n in (136, 77):
+        x = integers(70, 96).astype(np.float16)
+        weights, scale = RNG.integers(0, 256, (n, 48)).astype(np.uint8), RNG.integers(1, 3, (n, 3)).astype(np.float16)
+        zero = RNG.integers(0, 16, (n, 3)).astype(np.float16)
+        number = np.stack((weights & 15, weights >> 4), axis=-1).reshape(n, 96).astype(float)
+        wanted = x.astype(float) @ ((number - zero.repeat(32, axis=1)) * scale.repeat(32, axis=1)).T
+        found = load("dequant", target=HOPPER, kernel="dequant_gemm")(x, weights, scale, zero)
+        np.testing.assert_array_equal(found, wanted.astype(np.float16))
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_causal"),
+    [
+        ((1, 150, 2, 128), False),
+        pytest.param((2, 300, 1, 128), True, marks=pytest.mark.nightly),
+        pytest.param((1, 1, 1, 128), True, marks=pytest.mark.nightly),
+    ],
+)
+def test_attention_whose_mmas_overlap(shape: tuple[int, ...], is_causal: bool) -> None:
+    """A persistent kernel: Q in registers, a ring of stages for K and one for V, both MMAs in flight at once."""
+    q, k, v = (RNG.standard_normal(shape).astype(np.float16) for _ in range(3))
+    sizes = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256}
+    found = np.asarray(load("attention", target=HOPPER, is_causal=is_causal, **sizes)(q, k, v), np.float32)
+    np.testing.assert_allclose(found, attention(q, k, v, is_causal=is_causal), atol=4e-3)

@@ -17,8 +17,8 @@ def test_a_style_that_is_none_is_named() -> None:
 
 
 def test_what_a_style_does_not_support_is_a_diagnostic_that_names_the_one_that_does() -> None:
-    with pytest.raises(Tile2CuError, match="the style `cute` does not support cuda:sm_90a") as raised:
-        tile2cu.emit(EXAMPLES / "gemm_relu.py", style="cute", target="cuda:sm_90a")
+    with pytest.raises(Tile2CuError, match="the style `cute` does not support cuda:sm_100a") as raised:
+        tile2cu.emit(EXAMPLES / "gemm_relu.py", style="cute", target="cuda:sm_100a", block_K=64, threads=256)
     assert raised.value.code == "T2C-E034" and "--style tl" in raised.value.render()
 
 
@@ -107,3 +107,65 @@ def test_cute_fills_by_value(tmp_path: Path) -> None:
     (found,) = tile2cu.emit(tmp_path / "named.py", style="cute").values()
     text = found.source
     assert "fill(F, float(low));" in text
+
+
+# ---- cute for sm_90a ------------------------------------------------------------------------------------------------
+
+HOPPER = "cuda:sm_90a"
+
+
+def cute_source(example: str, kernel: str | None = None, target: str = HOPPER, **bindings: object) -> str:
+    (found,) = tile2cu.emit(EXAMPLES / example, kernel, target=target, style="cute", **bindings).values()
+    return found.source
+
+
+def test_a_kernel_without_tma_and_wgmma_is_the_one_for_sm_80() -> None:
+    sources = [cute_source("rmsnorm.py", target=target, dim=4096) for target in (HOPPER, "cuda:sm_80")]
+    kernels = [source[source.index("namespace rmsnorm_impl") : source.index("// ---- host")] for source in sources]
+    limits = ("232448", "166912"), ("232,448", "166,912"), ("sm_90a", "sm_80")
+    for new, old in limits:
+        kernels[0] = kernels[0].replace(new, old)
+    assert kernels[0] == kernels[1] and "#include <tl/cute.h>" in sources[0]
+
+
+@pytest.mark.parametrize(
+    ("example", "what"),
+    [
+        ("gemm_few_rows.py", "clusters"),
+        ("mla_decode.py", "warpgroups along the columns of several MMAs"),
+        ("w2a8.py", "the operation DotsOfFour"),
+        ("attention_block_sparse.py", "active iterations that are published"),
+    ],
+)
+def test_a_schedule_of_hopper_that_cute_does_not_have_is_named(example: str, what: str) -> None:
+    sizes = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256, "is_causal": True}
+    bindings = sizes if "sparse" in example else {"page_size": 64} if "mla" in example else {}
+    with pytest.raises(Tile2CuError, match=f"does not support {what}") as raised:
+        tile2cu.emit(EXAMPLES / example, target=HOPPER, style="cute", **bindings)
+    assert raised.value.code == "T2C-E034"
+
+
+def test_elements_of_swizzled_tiles_are_accessed_through_their_layout() -> None:
+    """A swizzle in the pointer hides from compilers that it is to shared memory."""
+    source = cute_source("dequant.py", "dequant_gemm")
+    assert "Tensor packed_elements = tl::by_layout(packed);" in source and "packed_elements, i, j / 2" in source
+
+
+def test_what_a_vectors_elements_share_is_computed_once() -> None:
+    source = cute_source("dequant.py", "dequant_gemm")
+    outside, inside = source.split("for (int e = v; e < v + 8; ++e) {")
+    assert "const half_t zero = tl::value_at(Z, n, g);" in outside and "tl::value_at" not in inside.split("}")[0]
+    assert "const auto packed_bytes = tl::vector_at<4>(" in outside
+
+
+def test_stores_under_the_bound_of_their_tensor_are_stores_of_a_tile() -> None:
+    """`if s < seq_len` is what each store of a tile asks, too; another condition is not."""
+    source = cute_source("rope.py", dim=128)
+    assert source.count("tl::store_tile(") == 5 and "Q(bz, s, by, j" not in source
+
+
+def test_vectors_of_the_next_iteration_are_loaded_during_an_iterations_mmas() -> None:
+    (_, backward) = tile2cu.emit(
+        EXAMPLES / "attention_backward.py", target=HOPPER, style="cute", dim=64, is_causal=True
+    ).values()
+    assert "load_vectors(tl::min(k_iter + 1, num_iterations - 1));" in backward.source

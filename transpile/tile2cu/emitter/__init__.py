@@ -17,7 +17,7 @@ from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.sections import aligned_when, pasted
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
-from tile2cu.emitter.tma import asked_blocks, block_threads, is_producer, map_notes, persistent_in, tensor_maps
+from tile2cu.emitter.tma import asked_blocks, block_threads, bounds_notes, is_producer, persistent_in, tensor_maps
 from tile2cu.emitter.view import HostView, KernelView, LaunchView, words
 from tile2cu.plan.grid import kernel_expressions, used_sizes
 from tile2cu.plan.settled import Settled
@@ -26,7 +26,6 @@ from tile2cu.styles.base.comments import kernel_line, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names, can_be_c_function
 from tile2cu.styles.base.style import Style
-from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import NO_SECTION
 from tile2cu.styles.ck.style import Ck
 from tile2cu.styles.cute.style import Cute
@@ -241,7 +240,7 @@ def _stated_limits(written: tuple[Written, ...], style: Style) -> tuple[str, ...
 def _host(written: tuple[Written, ...], style: Style) -> HostView:
     """The host side, with the style's names of element types where it takes workspaces and calls kernels."""
     limits = style.limits(tuple(each.settled for each in written), written[0].printer)
-    found = host(written, limits, functor=style.functor)
+    found = host(written, limits, style)
     checks = tuple(replace(each, text=style.in_style(each.text)) for each in found.checks)
     refusals = tuple(replace(each, text=style.in_style(each.text)) for each in found.refusals)
     launches = tuple(replace(each, call=style.in_style(each.call)) for each in found.launches)
@@ -257,11 +256,11 @@ def _launch_view(written: Written, style: Style) -> LaunchView:
         namespace=settled.namespace,
         title=kernel_line(settled.namespace) if settled.namespace else "",
         sizes=NO_SECTION,
-        comments=_above(settled, maps),
+        comments=_above(settled, (*bounds_notes(settled), *style.map_notes(maps))),
         template="class Alignment" if aligned_when(settled, written.multiples) else "",
         bounds=_bounds(settled, leading=bool(parts.producer)),
         cluster=", ".join(map(str, settled.launch.cluster)),
-        params=tuple(map(style.in_style, kernel_params(settled, printer, maps))),
+        params=tuple(map(style.in_style, kernel_params(settled, printer, maps, style))),
         parts=parts,
         kargs=tuple(map(style.in_style, kargs(settled, printer))) if style.functor else (),
         scalars=tuple(printer.names(each.name) for each in (*scalars(settled), *used_sizes(settled))),
@@ -280,10 +279,10 @@ def _with_derived(written: Written) -> tuple[tuple[Derived, ...], Printer]:
     return derived, replace(printer, derived={each.value: printer.names(each.name) for each in derived})
 
 
-def _above(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:
-    """The comments above a kernel: the user's, and what its declaration does not say."""
+def _above(settled: Settled, notes: tuple[str, ...]) -> tuple[str, ...]:
+    """The comments above a kernel: the user's, and `notes` on what its declaration does not say."""
     own = (line for line in settled.launch.comments if line.strip() != _word(settled.launch))
-    return tuple(line for text in (*own, *map_notes(settled, maps)) for line in wrapped(text))
+    return tuple(line for text in (*own, *notes) for line in wrapped(text))
 
 
 def _bounds(settled: Settled, *, leading: bool) -> str:

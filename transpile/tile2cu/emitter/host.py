@@ -13,20 +13,21 @@ from tile2cu.core.schedule import Multiple
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.limits import Written, is_of_call, quotient_limits, row_multiples, size_limits
 from tile2cu.emitter.sections import aligned_when, rule_of_rows
-from tile2cu.emitter.tma import block_threads, distinct, host_argument, persistent_in, run_time_columns
+from tile2cu.emitter.tma import block_threads, distinct, persistent_in, run_time_columns
 from tile2cu.emitter.view import HostLaunch, HostView
 from tile2cu.plan.grid import used_sizes
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import memories, viewed_tensors
 from tile2cu.styles.base.comments import rule_line
 from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.style import Style
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Declaration, Limit
 from tile2cu.styles.base.vocabulary import ALIGNED_ROWS, ANY_ALIGNMENT
 
 
-def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], *, functor: bool) -> HostView:
-    """The view of the launcher and of its queries. `limits` are those of the style; kernels may be `functor`s."""
+def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], style: Style) -> HostView:
+    """The view of the launcher and of its queries. `limits` are those of the style."""
     first, program = launches[0], launches[0].settled.program
     names = tuple(first.printer.names(size.name) for size in program.sizes)
     kernels_only = first.settled.target.kernels_only_macro
@@ -57,24 +58,25 @@ def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], *, functor: b
             *_pointers(program, settled, first.printer),
             *_take_workspace(program, settled, first.printer),
         ),
-        launches=tuple(
-            _host_launch(each, number, launches, functor=functor) for number, each in enumerate(launches, 1)
-        ),
+        launches=tuple(_host_launch(each, number, launches, style) for number, each in enumerate(launches, 1)),
     )
 
 
-def _host_launch(written: Written, number: int, launches: tuple[Written, ...], *, functor: bool) -> HostLaunch:
+def _host_launch(written: Written, number: int, launches: tuple[Written, ...], style: Style) -> HostLaunch:
     settled, count = written.settled, len(launches)
     # The grid of a functor is its own function's.
-    named, printer = _named_parts(written, launches) if not functor else ((), written.printer)
+    own_grid = f"Kernel::GridSize({', '.join(grid_sizes(settled, written.printer))})"
+    named, printer = _named_parts(written, launches) if not style.functor else ((), written.printer)
     place = f"{settled.program.source.name}:{settled.launch.span.line}"
     return HostLaunch(
         namespace=settled.namespace,
         about=f"{place}  launch {number} of {count}" if settled.namespace else "",
         choice=_choice(settled, printer, written.multiples),
-        grid=f"Kernel::GridSize({', '.join(grid_sizes(settled, printer))})" if functor else grid_text(settled, printer),
+        grid=f"Kernel::GridSize({', '.join(grid_sizes(settled, printer))})"
+        if style.functor
+        else grid_text(settled, printer),
         tiles=_staying(settled, printer),
-        call=_launch(written, functor=functor),
+        call=_launch(written, style),
         named=named,
     )
 
@@ -233,9 +235,9 @@ def _type_and_extents(tensor: Buffer, printer: Printer) -> str:
     return f"<{tensor.dtype.in_memory}>({', '.join(printer.index(extent) for extent in (*outer, last))})"
 
 
-def kernel_params(settled: Settled, printer: Printer, maps: dict[int, TensorMap]) -> tuple[str, ...]:
+def kernel_params(settled: Settled, printer: Printer, maps: dict[int, TensorMap], style: Style) -> tuple[str, ...]:
     """The kernel's parameters: tensor maps, the tensors it reaches by pointer, its scalars, and the sizes it needs."""
-    params = [f"const __grid_constant__ tl::TensorMap {view.name}" for view in distinct(maps)]
+    params = [style.map_parameter(view) for view in distinct(maps)]
     for tensor in memories(settled):
         const, name = _const(tensor, (settled,)), f"{printer.names(tensor.name)}_data"
         # Loads by a constant __restrict__ pointer may move above tl::griddepcontrol_wait.
@@ -329,9 +331,9 @@ def _choice(settled: Settled, printer: Printer, more: tuple[Multiple, ...]) -> t
     return (Declaration(text, (comment,)),)
 
 
-def _launch(written: Written, *, functor: bool) -> str:
+def _launch(written: Written, style: Style) -> str:
     settled, printer, maps = written.settled, written.printer, written.maps
-    arguments = [host_argument(view, printer) for view in distinct(maps)]
+    arguments = [style.map_argument(view, printer) for view in distinct(maps)]
     arguments += [_pointer(tensor, settled, printer) for tensor in memories(settled)]
     persistent = persistent_in(settled)
     arguments += ["tiles"] * (persistent is not None) + ["next_tile"] * bool(persistent and persistent.queue)
@@ -346,7 +348,7 @@ def _launch(written: Written, *, functor: bool) -> str:
     launch = "launch_cooperative" if syncs_grid(body) else "launch_pdl" if starts_early(body) else "launch"
     if settled.launch.cluster:
         launch, cluster = "launch_clusters", [f"dim3({', '.join(map(str, settled.launch.cluster))})"]
-    if functor:  # its shared memory is static
+    if style.functor:  # its shared memory is static
         shared, arguments = "", [f"Kernel::MakeKargs({', '.join(arguments)})"]
     return f"tl::{launch}{shared}({', '.join([kernel, *cluster, 'grid', threads, 'stream', *arguments])})"
 

@@ -24,7 +24,7 @@ from tile2cu.plan.settled import Settled
 from tile2cu.plan.shared import overlay_of, staging_tiles
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.shared import type_place_of
-from tile2cu.styles.base.tensor_map import TensorMap, store_dims
+from tile2cu.styles.base.tensor_map import TensorMap
 
 
 def tensor_maps(settled: Settled, printer: Printer) -> dict[int, TensorMap]:
@@ -119,8 +119,8 @@ def asked_blocks(settled: Settled) -> int:
     return 0 if taken or settled.target.mfma else settled.launch.least_blocks
 
 
-def map_notes(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:
-    """What a reader of the kernel's declaration and launch has to know of the producer warp and of tensor maps."""
+def bounds_notes(settled: Settled) -> tuple[str, ...]:
+    """What a reader of the kernel's declaration has to know of the producer warp and of its registers."""
     notes = []
     if is_producer(settled) and not asked_blocks(settled):
         notes.append(
@@ -133,19 +133,7 @@ def map_notes(settled: Settled, maps: dict[int, TensorMap]) -> tuple[str, ...]:
             f"Launch bounds: 1 block per SM, whose threads start with {started_with} registers each; setmaxnreg moves "
             f"some of them  [{rule}]"
         )
-    if any(store_dims(view) for view in maps.values()):
-        notes.append("tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor")
     return tuple(notes)
-
-
-def host_argument(view: TensorMap, printer: Printer) -> str:
-    """The launcher's expression that makes a map."""
-    dims = f", {store_dims(view)}" if store_dims(view) else ""
-    extents = ", ".join(printer.index(extent) for extent in view.tensor.shape)
-    if view.tensor.strides is not None:
-        extents = f"tl::strides({', '.join(printer.index(stride) for stride in view.tensor.strides)}), {extents}"
-    call = "tensor_map" if view.when is None else "tensor_map_if_aligned"
-    return f"tl::{call}<decltype({view.tile}){dims}>({printer.names(view.tensor.memory.name)}, {extents})"
 
 
 def run_time_rows(settled: Settled, maps: dict[int, TensorMap]) -> tuple[Multiple, ...]:

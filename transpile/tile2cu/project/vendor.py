@@ -11,7 +11,7 @@ from textwrap import fill
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.project.headers import Headers, amalgamated, beside, in_namespace, vendored, version_of
 from tile2cu.project.job import Outcome
-from tile2cu.project.vendor_cmake import cmake_lists, libraries_of
+from tile2cu.project.vendor_cmake import cmake_lists, libraries_of, needs
 from tile2cu.version import VERSION
 
 _PLAIN_C = re.compile(r"^#include <tl/(status|dtype)\.h>\n", re.MULTILINE)  # what launchers' headers include
@@ -39,6 +39,14 @@ def vendor(outcomes: Sequence[Outcome], options: Options) -> dict[str, str]:
             help="leave out --single-header, or vendor each into a folder of its own",
         )
     kernels = _kernels(outcomes)
+    on_cutlass = any(needs(kernels, name) for name in kernels if name.endswith(".cu"))
+    if on_cutlass and (options.single_header or options.with_cpu):
+        option = "--single-header" if options.single_header else "--with-cpu"
+        raise Tile2CuError(
+            "T2C-C017",
+            f"{option} is not for the style `cute`, which includes CUTLASS",
+            help="leave it out, or vendor kernels of `--style tl`",
+        )
     engine = _engine(engine_dir()) if options.with_cpu else {}
     headers = Headers(headers_dir())
     kept = headers.needed(
@@ -62,7 +70,7 @@ def vendor(outcomes: Sequence[Outcome], options: Options) -> dict[str, str]:
         "CMakeLists.txt": cmake_lists(kernels, sorted(engine)),
         "LICENSE": _licence(),
     }
-    files["README.md"] = _readme(files, targets, version, options, kernels)
+    files["README.md"] = _readme(files, targets, version, options, kernels, on_cutlass=on_cutlass)
     return dict(sorted(files.items()))
 
 
@@ -101,27 +109,35 @@ def _licence() -> str:
     return licence_file().read_text(encoding="utf-8")
 
 
-def _commands(targets: Sequence[str]) -> str:
+def _commands(targets: Sequence[str], *, on_cutlass: bool) -> str:
     """A compiler's call for each target. For sm_90a never -arch=sm_90a: nvcc 13 then assembles for sm_90, too."""
     calls = []
     for target in targets:
         language, _, chip = target.partition(":")
         number = chip.removeprefix("sm_")
-        nvcc = f"    nvcc -std=c++17 -Iinclude -gencode arch=compute_{number},code={chip} -c kernels/NAME.cu"
+        also = " --expt-relaxed-constexpr -I$CUTLASS_PATH/include" if on_cutlass else ""
+        nvcc = f"    nvcc -std=c++17 -Iinclude{also} -gencode arch=compute_{number},code={chip} -c kernels/NAME.cu"
         hipcc = f"    hipcc -std=c++17 -Iinclude --offload-arch={chip} -c kernels/NAME.hip"
         calls.append(nvcc if language == "cuda" else hipcc)
     return "\n".join(calls)
 
 
 def _readme(
-    files: dict[str, str], targets: Sequence[str], version: str, options: Options, kernels: dict[str, str]
+    files: dict[str, str],
+    targets: Sequence[str],
+    version: str,
+    options: Options,
+    kernels: dict[str, str],
+    *,
+    on_cutlass: bool,
 ) -> str:
     manifests = (json.loads(text) for name, text in files.items() if name.endswith(".json"))
     sources = ", ".join(dict.fromkeys(manifest["source"]["file"] for manifest in manifests))
     headers = "the one header" if options.single_header else "the headers"
     about = (
         f"`kernels/` holds a `.cu`, a `.h` and a manifest (`.json`) for each kernel, made from {sources} "
-        f"for {', '.join(targets)}. `include/tl` holds {headers} that they include: C++17, nothing else is needed."
+        f"for {', '.join(targets)}. `include/tl` holds {headers} that they include: C++17, "
+        + ("and CUTLASS's headers, for which CMake looks in CUTLASS_PATH." if on_cutlass else "nothing else is needed.")
         + (" `engine/` runs the kernels on a CPU." if options.with_cpu else "")
     )
     return _README.format(
@@ -129,7 +145,7 @@ def _readme(
         about=fill(about, 120),
         library=libraries_of(kernels)[-1],
         header=max((name for name in kernels if name.endswith(".h")), key=lambda name: name.endswith("_dispatch.h")),
-        commands=_commands(targets),
+        commands=_commands(targets, on_cutlass=on_cutlass),
         namespace=version,
     )
 

@@ -44,6 +44,21 @@ target_include_directories(@library@ PUBLIC kernels include)
 set_target_properties(@library@ PROPERTIES
   @language@_STANDARD 17 @language@_ARCHITECTURES @architecture@ POSITION_INDEPENDENT_CODE ON)
 """
+# Vendored inside CUTLASS's own tree, or where its package is installed, its target has the headers.
+_CUTLASS = """\
+
+find_package(NvidiaCutlass CONFIG QUIET)
+if(NOT TARGET nvidia::cutlass::cutlass)
+  find_path(CUTLASS_INCLUDE_DIR cute/tensor.hpp HINTS "$ENV{CUTLASS_PATH}/include" NO_CMAKE_FIND_ROOT_PATH REQUIRED)
+  add_library(tile2cu_cutlass INTERFACE)
+  target_include_directories(tile2cu_cutlass SYSTEM INTERFACE ${CUTLASS_INCLUDE_DIR})
+  add_library(nvidia::cutlass::cutlass ALIAS tile2cu_cutlass)
+endif()
+"""
+_LIBRARY_ON_CUTLASS = """\
+target_link_libraries(@library@ PRIVATE nvidia::cutlass::cutlass)
+target_compile_options(@library@ PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+"""
 _TABLE = """\
 
 add_library(@library@ STATIC kernels/@table@)
@@ -67,6 +82,7 @@ class _Library:
     language: str
     architecture: str
     texts: tuple[str, ...]
+    on_cutlass: bool
 
 
 def cmake_lists(kernels: Mapping[str, str], engine: Sequence[str]) -> str:
@@ -82,8 +98,10 @@ def cmake_lists(kernels: Mapping[str, str], engine: Sequence[str]) -> str:
     languages = " ".join(sorted({library.language for library in libraries}))
     compiled = [name for name in engine if name.endswith(".cpp")]
     text += _filled(_CPU if engine else _GPU, sources=_lines("engine", compiled), languages=languages)
+    text += _CUTLASS if any(library.on_cutlass for library in libraries) else ""
     for library in libraries:
-        for part in (_LIBRARY, _LIBRARY_ON_CPU) if engine else (_LIBRARY,):
+        parts = [_LIBRARY, *[_LIBRARY_ON_CPU] * bool(engine), *[_LIBRARY_ON_CUTLASS] * library.on_cutlass]
+        for part in parts:
             text += _filled(
                 part,
                 library=library.name,
@@ -117,10 +135,21 @@ def _libraries(kernels: Mapping[str, str]) -> list[_Library]:
             manifest = json.loads(kernels[f"{name.rpartition('.')[0]}.json"])
             found.setdefault((str(PurePosixPath(name).parent), manifest["target"]), []).append(name)
     folders = [folder for folder, _ in found]
-    return [_library(folder, target, texts, folders.count(folder) > 1) for (folder, target), texts in found.items()]
+    return [
+        _library(
+            folder, target, texts, folders.count(folder) > 1, on_cutlass=any(needs(kernels, each) for each in texts)
+        )
+        for (folder, target), texts in found.items()
+    ]
 
 
-def _library(folder: str, target: str, texts: Sequence[str], shared_folder: bool) -> _Library:
+def needs(kernels: Mapping[str, str], source: str) -> list[str]:
+    """What a source includes in addition to tl: `cutlass`."""
+    found: list[str] = json.loads(kernels[f"{source.rpartition('.')[0]}.json"]).get("needs", [])
+    return found
+
+
+def _library(folder: str, target: str, texts: Sequence[str], shared_folder: bool, *, on_cutlass: bool) -> _Library:
     language, _, chip = target.partition(":")
     parts = [part for part in folder.split("/") if part != "."] + ([chip] if shared_folder else [])
     number = chip.removeprefix("sm_")
@@ -130,6 +159,7 @@ def _library(folder: str, target: str, texts: Sequence[str], shared_folder: bool
         # Code for sm_90a and its like runs on that architecture alone, so no PTX is included.
         architecture=number if number.isdigit() or language == "hip" else f"{number}-real",
         texts=tuple(texts),
+        on_cutlass=on_cutlass,
     )
 
 

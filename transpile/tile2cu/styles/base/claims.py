@@ -31,7 +31,8 @@ from tile2cu.plan.claims import (
     TotalsOnly,
     Widened,
 )
-from tile2cu.styles.base.comments import listed
+from tile2cu.plan.ops import ProxyFence
+from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.styles.base.names import Names
 
 # headers/tl/common/tensor.h: both are hints.
@@ -39,6 +40,13 @@ _EVICTED = {
     "evict_first": "evict_first: nothing reads it again",
     "evict_last": "evict_last: it is read again soon",
 }
+
+
+def fence_comment(op: ProxyFence, names: Names) -> tuple[str, ...]:
+    """What a fence makes visible to whom."""
+    stored = listed([names(name) for name in op.tiles])
+    said = f"{op.reader.value} does not read as threads do: what they stored to {stored} is shown to it"
+    return tuple(wrapped(f"{said}  [{op.claims[0].rule}]", BODY_WIDTH))
 
 
 def comment(claim: Claim, names: Names) -> str:

@@ -43,5 +43,14 @@ class Style(Protocol):
     def in_style(self, text: str) -> str:
         """A text of the launcher or of parameters, with the style's names of element types."""
 
+    def map_notes(self, maps: Mapping[int, TensorMap]) -> tuple[str, ...]:
+        """What a reader of a kernel's declaration has to know of its tensor maps."""
+
+    def map_parameter(self, view: TensorMap) -> str:
+        """A tensor map as a kernel's parameter."""
+
+    def map_argument(self, view: TensorMap, printer: Printer) -> str:
+        """The launcher's expression that makes it."""
+
     def parts(self, settled: Settled, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
         """One kernel; `maps` by the id of the statement. Errors: T2C-E034 for an operation it does not support."""

@@ -60,10 +60,11 @@ class Limit:
 class KernelParts:
     """What a style writes of one kernel, and of the types that it depends on.
 
-    `producer` comes before the fragments: the producer warp's part. In a persistent kernel `each_tile` is what a tile
-    begins with, `counted` what its iterations are counted by, and `end` what comes behind the last tile. `work` are
-    the structs of what a tile scheduler publishes, `work_type` declares a variable of it, and `next_tile` is the call
-    that gives the block's next tile where the schedule is dynamic. All threads do `start` first.
+    `maps` are the functions that make tensor maps. `producer` comes before the fragments: the producer warp's part. In
+    a persistent kernel `each_tile` is what a tile begins with, `counted` what its iterations are counted by, and `end`
+    what comes behind the last tile. `work` are the structs of what a tile scheduler publishes, `work_type` declares a
+    variable of it, and `next_tile` is the call that gives the block's next tile where the schedule is dynamic. All
+    threads do `start` first.
     """
 
     shared: Section
@@ -72,6 +73,7 @@ class KernelParts:
     setup: tuple[Declaration, ...]
     fragments: tuple[Declaration, ...]
     body: tuple[StatementView, ...]
+    maps: Section = NO_SECTION
     producer: tuple[StatementView, ...] = ()
     each_tile: tuple[StatementView, ...] = ()
     counted: str = ""

@@ -2,9 +2,12 @@
 
 ALIGNED_ROWS = "tl::Aligned<16>"
 ANY_ALIGNMENT = "tl::AnyAlignment"
+CEILDIV = "tl::ceildiv"
 DIMS = "tl::Dims"
 GROUP_OF = "tl::GroupOf"
 MAX_GRID_YZ = "tl::max_grid_yz"
+MIN = "tl::min"
 NAMESPACE = "tl::"
 SHARED = "tl::shared"
 TILE_COUNT_FITS_INT = "tl::tile_count_fits_int"
+WARPGROUP = "tl::warpgroup"

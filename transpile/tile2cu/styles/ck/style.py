@@ -54,6 +54,18 @@ class Ck:
         """The text with ck_tile's names of element types."""
         return in_ck(text)
 
+    def map_notes(self, maps: Mapping[int, TensorMap]) -> tuple[str, ...]:
+        """None: AMD has no tensor maps."""
+        return ()
+
+    def map_parameter(self, view: TensorMap) -> str:
+        """Not called: AMD has no tensor maps."""
+        raise NotImplementedError
+
+    def map_argument(self, view: TensorMap, printer: Printer) -> str:
+        """Not called: AMD has no tensor maps."""
+        raise NotImplementedError
+
     def parts(self, settled: Settled, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
         """One kernel. Errors: T2C-E034 for an operation that the style does not support."""
         if settled.program.user_code:

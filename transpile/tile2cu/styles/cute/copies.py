@@ -3,18 +3,20 @@
 from dataclasses import dataclass, field
 
 from tile2cu.core.expr import Expr, static_value
-from tile2cu.core.layout import Blocked, MmaAccumulator, Replicated, Slice
-from tile2cu.core.program import Buffer, Reduction, Scope
+from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, WgmmaAccumulator
+from tile2cu.core.program import Buffer, Copy, Reduction, Scope
 from tile2cu.core.span import Span
 from tile2cu.plan import copy_ops
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.operands import Operand, TensorTile, Tile
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.expressions import CutePrinter
-from tile2cu.styles.cute.fragments import Fragments, Partition
+from tile2cu.styles.cute.fragments import ACCUMULATORS, Fragments, Partition
 from tile2cu.styles.cute.layouts import copy_threads, threads_and_values
 from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import VECTOR, access, in_cute, is_half
+
+ByThreads = copy_ops.Copy | copy_ops.AtomicUpdate | copy_ops.LoadRegisters | copy_ops.StoreRegisters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +43,21 @@ class Place:
         return f"{self.tensor}, {self.start_text}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """The registers in which a vector waits on its way to shared memory, and the tiled copy that moves it."""
+
+    name: str
+    copy: str
+    shape: str
+    element: str
+
+    @property
+    def declaration(self) -> str:
+        """The fragment."""
+        return f"Tensor {self.name} = {words.PARTITION_FRAGMENT}<{self.element}>({self.copy}{{}}, {self.shape});"
+
+
 @dataclass
 class Copies:
     """Prints copies. `types` are the tiled copies that it decided on."""
@@ -49,6 +66,19 @@ class Copies:
     printer: CutePrinter
     fragments: Fragments
     types: list[CopyType] = field(default_factory=list)
+    registers: dict[int, "Waiting"] = field(default_factory=dict)  # by the statement of the copy
+
+    def by_threads(self, op: ByThreads) -> str:
+        """A copy, the half of one, or an atomic update. Errors: T2C-E034."""
+        match op:
+            case copy_ops.Copy():
+                return self.text(op)
+            case copy_ops.AtomicUpdate():
+                return self.add(op)
+            case copy_ops.LoadRegisters():
+                return self.load_registers(op)
+            case copy_ops.StoreRegisters():
+                return self.store_registers(op)
 
     def text(self, op: copy_ops.Copy) -> str:
         """A copy. Errors: T2C-E034 for what no tiled copy does."""
@@ -122,6 +152,42 @@ class Copies:
         layout = next(each.layout for each in self.plan.shared if each.tile is tile)
         return layout.row_bytes + layout.padding
 
+    def waiting(self, op: Copy) -> Waiting:
+        """The registers of a copy whose vector is loaded some time before it is stored."""
+        if id(op) not in self.registers:
+            tile, source = op.dst.buffer, op.src.buffer.dtype
+            if tile.rank != 1 or tile.scope is not Scope.SHARED or op.transposed:
+                raise unsupported("a tile that waits in registers on its way to shared memory", op.span)
+            extents = tuple(int(extent) for extent in tile.static_shape)
+            threads, element = copy_threads(extents, 1, self.plan.launch.threads), in_cute(source.cpp)
+            copy = f"decltype(make_tiled_copy(Copy_Atom<UniversalCopy<{element}>, {element}>{{}}, {threads}))"
+            name = self.printer.names(tile.name)
+            self.registers[id(op)] = Waiting(
+                name=self.printer.names.fresh(f"{name}_next"),
+                copy=self._named(f"{name}_copy", copy, copy),
+                shape=self.fragments.shape(tile.shape),
+                element=element,
+            )
+        return self.registers[id(op)]
+
+    def load_registers(self, op: copy_ops.LoadRegisters) -> str:
+        """The first half of such a copy."""
+        assert isinstance(op.source, Copy)
+        found, place = self.waiting(op.source), self.place(op.src, op.source.span)
+        if len(place.start) != 1:
+            raise unsupported("a copy from a box of another rank", op.source.span)
+        return f"{words.LOAD_TILE}({found.copy}{{}}, {place.arguments}, {found.shape}, {found.name});"
+
+    def store_registers(self, op: copy_ops.StoreRegisters) -> str:
+        """The second half."""
+        assert isinstance(op.source, Copy)
+        found, tile = self.waiting(op.source), op.dst.buffer
+        value = found.name
+        if op.source.src.buffer.dtype != tile.dtype:
+            value = f"{words.CONVERTED}<{in_cute(tile.dtype.cpp)}>({value})"
+        place = self.place(op.dst, op.source.span)
+        return f"{words.STORE_TILE}({found.copy}{{}}, {value}, {place.arguments}, {found.shape});"
+
     # ---- fragments ----------------------------------------------------------------------------------------------
 
     def add(self, op: copy_ops.AtomicUpdate) -> str:
@@ -135,7 +201,7 @@ class Copies:
         if src.buffer.scope is Scope.SHARED:
             return self._add_shared(src, dst, span)
         layout, place = self._whole(src, span), self.place(dst, span)
-        if not isinstance(layout, MmaAccumulator | Blocked) or layout.replicas > 1:
+        if not isinstance(layout, ACCUMULATORS | Blocked) or layout.replicas > 1:
             raise unsupported("an atomic update by values that several threads hold", span)
         partition, name = self.fragments.partition(layout, span), self.printer.names(src.buffer.name)
         if len(place.start) != src.buffer.rank:
@@ -161,7 +227,15 @@ class Copies:
             return self._of_each_thread(fragment, memory, loads=loads, span=span)
         if isinstance(layout, Slice):
             return self._of_rows(layout, fragment, memory, loads=loads, span=span)
-        assert isinstance(layout, MmaAccumulator | Blocked)
+        assert isinstance(layout, ACCUMULATORS | Blocked)
+        if loads and self._by_ldmatrix(layout, fragment, memory):
+            partition = self.fragments.partition(layout, span)
+            source, kind = self.tile(memory.buffer), "SM75_U32x4_LDSM_N"
+            if isinstance(memory, Tile) and memory.transposed:
+                source, kind = f"{words.SWAP_MODES}({source})", "SM75_U16x8_LDSM_T"
+            atom = f"Copy_Atom<{kind}, {in_cute(memory.buffer.dtype.cpp)}>{{}}"
+            arguments = [atom, f"{partition.name}{{}}", source, self.printer.names(tile.name)]
+            return f"{words.LOAD_OPERAND_A}({', '.join(arguments)});"
         place, partition = self.place(memory, span), self.fragments.partition(layout, span)
         if len(place.start) != tile.rank:
             raise unsupported("a copy between a fragment and a box of another rank", span)
@@ -172,6 +246,12 @@ class Copies:
             return f"{words.LOAD_TILE}({copy}{{}}, {place.arguments}, {partition.shape}, {name});"
         value = name if memory.buffer.dtype == tile.dtype else f"{words.CONVERTED}<{element}>({name})"
         return f"{words.STORE_TILE}({copy}{{}}, {value}, {place.arguments}, {partition.shape});"
+
+    def _by_ldmatrix(self, layout: FragmentLayout, fragment: Operand, memory: Operand) -> bool:
+        """Whether a shared tile is read as an operand of wgmma."""
+        shared = isinstance(memory, Tile) and memory.buffer.scope is Scope.SHARED and memory.region.whole
+        same = memory.buffer.dtype == fragment.buffer.dtype and memory.buffer.dtype.bytes == 2
+        return shared and same and isinstance(layout, WgmmaAccumulator) and layout.cols % 16 == 0
 
     def _of_rows(self, layout: Slice, fragment: Operand, memory: Operand, *, loads: bool, span: Span) -> str:
         """The values of rows or columns, one by one; of those that hold one the thread at the row's start stores it."""
@@ -226,7 +306,7 @@ class Copies:
         dtype, layout = place.buffer.dtype, partition.layout
         vector = min(partition.vector, max(1, VECTOR // dtype.bytes))
         element, unit = in_cute(dtype.cpp), access(vector, dtype)
-        if isinstance(layout, MmaAccumulator):
+        if isinstance(layout, ACCUMULATORS):
             head, tail = "make_tiled_copy_C(", f"{partition.name}{{}})"
         else:
             head, tail = "make_tiled_copy(", f"{threads_and_values(layout)})"
@@ -234,7 +314,7 @@ class Copies:
             f"decltype({head}Copy_Atom<UniversalCopy<{each}>, {element}>{{}}, {tail})" for each in (unit, element)
         )
         of_tensor = f"{self.printer.names(place.buffer.name)}_{'store' if stores else 'load'}"
-        wish = of_tensor if isinstance(layout, MmaAccumulator) else f"{partition.of}_copy"
+        wish = of_tensor if isinstance(layout, ACCUMULATORS) else f"{partition.of}_copy"
         return self._add(wish, aligned, other, place, vector)
 
     def _add(self, wish: str, aligned: str, other: str, place: Place, vector: int) -> str:
@@ -265,7 +345,8 @@ class Copies:
         row = static_value(buffer.shape[-1])
         if buffer.strides is not None:
             return False, False
-        rows = buffer.rank == 1 or (row is not None and int(row) % vector == 0)
+        # Rows of a run-time size are as long as they are aligned: nothing pads them.
+        rows = buffer.rank == 1 or row is None or int(row) % vector == 0
         return rows and view.alignment >= min(VECTOR, vector * buffer.dtype.bytes), view.by_instance
 
     # ---- places -------------------------------------------------------------------------------------------------
@@ -323,4 +404,5 @@ class Copies:
 
     def box(self, buffer: Buffer, starts: tuple[Expr, ...], along: tuple[int, ...], span: Span) -> Place:
         """The box of an elementwise loop's elements, which starts there."""
-        return self._box(buffer, self.printer.names(buffer.name), starts, along, (), span)
+        tensor = self.tile(buffer) if buffer.scope is Scope.SHARED else self.printer.names(buffer.name)
+        return self._box(buffer, tensor, starts, along, (), span)

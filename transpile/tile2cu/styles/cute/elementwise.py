@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from tile2cu.core.expr import Binary, Const, Expr, Load, Var, binary, children, int_const, walk
-from tile2cu.core.layout import FragmentLayout, Replicated, Slice, slice_of
+from tile2cu.core.expr import Binary, Expr, Load, Var, children, walk
+from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, slice_of
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.span import Span
 from tile2cu.plan import ops, structure
@@ -16,17 +16,21 @@ from tile2cu.styles.cute.copies import Copies, Place
 from tile2cu.styles.cute.expressions import CutePrinter
 from tile2cu.styles.cute.fragments import Fragments, Partition
 from tile2cu.styles.cute.support import unsupported
-from tile2cu.styles.cute.types import SUPPORTED, in_cute
+from tile2cu.styles.cute.types import COMPUTED, in_cute
+from tile2cu.styles.cute.vectors import Uniform, without
+
+_MEMORY = (Scope.GLOBAL, Scope.SHARED)
 
 
 @dataclass(frozen=True)
 class Access:
-    """An element that a loop reads or writes; `alone`: under no condition, and not on top of its value."""
+    """An element that a loop reads or writes; `alone`: not on top of its value, and under `conditions` at most."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
     writes: bool
     alone: bool = True
+    conditions: tuple[Expr, ...] = ()
 
 
 @dataclass
@@ -57,8 +61,11 @@ class ElementLoop:
         counters = ("r", "c") if by_rows and len(op.vars) == 2 else ("e",)
         own = tuple(map(self.fragments.counter, counters))
         self._places(accesses, partition, own)
+        hoisted = list(self._hoisted(partition, own))
+        op = self.op
         body = [line for each in op.body for line in self._statement(each.op, each.source.comments)]
         reads_index = any(self._counts(expr) for expr in _expressions(op.body))
+        reads_last = any(self._counts(expr, op.vars[-1:]) for expr in _expressions(op.body))
         touches_memory = any(
             a.buffer.scope in (Scope.GLOBAL, Scope.SHARED) and (a.buffer.name, a.indices) not in self.printer.places
             for a in accesses
@@ -69,7 +76,75 @@ class ElementLoop:
         for name, size in zip(own, sizes, strict=True):
             opening += ["CUTE_UNROLL", f"for (int {name} = 0; {name} < {size}; ++{name}) {{"]
         self.printer.places.clear()
-        return "\n".join([*self.loads, *opening, *inner, *body, *["}"] * len(own), *self.stores])
+        if hoisted:
+            self.by_vectors = True
+            opening, closing = self._vector_loops(own[0], sizes[0], hoisted), 2
+            at, last = f"{self.fragments.at(partition)}({own[0]})", self.printer.names(op.vars[-1].name)
+            inner = [f"const int {last} = get<{len(op.vars) - 1}>({at});"] * reads_last
+        else:
+            closing = len(own)
+        return "\n".join([*self.loads, *opening, *inner, *body, *["}"] * closing, *self.stores])
+
+    # ---- what is the same for a vector ------------------------------------------------------------------------------
+
+    def _hoisted(self, partition: Partition, own: tuple[str, ...]) -> Iterator[str]:
+        """What all elements of a vector share, and vectors of bytes that they read: computed once for each vector.
+
+        The loop's body is then without it.
+        """
+        op, whole = self.op, isinstance(partition.layout, Blocked) and partition.layout.rows == 1
+        if not whole or len(own) > 1 or op.vector < 4 or partition.overhangs or isinstance(op.layout, Slice):
+            return
+        written = [each.buffer.memory for each in _accesses(op.body) if each.writes]
+        uniform = Uniform(self.printer, op.vars[-1], op.vector, tuple(written))
+        kept = []
+        for each in op.body:
+            if isinstance(each.op, structure.Let) and uniform.holds(each.op.value):
+                cpp, name = in_cute(each.op.var.dtype.cpp), self.printer.names(each.op.var.name)
+                yield f"const {cpp} {name} = {self.printer.text(each.op.value, each.op.var.dtype)};"
+                continue
+            if isinstance(each.op, structure.Let):
+                uniform.others.add(each.op.var)
+            kept.append(each)
+        for load in dict.fromkeys(part for each in kept for part in _loads(each.op)):
+            yield from self._hoisted_load(load, uniform, own[0])
+        self.op = replace(op, body=tuple(kept))
+
+    def _hoisted_load(self, load: Load, uniform: "Uniform", own: str) -> Iterator[str]:
+        """One load of what a vector's elements share, or of the bytes that they read."""
+        buffer, vector = load.buffer, self.op.vector
+        if not isinstance(buffer, Buffer) or (buffer.name, load.indices) in self.printer.places:
+            return
+        name = self.printer.names(buffer.name)
+        if buffer.scope is Scope.GLOBAL and uniform.holds(load):
+            value = self.printer.names.fresh(f"{name}_value")
+            yield f"const {in_cute(buffer.dtype.cpp)} {value} = {self.printer.element(buffer, load.indices)};"
+            self.printer.places[buffer.name, load.indices] = value
+            return
+        *outer, last = load.indices
+        count = uniform.share(last) if buffer.scope is Scope.SHARED and buffer.dtype.bits == 8 else 0
+        if count and buffer.memory not in uniform.written and all(map(uniform.holds, outer)):
+            value = self.printer.names.fresh(f"{name}_bytes")
+            place = self.printer.place(buffer, load.indices).partition("(")
+            yield f"const auto {value} = {words.VECTOR_AT}<{count}>({place[0]}, {place[2].removesuffix(')')});"
+            self.printer.places[buffer.name, load.indices] = f"{value}[{own} % {vector} / {vector // count}]"
+
+    def _vector_loops(self, own: str, size: str, hoisted: list[str]) -> list[str]:
+        """A loop over vectors, and one over the elements of each; the indices outside are those of a vector's first."""
+        vector, v = self.op.vector, self.fragments.counter("v")
+        partition = self.fragments.partition(self.op.layout, self.op.source.span)
+        at = f"{self.fragments.at(partition)}({v})"
+        indices = ", ".join(
+            f"{self.printer.names(each.name)} = get<{dim}>({at})" for dim, each in enumerate(self.op.vars)
+        )
+        return [
+            "CUTE_UNROLL",
+            f"for (int {v} = 0; {v} < {size}; {v} += {vector}) {{",
+            f"const int {indices};  // of the first of {vector} elements",
+            *hoisted,
+            "CUTE_UNROLL",
+            f"for (int {own} = {v}; {own} < {v} + {vector}; ++{own}) {{",
+        ]
 
     def _by_each_thread(self, accesses: list[Access]) -> str:
         """A loop that every thread runs over all elements: all of them hold these."""
@@ -95,11 +170,13 @@ class ElementLoop:
             buffer, key = each.buffer, (each.buffer.name, each.indices)
             if key in self.printer.places:
                 continue
-            if buffer.dtype.name not in SUPPORTED:
+            if buffer.dtype.name not in COMPUTED:
                 raise unsupported(f"{buffer.name} of {buffer.dtype} in an elementwise loop", span)
             if buffer.scope is Scope.FRAGMENT:
                 self.printer.places[key] = self._fragment(buffer, each.indices, own)
-            elif buffer.scope is Scope.GLOBAL and len(own) == 1 and not isinstance(self.op.layout, Slice):
+            elif (
+                buffer.scope in (Scope.GLOBAL, Scope.SHARED) and len(own) == 1 and not isinstance(self.op.layout, Slice)
+            ):
                 self._tile_of_tensor(buffer, each.indices, accesses, partition, own[0])
 
     def _fragment(self, buffer: Buffer, indices: tuple[Expr, ...], own: tuple[str, ...]) -> str:
@@ -120,13 +197,16 @@ class ElementLoop:
     def _tile_of_tensor(
         self, buffer: Buffer, indices: tuple[Expr, ...], accesses: list[Access], partition: Partition, own: str
     ) -> None:
-        """Loads and stores a tensor's elements a vector at a time, where they are a box."""
-        same = [each for each in accesses if each.buffer is buffer]
+        """Loads and stores a tensor's elements, or a shared tile's, a vector at a time, where they are a box."""
+        of_memory = [each for each in accesses if each.buffer.memory is buffer.memory]
+        same = [each for each in of_memory if each.buffer is buffer and each.indices == indices]
         found = self._box(buffer, indices)
-        if found is None or self.op.vector < 2 or any(each.indices != indices for each in same):
+        if found is None or self.op.vector < 2:
             return
-        writes = any(each.writes for each in same)
-        if not all(each.alone for each in same if each.writes):
+        writes = any(each.writes for each in of_memory)
+        if writes and len(same) < len(of_memory) and not all(each.writes for each in of_memory):
+            return  # another box is read, perhaps behind a store
+        if not all(each.alone and self._is_bound(each) for each in same if each.writes):
             return
         name = self.printer.names.fresh(f"{self.printer.names(buffer.name)}_part")
         element = in_cute(buffer.dtype.cpp)
@@ -143,6 +223,19 @@ class ElementLoop:
         self.printer.places[buffer.name, indices] = f"{name}({own})"
         self.by_vectors = True
 
+    def _is_bound(self, access: Access) -> bool:
+        """Whether an element is written under no other condition than that it is in bounds, which stores ask, too."""
+        bounds = self.printer.bounds
+
+        def in_bounds(condition: Expr) -> bool:
+            if not isinstance(condition, Binary) or condition.op != "<":
+                return False
+            index = bounds.expanded(condition.lhs)
+            pairs = zip(access.indices, access.buffer.shape, strict=True)
+            return any(bounds.expanded(each) == index and extent == condition.rhs for each, extent in pairs)
+
+        return access.buffer.scope is Scope.GLOBAL and all(map(in_bounds, access.conditions)) or not access.conditions
+
     def _box(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Place | None:
         """Where the loop's elements of a tensor begin, if they are a box of it."""
         starts, along, variables = [], [], list(self.op.vars)
@@ -152,7 +245,7 @@ class ElementLoop:
             if not inside:
                 starts.append(index)
                 continue
-            start = _without(expanded, inside[0])
+            start = without(expanded, inside[0])
             if len(inside) > 1 or start is None or inside[0] in walk(start):
                 return None
             starts.append(start)
@@ -193,11 +286,11 @@ class ElementLoop:
             parts = (f"{self.printer.names(v.name)} = get<{dim}>({at})" for dim, v in enumerate(self.op.vars))
             yield f"const int {', '.join(parts)};"
 
-    def _counts(self, expr: Expr) -> bool:
-        """Whether an index is read but to find an element that is held."""
+    def _counts(self, expr: Expr, among: tuple[Var, ...] = ()) -> bool:
+        """Whether an index, or one `among` them, is read but to find an element that is held."""
         if isinstance(expr, Load) and (getattr(expr.buffer, "name", ""), expr.indices) in self.printer.places:
             return False
-        return expr in self.op.vars or any(map(self._counts, children(expr)))
+        return expr in (among or self.op.vars) or any(self._counts(each, among) for each in children(expr))
 
     def _statement(self, op: ops.Op, comments: tuple[str, ...] = ()) -> Iterator[str]:
         yield from (f"// {line}" for text in comments for line in wrapped(text, BODY_WIDTH))
@@ -266,6 +359,11 @@ class ElementLoop:
             yield f"get<{1 - kept}>({at}) == 0"
 
 
+def _loads(op: ops.Op) -> Iterator[Load]:
+    """The loads that are done under no condition."""
+    yield from (part for expr in _own_expressions(op) for part in walk(expr) if isinstance(part, Load))
+
+
 def _by_each_holder(statement: structure.Statement) -> Iterator[structure.Statement]:
     """A statement, or those that one of the threads is to run that hold the same element."""
     if isinstance(statement.op, structure.ByOneHolder):
@@ -274,7 +372,9 @@ def _by_each_holder(statement: structure.Statement) -> Iterator[structure.Statem
         yield statement
 
 
-def _accesses(body: tuple[structure.Statement, ...], *, alone: bool = True) -> Iterator[Access]:
+def _accesses(
+    body: tuple[structure.Statement, ...], *, alone: bool = True, conditions: tuple[Expr, ...] = ()
+) -> Iterator[Access]:
     """The elements that statements read and write, in order."""
     for op in (each.op for each in body):
         for expr in _own_expressions(op):
@@ -284,11 +384,12 @@ def _accesses(body: tuple[structure.Statement, ...], *, alone: bool = True) -> I
                 if isinstance(part, Load) and isinstance(part.buffer, Buffer)
             )
         if isinstance(op, Store | Atomic):
-            yield Access(op.buffer, op.indices, True, alone and isinstance(op, Store) and not op.operator)
+            replaced = alone and isinstance(op, Store) and not op.operator
+            yield Access(op.buffer, op.indices, True, replaced, conditions)
         if isinstance(op, structure.If):
             for block in (op.then, op.orelse):
                 inner = tuple(each for paragraph in block for each in paragraph.statements)
-                yield from _accesses(inner, alone=False)
+                yield from _accesses(inner, alone=alone and not op.orelse, conditions=(*conditions, op.condition))
 
 
 def _own_expressions(op: ops.Op) -> Iterator[Expr]:
@@ -318,21 +419,3 @@ def _expressions(body: tuple[structure.Statement, ...]) -> Iterator[Expr]:
         if isinstance(op, structure.If):
             for block in (op.then, op.orelse):
                 yield from _expressions(tuple(each for paragraph in block for each in paragraph.statements))
-
-
-def _without(expr: Expr, var: Var) -> Expr | None:
-    """What is added to a variable; None where the expression is no sum with it."""
-    if expr == var:
-        return int_const(0)
-    if not isinstance(expr, Binary) or expr.op not in ("+", "-"):
-        return None
-    in_left = var in walk(expr.lhs)
-    if expr.op == "-" and not in_left:
-        return None
-    rest = _without(expr.lhs if in_left else expr.rhs, var)
-    other = expr.rhs if in_left else expr.lhs
-    if rest is None:
-        return None
-    if isinstance(rest, Const) and rest.value == 0 and expr.op == "+":
-        return other
-    return binary(expr.op, rest, other)

@@ -1,8 +1,9 @@
 """Expressions over CuTe's tensors."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tile2cu.core.dtype import FLOAT32, DType
+from tile2cu.core.dtype import FLOAT16, FLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Expr, Named
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.span import Span
@@ -27,6 +28,7 @@ class CutePrinter(Printer):
     checked: frozenset[str] = frozenset()
     everywhere: frozenset[str] = frozenset()
     span: Span | None = None
+    elements_of: Callable[[Buffer], str] | None = None  # the tensor of a shared tile that its elements are read from
 
     def element(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
         """One element; of a tensor that is checked its value, which is zero outside."""
@@ -51,7 +53,9 @@ class CutePrinter(Printer):
             raise unsupported(f"an element of {buffer.name} that the loop's layout does not give the thread", self.span)
         stage = self.stages.get(buffer.name)
         inside = [*map(self.coordinate, indices), *([stage] if stage else [])]
-        return f"{self.names(buffer.name)}({', '.join(inside)})"
+        swizzled = buffer.scope is Scope.SHARED and self.elements_of is not None
+        name = self.elements_of(buffer) if swizzled and self.elements_of else self.names(buffer.name)
+        return f"{name}({', '.join(inside)})"
 
     def coordinate(self, expr: Expr) -> str:
         """An index or extent that CuTe takes by reference: device code cannot refer to a constant of the host's."""
@@ -60,6 +64,8 @@ class CutePrinter(Printer):
 
     def cast(self, expr: Expr, want: DType, text: str) -> str:
         """A conversion; CUTLASS's types of 16 bits convert themselves, to nearest even."""
+        if want == FLOAT16 and self._is_small(expr):
+            return f"{words.EXACT_HALF}({text})"
         if is_half(want) or is_half(expr.dtype):
             return f"{in_cute(want.cpp)}({text})"
         return super().cast(expr, want, text)

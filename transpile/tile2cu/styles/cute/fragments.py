@@ -4,9 +4,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
+from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import Expr
-from tile2cu.core.layout import Blocked, FragmentLayout, MmaAccumulator, Replicated, Slice, slice_of
-from tile2cu.core.program import Buffer
+from tile2cu.core.instruction import MmaUnit
+from tile2cu.core.layout import (
+    Blocked,
+    FragmentLayout,
+    MmaAccumulator,
+    Replicated,
+    Slice,
+    WgmmaAccumulator,
+    slice_of,
+)
+from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.span import Span
 from tile2cu.plan import ops
 from tile2cu.plan.kernel import Kernel
@@ -16,10 +26,12 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.layouts import described
 from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.cute import vocabulary as words
+from tile2cu.styles.cute import wgmma
 from tile2cu.styles.cute.layouts import ATOMS, static, threads_and_values, tiled_mma, which_warp
 from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import SUPPORTED, in_cute
 
+ACCUMULATORS = MmaAccumulator | WgmmaAccumulator
 _ANY_ATOM = "SM80_16x8x16_F32F16F16F32_TN"  # of a fragment that has an accumulator's layout, but no MMA writes
 
 
@@ -32,7 +44,7 @@ class Partition:
 
     name: str
     of: str
-    layout: MmaAccumulator | Blocked
+    layout: MmaAccumulator | WgmmaAccumulator | Blocked
     shape: str
     type: str
     about: tuple[str, ...]
@@ -57,6 +69,7 @@ class Fragments:
     mmas: Mapping[str, ops.Mma]  # by the accumulator
     views: dict[str, str] = field(default_factory=dict)
     partitions: dict[FragmentLayout, Partition] = field(default_factory=dict)
+    other_mmas: dict[str, str] = field(default_factory=dict)  # the names of further TiledMMAs, by their types
     _names: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -80,9 +93,9 @@ class Fragments:
 
     def _add(self, layout: FragmentLayout, of: str, extents: tuple[Expr, ...], about: str, rule: str) -> None:
         span = self.plan.launch.span
-        if not isinstance(layout, MmaAccumulator | Blocked) or layout.threads_of_block != self.plan.launch.threads:
+        if not isinstance(layout, ACCUMULATORS | Blocked) or layout.threads_of_block != self.plan.launch.threads:
             raise unsupported(f"the layout {type(layout).__name__} {about.removesuffix(':')}", span)
-        kind = "mma" if isinstance(layout, MmaAccumulator) else "partition"
+        kind = "mma" if isinstance(layout, ACCUMULATORS) else "partition"
         taken = {each.of for each in self.partitions.values()}
         numbered = (f"{of}_{number}" for number in range(2, len(taken) + 2))
         of = next(name for name in (of, *numbered) if name not in taken)
@@ -92,12 +105,14 @@ class Fragments:
             of=of,
             layout=layout,
             shape=self.shape(extents),
-            type=self._mma(layout) if isinstance(layout, MmaAccumulator) else _tiled_copy(layout, "float"),
+            type=self._mma(layout) if isinstance(layout, ACCUMULATORS) else _tiled_copy(layout, "float"),
             about=(about, *wrapped(f"{described(layout, part)}  [{rule}]")),
         )
 
-    def _mma(self, layout: MmaAccumulator) -> str:
-        """The TiledMMA of the MMAs into accumulators of a layout."""
+    def _mma(self, layout: MmaAccumulator | WgmmaAccumulator) -> str:
+        """The TiledMMA of the MMAs into accumulators of a layout; of warpgroups' MMAs that of the first."""
+        if isinstance(layout, WgmmaAccumulator):
+            return self._warpgroups_mma(layout)
         found = {str(self.mmas[each.tile.name].instruction): self.mmas[each.tile.name] for each in self._mma_of(layout)}
         if len(found) > 1:
             raise unsupported("two kinds of MMA into accumulators of one layout", self.plan.launch.span)
@@ -106,6 +121,46 @@ class Fragments:
                 raise unsupported(f"the MMA {instruction}", op.source.span)
             return tiled_mma(layout, ATOMS[instruction], op.instruction.k)
         return tiled_mma(layout, _ANY_ATOM, 16)
+
+    def _warpgroups_mma(self, layout: WgmmaAccumulator) -> str:
+        span = self.plan.launch.span
+        first = next((self.mmas[each.tile.name] for each in self._mma_of(layout)), None)
+        if first is not None and first.instruction.unit is MmaUnit.WARPGROUP:
+            return self.of_warpgroups(first, layout)
+        atom = wgmma.any_atom(layout, FLOAT32, span)
+        return wgmma.tiled_mma(layout, atom, int(atom.split("x")[1]), 16, span)
+
+    def of_warpgroups(self, op: ops.Mma, layout: WgmmaAccumulator) -> str:
+        """The TiledMMA of an MMA of warpgroups."""
+        span, instruction = op.source.span, op.instruction
+        majors = (
+            wgmma.major(k_is_contiguous=not op.a.transposed),
+            wgmma.major(k_is_contiguous=op.b.transposed),
+        )
+        in_registers = op.a.buffer.scope is Scope.FRAGMENT
+        atom = wgmma.atom_name(instruction, majors, a_in_registers=in_registers, span=span)
+        return wgmma.tiled_mma(layout, atom, instruction.n, instruction.k, span)
+
+    def mma(self, op: ops.Mma) -> str:
+        """The TiledMMA of an MMA of warpgroups: its accumulator's, or one with the same C and other operands."""
+        layout = self.layout(op.c.buffer)
+        if not isinstance(layout, WgmmaAccumulator):
+            raise unsupported("this form of MMA", op.source.span)
+        partition, type_ = self.partition(layout, op.source.span), self.of_warpgroups(op, layout)
+        if type_ == partition.type:
+            return partition.name
+        if type_ not in self.other_mmas:
+            self.other_mmas[type_] = self.printer.names.fresh(f"{self.printer.names(op.c.buffer.name)}_mma")
+        return self.other_mmas[type_]
+
+    def is_wgmma(self, tile: Buffer) -> bool:
+        """Whether a fragment is an accumulator of warpgroups."""
+        return isinstance(self.layout(tile), WgmmaAccumulator)
+
+    @staticmethod
+    def warpgroups_along_n(layout: FragmentLayout) -> int:
+        """How many warpgroups share the columns of an accumulator."""
+        return layout.along_n if isinstance(layout, WgmmaAccumulator) else 1
 
     def _mma_of(self, layout: FragmentLayout) -> Iterator[Fragment]:
         fragments = self.plan.registers.fragments
@@ -169,6 +224,10 @@ class Fragments:
         """The TiledMMA or TiledCopy of each partition."""
         for each in self.partitions.values():
             yield Declaration(f"using {each.name} = decltype({each.type});", each.about)
+        for type_, name in self.other_mmas.items():
+            yield Declaration(
+                f"using {name} = decltype({type_});", ("the same accumulator, of operands that are stored otherwise",)
+            )
 
     def tensors(self) -> Iterator[Declaration]:
         """The fragments, then the views that statements use."""
@@ -218,6 +277,9 @@ def sharing(layout: FragmentLayout, dim: int, *, thread_local: bool) -> str:
     if isinstance(layout, MmaAccumulator):
         distance = 1 if dim == 1 else 4
         apart = 32 if dim == 1 else 32 * layout.warps.n
+    elif isinstance(layout, WgmmaAccumulator):
+        distance = 1 if dim == 1 else 4
+        apart = 128 * layout.along_m if dim == 1 else 32
     else:
         assert isinstance(layout, Blocked)
         distance = prod(layout.threads[dim + 1 :])

@@ -1,43 +1,62 @@
 """A kernel's plan as CuTe: its tensors, fragments and shared tiles, and the statements over them."""
 
-from collections.abc import Iterator
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, replace
 
 from tile2cu.core.expr import Named, negated, static_value
 from tile2cu.core.instruction import MmaUnit
-from tile2cu.core.layout import Blocked, FragmentLayout, MmaAccumulator, Replicated, Slice, slice_of
+from tile2cu.core.layout import (
+    Replicated,
+)
 from tile2cu.core.program import Buffer, Scope
-from tile2cu.plan import copy_ops, ops, structure
+from tile2cu.plan import copy_ops, ops, producer_ops, structure
 from tile2cu.plan.claims import Claim, Evicts, Packets, Streams
 from tile2cu.plan.kernel import Kernel
-from tile2cu.plan.operands import Tile
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
-from tile2cu.styles.base.claims import comment
-from tile2cu.styles.base.comments import rule_line
+from tile2cu.styles.base.claims import comment, fence_comment
+from tile2cu.styles.base.comments import BODY_WIDTH, listed, rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
 from tile2cu.styles.base.loops import head
 from tile2cu.styles.base.pipelined import pipelined
 from tile2cu.styles.base.statements import Statements
+from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Declaration, Section, StatementView, text_line
 from tile2cu.styles.base.vocabulary import ALIGNED_ROWS
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.atomics import atomic_add
-from tile2cu.styles.cute.copies import Copies
+from tile2cu.styles.cute.consumers import consume, each_active, overlapped, visit, visits
+from tile2cu.styles.cute.copies import ByThreads, Copies
 from tile2cu.styles.cute.elementwise import ElementLoop
 from tile2cu.styles.cute.expressions import CutePrinter
-from tile2cu.styles.cute.fragments import Fragments, sharing
+from tile2cu.styles.cute.fragments import Fragments
+from tile2cu.styles.cute.maps import ByTma, Maps
+from tile2cu.styles.cute.mma import Mmas
+from tile2cu.styles.cute.producer import Role
+from tile2cu.styles.cute.reductions import Reductions
 from tile2cu.styles.cute.shared import SharedTiles
 from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import SUPPORTED, in_cute
+
+OfProducer = (
+    producer_ops.Produce
+    | producer_ops.Consume
+    | producer_ops.Overlapped
+    | producer_ops.Visit
+    | producer_ops.Visits
+    | producer_ops.EachActive
+)
 
 
 class CuteKernel(Statements):
     """Prints one kernel of `file`."""
 
-    def __init__(self, plan: Kernel, printer: Printer, constants: Constants, file: str) -> None:
-        """Errors: T2C-E034 for what no kernel may have."""
+    def __init__(
+        self, plan: Kernel, printer: Printer, constants: Constants, file: str, maps: Mapping[int, TensorMap]
+    ) -> None:
+        """`maps` by the id of the statement. Errors: T2C-E034 for what no kernel may have."""
         checked = frozenset(view.tensor.name for view in plan.tensors.views if any(view.checked))
         held = plan.registers.fragments
         everywhere = frozenset(each.tile.name for each in held if isinstance(each.layout, Replicated))
@@ -46,14 +65,23 @@ class CuteKernel(Statements):
         self._check()
         self.printer = CutePrinter(**given, checked=checked, everywhere=everywhere)
         self.mmas: dict[str, ops.Mma] = {}  # by the accumulator
-        for op in _operations(plan.body):
+        self.operations = tuple(_all_operations(plan))
+        for op in self.operations:
             if isinstance(op, ops.Mma):
                 first = self.mmas.setdefault(op.c.buffer.name, op)
                 if first.instruction != op.instruction:
                     raise unsupported("two kinds of MMA into one accumulator", op.source.span)
         self.fragments = Fragments(plan, self.printer, self.mmas)
         self.copies = Copies(plan, self.printer, self.fragments)
-        self.shared = SharedTiles(plan, self.printer, constants, self.fragments)
+        self.maps = Maps(plan, self.printer, self.fragments, maps)
+        self.by_hardware = any(isinstance(op, ByTma) or _is_of_warpgroups(op) for op in self.operations)
+        self.shared = SharedTiles(plan, self.printer, constants, self.fragments, by_hardware=self.by_hardware)
+        self._indices = block_indices(plan.grid, self.printer) if plan.persistent is not None else ()
+        self.role = Role(plan.producer, self, self._indices) if plan.producer is not None else None
+        self.mma = Mmas(self.printer, self.fragments, self.copies)
+        self.reductions = Reductions(self.printer, self.fragments)
+        self.prefetches: dict[int, str] = {}  # the calls that load the next iteration's vectors
+        self._at_continue = ""
 
     @property
     def by_instance(self) -> bool:
@@ -63,10 +91,8 @@ class CuteKernel(Statements):
     def _check(self) -> None:
         plan, span = self.plan, self.plan.launch.span
         asked = {
-            "a producer warp": plan.producer is not None,
-            "a persistent kernel": plan.persistent is not None,
             "barriers of the user's": plan.barriers is not None,
-            "tiles staged for TMA": bool(plan.staging),
+            "a persistent kernel without a producer": plan.persistent is not None and plan.producer is None,
             "groups of threads": plan.launch.groups > 1 or bool(plan.launch.shares),
             "clusters": bool(plan.launch.cluster),
             "random numbers": plan.registers.random,
@@ -109,7 +135,8 @@ class CuteKernel(Statements):
                 declared.append(Declaration(f"using {each.name} = typename Copies<Alignment>::{each.name};"))
         declared += [self._tensor(view.tensor) for view in self.plan.tensors.views]
         declared += self.shared.names()
-        declared += block_indices(self.plan.grid, self.printer)
+        declared += self.role.setup() if self.role is not None else ()
+        declared += block_indices(self.plan.grid, self.printer) if self.plan.persistent is None else ()
         for let in self.plan.launch.prelude:
             value = self.printer.text(let.value, let.var.dtype)
             declared.append(Declaration(f"const {let.var.dtype.cpp} {names(let.var.name)} = {value};"))
@@ -136,12 +163,38 @@ class CuteKernel(Statements):
         return Declaration(f"{const}Tensor {name} = make_tensor(make_gmem_ptr({data}_data), {layout});")
 
     def _is_written(self, tensor: Buffer) -> bool:
-        found = _operations(self.plan.body)
-        return any(_target(op) is tensor for op in found)
+        return any(_target(op) is tensor for op in self.operations)
 
     def tensors(self) -> tuple[Declaration, ...]:
         """The fragments, and views of them that statements use."""
-        return tuple(self.fragments.tensors())
+        states = self.role.consumer_states() if self.role is not None else ()
+        return (*self.fragments.tensors(), *states)
+
+    def map_functions(self) -> Section:
+        """The functions that make the tensor maps."""
+        return self.maps.section(self.operations)
+
+    def leading(self) -> tuple[StatementView, ...]:
+        """The producer's part."""
+        return self.role.views() if self.role is not None else ()
+
+    def body(self) -> tuple[StatementView, ...]:
+        """What the others do; in a persistent kernel once for each tile of work."""
+        plan, role = self.plan, self.role
+        done = (*self.views(plan.body), *(replace(self.view(op), line=0, gap=True) for op in plan.each_end))
+        end = tuple(replace(self.view(op), gap=True) for op in plan.end)
+        if plan.persistent is None or role is None:
+            return (*done, *end)
+        first, *others = done
+        each = (*role.each_tile(), replace(first, gap=True), *others)
+        return (*role.over_tiles(role.next_tile(), each), *end)
+
+    @contextmanager
+    def continuing(self, first: str) -> Iterator[None]:
+        """Prints a loop in which a `continue` does something `first`."""
+        outside, self._at_continue = self._at_continue, first
+        yield
+        self._at_continue = outside
 
     def start(self) -> tuple[StatementView, ...]:
         """Blocks that would write nothing leave first."""
@@ -161,15 +214,31 @@ class CuteKernel(Statements):
         left_out: tuple[type[Claim], ...]
         match op:
             case structure.PipelinedLoop(stores=(), direct=None):
-                return pipelined(op, self.printer, self.constants, self.views)
+                with self.continuing(""):
+                    return pipelined(op, self.printer, self.constants, self.views)
             case structure.If():
                 condition = {"condition": self.printer.condition(op.condition)}
                 return StatementView("branch", condition, body=self.views(op.then), orelse=self.views(op.orelse))
             case structure.For():
-                return StatementView("loop", head(op, self.printer), body=self.views(op.body))
+                with self.continuing(""):
+                    return StatementView("loop", head(op, self.printer), body=self.views(op.body))
             case structure.While():
                 condition = {"condition": self.printer.condition(op.condition)}
-                return StatementView("while", condition, body=self.views(op.body))
+                with self.continuing(""):
+                    return StatementView("while", condition, body=self.views(op.body))
+            case op if isinstance(op, OfProducer):
+                return self._of_producer(op)
+            case ops.ProxyFence():
+                return text_line("cutlass::arch::fence_view_async_shared();", 0, fence_comment(op, self.printer.names))
+            case ops.MmaWait():
+                return self.mma.wait(op)
+            case copy_ops.StoreByInstance():
+                condition = {"condition": f"{words.TMA_CAN_ADDRESS}<Alignment>", "static": "yes"}
+                above = tuple(comment(each, self.printer.names) for each in op.claims)
+                by_tma = self.view(op.by_tma)
+                by_tma = replace(by_tma, comments=tuple(wrapped(" ".join(by_tma.comments), BODY_WIDTH - 2)))
+                by = (by_tma,), (self.view(op.by_threads),)
+                return StatementView("branch", condition, 0, above, *by)
             case structure.Elementwise():
                 loop = ElementLoop(op, self.printer, self.fragments, self.copies)
                 text, left_out = loop.lines(), () if loop.by_vectors else (Packets,)
@@ -179,26 +248,71 @@ class CuteKernel(Statements):
         return text_line(in_cute(text), 0, tuple(comment(each, self.printer.names) for each in claims))
 
     def _text(self, op: ops.Op) -> str:
-        names = self.printer.names
         match op:
             case ops.Fill():
                 return self._fill(op)
-            case ops.ClearIf():
-                return f"if ({self.printer.condition(op.condition)}) clear({names(op.tile.buffer.name)});"
-            case ops.Barrier(scope=ops.BarrierScope.PARTICIPANTS | ops.BarrierScope.BLOCK):
-                return "__syncthreads();"
-            case ops.Leave():
-                return "continue;" if op.continues else "break;"
             case ops.Mma():
-                return self._gemm(op)
+                return self.mma.text(op)
             case ops.Reduce():
-                return self._reduce(op)
-            case copy_ops.Copy():
-                return self.copies.text(op)
-            case copy_ops.AtomicUpdate():
-                return self.copies.add(op)
+                return self.reductions.text(op)
+            case op if isinstance(op, ByTma):
+                return self.maps.text(op)
+            case op if isinstance(op, ByThreads):
+                return self.copies.by_threads(op)
+            case ops.Barrier() | producer_ops.AcquireStage() | producer_ops.AwaitStage():
+                return self._synchronised(op)
+            case structure.AwaitPrologue() | structure.ReleasePrologue() | structure.AwaitStaging():
+                return self._awaited(op)
+            case producer_ops.PrefetchNext():
+                return self.prefetches[id(op.prefetch)]
             case _:
                 return self._scalar(op)
+
+    def _synchronised(self, op: ops.Barrier | producer_ops.AcquireStage | producer_ops.AwaitStage) -> str:
+        """A barrier of threads, or the wait for an empty or a full stage of a tile that has barriers of its own."""
+        match op:
+            case ops.Barrier(scope=ops.BarrierScope.PARTICIPANTS | ops.BarrierScope.BLOCK):
+                return "__syncthreads();"
+            case ops.Barrier(scope=ops.BarrierScope.CONSUMERS):
+                return f"{words.SYNC_READERS if op.war_only else words.SYNC_CONSUMERS}<threads>();"
+            case ops.Barrier():
+                raise unsupported(f"a barrier of {op.scope.value}", op.source.span)
+        assert self.role is not None
+        if isinstance(op, producer_ops.AcquireStage):
+            return self.role.acquire(op.tile)
+        tile = op.ring.tile
+        return f"{self.role.barriers(tile)}.consumer_wait({self.role.state(tile)});"
+
+    def _awaited(self, op: structure.AwaitPrologue | structure.ReleasePrologue | structure.AwaitStaging) -> str:
+        match op:
+            case structure.AwaitPrologue():
+                tiles = listed([self.printer.names(tile.name) for tile in op.tiles])
+                if op.persistent:
+                    wait = "prologue_barriers.consumer_wait(prologue_stage);"
+                    return f"{wait}  // until {tiles} of this tile has arrived"
+                return f"wait_barrier(prologue_full, 0);  // until {tiles} has arrived"
+            case structure.ReleasePrologue():
+                return "prologue_barriers.consumer_release(prologue_stage);\n++prologue_stage;"
+            case structure.AwaitStaging():
+                until = "before it is written again" if op.again else "before the block ends"
+                return f"{words.TMA_STORE_WAIT_READ}();  // {until}"
+
+    def _of_producer(self, op: OfProducer) -> StatementView:
+        """A loop whose tiles a producer loads, or the way there."""
+        assert self.role is not None
+        match op:
+            case producer_ops.Visit():
+                return visit(op.visiting, self)
+            case producer_ops.Visits():
+                return visits(op, self)
+            case producer_ops.EachActive():
+                return each_active(op, self)
+            case producer_ops.Produce():
+                return self.role.loads_of(op)
+            case producer_ops.Consume():
+                return consume(op, self.role, self)
+            case producer_ops.Overlapped():
+                return overlapped(op, self.role, self)
 
     def _fill(self, op: ops.Fill) -> str:
         """A fragment by each thread, or a shared tile by all of them."""
@@ -217,6 +331,11 @@ class CuteKernel(Statements):
         """An operation of each thread on its own variables."""
         names = self.printer.names
         match op:
+            case ops.ClearIf():
+                return f"if ({self.printer.condition(op.condition)}) clear({names(op.tile.buffer.name)});"
+            case ops.Leave():
+                first = f"{self._at_continue}\n" if op.continues and self._at_continue else ""
+                return first + ("continue;" if op.continues else "break;")
             case ops.FillLocal():
                 value = self.printer.text(op.value, op.buffer.dtype)
                 return f"for (auto& element : {names(op.buffer.name)}) element = {value};"
@@ -246,96 +365,6 @@ class CuteKernel(Statements):
         at = ", ".join(map(self.printer.coordinate, op.indices))
         return f"if ({words.INSIDE}(make_coord({at}), shape({self.printer.names(op.buffer.name)}))) {text}"
 
-    # ---- MMAs ---------------------------------------------------------------------------------------------------
-
-    def _gemm(self, op: ops.Mma) -> str:
-        """An MMA of shared tiles, or of an accumulator's registers and a shared tile."""
-        flags = (op.starts, op.metadata is not None, op.overwrites_if is not None, op.paced, op.priority)
-        if any(flags) or op.instruction.unit is not MmaUnit.WARP or not op.c.region.whole:
-            raise unsupported("this form of MMA", op.source.span)
-        c = self.printer.names(op.c.buffer.name)
-        mma = self.fragments.partition(self.fragments.layout(op.c.buffer), op.source.span)
-        assert isinstance(mma.layout, MmaAccumulator)
-        even = mma.layout.cols // mma.layout.warps.n % 16 == 0
-        load_b, b = self._operand(op.b, op, k_is_contiguous=op.b.transposed, wide=even)
-        if not op.b.transposed:
-            b = f"{words.SWAP_MODES}({b})"
-        first = f"clear({c});\n" if op.overwrites else ""
-        if op.a.buffer.scope is Scope.FRAGMENT:
-            return f"{first}{words.GEMM}({mma.name}{{}}, {load_b}, {self._held(op)}, {b}, {c});"
-        load_a, a = self._operand(op.a, op, k_is_contiguous=not op.a.transposed, wide=True)
-        if op.a.transposed:
-            a = f"{words.SWAP_MODES}({a})"
-        return f"{first}{words.GEMM}({mma.name}{{}}, {load_a}, {load_b}, {a}, {b}, {c});"
-
-    def _operand(self, tile: Tile, op: ops.Mma, *, k_is_contiguous: bool, wide: bool) -> tuple[str, str]:
-        """(the atom that loads an operand from shared memory, the tile)."""
-        if tile.buffer.scope is not Scope.SHARED or not tile.region.whole or tile.buffer.rank != 2:
-            raise unsupported("an MMA's operand that is a part of a tile, or B in registers", op.source.span)
-        element = in_cute(tile.buffer.dtype.cpp)
-        if k_is_contiguous:
-            kind = "SM75_U32x4_LDSM_N" if wide else "SM75_U32x2_LDSM_N"
-        elif tile.buffer.dtype.bytes == 2:
-            kind = "SM75_U16x8_LDSM_T" if wide else "SM75_U16x4_LDSM_T"
-        else:  # ldmatrix transposes elements of 16 bits
-            kind = f"UniversalCopy<{element}>"
-        return f"Copy_Atom<{kind}, {element}>{{}}", self.copies.tile(tile.buffer)
-
-    def _held(self, op: ops.Mma) -> str:
-        """An accumulator's registers as the A operand."""
-        layout, tile = self.fragments.layout(op.a.buffer), op.a.buffer
-        is_same = isinstance(layout, MmaAccumulator) and layout.warps.n == 1 and op.instruction.k == 16
-        if not is_same or op.a.transposed or not op.a.region.whole or tile.dtype.bytes != 2:
-            raise unsupported(f"{tile.name} as an MMA's operand in registers", op.source.span)
-        return f"{words.AS_OPERAND_A}({self.printer.names(tile.name)})"
-
-    # ---- reductions ---------------------------------------------------------------------------------------------
-
-    def _reduce(self, op: ops.Reduce) -> str:
-        """A reduction of a fragment's rows or columns."""
-        span, src, dst = op.source.span, op.src, op.dst
-        if src.scope is not Scope.FRAGMENT or dst.scope is not Scope.FRAGMENT or dst.dtype.bits != 32:
-            raise unsupported("a reduction other than of a fragment to 32 bits", span)
-        layout, result = self.fragments.layout(src), self.fragments.layout(dst)
-        if not isinstance(layout, MmaAccumulator | Blocked) or (isinstance(layout, Blocked) and layout.rows > 1):
-            raise unsupported("a reduction of a fragment that is no tile", span)
-        partition, kept = self.fragments.partition(layout, span), 1 - op.dim
-        source, at, rows_at = self.printer.names(src.name), "", ""
-        if src.rank == 1:
-            if not isinstance(result, Replicated):
-                raise unsupported("a reduction to a value that not every thread holds", span)
-            at = f"{words.ONE_ROW}({self.fragments.at(partition)})" if partition.overhangs else ""
-            source, rows_at, kept = f"{words.ONE_ROW}({source})", "make_identity_tensor(Shape<_1, _1>{})", 0
-        else:
-            self._check_reduced(op, layout, result)
-            source = self.fragments.rowcol(source)
-            if op.parts > 1 or partition.overhangs:
-                at = self.fragments.at_rowcol(partition)
-            if src.rank == 2 and op.dim == 0:
-                source, at = f"{words.COLROW}({source})", f"{words.COLROW}({at})"
-            rows_at = at
-        kind = words.REDUCTIONS[op.kind.value]
-        kind = f"{words.OR_NAN}<{kind}>" if op.keeps_nan else kind
-        among = [kind, sharing(layout, op.dim, thread_local=op.thread_local)]
-        arguments = [source, self.printer.names(dst.name)]
-        if op.parts > 1:
-            among += [str(kept)] * (kept == 1)
-            arguments += [self.printer.names(f"{dst.name}_workspace"), rows_at]
-        arguments += [f"{words.WITHIN}({at}, {partition.shape})"] * partition.overhangs
-        name = words.ACCUMULATE_ROWS if op.accumulates else words.REDUCE_ROWS
-        return f"{name}<{', '.join(among)}>({', '.join(arguments)});"
-
-    def _check_reduced(self, op: ops.Reduce, layout: FragmentLayout, result: FragmentLayout) -> None:
-        """Errors: T2C-E034 where the results are not those of a thread's rows or columns."""
-        if op.src.rank == 2:
-            is_held = isinstance(result, Slice) and slice_of(layout, (1 - op.dim,)) == result
-        else:  # a thread's rows are those of the result, in the same order
-            assert isinstance(layout, Blocked)
-            of_rows = Blocked(layout.extents[:-1], layout.threads[:-1], 1, layout.block_threads)
-            is_held = op.dim == op.src.rank - 1 and layout.threads[-1] == 1 and result == of_rows
-        if not is_held:
-            raise unsupported("a reduction to values that are no rows or columns of the fragment", op.source.span)
-
 
 def _factor(text: str) -> str:
     """A factor of an expression."""
@@ -349,6 +378,20 @@ def _target(op: ops.Op) -> Buffer | None:
     return op.buffer if isinstance(op, Store | Atomic) else None
 
 
+def _is_of_warpgroups(op: ops.Op) -> bool:
+    return isinstance(op, ops.Mma) and op.instruction.unit is MmaUnit.WARPGROUP
+
+
+def _all_operations(plan: Kernel) -> Iterator[ops.Op]:
+    """Those of the body and of the producer."""
+    producer = plan.producer
+    if producer is not None:
+        prologue = producer.prologue.loads if producer.prologue is not None else ()
+        for block in (prologue, producer.loads, producer.nested):
+            yield from _operations(block)
+    yield from _operations(plan.body)
+
+
 def _operations(block: structure.Block) -> Iterator[ops.Op]:
     """All operations of a block, those that stand in loops and branches included."""
     for statement in (each for paragraph in block for each in paragraph.statements):
@@ -358,8 +401,23 @@ def _operations(block: structure.Block) -> Iterator[ops.Op]:
 def _of_statement(statement: structure.Statement) -> Iterator[ops.Op]:
     for op in (*statement.before, *statement.first, statement.op, *statement.after):
         yield op
-        for part in (getattr(op, name, ()) for name in ("loads", "body", "then", "orelse")):
-            for each in part:
-                inner = each.statements if isinstance(each, structure.Paragraph) else (each,)
-                for statement in inner:
-                    yield from _of_statement(statement)
+        for each in _parts_of(op):
+            inner = each.statements if isinstance(each, structure.Paragraph) else (each,)
+            for statement in inner:
+                yield from _of_statement(statement)
+
+
+def _parts_of(op: ops.Op) -> Iterator[structure.Paragraph | structure.Statement]:
+    """The paragraphs and statements that an operation holds."""
+    for name in ("loads", "body", "then", "orelse"):
+        yield from getattr(op, name, ())
+    if isinstance(op, copy_ops.StoreByInstance):
+        by = op.by_tma, op.by_threads
+        yield from (structure.Statement(source=op.source, op=store) for store in by)
+    if isinstance(op, producer_ops.Overlapped):
+        for part in op.phases.parts:
+            yield from part.block
+        steps = (*op.phases.prologue, *op.phases.steady, *op.phases.epilogue)
+        yield from (step.statement for step in steps if isinstance(step, producer_ops.RunStatement))
+        yield from op.mask.branch if op.mask is not None else ()
+        yield from (*op.rescale.compute, *op.rescale.apply) if op.rescale is not None else ()

@@ -49,6 +49,11 @@ def atom(layout: SharedLayout) -> SwizzledAtom | None:
     return SwizzledAtom(bits=bits, base=base, rows=_ATOM_ROWS, cols=layout.swizzle // bytes_)
 
 
+def swizzled_atom(layout: SharedLayout, element: str) -> str:
+    """CUTLASS's name of the same atom, with which TMA and wgmma address a tile of rows."""
+    return f"GMMA::Layout_K_SW{layout.swizzle}_Atom<{element}>{{}}"
+
+
 def tiled_mma(layout: MmaAccumulator, atom_name: str, k: int) -> str:
     """The TiledMMA whose C is the accumulator: a warp holds contiguous rows and columns of the tile, or its
     instructions alternate with those of the other warps (`which_warp`).

@@ -7,6 +7,7 @@ from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer
 from tile2cu.plan import shared
 from tile2cu.plan.kernel import Kernel
+from tile2cu.styles.base.barriers import barriers_name
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.shared import part_name, place_of, type_of, type_place_of
@@ -14,7 +15,7 @@ from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.expressions import CutePrinter
 from tile2cu.styles.cute.fragments import Fragments
-from tile2cu.styles.cute.layouts import atom, static
+from tile2cu.styles.cute.layouts import atom, static, swizzled_atom
 from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import SUPPORTED, in_cute
 
@@ -22,16 +23,23 @@ from tile2cu.styles.cute.types import SUPPORTED, in_cute
 class SharedTiles:
     """Prints the shared memory of a kernel."""
 
-    def __init__(self, plan: Kernel, printer: CutePrinter, constants: Constants, fragments: Fragments) -> None:
+    def __init__(
+        self, plan: Kernel, printer: CutePrinter, constants: Constants, fragments: Fragments, *, by_hardware: bool
+    ) -> None:
+        """`by_hardware`: TMA or wgmma addresses the tiles."""
         self.plan = plan
         self.printer = printer
         self.constants = constants
         self.own = fragments.own
+        self.named_atoms = by_hardware
+        self.views: dict[str, str] = {}
+        printer.elements_of = self.elements_of
 
     def struct(self) -> Section:
         """The tiles with their layouts; stages are the last mode."""
         memory = self.plan.memory
         title = f"shared memory: {memory.total:,} of {memory.limit:,} bytes per block"
+        title += f" ({memory.padding:,} are padding)" if memory.padding > 0 else ""
         return Section(rule_line(title), tuple(line for each in memory.members for line in self._member(each)))
 
     def _member(self, member: shared.Member) -> Iterator[Declaration]:
@@ -40,8 +48,54 @@ class SharedTiles:
                 yield from self._tile(member)
             case shared.Overlaid():
                 yield from self._overlaid(member)
+            case shared.StagingTile():
+                yield from self._staging(member)
+            case shared.PipelineBarriers() | shared.PrologueBarriers() | shared.DrawnWork():
+                yield self._of_producer(member)
             case shared.Workspaces() if all(each.warps and each.row_values is None for each in member.spaces):
                 yield from self._workspaces(member)
+            case _:
+                raise unsupported(f"a {type(member).__name__} in shared memory", self.plan.launch.span)
+
+    def _staging(self, member: shared.StagingTile) -> Iterator[Declaration]:
+        """The tile through which an accumulator leaves by TMA, perhaps in the memory of another."""
+        others: tuple[Declaration, ...] = ()
+        if member.instead_of is not None:
+            first, *others_ = self._tile(member.instead_of)
+            others = tuple(others_)
+            yield first
+        staging, name, names = member.staging, self.printer.names(member.staging.name), self.printer.names
+        size = "in the same memory afterwards" if member.instead_of is not None else f"{staging.layout.bytes:,} bytes"
+        about = f"{size}; {names(staging.like.name)} staged for its TMA store, {staging.layout}  [{member.rule}]"
+        layout, element = self.own(name, "layout"), in_cute(staging.dtype.cpp)
+        extents = ", ".join(f"Int<{self.printer.index(each)}>" for each in staging.like.shape)
+        type_ = f"decltype(tile_to_shape({swizzled_atom(staging.layout, element)}, Shape<{extents}>{{}}))"
+        yield Declaration(f"using {layout} = {type_};", tuple(wrapped(about)))
+        yield from (Declaration("union {"), *others) if others else ()
+        yield Declaration(f"array_aligned<{element}, cosize_v<{layout}>, {staging.layout.alignment}> {name};")
+        if member.instead_of is not None:
+            yield Declaration("};")
+
+    def _of_producer(self, member: shared.Member) -> Declaration:
+        """The barriers of a producer, and the tiles of work that it has fetched."""
+        names = self.printer.names
+        match member:
+            case shared.PipelineBarriers(panels=0):
+                about = f"{member.bytes} bytes; full and empty of each stage, 8 bytes each"
+                one = "barriers" if member.number == 1 else names(f"__barriers_{member.number}")
+                tiles = ", ".join(barriers_name(ring, names) for ring in member.rings) or one
+                kind = f"{words.FULL_EMPTY_BARRIERS}<{self.constants.stages(member.stages)}>"
+                return Declaration(f"{kind} {tiles};", (about,))
+            case shared.PrologueBarriers(persistent=True):
+                about = f"{member.bytes} bytes; the same of the prologue's tiles, in one stage"
+                return Declaration(f"{words.FULL_EMPTY_BARRIERS}<1> prologue_barriers;", (about,))
+            case shared.PrologueBarriers():
+                about = f"{member.bytes} bytes; completes when the prologue's tiles have arrived"
+                return Declaration("uint64_t prologue_full;", (about,))
+            case shared.DrawnWork():
+                about = f"{member.bytes} bytes; the tiles of work that the producer has fetched, and their barriers"
+                kind = words.SCHEDULED_NON_EMPTY_TILES if member.idle else words.SCHEDULED_TILES
+                return Declaration(f"{kind}<{names('__WorkTile')}> scheduled_tiles;", (about,))
             case _:
                 raise unsupported(f"a {type(member).__name__} in shared memory", self.plan.launch.span)
 
@@ -66,7 +120,8 @@ class SharedTiles:
             yield Declaration("union {", ("each reduction begins with a barrier, so they share memory",))
         for space, like in zip(found.spaces, found.like, strict=True):
             extents = map(self.printer.index, like.shape) if like is not None else map(str, space.extents)
-            kind = f"{words.REDUCE_WORKSPACE}<{in_cute(space.dtype.cpp)}, {', '.join(extents)}, {space.warps}>"
+            among = ", threads" if found.beside else ""
+            kind = f"{words.REDUCE_WORKSPACE}<{in_cute(space.dtype.cpp)}, {', '.join(extents)}, {space.warps}{among}>"
             about = f"{space.bytes:,} bytes; the parts of {space.warps} warps  [{found.rule}]"
             yield Declaration(f"{kind} {self.printer.names(space.name)};", (about,))
         if joined:
@@ -92,6 +147,9 @@ class SharedTiles:
             extents.append(f"Int<{self.constants.stages_of(tile.memory, member.stages)}>")
         shape = f"Shape<{', '.join(extents)}>"
         if layout.swizzle:
+            if self.named_atoms:
+                element = in_cute(tile.dtype.cpp)
+                return f"decltype(tile_to_shape({swizzled_atom(layout, element)}, {shape}{{}}))"
             found = atom(layout)
             if found is None:
                 raise unsupported(f"the layout of {tile.name} ({layout})", self.plan.launch.span)
@@ -113,6 +171,16 @@ class SharedTiles:
         outer = [prod(extents[dim + 1 : -1]) * row for dim in range(len(extents) - 1)]
         return (*outer, 1)
 
+    def elements_of(self, tile: Buffer) -> str:
+        """The tensor that elements of a tile are read from: a swizzled one's has the swizzle in its layout."""
+        name = self.printer.names(tile.name)
+        layout = next((each.layout for each in self.plan.shared if each.tile is tile), None)
+        if not self.named_atoms or layout is None or not layout.swizzle:
+            return name
+        view = self.own(name, "elements")
+        self.views[view] = f"Tensor {view} = {words.BY_LAYOUT}({name});"
+        return view
+
     def names(self) -> Iterator[Declaration]:
         """The tensors of the tiles."""
         for each in self.plan.shared:
@@ -120,6 +188,12 @@ class SharedTiles:
             if tile.of is not None:
                 raise unsupported(f"{tile.name}, a shared tile in another shape", self.plan.launch.span)
             yield self._named(each, tile)
+        for staging in self.plan.staging:
+            name = self.printer.names(staging.name)
+            data = f"make_smem_ptr({place_of(staging.name, self.plan.overlay, self.printer.names)}.data())"
+            text = f"Tensor {name} = make_tensor({data}, Shared::{self.own(name, 'layout')}{{}});"
+            yield Declaration(text)
+        yield from map(Declaration, self.views.values())
         for space in self.plan.workspaces:
             place = place_of(space.name, self.plan.overlay, self.printer.names)
             yield Declaration(f"auto& {self.printer.names(space.name)} = {place};")

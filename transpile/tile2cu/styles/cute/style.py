@@ -2,13 +2,19 @@
 
 from collections.abc import Mapping
 
+from tile2cu.core.decisions import CALL, INSTRUCTION
+from tile2cu.core.instruction import MmaUnit
+from tile2cu.core.program import Gemm, walk_stmts
 from tile2cu.core.schedule import Multiple
+from tile2cu.plan.copies import BY_TMA
 from tile2cu.plan.kernel import kernel
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.roles import work_types
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import KernelParts, Limit
+from tile2cu.styles.cute import maps as map_texts
 from tile2cu.styles.cute import support
 from tile2cu.styles.cute.kernel import CuteKernel
 from tile2cu.styles.cute.types import in_cute
@@ -39,27 +45,52 @@ class Cute:
         return ()
 
     def headers(self, launches: tuple[Settled, ...]) -> tuple[str, ...]:
-        """One header, which includes CuTe's."""
-        return ("cute.h",)
+        """One header, which includes CuTe's; for TMA and wgmma another."""
+        return ("cute_sm90.h",) if any(map(_by_hardware, launches)) else ("cute.h",)
 
     def in_style(self, text: str) -> str:
         """The text with CuTe's names of element types."""
         return in_cute(text)
+
+    def map_notes(self, maps: Mapping[int, TensorMap]) -> tuple[str, ...]:
+        """None: the functions that make maps show their modes."""
+        return ()
+
+    def map_parameter(self, view: TensorMap) -> str:
+        """A TiledCopy by TMA."""
+        return map_texts.parameter(view)
+
+    def map_argument(self, view: TensorMap, printer: Printer) -> str:
+        """A call of the function that makes it."""
+        return map_texts.argument(view, printer)
 
     def parts(self, settled: Settled, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
         """One kernel. Errors: T2C-E034 for an operation that the style does not support."""
         if settled.program.user_code:
             raise support.unsupported("inline user code", settled.launch.span)
         plan = kernel(settled)
-        cute = CuteKernel(plan, printer, Constants.of(settled), settled.program.source.name)
+        cute = CuteKernel(plan, printer, Constants.of(settled), settled.program.source.name, maps)
         start = cute.start()
-        body = cute.views(plan.body)  # it decides on the tiled copies and views
+        leading = cute.leading()
+        body = cute.body()  # it decides on the tiled copies and views
         return KernelParts(
             shared=cute.struct(),
             shared_bytes=plan.memory.total,
             layouts=cute.registers(),
+            maps=cute.map_functions(),
             setup=cute.setup(),
+            producer=leading,
+            work=work_types(plan.persistent, printer),
             fragments=cute.tensors(),
             body=body,
             start=start,
         )
+
+
+def _by_hardware(settled: Settled) -> bool:
+    """Whether a launch loads or stores by TMA, or multiplies by wgmma."""
+    facts = settled.facts
+    return any(
+        facts.get(op, CALL) in BY_TMA or (isinstance(op, Gemm) and facts[op, INSTRUCTION].unit is MmaUnit.WARPGROUP)
+        for op in walk_stmts(settled.launch.body)
+    )

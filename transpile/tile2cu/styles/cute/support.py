@@ -4,7 +4,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.span import Span
 from tile2cu.plan.settled import Settled
 
-TARGETS = ("cuda:sm_80",)
+TARGETS = ("cuda:sm_80", "cuda:sm_90a")
 
 
 def unsupported(what: str, span: Span) -> Tile2CuError:

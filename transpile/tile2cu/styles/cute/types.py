@@ -1,9 +1,11 @@
 """CuTe's names of element types, and of what one instruction moves."""
 
-from tile2cu.core.dtype import BFLOAT16, FLOAT16, DType
+from tile2cu.core.dtype import BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2, FLOAT16, DType
 
-_TYPES = {FLOAT16.cpp: "half_t", BFLOAT16.cpp: "bfloat16_t"}
-SUPPORTED = ("bool", "float16", "bfloat16", "float32", "int32", "int8", "uint8", "int16", "uint32", "int64")
+_HALVES = {FLOAT16.cpp: "half_t", BFLOAT16.cpp: "bfloat16_t"}
+_TYPES = _HALVES | {FLOAT8_E4M3.cpp: "float_e4m3_t", FLOAT8_E5M2.cpp: "float_e5m2_t"}
+COMPUTED = ("bool", "float16", "bfloat16", "float32", "int32", "int8", "uint8", "int16", "uint32", "int64")
+SUPPORTED = (*COMPUTED, "float8_e4m3fn", "float8_e5m2")  # the last two are only moved, and multiplied
 _UNITS = {16: "uint128_t", 8: "uint64_t", 4: "uint32_t", 2: "uint16_t", 1: "uint8_t"}
 VECTOR = 16  # bytes that a copy moves at once where rows start at multiples of them
 
@@ -17,7 +19,7 @@ def in_cute(text: str) -> str:
 
 def is_half(dtype: DType) -> bool:
     """Whether it is one of CUTLASS's types of 16 bits, whose functions compute in float."""
-    return dtype.cpp in _TYPES
+    return dtype.cpp in _HALVES
 
 
 def access(elements: int, dtype: DType) -> str:

@@ -17,8 +17,9 @@ from tile2cu.plan.producer_ops import (
 )
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
 from tile2cu.styles.base.view import StatementView, text_line
+from tile2cu.styles.base.visits import called, fields
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.iterations import Texts, called, fields
+from tile2cu.styles.tl.iterations import Texts
 from tile2cu.styles.tl.overlap import overlapped
 from tile2cu.styles.tl.ping_pong import ping_pong
 from tile2cu.styles.tl.staged import staged_tile

@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tile2cu.core.program import Buffer
-from tile2cu.plan.producer_ops import Iterations, Ring, Visiting
+from tile2cu.plan.producer_ops import Iterations
+from tile2cu.styles.base.barriers import numbered
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.loops import FromZero
@@ -84,36 +85,6 @@ def iterations(of: Iterations, printer: Printer, constants: Constants) -> Iterat
     printer.stages, printer.counts = outside
 
 
-def numbered(wish: str, of: Iterations, names: Names) -> str:
-    """The name of a loop's pipeline, or its state: numbered for further loops."""
-    if of.number == 1:
-        return names(f"__{wish}") if wish == "stage" else wish
-    return names(f"__{wish}_{of.number}")
-
-
 def pipeline_name(tile: Buffer, names: Names) -> str:
     """The pipeline of a tile that is loaded on its own."""
     return names(f"{tile.name}_pipeline")
-
-
-def barriers_name(ring: Ring, names: Names) -> str:
-    """The barriers of such a ring."""
-    return names(f"{ring.tile.name}_barriers")
-
-
-def called(visiting: Visiting, names: Names) -> dict[str, str]:
-    """How the text calls what is visited, its type, the way, and the tile of work of which it is one."""
-    if not visiting.iterations:
-        return {"type": names("__WorkTile"), "each": names("__for_each_work_tile"), "work": names("__work"), "of": ""}
-    of = {"of": names("__work"), "of_type": names("__WorkTile")} if visiting.within_tile else {"of": ""}
-    return {"type": names("__Iteration"), "each": names("__for_each_iteration"), "work": names("__iteration"), **of}
-
-
-@contextmanager
-def fields(visiting: Visiting, printer: Printer) -> Iterator[dict[str, str]]:
-    """Prints what is done where the way leads: what the way gives is a part of what is visited."""
-    names = called(visiting, printer.names)
-    outside = printer.fields
-    printer.fields = outside | {var: f"{names['work']}.{printer.names(var.name)}" for var in visiting.values}
-    yield names
-    printer.fields = outside

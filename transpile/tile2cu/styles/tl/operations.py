@@ -7,7 +7,7 @@ from pathlib import PurePath
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.program import Buffer, Reduction, Scope
 from tile2cu.plan import copy_ops, ops
-from tile2cu.styles.base.claims import comment
+from tile2cu.styles.base.claims import comment, fence_comment
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.tensor_map import TensorMap
@@ -125,11 +125,7 @@ class Operations:
         line = op.source.span.line
         match op:
             case ops.ProxyFence():
-                names = listed([self.printer.names(name) for name in op.tiles])
-                reader = op.reader.value
-                said = f"{reader} does not read as threads do: what they stored to {names} is shown to it"
-                about = wrapped(f"{said}  [{op.claims[0].rule}]", BODY_WIDTH)
-                return replace(text_line(f"{tl.FENCE_ASYNC_PROXY}();", line), comments=tuple(about))
+                return text_line(f"{tl.FENCE_ASYNC_PROXY}();", line, fence_comment(op, self.printer.names))
             case ops.Barrier():
                 comments = tuple(each for text in self._claims(op) for each in wrapped(text, BODY_WIDTH))
                 return StatementView("barrier", {"call": self._barrier(op)}, line, comments)

@@ -20,19 +20,16 @@ from tile2cu.plan.producer_ops import (
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES
 from tile2cu.styles.base.expressions import Printer, literal
+from tile2cu.styles.base.overlap import UNMASKED, comment_lines, own_trips, timeline
 from tile2cu.styles.base.pipelined import part_name
 from tile2cu.styles.base.view import StatementView, text_line
+from tile2cu.styles.base.visits import called
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.iterations import Texts, called, pipeline_name
-from tile2cu.styles.tl.overlap_notes import comment_lines, deferred_sum, own_trips, timeline
+from tile2cu.styles.tl.iterations import Texts, pipeline_name
 
 if TYPE_CHECKING:
     from tile2cu.styles.tl.body import Body
 
-_PLAIN = (
-    "Unmasked iterations have a loop of their own, without a branch for the mask: compilers move no instruction across "
-    "one"
-)
 _VOTE = (
     "// Released by an arrival that depends on the vote: else the compiler moves the wait below in front of the\n"
     "// computation\n"
@@ -56,7 +53,7 @@ def overlapped(op: Overlapped, texts: Texts, body: "Body") -> StatementView:
         body=tuple(lambdas),
         declared=(*_counting(op, texts), *trips),
         notes=loop.about(),
-        orelse=(*shown, *deferred_sum(op, body)),
+        orelse=(*shown, *_deferred_sum(op, body)),
     )
 
 
@@ -277,7 +274,7 @@ def _with_and_without_mask(loop: _Loop, op: Mask, count: str) -> tuple[Statement
     masked, mask, _ = loop.masked = (*loop.masked[:2], masks)
     values = {"name": whole, "argument": k, "values": f"int {k}, const auto& {masks}"}
     iteration = StatementView("values_part", values, loop.place, body=loop.phase(loop.op.phases.steady, k, k))
-    about = "\n".join(comment_lines(f"{_PLAIN}  [{op.rule}]"))
+    about = "\n".join(comment_lines(f"{UNMASKED}  [{op.rule}]"))
     text = (
         f"{about}\nfor (int {k} = 1; {k} < {count};) {{\n"
         f"for (; {k} < {count} && {masked}({k}); ++{k}) {whole}({k}, {mask});\n"
@@ -320,6 +317,17 @@ def _skipped(loop: _Loop, count: str) -> tuple[StatementView, ...]:
     about = "  // iterations of other warpgroups' rows"
     head = f"for (int {k} = {count}; {k} < {texts.count}; ++{k}) {{{about}"
     return (loop.line("\n".join((head, *skips, "}"))),)
+
+
+def _deferred_sum(op: Overlapped, body: "Body") -> tuple[StatementView, ...]:
+    """What adds up the lanes' parts of a sum, behind the loop; nothing where each iteration does it."""
+    late = op.deferred
+    if late is None:
+        return ()
+    total = body.printer.tile(late.total)
+    about = comment_lines(f"Until here {total} has each thread's own elements only  [{late.rule}]")
+    sum_ = f"{tl.WARP_ALLREDUCE_SUM}<{body.layout_of_tile(late.source)}, {late.dim}>({total});"
+    return (text_line("\n".join((*about, sum_))),)
 
 
 def _rolled(op: Overlapped, texts: Texts, body: "Body") -> StatementView:

@@ -1,25 +1,21 @@
 """The producer's part of a kernel as views for the templates, and what it shares with the others."""
 
 from dataclasses import replace
-from itertools import groupby
 
-from tile2cu.core.expr import Var
 from tile2cu.core.schedule import ACTIVE_ROW, Persistent
 from tile2cu.plan.producer_ops import Ring
-from tile2cu.plan.roles import Producer, Prologue, Way
+from tile2cu.plan.roles import Producer, Way
+from tile2cu.styles.base.barriers import barrier_table, barriers_name, numbered
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.names import Names
+from tile2cu.styles.base.roles import SOONER, Notes, members
 from tile2cu.styles.base.view import Declaration, StatementView, text_line
+from tile2cu.styles.base.visits import ITERATIONS, TILES, called
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.barriers import barrier_table
 from tile2cu.styles.tl.body import Body
-from tile2cu.styles.tl.iterations import Texts, barriers_name, called, numbered, pipeline_name
+from tile2cu.styles.tl.iterations import Texts, pipeline_name
 
-_TILES = "The tiles of work of this block, in order: producer and consumers visit the same."
-_TURNS = "The active iterations: producer and consumers visit the same."
 _TAKEN = "The active iterations of a tile of work: the producer visits each, and publishes it to the consumers."
-_SOONER = "Issued before values for the loop are read from memory, so that their latencies overlap"
 
 
 class Roles:
@@ -30,6 +26,7 @@ class Roles:
         self.body = body
         self.printer: Printer = body.printer
         self.indices = indices
+        self.notes = Notes(producer, body.printer.names)
 
     def views(self) -> tuple[StatementView, ...]:
         """What the producer does, and the values that it shares with the others."""
@@ -48,10 +45,10 @@ class Roles:
                 f"pipeline.producer_tail({texts.count});  // until all blocks have read the tiles that this one loads"
             )
         ]
-        sooner = (replace(self._by_one(prologue, _SOONER), gap=True), *_apart((), meanwhile)) if meanwhile else ()
+        sooner = (replace(self._by_one(prologue, SOONER), gap=True), *_apart((), meanwhile)) if meanwhile else ()
         issued = self._by_one((*(() if meanwhile else prologue), loads, *tail * bool(producer.multicast)))
         place = heading((producer.loop,))[-1]  # the user's words stand above the loop itself
-        role = self._role((replace(issued, gap=False),), (place, self._note()))
+        role = self._role((replace(issued, gap=False),), (place, self.notes.at_top()))
         return _apart(shared, (*self._barriers(), *sooner, *counted, role))
 
     def each_tile(self) -> tuple[StatementView, ...]:
@@ -89,7 +86,7 @@ class Roles:
             f"int {names(producer.iterations.var.name)} = 0;  // active iterations: the pipelines count them"
         )
         counted = (counter,) if producer.rings and producer.once else ()
-        role = self._role((*prologue, *counted, *nested), (self._nested_note(),))
+        role = self._role((*prologue, *counted, *nested), (self.notes.nested(),))
         first, *others = self._barriers()
         return _apart(shared, (*way, replace(first, gap=bool(way)), *others, role))
 
@@ -109,7 +106,7 @@ class Roles:
         parts |= self._drawing(persistent)
         parts["told"] = pipeline_name(producer.rings[0].tile, names) if producer.way is not None else ""
         body = (*self.each_tile(), *begin, *loads)
-        notes = tuple(wrapped(self._persistent_note(persistent), BODY_WIDTH))
+        notes = tuple(wrapped(self.notes.persistent(persistent), BODY_WIDTH))
         way = () if producer.way is None else (replace(self._way(producer.way), gap=True),)
         line = producer.loop.span.line
         first, *others = self._barriers()
@@ -148,7 +145,7 @@ class Roles:
         if persistent is not None and persistent.queue:
             declared, started = [*self._queue(persistent), *declared], ["scheduler.init();", *started]
         if producer.prologue is not None:
-            tiles = self._tiles_of(producer.prologue)
+            tiles = self.notes.prologue_tiles()
             place = f"{tl.SHARED}<Shared>()"
             if persistent is not None:
                 kind = f"{tl.TMA_PIPELINE}<1, threads>"
@@ -227,7 +224,7 @@ class Roles:
         persistent = self.producer.persistent is not None  # then shared memory holds it: its type is outside
         names = self.printer.names
         parts = {**called(way.visiting, names), "fields": "" if persistent else members(way.visiting.values, names)}
-        about = _TAKEN if persistent else _TURNS if way.visiting.iterations else _TILES
+        about = _TAKEN if persistent else ITERATIONS if way.visiting.iterations else TILES
         return StatementView("walk", parts, body=self.body.views(way.body), notes=tuple(wrapped(about, BODY_WIDTH)))
 
     def _tile_of_work(self, persistent: Persistent) -> StatementView:
@@ -280,69 +277,8 @@ class Roles:
         prologue = self.producer.prologue
         if prologue is None:
             return ()
-        expected = f"{tl.MBARRIER_ARRIVE_EXPECT}(prologue_full, {tl.BYTES}({self._tiles_of(prologue)}));"
+        expected = f"{tl.MBARRIER_ARRIVE_EXPECT}(prologue_full, {tl.BYTES}({self.notes.prologue_tiles()}));"
         return (text_line(expected), *self.body.views(prologue.loads))
-
-    def _tiles_of(self, prologue: Prologue) -> str:
-        return ", ".join(self.printer.names(load.dst.buffer.name) for load in prologue.copies)
-
-    def _note(self) -> str:
-        """The roles, and how far the producer prefetches."""
-        producer = self.producer
-        stages = producer.iterations.stages
-        first = f" It loads {self._tiles_of(producer.prologue)} first." if producer.prologue is not None else ""
-        ahead = f"up to {stages} tile{'s' * (stages > 1)} ahead of the consumers  [{producer.rule}]."
-        return f"Warp-specialised: {self._who()} issues all loads, {ahead}{first}{self._shares()}"
-
-    def _nested_note(self) -> str:
-        producer = self.producer
-        stages = producer.iterations.stages
-        first = f" It loads {self._tiles_of(producer.prologue)} first." if producer.prologue is not None else ""
-        ahead = f"up to {stages} iteration{'s' * (stages > 1)} ahead of the consumers  [{producer.rule}]."
-        across = "" if producer.once else " It prefetches the next loop's tiles while they finish this one's."
-        return f"Warp-specialised: {self._who()} issues all loads, {ahead}{first}{across}{self._shares()}"
-
-    def _persistent_note(self, persistent: Persistent) -> str:
-        """How tiles are scheduled, and who loads."""
-        producer = self.producer
-        how = "from a dynamic scheduler" if persistent.queue else "by a static schedule"
-        return (
-            f"Persistent kernel: one block per SM takes tiles of work {how}; the producer prefetches the next tile's "
-            f"first stages during the epilogue  [{producer.persistent_rule}]. Warp-specialised: {self._who()} issues "
-            f"all loads, up to {producer.iterations.stages} iterations ahead of the consumers  [{producer.rule}]."
-            f"{self._shares()}"
-        )
-
-    def _who(self) -> str:
-        beside = f"besides the {self.producer.threads} consumer threads"
-        if self.producer.shares_rule:
-            return f"one thread of a producer warpgroup, {beside},"
-        return f"one thread of a producer warp, {beside},"
-
-    def _shares(self) -> str:
-        if not self.producer.shares_rule:
-            return ""
-        return f" setmaxnreg moves most of its registers to the consumers  [{self.producer.shares_rule}]"
-
-
-def work_types(persistent: Persistent | None, printer: Printer) -> tuple[Declaration, ...]:
-    """The structs of what a producer hands to the others with a tile of work that it has drawn."""
-    if persistent is None or not persistent.queue:
-        return ()
-    about = "A tile of work, and the values that follow from it: the producer computes and publishes them"
-    text = f"struct {printer.names('__WorkTile')} {{ {members(persistent.work, printer.names)} }};"
-    tile = Declaration(text, (about,))
-    if not persistent.iteration:
-        return (tile,)
-    about = "An active iteration: the producer finds those, and publishes each with its tile"
-    text = f"struct {printer.names('__Iteration')} {{ {members(persistent.iteration, printer.names)} }};"
-    return (tile, Declaration(text, (about,)))
-
-
-def members(values: tuple[Var, ...], names: Names) -> str:
-    """The members of a struct of these values."""
-    groups = groupby(values, lambda var: var.dtype.cpp)
-    return " ".join(f"{cpp} {', '.join(names(var.name) for var in each)};" for cpp, each in groups)
 
 
 def _apart(shared: tuple[StatementView, ...], views: tuple[StatementView, ...]) -> tuple[StatementView, ...]:

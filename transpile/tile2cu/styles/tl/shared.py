@@ -8,13 +8,14 @@ from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import ACTIVE_ROW, Workspace
 from tile2cu.plan import shared as plan
+from tile2cu.styles.base.barriers import barriers_name
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.shared import part_name, type_of
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl import vocabulary as tl
-from tile2cu.styles.tl.iterations import barriers_name, pipeline_name
+from tile2cu.styles.tl.iterations import pipeline_name
 
 
 class Shared:

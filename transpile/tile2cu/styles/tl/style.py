@@ -15,13 +15,15 @@ from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
+from tile2cu.styles.base.roles import work_types
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import KernelParts, Limit, StatementView, text_line
+from tile2cu.styles.tl import maps as map_texts
 from tile2cu.styles.tl.body import Body
 from tile2cu.styles.tl.layouts import Layouts
 from tile2cu.styles.tl.operations import Operations
 from tile2cu.styles.tl.registers import declarations
-from tile2cu.styles.tl.roles import Roles, work_types
+from tile2cu.styles.tl.roles import Roles
 from tile2cu.styles.tl.setup import setup
 from tile2cu.styles.tl.shared import Shared
 
@@ -75,6 +77,18 @@ class Tl:
     def in_style(self, text: str) -> str:
         """The text as it is."""
         return text
+
+    def map_notes(self, maps: Mapping[int, TensorMap]) -> tuple[str, ...]:
+        """On dimensions that are not the last two."""
+        return map_texts.notes(maps)
+
+    def map_parameter(self, view: TensorMap) -> str:
+        """A map of CUDA's driver."""
+        return map_texts.parameter(view)
+
+    def map_argument(self, view: TensorMap, printer: Printer) -> str:
+        """A call with the tile's type."""
+        return map_texts.argument(view, printer)
 
     def parts(self, settled: Settled, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
         """One kernel; `maps` by the id of the statement."""

@@ -2,15 +2,26 @@
 
 from collections.abc import Iterator
 
-from tile2cu.plan.producer_ops import Ring
+from tile2cu.plan.producer_ops import Iterations, Ring
 from tile2cu.plan.roles import Panels, Producer
 from tile2cu.styles.base.comments import BODY_WIDTH, table, wrapped
 from tile2cu.styles.base.names import Names
-from tile2cu.styles.tl.iterations import barriers_name, numbered
 
 _Row = tuple[str, str, str, str]
 _HEAD: _Row = ("barrier", "completed by", "waiting", "orders")
 _PRODUCER = "producer"
+
+
+def barriers_name(ring: Ring, names: Names) -> str:
+    """The barriers of a ring."""
+    return names(f"{ring.tile.name}_barriers")
+
+
+def numbered(wish: str, of: Iterations, names: Names) -> str:
+    """The name of a loop's pipeline, or its state: numbered for further loops."""
+    if of.number == 1:
+        return names(f"__{wish}") if wish == "stage" else wish
+    return names(f"__{wish}_{of.number}")
 
 
 def barrier_table(producer: Producer, names: Names) -> tuple[str, ...]:

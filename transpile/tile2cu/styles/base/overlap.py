@@ -1,16 +1,15 @@
-"""What is written around a loop that interleaves two iterations: a time line, trip counts, late sums."""
-
-from typing import TYPE_CHECKING
+"""What is written around a loop that interleaves two iterations: a time line, trip counts."""
 
 from tile2cu.plan.producer_ops import Overlapped, PartKind
 from tile2cu.styles.base.comments import BODY_WIDTH, table, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
-from tile2cu.styles.base.view import StatementView, text_line
-from tile2cu.styles.tl import vocabulary as tl
+from tile2cu.styles.base.vocabulary import CEILDIV, MIN, WARPGROUP
 
-if TYPE_CHECKING:
-    from tile2cu.styles.tl.body import Body
+UNMASKED = (
+    "Unmasked iterations have a loop of their own, without a branch for the mask: compilers move no instruction across "
+    "one"
+)
 
 
 def timeline(op: Overlapped, mask: str, k: str, names: Names) -> tuple[str, ...]:
@@ -58,26 +57,15 @@ def own_trips(op: Overlapped, trips: str, printer: Printer) -> tuple[tuple[str, 
         f"Per-warpgroup trip count: beyond the last column that its 64 rows see, all of {tile} is masked and "
         f"has no effect. Rows from {text(own.end)} on are not stored and need no iteration  [{op.trips_rule}]"
     )
-    lines = [*comment_lines(about), f"const int {row} = {text(own.start)} + 64 * {tl.WARPGROUP}();"]
+    lines = [*comment_lines(about), f"const int {row} = {text(own.start)} + 64 * {WARPGROUP}();"]
     seen = f"{row} + 64"
     if own.last != own.start:
         seen = fresh("columns_seen")
         lines += comment_lines("how many columns the last of these rows sees")
-        lines.append(f"const int {seen} = {text(own.last)} + 64 * ({tl.WARPGROUP}() + 1);")
-    stop = f"{tl.MIN}({trips}, {tl.CEILDIV}({seen}, {text(own.columns)}))"
+        lines.append(f"const int {seen} = {text(own.last)} + 64 * ({WARPGROUP}() + 1);")
+    stop = f"{MIN}({trips}, {CEILDIV}({seen}, {text(own.columns)}))"
     if own.may_see_none:
         lines += comment_lines("A row that sees no column needs all iterations: its maximum is not finite yet")
         stop = f"({seen} < 64 ? {trips} : {stop})"
     lines.append(f"const int {name} = {row} < {text(own.end)} ? {stop} : 0;")
     return tuple(lines), name
-
-
-def deferred_sum(op: Overlapped, body: "Body") -> tuple[StatementView, ...]:
-    """What adds up the lanes' parts of a sum, behind the loop; nothing where each iteration does it."""
-    late = op.deferred
-    if late is None:
-        return ()
-    total = body.printer.tile(late.total)
-    about = comment_lines(f"Until here {total} has each thread's own elements only  [{late.rule}]")
-    sum_ = f"{tl.WARP_ALLREDUCE_SUM}<{body.layout_of_tile(late.source)}, {late.dim}>({total});"
-    return (text_line("\n".join((*about, sum_))),)

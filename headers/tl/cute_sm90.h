@@ -1,0 +1,171 @@
+// Includes for kernels in CuTe's style for sm_90a: CUTLASS's barriers, TMA and wgmma, and functions that CuTe lacks:
+// full and empty barriers that consumer warps release, MMAs and TMA copies of whole tiles.
+#pragma once
+#include "cute.h"
+
+#include <cutlass/arch/barrier.h>
+#include <cutlass/arch/reg_reconfig.h>
+#include <cutlass/pipeline/sm90_pipeline.hpp>
+
+namespace tl {
+
+// ---- barriers of a TMA pipeline -------------------------------------------------------------------------------------
+
+// The bytes of one stage of shared tiles, whose modes are (rows, columns[, stage]).
+template <class... Tiles> CUTE_DEVICE constexpr int stage_bytes(const Tiles&...) {
+  return (int(sizeof(typename Tiles::value_type) * decltype(cute::size<0>(std::declval<Tiles>()))::value *
+              decltype(cute::size<1>(std::declval<Tiles>()))::value) +
+          ...);
+}
+
+// The mbarriers of a pipeline's stages, as cutlass::PipelineTmaAsync has them, but each consumer warp arrives once.
+template <int stages> struct FullEmptyBarriers {
+  static constexpr uint32_t Stages = stages;  // for cutlass::make_producer_start_state
+  using PipelineState = cutlass::PipelineState<stages>;
+
+  uint64_t full[stages];   // a phase ends when TMA has filled the stage
+  uint64_t empty[stages];  // a phase ends when all consumer warps have released the stage
+
+  // cutlass::arch::fence_barrier_init and a block barrier must follow. Called by: one thread.
+  CUTE_DEVICE void init(int consumer_warps) {
+    CUTE_UNROLL
+    for (int stage = 0; stage < stages; ++stage) {
+      cute::initialize_barrier(full[stage], 1);
+      cute::initialize_barrier(empty[stage], consumer_warps);
+    }
+  }
+  // Waits until the stage is empty, and adds the expected bytes to its barrier, on which the loads then complete.
+  // Called by: the producer's one thread.
+  CUTE_DEVICE uint64_t& producer_acquire(const PipelineState& state, int bytes) {
+    cute::wait_barrier(empty[state.index()], state.phase());
+    cute::set_barrier_transaction_bytes(full[state.index()], bytes);
+    return full[state.index()];
+  }
+  // Waits until the stage is full. Called by: each consumer thread.
+  CUTE_DEVICE void consumer_wait(const PipelineState& state) {
+    cute::wait_barrier(full[state.index()], state.phase());
+    asm volatile("" ::: "memory");  // cute::wait_barrier does not keep the compiler from moving loads above it
+  }
+  // Releases the stage for this warp. Called by: whole consumer warps.
+  CUTE_DEVICE void consumer_release(const PipelineState& state) { release(state, 0); }
+  // The same by an arrival that depends on `known`, which is warp-uniform, so that the compiler does not move a wait
+  // for MMAs above it.
+  CUTE_DEVICE void consumer_release_after(bool known, const PipelineState& state) { release(state, known ? 1 : 0); }
+  // Releases a stage without using it: it must be full, or the arrival would count for the phase before.
+  CUTE_DEVICE void consumer_skip(const PipelineState& state) { consumer_wait(state), consumer_release(state); }
+
+ private:
+  CUTE_DEVICE void release(const PipelineState& state, int by) {
+    __syncwarp();  // all lanes have read the stage
+    if (threadIdx.x % 32 == by) cute::arrive_barrier(empty[state.index()]);
+  }
+};
+
+// ---- TMA ------------------------------------------------------------------------------------------------------------
+
+// make_tma_copy. No map describes a tensor without elements, or whose rows start at no multiples of 16 bytes: the map is
+// then empty, and the kernel, or the instance that the launcher chooses, neither loads nor stores by it. Host side.
+template <class Op, class Tensor, class Layout>
+auto make_tma_map(const Op& op, const Tensor& tensor, const Layout& tile) {
+  using Map = decltype(cute::make_tma_copy(op, tensor, tile));
+  using T = typename Tensor::value_type;
+  const auto is_pitch = [](auto stride) { return int64_t(stride) == 1 || int64_t(stride) * sizeof(T) % 16 == 0; };
+  const bool has_elements = !cute::any_of(cute::shape(tensor), [](int extent) { return extent == 0; });
+  return has_elements && cute::all_of(cute::stride(tensor), is_pitch) ? cute::make_tma_copy(op, tensor, tile) : Map{};
+}
+
+// The coordinates of the tile of `shape` at `start` of a map's tensor, whose first modes are the tile's. The extents of
+// the tensor are in the map.
+template <class Map, class Start, class Shape>
+CUTE_DEVICE auto tma_tile(const Map& map, const Start& start, const Shape& tile) {
+  using namespace cute;
+  static_assert(rank_v<Shape> == 2, "boxes have rows and columns");
+  const auto tensor = map.get_tma_tensor(append<rank_v<Start>>(tile, _1{}));
+  return domain_offset(start, tensor)(append<rank_v<Start>>(make_coord(_, _), _0{}));
+}
+
+// Loads the tile at `start` of a map's tensor, with zeros out of bounds; its bytes arrive at the barrier `full`. Called
+// by: one thread.
+template <class Map, class Start, class Tile>
+CUTE_DEVICE void tma_load(const Map& map, uint64_t& full, const Start& start, Tile&& tile) {
+  using namespace cute;
+  const auto box = tma_tile(map, start, extents(tile));
+  const auto [from, to] = tma_partition(map, _0{}, Layout<_1>{}, group_modes<0, 2>(tile), group_modes<0, 2>(box));
+  auto into = to;
+  copy(map.with(full), from, into);
+}
+
+// Stores an accumulator through the tile `staging`: each warp writes its rows and fences them for TMA, and one lane
+// stores them, in boxes of 16 rows, to the tile at `start` of the map's tensor. TMA reads `staging` until
+// tma_store_wait_read. Called by: the threads of the MMA.
+template <class Mma, class From, class Tile, class Map, class Start>
+CUTE_DEVICE void tma_store_start(const Mma& mma, const From& from, Tile&& staging, const Map& map, const Start& start) {
+  using namespace cute;
+  using T = typename std::decay_t<Tile>::value_type;
+  const auto shape = extents(staging);
+  const auto at = coordinates(mma, shape);  // ((2, 2, N / 8), M, N)
+  constexpr int columns = decltype(size<0>(at))::value / 4 * 8 * decltype(size<2>(at))::value;
+  using Stmatrix = std::conditional_t<columns % 16 == 0, SM90_U32x4_STSM_N, SM90_U32x2_STSM_N>;
+  using Atom = std::conditional_t<sizeof(T) == 2, Stmatrix, UniversalCopy<uint_bit_t<2 * sizeof_bits_v<T>>>>;
+  const auto stage = make_tiled_copy_C(Copy_Atom<Atom, T>{}, mma);
+  const auto slice = stage.get_slice(threadIdx.x);
+  const auto rounded = converted<T>(from);
+  copy(stage, slice.retile_S(rounded), slice.partition_D(by_layout(staging)));
+  tma_store_fence();  // for TMA, what this lane wrote
+  __syncwarp();       // and what the others wrote
+  if (threadIdx.x % 32 != 0) return;
+  CUTE_UNROLL
+  for (int m = 0; m < size<1>(at); ++m) {
+    const int row = get<0>(at(0, m, 0)), column = get<1>(at(0, m, 0));  // where the warp's 16 rows begin
+    const auto box = make_shape(_16{}, Int<columns>{});
+    const auto offset = append<rank_v<Start>>(make_coord(row, column), 0);
+    const auto place = transform(start, offset, [](int first, int more) { return first + more; });
+    const auto tile = local_tile(staging, box, make_coord(row / 16, column / columns));
+    const auto [to, own] =
+        tma_partition(map, _0{}, Layout<_1>{}, group_modes<0, 2>(tile), group_modes<0, 2>(tma_tile(map, place, box)));
+    auto into = to;
+    copy(map, own, into);
+  }
+  tma_store_arrive();
+}
+// The same, until TMA has read the staging tile.
+template <class Mma, class From, class Tile, class Map, class Start>
+CUTE_DEVICE void tma_store(const Mma& mma, const From& from, Tile&& staging, const Map& map, const Start& start) {
+  tma_store_start(mma, from, staging, map, start);
+  if (threadIdx.x % 32 == 0) cute::tma_store_wait<0>();
+}
+
+// ---- wgmma ----------------------------------------------------------------------------------------------------------
+
+// Issues c = a @ b if `first` is Zero, else c += a @ b. `a` is (M, K), in shared memory or an A operand fragment, and
+// `b` is (N, K) in shared memory. Between warpgroup_arrive and warpgroup_commit_batch. Called by: the MMA's warpgroups.
+template <class Mma, class A, class B, class C>
+CUTE_DEVICE void wgmma(Mma mma, const A& a, const B& b, C& c, cute::GMMA::ScaleOut first = cute::GMMA::ScaleOut::One) {
+  using namespace cute;
+  const auto slice = mma.get_slice(threadIdx.x);
+  const auto tCrB = slice.partition_fragment_B(b);  // descriptors, (V, N, K)
+  mma.accumulate_ = first;
+  const auto each_k = [&](const auto& tCrA) {
+    CUTE_UNROLL
+    for (int k = 0; k < size<2>(tCrB); ++k) {
+      cute::gemm(mma, tCrA(_, _, k), tCrB(_, _, k), c);
+      mma.accumulate_ = GMMA::ScaleOut::One;
+    }
+  };
+  if constexpr (is_smem<A>::value)
+    each_k(slice.partition_fragment_A(a));  // descriptors, (V, M, K)
+  else
+    each_k(a);
+}
+
+// Shared memory to an A operand that has an accumulator's layout; `atom` is a copy atom (ldmatrix). Called by: the MMA's
+// warpgroups.
+template <class Atom, class Mma, class Tile, class To>
+CUTE_DEVICE void load_operand_A(const Atom& atom, const Mma& mma, const Tile& tile, To& to) {
+  using namespace cute;
+  const auto load = make_tiled_copy_C(atom, mma);
+  const auto slice = load.get_slice(threadIdx.x);
+  copy(load, slice.partition_S(tile), slice.retile_D(to));
+}
+
+}  // namespace tl

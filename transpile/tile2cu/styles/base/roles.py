@@ -1,0 +1,84 @@
+"""A producer's part of a kernel in words, and the values that it shares with the others."""
+
+from dataclasses import dataclass
+from itertools import groupby
+
+from tile2cu.core.expr import Var
+from tile2cu.core.schedule import Persistent
+from tile2cu.plan.roles import Producer
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.names import Names
+from tile2cu.styles.base.view import Declaration
+
+SOONER = "Issued before values for the loop are read from memory, so that their latencies overlap"
+
+
+@dataclass(frozen=True)
+class Notes:
+    """The comments on a producer's role."""
+
+    producer: Producer
+    names: Names
+
+    def at_top(self) -> str:
+        """The roles, and how far the producer prefetches."""
+        producer, stages = self.producer, self.producer.iterations.stages
+        distance = f"up to {stages} tile{'s' * (stages > 1)} ahead of the consumers  [{producer.rule}]."
+        return f"Warp-specialised: {self._who()} issues all loads, {distance}{self._first()}{self._shares()}"
+
+    def nested(self) -> str:
+        """The same of a loop in others."""
+        producer, stages = self.producer, self.producer.iterations.stages
+        distance = f"up to {stages} iteration{'s' * (stages > 1)} ahead of the consumers  [{producer.rule}]."
+        across = "" if producer.once else " It prefetches the next loop's tiles while they finish this one's."
+        return f"Warp-specialised: {self._who()} issues all loads, {distance}{self._first()}{across}{self._shares()}"
+
+    def persistent(self, persistent: Persistent) -> str:
+        """How tiles are scheduled, and who loads."""
+        producer = self.producer
+        how = "from a dynamic scheduler" if persistent.queue else "by a static schedule"
+        return (
+            f"Persistent kernel: one block per SM takes tiles of work {how}; the producer prefetches the next tile's "
+            f"first stages during the epilogue  [{producer.persistent_rule}]. Warp-specialised: {self._who()} issues "
+            f"all loads, up to {producer.iterations.stages} iterations ahead of the consumers  [{producer.rule}]."
+            f"{self._shares()}"
+        )
+
+    def prologue_tiles(self) -> str:
+        """The tiles that are loaded once."""
+        copies = self.producer.prologue.copies if self.producer.prologue is not None else ()
+        return ", ".join(self.names(load.dst.buffer.name) for load in copies)
+
+    def _first(self) -> str:
+        return f" It loads {self.prologue_tiles()} first." if self.producer.prologue is not None else ""
+
+    def _who(self) -> str:
+        consumers = f"besides the {self.producer.threads} consumer threads"
+        if self.producer.shares_rule:
+            return f"one thread of a producer warpgroup, {consumers},"
+        return f"one thread of a producer warp, {consumers},"
+
+    def _shares(self) -> str:
+        if not self.producer.shares_rule:
+            return ""
+        return f" setmaxnreg moves most of its registers to the consumers  [{self.producer.shares_rule}]"
+
+
+def work_types(persistent: Persistent | None, printer: Printer) -> tuple[Declaration, ...]:
+    """The structs of what a producer hands to the others with a tile of work that it has drawn."""
+    if persistent is None or not persistent.queue:
+        return ()
+    about = "A tile of work, and the values that follow from it: the producer computes and publishes them"
+    text = f"struct {printer.names('__WorkTile')} {{ {members(persistent.work, printer.names)} }};"
+    tile = Declaration(text, (about,))
+    if not persistent.iteration:
+        return (tile,)
+    about = "An active iteration: the producer finds those, and publishes each with its tile"
+    text = f"struct {printer.names('__Iteration')} {{ {members(persistent.iteration, printer.names)} }};"
+    return (tile, Declaration(text, (about,)))
+
+
+def members(values: tuple[Var, ...], names: Names) -> str:
+    """The members of a struct of these values."""
+    groups = groupby(values, lambda var: var.dtype.cpp)
+    return " ".join(f"{cpp} {', '.join(names(var.name) for var in each)};" for cpp, each in groups)

@@ -1,0 +1,366 @@
+"""Loops whose tiles a producer loads, as the consumers run them."""
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from tile2cu.analysis.accesses import buffers_read
+from tile2cu.plan.producer_ops import (
+    AwaitMmas,
+    Consume,
+    Do,
+    EachActive,
+    Mask,
+    Overlapped,
+    Part,
+    PartKind,
+    Prefetch,
+    ReleaseStage,
+    Rescale,
+    RunPart,
+    RunStatement,
+    Visiting,
+    Visits,
+)
+from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
+from tile2cu.styles.base.constants import WRITTEN_STAGES
+from tile2cu.styles.base.expressions import literal
+from tile2cu.styles.base.loops import FromZero
+from tile2cu.styles.base.overlap import UNMASKED, own_trips, timeline
+from tile2cu.styles.base.view import StatementView, text_line
+from tile2cu.styles.base.visits import called, fields
+from tile2cu.styles.cute import vocabulary as words
+from tile2cu.styles.cute.fragments import sharing
+from tile2cu.styles.cute.producer import Role
+from tile2cu.styles.cute.support import unsupported
+from tile2cu.styles.cute.wgmma import fences
+
+if TYPE_CHECKING:
+    from tile2cu.styles.cute.kernel import CuteKernel
+
+
+_VOTE = "Released by an arrival that depends on the vote: else the compiler moves the next wait above the computation"
+
+
+def consume(op: Consume, role: Role, kernel: "CuteKernel") -> StatementView:
+    """A loop whose iterations wait for their stage and release it."""
+    tile = op.iterations.tiles[0]
+    with role.iterations(op.iterations) as loop:
+        state, barriers = role.state(tile), role.barriers(tile)
+        wait, release = (text_line(f"{barriers}.consumer_{what}({state});") for what in ("wait", "release"))
+        given = (text_line(loop.variable),) * (bool(loop.variable) and op.reads_var)
+        nested = op.iterations.inside
+        ahead = prefetched(op.prefetch, loop, loop.trips if nested else loop.count, kernel) if op.prefetch else ()
+        with kernel.continuing(f"{barriers}.consumer_release({state});"):
+            body = (wait, *given, *kernel.views(op.body), release)
+        if op.once:
+            only = (*body, text_line(f"{role.advance(op.iterations)};"))
+            return StatementView("branch", {"condition": "true"}, body=only)
+        each = _loop(loop, "0", role.advance(op.iterations), body, op.source.span.line, declares=nested)
+        return StatementView("block", {}, body=(*ahead, each)) if ahead else each
+
+
+def prefetched(op: Prefetch, loop: FromZero, trips: str, kernel: "CuteKernel") -> tuple[StatementView, ...]:
+    """What is in front of a loop whose vectors are loaded one iteration ahead: registers, the load, the first one's."""
+    names, k = kernel.printer.names, loop.k
+    tiles = [kernel.copies.waiting(copy) for copy in op.copies]
+    load = names.fresh("load_vectors")
+    about = f"{', '.join(tile.name for tile in tiles)}: the next iteration's vectors, prefetched during this one's MMAs"
+    comments = tuple(wrapped(f"{about}  [{op.rule}]", BODY_WIDTH))
+    declared = text_line("\n".join(tile.declaration for tile in tiles), 0, comments)
+    loads = tuple(kernel.statement(each, []) for each in op.loads)
+    kernel.prefetches[id(op)] = f"{load}({words.MIN}({k} + 1, {trips} - 1));"
+    part = StatementView("part", {"name": load, "argument": k, "variable": loop.variable}, body=loads)
+    return declared, part, text_line(f"if ({trips} > 0) {load}(0);")
+
+
+def _loop(
+    loop: FromZero, start: str, also: str, body: tuple[StatementView, ...], line: int, *, declares: bool = False
+) -> StatementView:
+    stop = loop.trips if declares else loop.count
+    each = {"unroll": "no", "end": "", "variable": loop.k, "start": start, "compare": "<", "stop": stop}
+    return StatementView("loop", each | {"move": ", ".join(filter(None, (f"++{loop.k}", also)))}, line, body=body)
+
+
+def visit(visiting: Visiting, kernel: "CuteKernel") -> StatementView:
+    """Where the way has led."""
+    names = kernel.printer.names
+    given = ", ".join(names(var.name) for var in visiting.values)
+    text = f"visit({called(visiting, names)['type']}{{{given}}});" if visiting.values else "visit();"
+    return replace(text_line(text), gap=True)
+
+
+def visits(op: Visits, kernel: "CuteKernel") -> StatementView:
+    """What is done there."""
+    with fields(op.visiting, kernel.printer) as names:
+        views = kernel.views(op.body)
+    parts = {**names, "values": "yes" if op.visiting.values else ""}
+    return StatementView("visits", parts, op.source.span.line, body=views)
+
+
+def each_active(op: EachActive, kernel: "CuteKernel") -> StatementView:
+    """What decides about iterations, and the visit."""
+    printer = kernel.printer
+    decided = text_line(f"return {printer.text(op.condition)};", 0, tuple(heading((op.branch,))))
+    parts = {"start": printer.text(op.start), "stop": printer.text(op.stop), "variable": printer.names(op.var.name)}
+    return StatementView(
+        "for_each_active",
+        parts,
+        body=(*kernel.views(op.asked), decided),
+        orelse=(*kernel.views(op.visited), replace(visit(op.visit.visiting, kernel), gap=False)),
+        comments=("Each lane of a warp tests one iteration: the conditions of 32 are loaded together",),
+    )
+
+
+def overlapped(op: Overlapped, role: Role, kernel: "CuteKernel") -> StatementView:
+    """A loop whose schedule interleaves two iterations."""
+    if op.visiting is not None:
+        raise unsupported("iterations that are skipped", op.source.span)
+    with role.iterations(op.iterations) as loop:
+        if op.rolled:
+            return _rolled(op, loop, role, kernel)
+        return StatementView("block", {}, body=Overlap(op, role, kernel, loop).views())
+
+
+def _counting(op: Overlapped, loop: FromZero) -> tuple[StatementView, ...]:
+    """The name of the trip count, which the producer names where the loop is at the top of the kernel's body."""
+    named = op.iterations.inside and loop.count == "num_iterations"
+    return (text_line(f"const int num_iterations = {loop.trips};"),) * named
+
+
+def _rolled(op: Overlapped, loop: FromZero, role: Role, kernel: "CuteKernel") -> StatementView:
+    """A loop whose MMAs are in flight while the next iteration writes their operands."""
+    printer, tile, k = kernel.printer, op.iterations.tiles[0], loop.k
+    if op.rings:
+        raise unsupported("MMAs in flight whose operands have pipelines of their own", op.source.span)
+    tiles, sums = ([printer.names(each.name) for each in of] for of in (op.written, op.second))
+    state, barriers = role.state(tile), role.barriers(tile)
+    printer.stages |= {each.name: f"{k} % {WRITTEN_STAGES}" for each in op.written}
+    released = printer.names.fresh(f"released_{state}")
+    what, are, these = ("MMA", "is", "this one stays") if len(sums) == 1 else ("MMAs", "are", "these stay")
+    note = (
+        f"Software pipelining: the {what} of iteration {k} - 1 {are} in flight while iteration {k} writes "
+        f"{listed(tiles)}, which {'has' if len(tiles) == 1 else 'have'} two stages. All warps have waited for the "
+        f"{what} of iteration {k} - 2, the last to read the stage  [{op.rule}]"
+    )
+    (part,) = op.phases.parts
+    release = text_line(f"{barriers}.consumer_release({released});")
+    again = StatementView("branch", {"condition": f"{k} > 0"}, body=(release, text_line(f"++{released};")))
+    body = (
+        *((text_line(loop.variable),) * bool(loop.variable)),
+        text_line(f"{barriers}.consumer_wait({state});"),
+        *kernel.views(part.block),
+        text_line(
+            f"warpgroup_wait<{len(sums)}>();  // the {what} of the iteration before {are} done, {these} in flight"
+        ),
+        again,
+    )
+    last = (StatementView("branch", {"condition": f"{loop.count} > 0"}, body=(release,)),) * op.iterations.inside
+    shown = (
+        *_counting(op, loop),
+        text_line(fences(tuple(sums)) + "  // written before the MMA reads them"),
+        text_line(f"auto {released} = {state};  // of the {what} in flight"),
+        _loop(loop, "0", role.advance(op.iterations), body, op.source.span.line),
+        text_line(f"warpgroup_wait<0>();\n{fences(tuple(sums))}"),
+        *last,
+    )
+    return StatementView("block", {}, comments=tuple(wrapped(note, BODY_WIDTH)), body=shown)
+
+
+@dataclass
+class Overlap:
+    """Prints the parts of an iteration as lambdas, each once, and the phases that call them."""
+
+    op: Overlapped
+    role: Role
+    kernel: "CuteKernel"
+    loop: FromZero
+    names: dict[int, str] = field(default_factory=dict)  # of parts with statements
+    changed: str = ""
+    masked: tuple[str, str, str] = ("", "", "")  # the condition, the mask, the parameter that applies it
+
+    def __post_init__(self) -> None:
+        """Errors: T2C-E034 where a part reads a stage that its pipeline's state has left, or is not yet at."""
+        releases = {id(do.ring.tile): do.earlier for do in self._steady if isinstance(do, ReleaseStage) and do.ring}
+        for do in self._steady:
+            if isinstance(do, RunPart):
+                statements = (each for paragraph in do.part.block for each in paragraph.statements)
+                read = {id(tile.memory) for each in statements for tile in buffers_read(each.source)}
+                if any(releases[tile] != do.earlier for tile in read & releases.keys()):
+                    raise unsupported("a part of an iteration that reads a stage of another", self.op.source.span)
+        if not self.op.rings:
+            raise unsupported("MMAs that overlap and share a pipeline", self.op.source.span)
+        if self.op.rescale is not None:
+            self.changed = self.kernel.printer.names.fresh("changed")
+
+    @property
+    def _steady(self) -> tuple[Do, ...]:
+        return self.op.phases.steady
+
+    def views(self) -> tuple[StatementView, ...]:
+        """The loop."""
+        op, printer = self.op, self.kernel.printer
+        lambdas = [part for part in map(self._declared, op.phases.parts) if part.body]
+        if op.mask is not None:
+            lambdas[1:1] = self._masks(op.mask)
+        trips, count = own_trips(op, self.loop.count, printer)
+        notes = timeline(op, self.masked[1], self.loop.k, printer.names)
+        prologue, epilogue = self._phase(op.phases.prologue, "0"), self._phase(op.phases.epilogue, count)
+        body = (*prologue, *self._loops(count), *epilogue)
+        guarded = StatementView("branch", {"condition": f"{count} > 0"}, 0, notes, body, gap=True)
+        declared = (replace(text_line("\n".join(trips)), gap=True),) * bool(trips)
+        return (*_counting(op, self.loop), *lambdas, *declared, guarded, *self._others(count), *self._deferred())
+
+    # ---- parts --------------------------------------------------------------------------------------------------
+
+    def _declared(self, part: Part) -> StatementView:
+        """The lambda of a part."""
+        names, rescale = self.kernel.printer.names, self.op.rescale
+        name = names.fresh(f"{part.kind.value}_{names(part.tile.name)}")
+        argument, variable = (self.loop.k, self.loop.variable) if part.asks else ("", "")
+        parts = {"name": name, "argument": argument, "variable": variable}
+        view = StatementView("part", parts, body=self.kernel.views(part.block))
+        if rescale is not None and part.kind is PartKind.PROCESS:
+            scale = StatementView("branch", {"condition": self.changed}, body=self.kernel.views(rescale.compute))
+            view = replace(view, body=(*view.body, *self._vote(rescale), scale, text_line(f"return {self.changed};")))
+        elif rescale is not None and part.kind is PartKind.PREPARE:
+            scale = StatementView("branch", {"condition": self.changed}, body=self.kernel.views(rescale.apply))
+            values = f"bool {self.changed}" + (f", int {self.loop.k}" if argument else "")
+            view = replace(view, kind="values_part", parts={**parts, "values": values}, body=(scale, *view.body))
+        if view.body:
+            self.names[id(part)] = name
+        return view
+
+    def _vote(self, rescale: Rescale) -> tuple[StatementView, StatementView]:
+        """The vote on whether a row of the warp has another factor than 1, and the factor where it is 1."""
+        factor, names = rescale.factor, self.kernel.printer.names
+        before, after = names(factor.before.name), names(factor.after.name)
+        about = f"where no row's {after} changes the factor is 1 in the whole warp: the rescale is skipped"
+        fill = f"fill({names(factor.tile.name)}, {literal(1, factor.tile.dtype)});"
+        ones = text_line(fill, 0, tuple(wrapped(f"{about}  [{rescale.rule}]", BODY_WIDTH)))
+        return text_line(f"const bool {self.changed} = {words.VALUES_CHANGED}({before}, {after});"), ones
+
+    def _masks(self, mask: Mask) -> tuple[StatementView, StatementView]:
+        """Two lambdas: whether an iteration has a masked element, and the mask."""
+        kernel, fresh = self.kernel, self.kernel.printer.names.fresh
+        lets, (branch,) = kernel.views(mask.lets), kernel.views(mask.branch)
+        given = {"argument": self.loop.k, "variable": self.loop.variable}
+        asked = text_line(f"return {kernel.printer.condition(mask.condition)};")
+        self.masked = (fresh("masked"), fresh("mask"), "")
+        masked, applied = (StatementView("part", {"name": name, **given}) for name in self.masked[:2])
+        return replace(masked, comments=branch.comments, body=(*lets, asked)), replace(
+            applied, body=(*lets, *branch.body)
+        )
+
+    # ---- phases -------------------------------------------------------------------------------------------------
+
+    def _phase(self, dos: tuple[Do, ...], k: str) -> tuple[StatementView, ...]:
+        """What a phase does for iteration `k`."""
+        found: list[StatementView] = []
+        voted: ReleaseStage | None = None  # it waits for the vote of the part behind it
+        for place, do in enumerate(dos):
+            behind = dos[place + 1] if place + 1 < len(dos) else None
+            votes = isinstance(behind, RunPart) and behind.part.kind is PartKind.PROCESS and bool(self.changed)
+            if isinstance(do, ReleaseStage) and votes and k != "0":
+                voted = do
+            elif isinstance(do, RunPart) and voted is not None:
+                found += [
+                    *self._mask_before(do, k),
+                    text_line(f"const bool {self.changed} = {self._call(do, k)};"),
+                    *self._release(voted, self.changed),
+                ]
+                voted = None
+            elif isinstance(do, RunPart) and self.changed and do.part.kind is PartKind.PREPARE:
+                vote = found.pop().parts["text"].removesuffix(";") if k == "0" else self.changed
+                also = f", {k}" if do.part.asks else ""
+                found.append(text_line(f"{self.names[id(do.part)]}({vote}{also});"))
+            else:
+                found += self._do(do, k, last=dos is self.op.phases.epilogue)
+        return tuple(found)
+
+    def _do(self, do: Do, k: str, *, last: bool) -> list[StatementView]:
+        """A part, a statement, a wait or a release."""
+        names = self.kernel.printer.names
+        match do:
+            case RunPart():
+                call = [text_line(f"{self._call(do, k)};")] if id(do.part) in self.names else []
+                return [*self._mask_before(do, k), *call]
+            case RunStatement(statement=statement):
+                return [self.kernel.statement(statement, [])]
+            case ReleaseStage():
+                return self._release(do, "")
+            case AwaitMmas(results=results, pending=pending, earlier=earlier):
+                note = ""
+                if pending:
+                    stay = "stays" if len(pending) == 1 else "stay"
+                    note = f"  // {listed([names(tile.name) for tile in pending])} {stay} in flight"
+                elif earlier and not last:
+                    note = "  // before its operands and accumulator are written"
+                done = fences(tuple(names(tile.name) for tile in results))
+                return [text_line(f"warpgroup_wait<{len(pending)}>();{note}\n{done}")]
+        raise unsupported(f"the step {type(do).__name__} of an iteration", self.op.source.span)
+
+    def _mask_before(self, do: RunPart, k: str) -> list[StatementView]:
+        """The mask, in front of the first part that processes a result."""
+        processing = [each for each in self.op.phases.parts if each.kind is PartKind.PROCESS]
+        if self.op.mask is None or do.part is not processing[0]:
+            return []
+        masked, mask, whole = self.masked
+        return [text_line(f"{whole}({k});" if whole and k != "0" else f"if ({masked}({k})) {mask}({k});")]
+
+    def _call(self, do: RunPart, k: str) -> str:
+        number = f"{k} - 1" if do.earlier else k
+        return f"{self.names[id(do.part)]}({number if do.part.asks else ''})"
+
+    def _release(self, do: ReleaseStage, known: str) -> list[StatementView]:
+        """The release of a stage, perhaps by an arrival that depends on a vote."""
+        assert do.ring is not None
+        state, barriers = self.role.state(do.ring.tile), self.role.barriers(do.ring.tile)
+        if not known:
+            return [text_line(f"{barriers}.consumer_release({state});"), text_line(f"++{state};")]
+        about = tuple(wrapped(_VOTE, BODY_WIDTH))
+        released = text_line(f"{barriers}.consumer_release_after({known}, {state});", 0, about)
+        return [released, text_line(f"++{state};")]
+
+    def _loops(self, count: str) -> tuple[StatementView, ...]:
+        """The iterations behind the first: of masked and unmasked ones a loop each."""
+        k, fresh, line = self.loop.k, self.kernel.printer.names.fresh, self.op.source.span.line
+        head = {"unroll": "no", "end": "", "variable": k, "start": "1", "compare": "<", "stop": count}
+        if self.op.mask is None:
+            body = self._phase(self._steady, k)
+            return (StatementView("loop", {**head, "move": f"++{k}"}, line, body=body),)
+        whole, masks = fresh("iteration"), fresh("masks")
+        masked, mask, _ = self.masked = (*self.masked[:2], masks)
+        values = {"name": whole, "values": f"int {k}, const auto& {masks}"}
+        iteration = StatementView("values_part", values, body=self._phase(self._steady, k))
+        about = tuple(wrapped(f"{UNMASKED}  [{self.op.mask.rule}]", BODY_WIDTH))
+        inside = f"{k} < {count} && "
+        lines = (
+            f"for (; {inside}{masked}({k}); ++{k}) {whole}({k}, {mask});",
+            f"for (; {inside}!{masked}({k}); ++{k}) {whole}({k}, [](int) {{}});",
+        )
+        loop = StatementView("loop", {**head, "unroll": "", "move": ""}, line, about, tuple(map(text_line, lines)))
+        return (iteration, loop)
+
+    def _others(self, count: str) -> tuple[StatementView, ...]:
+        """The stages of iterations that the rows of other warpgroups need."""
+        if self.op.trips is None:
+            return ()
+        k, rings = self.loop.k, self.op.rings
+        body = tuple(
+            text_line(f"{self.role.barriers(each.tile)}.consumer_skip({self.role.state(each.tile)});") for each in rings
+        )
+        parts = {"unroll": "", "end": "", "variable": k, "start": count, "compare": "<", "stop": self.loop.count}
+        about = ("iterations of other warpgroups' rows",)
+        return (
+            StatementView("loop", {**parts, "move": f"++{k}, {self.role.advance(self.op.iterations)}"}, 0, about, body),
+        )
+
+    def _deferred(self) -> tuple[StatementView, ...]:
+        """What lanes have of a sum is added behind the loop."""
+        late, kernel = self.op.deferred, self.kernel
+        if late is None:
+            return ()
+        total, layout = kernel.printer.names(late.total.name), kernel.fragments.layout(late.source)
+        among = f"{words.REDUCTIONS['sum']}, {sharing(layout, late.dim, thread_local=False)}"
+        about = tuple(wrapped(f"Until here {total} has each thread's own elements only  [{late.rule}]", BODY_WIDTH))
+        return (text_line(f"{words.ALLREDUCE_ROWS}<{among}>({total});", 0, about),)

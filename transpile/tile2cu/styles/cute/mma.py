@@ -1,0 +1,124 @@
+"""MMAs of warps and of warpgroups, and the waits that retire them."""
+
+from dataclasses import dataclass
+
+from tile2cu.core.expr import static_value
+from tile2cu.core.instruction import MmaUnit
+from tile2cu.core.layout import MmaAccumulator, WgmmaAccumulator
+from tile2cu.core.program import Scope
+from tile2cu.plan import ops
+from tile2cu.plan.operands import Tile
+from tile2cu.styles.base.comments import listed
+from tile2cu.styles.base.view import StatementView, text_line
+from tile2cu.styles.cute import vocabulary as words
+from tile2cu.styles.cute.copies import Copies
+from tile2cu.styles.cute.expressions import CutePrinter
+from tile2cu.styles.cute.fragments import Fragments
+from tile2cu.styles.cute.support import unsupported
+from tile2cu.styles.cute.types import in_cute
+from tile2cu.styles.cute.wgmma import fences
+
+
+@dataclass(frozen=True)
+class Mmas:
+    """Prints MMAs."""
+
+    printer: CutePrinter
+    fragments: Fragments
+    copies: Copies
+
+    def text(self, op: ops.Mma) -> str:
+        """An MMA of shared tiles, or of an accumulator's registers and a shared tile."""
+        if op.instruction.unit is MmaUnit.WARPGROUP:
+            return self._wgmma(op)
+        flags = (op.starts, op.metadata is not None, op.overwrites_if is not None, op.paced, op.priority)
+        if any(flags) or op.instruction.unit is not MmaUnit.WARP or not op.c.region.whole:
+            raise unsupported("this form of MMA", op.source.span)
+        c = self.printer.names(op.c.buffer.name)
+        mma = self.fragments.partition(self.fragments.layout(op.c.buffer), op.source.span)
+        assert isinstance(mma.layout, MmaAccumulator)
+        even = mma.layout.cols // mma.layout.warps.n % 16 == 0
+        load_b, b = self._operand(op.b, op, k_is_contiguous=op.b.transposed, wide=even)
+        if not op.b.transposed:
+            b = f"{words.SWAP_MODES}({b})"
+        first = f"clear({c});\n" if op.overwrites else ""
+        if op.a.buffer.scope is Scope.FRAGMENT:
+            return f"{first}{words.GEMM}({mma.name}{{}}, {load_b}, {self._held(op)}, {b}, {c});"
+        load_a, a = self._operand(op.a, op, k_is_contiguous=not op.a.transposed, wide=True)
+        if op.a.transposed:
+            a = f"{words.SWAP_MODES}({a})"
+        return f"{first}{words.GEMM}({mma.name}{{}}, {load_a}, {load_b}, {a}, {b}, {c});"
+
+    def _wgmma(self, op: ops.Mma) -> str:
+        """An MMA of warpgroups: issued and committed, and awaited unless it only `starts`."""
+        if op.metadata is not None or op.paced or op.priority or not op.c.region.whole:
+            raise unsupported("this form of MMA", op.source.span)
+        c = self.printer.names(op.c.buffer.name)
+        mma = self.fragments.mma(op)
+        if op.a.buffer.scope is Scope.FRAGMENT:
+            a = self._held(op)
+        else:
+            a = self._shared_operand(op.a, op)
+            a = f"{words.SWAP_MODES}({a})" if op.a.transposed else a
+        b = self._shared_operand(op.b, op)
+        b = b if op.b.transposed else f"{words.SWAP_MODES}({b})"
+        arguments = [f"{mma}{{}}", a, b, c]
+        if op.overwrites:
+            arguments.append("GMMA::ScaleOut::Zero")
+        elif op.overwrites_if is not None:
+            condition = self.printer.condition(op.overwrites_if)
+            arguments.append(f"{condition} ? GMMA::ScaleOut::Zero : GMMA::ScaleOut::One")
+        lines = [fences((c,)), "warpgroup_arrive();", f"{words.WGMMA}({', '.join(arguments)});"]
+        lines.append("warpgroup_commit_batch();")
+        if not op.starts:
+            lines += ["warpgroup_wait<0>();", fences((c,))]
+        return "\n".join(lines)
+
+    def _shared_operand(self, tile: Tile, op: ops.Mma) -> str:
+        if tile.buffer.scope is not Scope.SHARED or tile.buffer.rank != 2:
+            raise unsupported("an MMA's operand that is a tile of planes, or B in registers", op.source.span)
+        text = self.copies.tile(tile.buffer)
+        if tile.region.whole:
+            return text
+        extents = [static_value(part.extent) for part in tile.region.ranges]
+        if None in extents:
+            raise unsupported(
+                "an MMA's operand that is a part of a tile, of an extent that is not known", op.source.span
+            )
+        shape = ", ".join(f"Int<{self.printer.index(part.extent)}>" for part in tile.region.ranges)
+        start = ", ".join(self.printer.coordinate(part.start) for part in tile.region.ranges)
+        return f"{words.TILE_AT}({text}, Shape<{shape}>{{}}, make_coord({start}))"
+
+    def _operand(self, tile: Tile, op: ops.Mma, *, k_is_contiguous: bool, wide: bool) -> tuple[str, str]:
+        """(the atom that loads an operand from shared memory, the tile)."""
+        text = self._shared_operand(tile, op)
+        element = in_cute(tile.buffer.dtype.cpp)
+        if k_is_contiguous:
+            kind = "SM75_U32x4_LDSM_N" if wide else "SM75_U32x2_LDSM_N"
+        elif tile.buffer.dtype.bytes == 2:
+            kind = "SM75_U16x8_LDSM_T" if wide else "SM75_U16x4_LDSM_T"
+        else:  # ldmatrix transposes elements of 16 bits
+            kind = f"UniversalCopy<{element}>"
+        return f"Copy_Atom<{kind}, {element}>{{}}", text
+
+    def _held(self, op: ops.Mma) -> str:
+        """An accumulator's registers as the A operand."""
+        layout, tile = self.fragments.layout(op.a.buffer), op.a.buffer
+        whole_rows = (
+            layout.copies == 1
+            if isinstance(layout, WgmmaAccumulator)
+            else isinstance(layout, MmaAccumulator) and layout.warps.n == 1
+        )
+        is_same = whole_rows and op.instruction.k == 16
+        if not is_same or op.a.transposed or not op.a.region.whole or tile.dtype.bytes != 2:
+            raise unsupported(f"{tile.name} as an MMA's operand in registers", op.source.span)
+        return f"{words.AS_OPERAND_A}({self.printer.names(tile.name)})"
+
+    def wait(self, op: ops.MmaWait) -> StatementView:
+        """A wait for MMAs; behind it their results may be read."""
+        names = self.printer.names
+        flying = [names(tile.name) for tile in op.in_flight]
+        about = f"  // {listed(flying)} {'stays' if len(flying) == 1 else 'stay'} in flight" if flying else ""
+        settled = fences(tuple(names(tile.name) for tile in op.results))
+        above = ("until this MMA and those issued before it are done",) * (op.point is ops.WaitPoint.ISSUED)
+        return text_line(f"warpgroup_wait<{op.pending}>();{about}\n{settled}", op.source.span.line, above)

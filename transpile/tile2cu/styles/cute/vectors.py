@@ -1,0 +1,66 @@
+"""What the elements of a vector share, where a loop takes several neighbours at a time."""
+
+from dataclasses import dataclass, field
+
+from tile2cu.core.expr import Binary, Const, Expr, Load, Var, binary, children, int_const, static_value, walk
+from tile2cu.core.program import Buffer, Scope
+from tile2cu.styles.cute.expressions import CutePrinter
+
+
+@dataclass
+class Uniform:
+    """Which expressions have one value for all of a vector's elements: `last` runs along the vector.
+
+    `written` is memory that the loop writes, `others` are values that differ.
+    """
+
+    printer: CutePrinter
+    last: Var
+    vector: int
+    written: tuple[Buffer, ...]
+    others: set[Var] = field(default_factory=set)
+
+    def holds(self, expr: Expr) -> bool:
+        """Whether an expression is the same for each."""
+        if expr == self.last or expr in self.others:
+            return False
+        if isinstance(expr, Load):
+            buffer = expr.buffer
+            if not isinstance(buffer, Buffer) or buffer.scope is not Scope.GLOBAL or buffer.memory in self.written:
+                return False
+        if isinstance(expr, Binary) and expr.op == "//" and self._starts(expr.lhs):
+            divisor = static_value(expr.rhs)
+            if divisor is not None and int(divisor) % self.vector == 0:
+                return True
+        return all(map(self.holds, children(expr)))
+
+    def share(self, index: Expr) -> int:
+        """How many neighbours a vector's elements read, where the index is a quotient; 0 where it is none."""
+        if not isinstance(index, Binary) or index.op != "//" or not self._starts(index.lhs):
+            return 0
+        divisor = static_value(index.rhs)
+        fits = divisor is not None and 1 < int(divisor) < self.vector and self.vector % int(divisor) == 0
+        return self.vector // int(divisor) if fits and divisor is not None else 0
+
+    def _starts(self, expr: Expr) -> bool:
+        """Whether an index is the vector's own, behind a multiple of vectors."""
+        start = without(self.printer.bounds.expanded(expr), self.last)
+        return start is not None and self.printer.bounds.multiple_of(start) % self.vector == 0
+
+
+def without(expr: Expr, var: Var) -> Expr | None:
+    """What is added to a variable; None where the expression is no sum with it."""
+    if expr == var:
+        return int_const(0)
+    if not isinstance(expr, Binary) or expr.op not in ("+", "-"):
+        return None
+    in_left = var in walk(expr.lhs)
+    if expr.op == "-" and not in_left:
+        return None
+    rest = without(expr.lhs if in_left else expr.rhs, var)
+    other = expr.rhs if in_left else expr.lhs
+    if rest is None:
+        return None
+    if isinstance(rest, Const) and rest.value == 0 and expr.op == "+":
+        return other
+    return binary(expr.op, rest, other)
