@@ -254,7 +254,7 @@ template <class Tensor, class... Indices> CUTE_DEVICE auto value_at(const Tensor
   return inside(coordinate, cute::shape(tensor)) ? Element(tensor(coordinate)) : Element(0);
 }
 
-// `n` consecutive elements of a tensor, loaded at once: at(...) are the indices of the first.
+// `n` consecutive elements of a tensor, by one load: at(...) are the indices of the first.
 template <int n, class Tensor, class... Indices> CUTE_DEVICE auto vector_at(const Tensor& tensor, const Indices&... at) {
   using Vector = cutlass::AlignedArray<std::remove_const_t<typename Tensor::value_type>, n>;
   return *reinterpret_cast<const Vector*>(&tensor(at...));

@@ -49,18 +49,18 @@ def consume(op: Consume, role: Role, kernel: "CuteKernel") -> StatementView:
         wait, release = (text_line(f"{barriers}.consumer_{what}({state});") for what in ("wait", "release"))
         given = (text_line(loop.variable),) * (bool(loop.variable) and op.reads_var)
         nested = op.iterations.inside
-        ahead = prefetched(op.prefetch, loop, loop.trips if nested else loop.count, kernel) if op.prefetch else ()
+        first = prefetched(op.prefetch, loop, loop.trips if nested else loop.count, kernel) if op.prefetch else ()
         with kernel.continuing(f"{barriers}.consumer_release({state});"):
             body = (wait, *given, *kernel.views(op.body), release)
         if op.once:
             only = (*body, text_line(f"{role.advance(op.iterations)};"))
             return StatementView("branch", {"condition": "true"}, body=only)
         each = _loop(loop, "0", role.advance(op.iterations), body, op.source.span.line, declares=nested)
-        return StatementView("block", {}, body=(*ahead, each)) if ahead else each
+        return StatementView("block", {}, body=(*first, each)) if first else each
 
 
 def prefetched(op: Prefetch, loop: FromZero, trips: str, kernel: "CuteKernel") -> tuple[StatementView, ...]:
-    """What is in front of a loop whose vectors are loaded one iteration ahead: registers, the load, the first one's."""
+    """What precedes a loop whose vectors are loaded one iteration earlier: registers, the load, the first one's."""
     names, k = kernel.printer.names, loop.k
     tiles = [kernel.copies.waiting(copy) for copy in op.copies]
     load = names.fresh("load_vectors")

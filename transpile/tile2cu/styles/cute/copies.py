@@ -45,7 +45,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Waiting:
-    """The registers in which a vector waits on its way to shared memory, and the tiled copy that moves it."""
+    """The registers that hold a vector before it is stored to shared memory, and the tiled copy that moves it."""
 
     name: str
     copy: str
@@ -157,7 +157,7 @@ class Copies:
         if id(op) not in self.registers:
             tile, source = op.dst.buffer, op.src.buffer.dtype
             if tile.rank != 1 or tile.scope is not Scope.SHARED or op.transposed:
-                raise unsupported("a tile that waits in registers on its way to shared memory", op.span)
+                raise unsupported("a tile that is staged in registers for shared memory", op.span)
             extents = tuple(int(extent) for extent in tile.static_shape)
             threads, element = copy_threads(extents, 1, self.plan.launch.threads), in_cute(source.cpp)
             copy = f"decltype(make_tiled_copy(Copy_Atom<UniversalCopy<{element}>, {element}>{{}}, {threads}))"
