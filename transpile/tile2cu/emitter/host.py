@@ -72,9 +72,7 @@ def _host_launch(written: Written, number: int, launches: tuple[Written, ...], s
         namespace=settled.namespace,
         about=f"{place}  launch {number} of {count}" if settled.namespace else "",
         choice=_choice(settled, printer, written.multiples),
-        grid=f"Kernel::GridSize({', '.join(grid_sizes(settled, printer))})"
-        if style.functor
-        else grid_text(settled, printer),
+        grid=own_grid if style.functor else grid_text(settled, printer),
         tiles=_staying(settled, printer),
         call=_launch(written, style),
         named=named,

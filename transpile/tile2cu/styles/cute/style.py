@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from tile2cu.core.decisions import CALL, INSTRUCTION
 from tile2cu.core.instruction import MmaUnit
-from tile2cu.core.program import Gemm, walk_stmts
 from tile2cu.core.schedule import Multiple
 from tile2cu.plan.copies import BY_TMA
 from tile2cu.plan.kernel import kernel
@@ -89,8 +88,8 @@ class Cute:
 
 def _by_hardware(settled: Settled) -> bool:
     """Whether a launch loads or stores by TMA, or multiplies by wgmma."""
-    facts = settled.facts
     return any(
-        facts.get(op, CALL) in BY_TMA or (isinstance(op, Gemm) and facts[op, INSTRUCTION].unit is MmaUnit.WARPGROUP)
-        for op in walk_stmts(settled.launch.body)
+        (fact.key is CALL and fact.value in BY_TMA)
+        or (fact.key is INSTRUCTION and fact.value.unit is MmaUnit.WARPGROUP)
+        for fact in settled.facts
     )
