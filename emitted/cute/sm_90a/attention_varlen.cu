@@ -35,7 +35,8 @@
 // gives NaN.
 // The elements of cu_seqlens (trip counts; index Q and Output along tokens; index K and V along tokens_k) and
 // cu_seqlens_k (trip counts; index K and V along tokens_k) are not validated; out-of-bounds indices behave as above.
-// Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
+// Sizes have 32 bits, offsets of elements 64. Base pointers must be 16-byte aligned (checked at launch). Outputs must
+// not alias other arguments (unchecked).
 #include <tl/cute_sm90.h>
 
 namespace attention_varlen_impl {

@@ -41,7 +41,8 @@ extern "C" {
 // gives NaN.
 // The elements of cu_seqlens (trip counts; index Q and Output along tokens; index K and V along tokens_k) and
 // cu_seqlens_k (trip counts; index K and V along tokens_k) are not validated; out-of-bounds indices behave as above.
-// Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
+// Sizes have 32 bits, offsets of elements 64. Base pointers must be 16-byte aligned (checked at launch). Outputs must
+// not alias other arguments (unchecked).
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
 // `workspace` is device memory that only this call uses until it has completed; its contents do not matter.

@@ -24,7 +24,8 @@
 // elements of Offsets, K and groups.
 // The elements of Offsets (trip counts; index A and C along tokens; index A and B along K) are not validated;
 // out-of-bounds indices behave as above.
-// Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
+// Sizes have 32 bits, offsets of elements 64. Base pointers must be 16-byte aligned (checked at launch). Outputs must
+// not alias other arguments (unchecked).
 #include <tl/cute_sm90.h>
 
 namespace gemm_grouped_impl {

@@ -21,7 +21,8 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on K alone.
-// Base pointers must be 16-byte aligned (checked at launch). Outputs must not alias other arguments (unchecked).
+// Sizes have 32 bits, offsets of elements 64. Base pointers must be 16-byte aligned (checked at launch). Outputs must
+// not alias other arguments (unchecked).
 #include <tl/cute_sm90.h>
 
 namespace gemm_relu_impl {
