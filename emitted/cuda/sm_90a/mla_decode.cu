@@ -190,8 +190,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         const int start = (first + k) * block_N;
 
         // mla_decode.py:67
-        const int page = block_table(b, tl::floordiv(start, page_size));
-        const int row = tl::floormod(start, page_size);
+        const int page = block_table(b, start / page_size);
+        const int row = start % page_size;
 
         // mla_decode.py:70-71
         // cp.async.bulk.tensor.3d (TMA), 8 boxes of 64 x 64 per tile, 128-byte swizzle

@@ -20,9 +20,10 @@
 //
 // 2 kernels run one after the other: split (line 47) and combine (line 109). The workspace holds partial (float32) and
 // partial_lse (float32) between them.
-// batch, kv_heads, group_1 and max_len may be any size from 0 within these limits. ceildiv(group_1, block_H) *
-// kv_heads, batch and kv_heads must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE.
-// Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
+// batch, kv_heads, group_1 and max_len may be any size from 0 within these limits. ceildiv(group_1, block_H) * kv_heads
+// must be at most 2,147,483,647 (extents are of 32 bits); else TL_INVALID_SIZE. ceildiv(group_1, block_H) * kv_heads,
+// batch and kv_heads must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Out-of-bounds loads
+// return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // flash_decoding.py:94) and Output (float16, flash_decoding.py:128). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace, in bytes:
@@ -364,6 +365,8 @@ extern "C" size_t flash_decoding_workspace_size(int batch, int kv_heads, int gro
 extern "C" tl_status flash_decoding_supports(int batch, int kv_heads, int group_1, int max_len, int device) {
   using namespace flash_decoding_impl;
   if (batch < 0 || kv_heads < 0 || group_1 < 0 || max_len < 0) return TL_INVALID_SIZE;
+  // Extents are ints
+  if (!tl::fits_int(int64_t(tl::ceildiv(group_1, block_H)) * kv_heads)) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(group_1, block_H) * kv_heads > tl::max_grid_yz || batch > tl::max_grid_yz ||
       kv_heads > tl::max_grid_yz)

@@ -26,9 +26,10 @@ extern "C" {
 //
 // 2 kernels run one after the other: split (line 47) and combine (line 109). The workspace holds partial (float32) and
 // partial_lse (float32) between them.
-// batch, kv_heads, group_1 and max_len may be any size from 0 within these limits. ceildiv(group_1, block_H) *
-// kv_heads, batch and kv_heads must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE.
-// Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
+// batch, kv_heads, group_1 and max_len may be any size from 0 within these limits. ceildiv(group_1, block_H) * kv_heads
+// must be at most 2,147,483,647 (extents are of 32 bits); else TL_INVALID_SIZE. ceildiv(group_1, block_H) * kv_heads,
+// batch and kv_heads must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Out-of-bounds loads
+// return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // flash_decoding.py:94) and Output (float16, flash_decoding.py:128). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace, in bytes:

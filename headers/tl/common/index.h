@@ -35,26 +35,27 @@ template <class Layout, int dim, int n> TL_DEVICE int first_of_vector(const Pack
 template <class I>
 using IfInteger =
     std::enable_if_t<!std::is_floating_point<I>::value && packet_size<I> == 0 && std::is_convertible<I, int>::value>;
-template <class I, int n, class = IfInteger<I>> TL_DEVICE Ramp<n> operator+(I a, const Ramp<n>& b) {
-  return {int(a) + b.first};
+template <class A, class B> using SumOf = decltype(A() + B());
+template <class I, class J, int n, class = IfInteger<I>> TL_DEVICE Ramp<n, SumOf<I, J>> operator+(I a, Ramp<n, J> b) {
+  return {a + b.first};
 }
-template <class I, int n, class = IfInteger<I>> TL_DEVICE Ramp<n> operator+(const Ramp<n>& a, I b) {
-  return {a.first + int(b)};
+template <class I, class J, int n, class = IfInteger<I>> TL_DEVICE Ramp<n, SumOf<J, I>> operator+(Ramp<n, J> a, I b) {
+  return {a.first + b};
 }
-template <class I, int n, class = IfInteger<I>> TL_DEVICE Ramp<n> operator-(const Ramp<n>& a, I b) {
-  return {a.first - int(b)};
-}
-template <class I, class Layout, int dim, int n, class = IfInteger<I>>
-TL_DEVICE Ramp<n> operator+(I a, const PacketIndex<Layout, dim, n>& b) {
-  return {int(a) + b.ramp().first};
+template <class I, class J, int n, class = IfInteger<I>> TL_DEVICE Ramp<n, SumOf<J, I>> operator-(Ramp<n, J> a, I b) {
+  return {a.first - b};
 }
 template <class I, class Layout, int dim, int n, class = IfInteger<I>>
-TL_DEVICE Ramp<n> operator+(const PacketIndex<Layout, dim, n>& a, I b) {
-  return {a.ramp().first + int(b)};
+TL_DEVICE auto operator+(I a, const PacketIndex<Layout, dim, n>& b) {
+  return a + b.ramp();
 }
 template <class I, class Layout, int dim, int n, class = IfInteger<I>>
-TL_DEVICE Ramp<n> operator-(const PacketIndex<Layout, dim, n>& a, I b) {
-  return {a.ramp().first - int(b)};
+TL_DEVICE auto operator+(const PacketIndex<Layout, dim, n>& a, I b) {
+  return a.ramp() + b;
+}
+template <class I, class Layout, int dim, int n, class = IfInteger<I>>
+TL_DEVICE auto operator-(const PacketIndex<Layout, dim, n>& a, I b) {
+  return a.ramp() - b;
 }
 
 // n indices: first, first + 1, ..., each repeated c times. For elements of memory that each hold several values.
@@ -66,23 +67,31 @@ template <int n, int c> struct PacketSize<Repeated<n, c>> {
 };
 template <int n, int c> TL_DEVICE constexpr int first_of_vector(Repeated<n, c> i) { return i.first; }
 
+// A non-negative integer, which an unsigned division takes.
+template <class I> TL_DEVICE auto as_unsigned(I i) {
+  if constexpr (sizeof(I) == 8)
+    return static_cast<uint64_t>(i);
+  else
+    return static_cast<unsigned>(i);
+}
+
 // i / c for a vector of non-negative indices that starts at a multiple of its size: one number if the quotient is
 // uniform, else each quotient repeated c times.
-template <int c, int n> TL_DEVICE auto floordiv(const Ramp<n>& i) {
+template <int c, int n, class I> TL_DEVICE auto floordiv(const Ramp<n, I>& i) {
   static_assert(c % n == 0 || n % c == 0, "quotients are constant within a vector, or each is repeated c times");
   if constexpr (c % n == 0)
-    return int(unsigned(i.first) / c);
+    return static_cast<I>(as_unsigned(i.first) / c);
   else
-    return Repeated<n, c>{int(unsigned(i.first) / c)};
+    return Repeated<n, c>{int_index(as_unsigned(i.first) / c)};
 }
 template <int c, class Layout, int dim, int n> TL_DEVICE auto floordiv(const PacketIndex<Layout, dim, n>& i) {
   return floordiv<c>(i.ramp());
 }
 
 // i % c for the same indices, if the quotient is uniform: n consecutive indices.
-template <int c, int n> TL_DEVICE Ramp<n> floormod(const Ramp<n>& i) {
+template <int c, int n, class I> TL_DEVICE Ramp<n, I> floormod(const Ramp<n, I>& i) {
   static_assert(c % n == 0, "the remainders within a vector are consecutive");
-  return {int(unsigned(i.first) % c)};
+  return {static_cast<I>(as_unsigned(i.first) % c)};
 }
 template <int c, class Layout, int dim, int n> TL_DEVICE Ramp<n> floormod(const PacketIndex<Layout, dim, n>& i) {
   return floormod<c>(i.ramp());

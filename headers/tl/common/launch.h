@@ -10,6 +10,9 @@ template <int bytes, class... P> bool aligned(const P*... pointers) {
   return (true && ... && (reinterpret_cast<uintptr_t>(pointers) % bytes == 0));
 }
 
+// Whether an int holds this number.
+constexpr bool fits_int(int64_t n) { return n == static_cast<int>(n); }
+
 // The type in which a launcher takes the argument of a kernel parameter of type P; it converts to P. The argument of a
 // tensor map also reports whether its encoding succeeded (tensor_map.h).
 template <class P> struct ArgumentFor {

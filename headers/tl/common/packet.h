@@ -4,17 +4,26 @@
 
 namespace tl {
 
-// n consecutive indices from `first` on: the vector index of a loop after arithmetic such as `bx * 128 + i`.
-template <int n> struct Ramp {
-  int first;
+// An index as an int. One of 64 bits that no int holds becomes the least one, which is out of bounds of every tensor.
+template <class I> TL_DEVICE constexpr int int_index(const I& i) {
+  if constexpr (std::is_integral<I>::value && sizeof(I) == 8)
+    return static_cast<I>(static_cast<int>(i)) == i ? static_cast<int>(i) : -2147483647 - 1;
+  else
+    return static_cast<int>(i);
+}
+
+// n consecutive indices from `first` on: the vector index of a loop after arithmetic such as `bx * 128 + i`. I is the
+// type of the arithmetic.
+template <int n, class I = int> struct Ramp {
+  I first;
 };
 // The last index of A(i, tl::vec<n>(j)): n consecutive elements from j on; j is a multiple of n.
-template <int n> TL_DEVICE constexpr Ramp<n> vec(int first) { return {first}; }
-template <int n> struct PacketSize<Ramp<n>> {
+template <int n, class I> TL_DEVICE constexpr Ramp<n> vec(const I& first) { return {int_index(first)}; }
+template <int n, class I> struct PacketSize<Ramp<n, I>> {
   static constexpr int value = n;
 };
-template <int n> TL_DEVICE Vec<int, n> value(const Ramp<n>& ramp) {
-  Vec<int, n> indices;
+template <int n, class I> TL_DEVICE Vec<I, n> value(const Ramp<n, I>& ramp) {
+  Vec<I, n> indices;
   TL_UNROLL
   for (int i = 0; i < n; ++i) indices.at[i] = ramp.first + i;
   return indices;
@@ -22,7 +31,11 @@ template <int n> TL_DEVICE Vec<int, n> value(const Ramp<n>& ramp) {
 
 // The first index of an argument of A(...).
 TL_DEVICE constexpr int first_of_vector(int i) { return i; }
-template <int n> TL_DEVICE constexpr int first_of_vector(Ramp<n> i) { return i.first; }
+template <class I, class = std::enable_if_t<std::is_integral<I>::value && sizeof(I) == 8>>
+TL_DEVICE constexpr int first_of_vector(I i) {
+  return int_index(i);
+}
+template <int n, class I> TL_DEVICE constexpr int first_of_vector(Ramp<n, I> i) { return int_index(i.first); }
 
 // Cache eviction priority: lines that caches evict first, or last. A hint; 16-byte loads from tensors apply it.
 enum class Evict { as_usual, first, last };

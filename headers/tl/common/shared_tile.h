@@ -43,7 +43,9 @@ template <class T, int rows_, int cols_, class Swizzle = NoSwizzle> struct align
 
   TL_DEVICE Reference<T> operator()(int row, int col) { return InMemory<T>::element(at(row, col)); }
   TL_DEVICE Reference<const T> operator()(int row, int col) const { return *at(row, col); }
-  template <int n> TL_DEVICE auto operator()(int row, const Ramp<n>& col) { return packet<n>(row, col.first); }
+  template <int n, class I> TL_DEVICE auto operator()(int row, Ramp<n, I> col) {
+    return packet<n>(row, int_index(col.first));
+  }
   template <class L, int dim, int n> TL_DEVICE auto operator()(int row, const PacketIndex<L, dim, n>& col) {
     return packet<n>(row, col.ramp().first);
   }
@@ -121,7 +123,7 @@ template <class T, int n_, class Swizzle = NoSwizzle> struct alignas(Swizzle::al
   }
   TL_DEVICE Reference<T> operator()(int i) { return InMemory<T>::element(at(i)); }
   TL_DEVICE Reference<const T> operator()(int i) const { return *at(i); }
-  template <int n> TL_DEVICE auto operator()(const Ramp<n>& i) { return packet<n>(i.first); }
+  template <int n, class I> TL_DEVICE auto operator()(Ramp<n, I> i) { return packet<n>(int_index(i.first)); }
   template <class L, int dim, int n> TL_DEVICE auto operator()(const PacketIndex<L, dim, n>& i) {
     return packet<n>(i.ramp().first);
   }
@@ -149,7 +151,9 @@ template <class Tile, int rows_, int cols_> struct SubTile {
 
   TL_DEVICE auto at(int row, int col) const { return tile->at(first_row + row, first_col + col); }
   TL_DEVICE decltype(auto) operator()(int row, int col) const { return (*tile)(first_row + row, first_col + col); }
-  template <int n> TL_DEVICE auto operator()(int row, const Ramp<n>& col) const { return packet<n>(row, col.first); }
+  template <int n, class I> TL_DEVICE auto operator()(int row, Ramp<n, I> col) const {
+    return packet<n>(row, int_index(col.first));
+  }
   template <class L, int dim, int n> TL_DEVICE auto operator()(int row, const PacketIndex<L, dim, n>& col) const {
     return packet<n>(row, col.ramp().first);
   }

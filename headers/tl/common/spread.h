@@ -7,8 +7,8 @@ namespace tl {
 
 // 4 n consecutive indices from `first` on, of which each thread has n: 8 e + 2 t and 8 e + 2 t + 1 for e = 0, 1, ...,
 // where t is the index of its lane in a group of four. [PTX ISA, "Matrix Fragments for mma.m16n8k16"]
-template <int n> struct SpreadRamp {
-  int first;
+template <int n, class I = int> struct SpreadRamp {
+  I first;
   static TL_DEVICE int place(int i) { return i / 2 * 8 + lane() % 4 * 2 + i % 2; }
 };
 // The same as the last index of a loop over the elements of Layout, the first of which is in register `reg`. Registers
@@ -19,14 +19,14 @@ template <class Layout_, int dim_, int n> struct SpreadIndex {
   int reg;
   TL_DEVICE SpreadRamp<n> ramp() const { return {Layout::template coordinate<dim>(reg) - SpreadRamp<n>::place(0)}; }
 };
-template <int n> struct PacketSize<SpreadRamp<n>> {
+template <int n, class I> struct PacketSize<SpreadRamp<n, I>> {
   static constexpr int value = n;
 };
 template <class Layout, int dim, int n> struct PacketSize<SpreadIndex<Layout, dim, n>> {
   static constexpr int value = n;
 };
-template <int n> TL_DEVICE Vec<int, n> value(const SpreadRamp<n>& ramp) {
-  Vec<int, n> indices;
+template <int n, class I> TL_DEVICE Vec<I, n> value(const SpreadRamp<n, I>& ramp) {
+  Vec<I, n> indices;
   TL_UNROLL
   for (int i = 0; i < n; ++i) indices.at[i] = ramp.first + ramp.place(i);
   return indices;
@@ -34,16 +34,17 @@ template <int n> TL_DEVICE Vec<int, n> value(const SpreadRamp<n>& ramp) {
 template <class Layout, int dim, int n> TL_DEVICE Vec<int, n> value(const SpreadIndex<Layout, dim, n>& j) {
   return value(j.ramp());
 }
-template <class I, int n, class = IfInteger<I>> TL_DEVICE SpreadRamp<n> operator+(I a, const SpreadRamp<n>& b) {
-  return {int(a) + b.first};
+template <class I, class J, int n, class = IfInteger<I>>
+TL_DEVICE SpreadRamp<n, SumOf<I, J>> operator+(I a, SpreadRamp<n, J> b) {
+  return {a + b.first};
 }
 template <class I, class Layout, int dim, int n, class = IfInteger<I>>
-TL_DEVICE SpreadRamp<n> operator+(I a, const SpreadIndex<Layout, dim, n>& b) {
-  return {int(a) + b.ramp().first};
+TL_DEVICE auto operator+(I a, const SpreadIndex<Layout, dim, n>& b) {
+  return a + b.ramp();
 }
 template <class I, class Layout, int dim, int n, class = IfInteger<I>>
-TL_DEVICE SpreadRamp<n> operator+(const SpreadIndex<Layout, dim, n>& a, I b) {
-  return {a.ramp().first + int(b)};
+TL_DEVICE auto operator+(const SpreadIndex<Layout, dim, n>& a, I b) {
+  return b + a.ramp();
 }
 
 // The bytes that the pairs of a thread share: byte t of each four from `first` on.

@@ -116,7 +116,7 @@ template <class View> struct Place;
 template <int rank> struct At {
   int coordinate[rank];
 };
-template <class... I> TL_DEVICE At<sizeof...(I)> at(I... i) { return {{static_cast<int>(i)...}}; }
+template <class... I> TL_DEVICE At<sizeof...(I)> at(I... i) { return {{int_index(i)...}}; }
 
 // A view of a tensor. Bit d of `predicated_dims` is set if dimension d is bounds-checked. `whole_rows`: rows are
 // contiguous, so that a vector size that divides the distance of two rows also divides a row.
@@ -263,7 +263,7 @@ template <class T_, class Start, int rank_, unsigned predicated_dims, bool whole
   // The tile that starts at these indices; the other operand defines its extents.
   template <class... I> TL_DEVICE Place<Tensor> tile(I... i) const {
     static_assert(sizeof...(I) == rank, "as many offsets as the view has dimensions");
-    return {*this, {static_cast<int>(i)...}};
+    return {*this, {int_index(i)...}};
   }
 };
 
@@ -315,14 +315,14 @@ template <class View> struct Place {
     return result;
   }
   template <class... I> TL_DEVICE auto address(I... i) const {
-    int at[rank] = {static_cast<int>(i)...};
+    int at[rank] = {int_index(i)...};
     TL_UNROLL
     for (int d = 0; d < rank; ++d) at[d] += offset[d];
     return view.address(at);
   }
   template <int n, class... I> TL_DEVICE auto packet(I... i) const { return packet_if<n>(true, i...); }
   template <int n, class... I> TL_DEVICE auto packet_if(bool wanted, I... i) const {
-    int at[rank] = {static_cast<int>(i)...};
+    int at[rank] = {int_index(i)...};
     TL_UNROLL
     for (int d = 0; d < rank; ++d) at[d] += offset[d];
     return view.template packet<n>(at, wanted);

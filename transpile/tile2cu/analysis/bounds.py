@@ -1,11 +1,18 @@
-"""Ranges and divisors of an index that are known before the kernel runs."""
+"""Ranges and divisors of an index that are known before the kernel runs.
 
-from collections.abc import Iterator, Mapping
+A range is that of the integer that an expression denotes. C++ computes in 32 bits: a sum that overflows has
+an unspecified value (docs/coverage.md, "Integers"), so that a choice between two correct ways may assume that none
+does. Memory safety may not: `Bounds.inside` takes C++'s value, which is equal modulo 2**32 for sums, for
+any run-time values. An extent of a tensor or of the grid that overflows is rejected by the launcher.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd
 from types import MappingProxyType
 
-from tile2cu.core.dtype import DType
+from tile2cu.core.dtype import INT32, DType
 from tile2cu.core.expr import (
     Binary,
     Call,
@@ -62,6 +69,12 @@ class Linear:
     def scaled(self, factor: int) -> "Linear":
         return Linear({}, 0).plus(self, factor)
 
+    def times(self, other: "Linear") -> "Linear | None":
+        """The sum times another one, where one of them is a number."""
+        if not other.terms:
+            return self.scaled(other.constant)
+        return None if self.terms else other.scaled(self.constant)
+
     def divided(self, divisor: int | float | None) -> "Linear | None":
         """The sum divided by a positive number that divides every coefficient; None where it does not."""
         factors = (*self.terms.values(), self.constant)
@@ -70,43 +83,52 @@ class Linear:
         return Linear({atom: factor // divisor for atom, factor in self.terms.items()}, self.constant // divisor)
 
 
-def linear_of(expr: Expr, values: Mapping[Expr, Expr] = MappingProxyType({})) -> Linear:
-    """An integer expression as a sum; a nonlinear term is an atom. Names with `values` are replaced by them."""
+def _always(_: Expr) -> bool:
+    return True
+
+
+def linear_of(
+    expr: Expr,
+    values: Mapping[Expr, Expr] = MappingProxyType({}),
+    never_wraps: Callable[[Expr], bool] = _always,
+) -> Linear:
+    """An integer expression as a sum; a nonlinear term is an atom. Names with `values` are replaced by them.
+
+    A division that is exact for each term is one if its dividend `never_wraps`.
+    """
+
+    def of(part: Expr) -> Linear:
+        return linear_of(part, values, never_wraps)
+
     value = static_value(expr)
     if value is not None:
         return Linear({}, int(value))
     match expr:
         case Var() if expr in values:
-            return linear_of(values[expr], values)
+            return of(values[expr])
         case Binary(op="+"):
-            return linear_of(expr.lhs, values).plus(linear_of(expr.rhs, values))
+            return of(expr.lhs).plus(of(expr.rhs))
         case Binary(op="-"):
-            return linear_of(expr.lhs, values).plus(linear_of(expr.rhs, values), -1)
+            return of(expr.lhs).plus(of(expr.rhs), -1)
         case Binary(op="*"):
-            lhs, rhs = linear_of(expr.lhs, values), linear_of(expr.rhs, values)
-            if not rhs.terms:
-                return lhs.scaled(rhs.constant)
-            if not lhs.terms:
-                return rhs.scaled(lhs.constant)
+            return of(expr.lhs).times(of(expr.rhs)) or Linear({expr: 1}, 0)
         case Unary(op="-"):
-            return linear_of(expr.operand, values).scaled(-1)
-        case Binary(op="//") | Call(function="ceildiv"):
-            return _quotient(expr, values) or Linear({expr: 1}, 0)
+            return of(expr.operand).scaled(-1)
+        case Binary(op="//", lhs=dividend, rhs=divisor) | Call(function="ceildiv", args=(dividend, divisor)) if (
+            _is_wide(expr.dtype) and never_wraps(dividend)  # narrow types wrap, as C++ defines
+        ):
+            return of(dividend).divided(static_value(divisor)) or Linear({expr: 1}, 0)
         case _:
             pass
     return Linear({expr: 1}, 0)
 
 
-def _quotient(expr: Expr, values: Mapping[Expr, Expr]) -> Linear | None:
-    """A division as a sum, where it is exact for each term; a dividend that wraps may leave a remainder."""
-    dividend, divisor = children(expr)
-    return linear_of(dividend, values).divided(static_value(divisor)) if _never_wraps(expr.dtype) else None
-
-
 class Bounds:
     """The ranges of a launch's indices, and proofs with them."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Launch, *, wrapping: bool = False) -> None:
+        """`wrapping`: what is known although arithmetic may overflow."""
+        self._launch, self._wrapping = launch, wrapping
         self._ranges: dict[Var, tuple[Expr, Expr]] = {}
         self._steps: dict[Var, tuple[Expr, Expr]] = {}  # (start, step) of loops
         self._never_negative: frozenset[Var] = frozenset()
@@ -129,6 +151,8 @@ class Bounds:
                 case _:
                     pass
         self._never_negative = self._counters(launch)
+        if wrapping:
+            self._ranges = {var: ends for var, ends in self._ranges.items() if all(map(self._never_wraps, ends))}
 
     def _counters(self, launch: Launch) -> frozenset[Var]:
         """The mutable scalars that start at 0 or above and are only set to, or incremented by, non-negative values."""
@@ -145,7 +169,7 @@ class Bounds:
         steps = {
             var: [_step(value, var) for value in values]
             for var, values in given.items()
-            if var not in other and _never_wraps(var.dtype)
+            if var not in other and _is_wide(var.dtype)
         }
         return frozenset(var for var, values in steps.items() if all(map(self._is_not_negative, values)))
 
@@ -154,19 +178,32 @@ class Bounds:
         return low is not None and low >= 0
 
     def inside(self, start: Expr, length: Expr, extent: Expr, given: tuple[Expr, ...] = ()) -> bool:
-        """Whether `start : start + length` is provably within `0 : extent` where the conditions `given` hold."""
-        known = [self.linear(part) for condition in given for part in _not_negative(condition)]
+        """Whether `start : start + length` is provably within `0 : extent` where the conditions `given` hold.
+
+        It is for all run-time values, also where arithmetic overflows.
+        """
+        if not self._wrapping:
+            return self._of_values.inside(start, length, extent, given)
+        known = [self.linear(part) for condition in given for part in self._not_negative(condition)]
         low = self.interval(start).low
         if (low is None or low < 0) and not self._follows(self.linear(start), known):
             return False
         slack = self.linear(extent).plus(self.linear(length), -1).plus(self.linear(start), -1)
         return self._fits(start, length, extent) or self._follows(slack, known)
 
+    @cached_property
+    def _of_values(self) -> "Bounds":
+        return Bounds(self._launch, wrapping=True)
+
+    def fits(self, expr: Expr) -> bool:
+        """Whether an integer expression whose operands do not overflow does not either, for all run-time values."""
+        return _within(self._of_values.interval(expr), _type_range(_computed_in(expr)))
+
     def implies(self, condition: Expr, other: Expr) -> bool:
         """Whether the comparison `other` of integers provably holds wherever a condition does."""
-        known = [self.linear(part) for part in _not_negative(condition)]
+        known = [self.linear(part) for part in self._not_negative(condition)]
         wanted = (
-            [self.linear(part) for part in _not_negative(other)]
+            [self.linear(part) for part in self._not_negative(other)]
             if isinstance(other, Binary) and other.op != "and"
             else []
         )
@@ -176,6 +213,32 @@ class Bounds:
         """Whether a sum is at least one of the non-negative ones."""
         rests = (sum_.plus(other, -1) for other in known)
         return any(not rest.terms and rest.constant >= 0 for rest in rests)
+
+    def _not_negative(self, condition: Expr) -> Iterator[Expr]:
+        """Integers that are not negative where the condition holds."""
+        match condition:
+            case Binary(op="and"):
+                yield from self._not_negative(condition.lhs)
+                yield from self._not_negative(condition.rhs)
+            case Unary(op="not", operand=operand) if (turned := negated(operand)) != condition:
+                yield from self._not_negative(turned)
+            case Binary(op="<" | "<=" | ">" | ">=", lhs=lhs, rhs=rhs) if all(
+                _is_wide(side.dtype) and self._never_wraps(side) for side in (lhs, rhs)
+            ):
+                less, more = (lhs, rhs) if condition.op[0] == "<" else (rhs, lhs)
+                difference = binary("-", more, less)
+                yield difference if "=" in condition.op else binary("-", difference, int_const(1))
+            case _:
+                pass
+
+    def _never_wraps(self, expr: Expr) -> bool:
+        """Whether C++ computes the integer that an expression denotes."""
+        if not self._wrapping:
+            return True
+        if _within(self.interval(expr), _type_range(_computed_in(expr))):
+            return True
+        factors = _factors(self.expanded(expr))  # some of a grid extent's, which fits: without blocks nothing runs
+        return any(_without(_factors(self.expanded(extent)), factors) is not None for extent in self._launch.grid)
 
     def _fits(self, start: Expr, length: Expr, extent: Expr) -> bool:
         """Whether an interval that begins at 0 or above ends within the extent."""
@@ -212,10 +275,17 @@ class Bounds:
         value = static_value(expr)
         if value is not None:
             return Interval(int(value), int(value))
-        found, narrow = self._interval(expr), _range_of(expr.dtype)
-        if isinstance(expr, Binary | Unary):  # C++ computes with narrow integers in int, and only what is kept wraps
+        found = self._interval(expr)
+        if _is_sum(expr) or not expr.dtype.is_int:
             return found
-        return narrow if narrow is not None and not _within(found, narrow) else found
+        kept = _type_range(expr.dtype)
+        if not _is_wide(expr.dtype):
+            return found if _within(found, kept) else kept
+        return found if expr in self._values else _overlap(found, kept)
+
+    def _operand(self, expr: Expr) -> Interval:
+        """The range of the value that C++ computes with."""
+        return self.interval(expr) if self._never_wraps(expr) else _type_range(_computed_in(expr))
 
     def _interval(self, expr: Expr) -> Interval:
         match expr:
@@ -223,23 +293,19 @@ class Bounds:
                 return self.interval(self._values[expr])
             case Var() if expr in self._ranges:
                 start, stop = self._ranges[expr]
-                high = self.interval(stop).high
-                return Interval(self.interval(start).low, None if high is None else high - 1)
+                low, high = self.interval(start).low, _type_range(expr.dtype).high
+                ends = (end - 1 for end in (self.interval(stop).high, high) if end is not None)
+                return Interval(low, min(ends))
             case Var() if expr.role is Role.SIZE or expr in self._never_negative:
-                return Interval(0, None)
-            case Binary():
+                return Interval(0, _type_range(expr.dtype).high)
+            case Binary(op="+" | "-" | "*"):
                 return _combine(expr.op, self.interval(expr.lhs), self.interval(expr.rhs))
-            case Call(function="ceildiv"):
-                lhs, rhs = (self.interval(arg) for arg in expr.args)
-                return _combine("//", lhs, rhs) if lhs.high is None else _ceildiv(lhs, rhs)
-            case Call(function="min" | "max" as name):
-                return _extremum(name, [self.interval(arg) for arg in expr.args])
-            case Call(function="cast") if expr.args[0].dtype.is_int:
-                return self.interval(expr.args[0])  # a value that does not fit wraps: `interval` handles it
-            case Call(function="if_then_else"):
-                return _union(self.interval(expr.args[1]), self.interval(expr.args[2]))
+            case Binary():
+                return _combine(expr.op, self._operand(expr.lhs), self._operand(expr.rhs))
             case Call(function="thread"):
                 return Interval(0, self._threads - 1)
+            case Call():
+                return _of_call(expr.function, [self._operand(arg) for arg in expr.args])
             case _:
                 return Interval(None, None)
 
@@ -298,7 +364,7 @@ class Bounds:
 
     def linear(self, expr: Expr) -> Linear:
         """An integer expression as a sum, with immutable names by their values."""
-        return linear_of(expr, self._values)
+        return linear_of(expr, self._values, self._never_wraps)
 
     def _inside_symbolically(self, start: Expr, length: Expr, extent: Expr) -> bool:
         """Whether extent - length - max(start) >= 0 once its run-time sizes cancel."""
@@ -351,32 +417,24 @@ def _step(value: Expr, var: Var) -> Expr:
             return value
 
 
-def _not_negative(condition: Expr) -> Iterator[Expr]:
-    """Integers that are not negative where the condition holds."""
-    match condition:
-        case Binary(op="and"):
-            yield from _not_negative(condition.lhs)
-            yield from _not_negative(condition.rhs)
-        case Unary(op="not", operand=operand) if (turned := negated(operand)) != condition:
-            yield from _not_negative(turned)
-        case Binary(op="<" | "<=" | ">" | ">=", lhs=lhs, rhs=rhs) if all(
-            _never_wraps(side.dtype) for side in (lhs, rhs)
-        ):
-            less, more = (lhs, rhs) if condition.op[0] == "<" else (rhs, lhs)
-            difference = binary("-", more, less)
-            yield difference if "=" in condition.op else binary("-", difference, int_const(1))
-        case _:
-            pass
-
-
-def _never_wraps(dtype: DType) -> bool:
+def _is_wide(dtype: DType) -> bool:
     return dtype.kind == "int" and dtype.bits >= 32
 
 
-def _range_of(dtype: DType) -> Interval | None:
-    """The numbers that an integer type of fewer than 32 bits has; None for other types."""
-    if not dtype.is_int or dtype.bits >= 32:
-        return None
+def _is_sum(expr: Expr) -> bool:
+    """Whether an expression is a sum or multiple, or of narrow integers, which C++ does not keep in their type."""
+    narrow = isinstance(expr, Binary) and expr.dtype.bits < INT32.bits
+    return narrow or isinstance(expr, Unary) or (isinstance(expr, Binary) and expr.op in ("+", "-", "*"))
+
+
+def _computed_in(expr: Expr) -> DType:
+    """The type that C++ computes an integer expression in: narrow operands are promoted to int."""
+    narrow = isinstance(expr, Binary | Unary) and expr.dtype.bits < INT32.bits
+    return INT32 if narrow else expr.dtype
+
+
+def _type_range(dtype: DType) -> Interval:
+    """The numbers that an integer type has."""
     count = 1 << dtype.bits
     return Interval(0, count - 1) if dtype.kind == "uint" else Interval(-count // 2, count // 2 - 1)
 
@@ -407,10 +465,29 @@ def _power_of_two(value: int) -> int:
     return _UNBOUNDED if value == 0 else min(value & -value, _UNBOUNDED)
 
 
+def _overlap(found: Interval, kept: Interval) -> Interval:
+    """A range that is known in part, with the ends of its type where it has none."""
+    return Interval(kept.low if found.low is None else found.low, kept.high if found.high is None else found.high)
+
+
 def _union(a: Interval, b: Interval) -> Interval:
     low = None if a.low is None or b.low is None else min(a.low, b.low)
     high = None if a.high is None or b.high is None else max(a.high, b.high)
     return Interval(low, high)
+
+
+def _of_call(function: str, args: list[Interval]) -> Interval:
+    match function, args:
+        case "ceildiv", [lhs, rhs]:
+            return _combine("//", lhs, rhs) if lhs.high is None else _ceildiv(lhs, rhs)
+        case "min" | "max", _:
+            return _extremum(function, args)
+        case "cast", [value]:
+            return value  # one that does not fit wraps: `Bounds.interval` handles it
+        case "if_then_else", [_, then, orelse]:
+            return _union(then, orelse)
+        case _:
+            return Interval(None, None)
 
 
 def _extremum(name: str, parts: list[Interval]) -> Interval:

@@ -4,16 +4,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import variables
-from tile2cu.core.expr import Binary, Call, Expr, static_value
+from tile2cu.analysis.bounds import Bounds
+from tile2cu.core.expr import Binary, Call, Expr, children, static_value
 from tile2cu.core.program import Program
 from tile2cu.core.schedule import Multiple, strictest
 from tile2cu.emitter.tma import distinct, persistent_in, run_time_rows
 from tile2cu.plan.settled import Settled
+from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Limit
-from tile2cu.styles.base.vocabulary import MAX_GRID_YZ, NAMESPACE, TILE_COUNT_FITS_INT
+from tile2cu.styles.base.vocabulary import FITS_INT, MAX_GRID_YZ, NAMESPACE, TILE_COUNT_FITS_INT
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,12 @@ def size_limits(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Limit,
     """The limits of a grid, and of tensors without elements, on run-time sizes, `of_call` where a scalar argument
     decides: NAME_supports, which is asked with sizes, has none.
     """
-    limits = (*_divisors(launches, of_call), *_grid_limits(launches, of_call), *_tile_limits(launches, of_call))
+    limits = (
+        *_divisors(launches, of_call),
+        *_extent_limits(launches, of_call),
+        *_grid_limits(launches, of_call),
+        *_tile_limits(launches, of_call),
+    )
     return tuple(limit for limit in limits if limit.conditions)
 
 
@@ -48,6 +55,42 @@ def _divisors(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
         comment="The grid's extents are quotients",
         stated=f"{_words(found)} must not be 0",
     )
+
+
+def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
+    """The extents of tensors and of grids are ints."""
+    found = dict.fromkeys(
+        (_in_64_bits(part, each.printer), _word(each.printer, part))
+        for each in launches
+        for extent in (*each.settled.launch.grid, *(n for tensor in tensors(each.settled) for n in tensor.shape))
+        if variables(extent) <= {*each.settled.program.sizes, *each.settled.program.params}
+        for part in _may_overflow(extent, each.printer.bounds)
+        if of_call == is_of_call(part, each.settled.program)
+    )
+    yield Limit(
+        conditions=tuple(f"!{FITS_INT}({wide})" for wide, _ in found),
+        comment="Extents are ints",
+        stated=f"{listed([word for _, word in found])} must be at most 2,147,483,647 (extents are of 32 bits)",
+    )
+
+
+def _may_overflow(extent: Expr, bounds: Bounds) -> Iterator[Binary]:
+    """The multiples and sums of run-time sizes in an extent that int may not hold, the innermost first.
+
+    No tensor has an extent `batch + 1` that overflows: 2**31 is no extent that a caller can pass.
+    """
+    for part in children(extent):
+        yield from _may_overflow(part, bounds)
+    if isinstance(extent, Binary) and extent.op in ("+", "-", "*") and not bounds.fits(extent):
+        by_number = any(static_value(side) is not None for side in (extent.lhs, extent.rhs))
+        if extent.op == "*" or not by_number:
+            yield extent
+
+
+def _in_64_bits(expr: Binary, printer: Printer) -> str:
+    """An operation on ints, which cannot overflow in 64 bits."""
+    rhs = printer.index(expr.rhs)
+    return f"int64_t({printer.index(expr.lhs)}) {expr.op} {f'({rhs})' if isinstance(expr.rhs, Binary) else rhs}"
 
 
 def _grid_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:

@@ -80,6 +80,9 @@ def as_shape(cx: Context, value: object, what: str) -> tuple[Expr, ...]:
         number = static_value(extent)
         if number is not None and number < 0:
             raise Fault("T2C-F023", f"{what} has the negative extent {number}")
+        if number is not None and number >= 2**31:
+            help_ = "extents and indices are of 32 bits; more elements need several dimensions"
+            raise Fault("T2C-F023", f"{what} has the extent {number}, which int32 does not hold", help=help_)
     return shape
 
 
