@@ -3,10 +3,20 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import buffers_read, buffers_written, expressions, touches, used_by_itself
+from tile2cu.analysis.accesses import (
+    buffers_read,
+    buffers_written,
+    expressions,
+    touches,
+    used_by_itself,
+    variables,
+)
+from tile2cu.analysis.dependence import Conflict, conflicts
+from tile2cu.analysis.effects import Effects, effects
 from tile2cu.analysis.lifetimes import Lifetimes
 from tile2cu.analysis.prelude import around, producer_loop
 from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.analysis.uses import declared_in
 from tile2cu.core.decisions import (
     ALIASING,
     CALL,
@@ -27,7 +37,7 @@ from tile2cu.core.decisions import (
     WARP_SPECIALISED,
 )
 from tile2cu.core.dtype import FLOAT32
-from tile2cu.core.expr import static_value
+from tile2cu.core.expr import Role, static_value
 from tile2cu.core.layout import SharedLayout, WgmmaAccumulator
 from tile2cu.core.program import (
     AtomicTile,
@@ -35,10 +45,12 @@ from tile2cu.core.program import (
     Copy,
     If,
     Launch,
+    Loop,
     Parallel,
     Reduction,
     Scope,
     Stmt,
+    While,
     operations,
     walk_stmts,
 )
@@ -267,18 +279,38 @@ def _read_again(op: Copy, context: Context) -> bool:
 
 
 def _written_again(op: Copy, context: Context) -> bool:
-    """Whether another statement may write the stored elements: nothing orders it with TMA's writes.
+    """Whether the kernel may write the stored elements again: nothing orders that with TMA's writes.
 
-    Copies with disjoint boxes do not, nor does the other arm of a branch, nor a loop that does the same copy.
+    Statements with provably disjoint boxes do not, nor does the other arm of a branch, nor another iteration with
+    another box.
     """
-    for stmt in operations(context.launch.body):
+    body = context.launch.body
+    here = next((stmt for stmt in operations(body) if stmt.span == op.span), op)  # the loop, if it is one that copies
+    loops = [each for each in around(body, here) if isinstance(each, Loop | While)]
+    if any(not _moves(op, loop) for loop in loops):
+        return True
+    own = Effects(writes=effects(op).writes)
+    for stmt in operations(body):
         if not touches(buffers_written(stmt), op.dst.buffer) or stmt.span == op.span:
             continue
-        elsewhere = isinstance(stmt, Copy) and stmt.dst.ranges != op.dst.ranges
-        branches = (each for each in around(context.launch.body, stmt) if isinstance(each, If))
-        if not elsewhere and not any(_in_other_arms(op, stmt, branch) for branch in branches):
+        other = Effects(writes=effects(stmt).writes)
+        common = [each for each in around(body, stmt) if isinstance(each, Loop) and each in loops]
+        met = (*conflicts(own, other), *(found for loop in common for found in _carried(own, other, loop)))
+        branches = (each for each in around(body, stmt) if isinstance(each, If))
+        if met and not any(_in_other_arms(op, stmt, branch) for branch in branches):
             return True
     return False
+
+
+def _carried(one: Effects, other: Effects, loop: Loop) -> Iterator[Conflict]:
+    yield from conflicts(one, other, loop)
+    yield from conflicts(other, one, loop)
+
+
+def _moves(op: Copy, loop: Loop | While) -> bool:
+    """Whether the box that a copy writes depends on the iteration of a loop."""
+    inside = declared_in((loop,))
+    return any(var in inside or var.role is Role.MUTABLE for part in op.dst.ranges for var in variables(part.start))
 
 
 def _in_other_arms(one: Stmt, other: Stmt, branch: If) -> bool:

@@ -36,8 +36,10 @@ from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Expr, Load
 from tile2cu.core.program import (
     AtomicTile,
+    Break,
     Buffer,
     CallStmt,
+    Continue,
     Copy,
     If,
     Launch,
@@ -132,6 +134,7 @@ class _Walker:
         self.exchanged_tiles = exchanged_tiles(context)
         self.tensors = tensors_read_again(context)
         self.lenient = True  # with tensors in divergent code
+        self.broken = self.continued = Pending()  # what is pending where the current loop, or its iteration, is left
         found = context.facts.get(context.launch, PROLOGUE_LOADS)
         self.first = found.loads if found is not None else ()
 
@@ -244,6 +247,12 @@ class _Walker:
                 if isinstance(stmt, Sync) and disjoint and self.context.program.own_barriers:
                     self.divergent_syncs[id(stmt)] = stmt
                 return self.after_barrier(pending)
+            case Break():
+                self.broken = self.broken.merge(pending)
+                return Pending()
+            case Continue():
+                self.continued = self.continued.merge(pending)
+                return Pending()
             case WgmmaWait():
                 return pending.merge(self.done({}, self.read_until(stmt)))
             case _:
@@ -467,8 +476,21 @@ class _Walker:
     def iterations(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         before = pending
         for _ in range(2):  # the second iteration conflicts with accesses of the first
-            pending = before.merge(self.body(stmt.body, pending, divergent))
-        return pending
+            pending, broken = self.iteration(stmt.body, pending, divergent)
+            pending = before.merge(pending)
+        return pending.merge(broken)
+
+    def iteration(
+        self, body: tuple[Stmt, ...], pending: Pending, divergent: If | While | Loop | None
+    ) -> tuple[Pending, Pending]:
+        """What is pending at the end of an iteration, and where a `break` left the loop in it."""
+        around = self.broken, self.continued
+        self.broken = self.continued = Pending()
+        try:
+            after = self.body(body, pending, divergent)
+            return after.merge(self.continued), self.broken
+        finally:
+            self.broken, self.continued = around
 
     def while_loop(self, stmt: While, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         """A loop on a condition: all threads reach its barriers only if the condition is uniform.
@@ -484,8 +506,9 @@ class _Walker:
     def evaluations(self, stmt: While, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         before = pending
         for _ in range(2):
-            pending = before.merge(self.condition(stmt, self.body(stmt.body, pending, divergent), stmt))
-        return pending
+            pending, broken = self.iteration(stmt.body, pending, divergent)
+            pending = before.merge(self.condition(stmt, pending, stmt))
+        return pending.merge(broken)
 
     def before_loop(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         """One barrier before the loop, not one per iteration, for tiles that its iterations read and do not write."""
@@ -533,7 +556,9 @@ class _Walker:
         before = pending
         after = pending if pipeline.producer else Pending()  # a producer's stages have barriers of their own
         for _ in range(2):
-            after = self.body(pipeline.body, after.without(set(stages)) if pipeline.producer else Pending(), divergent)
+            begin = after.without(set(stages)) if pipeline.producer else Pending()
+            after, broken = self.iteration(pipeline.body, begin, divergent)
+        after = after.merge(broken)
         if pipeline.producer and not is_at_top(stmt, self.context):
             return before.merge(after.without(set(stages)))  # nothing else uses them
         return before.merge(after).merge(self.done({}, stages))
