@@ -1,12 +1,16 @@
 """Passes: rewrites that preserve the computation, so that rules can decide about it, or for speed.
 
 They are listed here in the order in which they run. Each asks the dependence graph (analysis/dependence.py) before it
-moves anything; tests run every program before and after each pass that changed it.
+moves anything. The result is checked by the same graph (analysis/rewrites.py): a pass whose difference has a change
+that dependences do not allow, and that the list does not claim for it, is refused. Tests run every program before and
+after each pass that changed it.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tile2cu.analysis.rewrites import Change, violations
 from tile2cu.core.program import Launch
 from tile2cu.passes.clear_in_gemm import overwriting_gemms
 from tile2cu.passes.collapse_loops import joined_loops
@@ -32,6 +36,11 @@ from tile2cu.passes.unit_dimensions import without_ones
 from tile2cu.passes.whole_warps import in_whole_warps
 from tile2cu.targets import Target
 
+
+class RefusedPass(UserWarning):
+    """A pass made a change that it does not claim, which is an error of the pass: the launch stays as it was."""
+
+
 Watch = Callable[[str, Launch, Launch], None]  # called with a pass's name, and the launch before and after it
 
 
@@ -49,20 +58,32 @@ def _always(needs: Needs) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Pass:
-    """A rewrite of a launch: `run` returns the same launch, or None, where it does not apply."""
+    """A rewrite of a launch: `run` returns the same launch, or None, where it does not apply.
+
+    `claims` are changes that are legal for a reason which dependences do not show.
+    """
 
     name: str
     run: Callable[[Launch], Launch | None]
     when: Callable[[Needs], bool] = _always
+    claims: frozenset[Change] = frozenset()
 
     def applied(self, launch: Launch, needs: Needs, watch: Watch | None = None) -> Launch | None:
-        """The rewritten launch; None where the pass changed nothing or is not for this target."""
+        """The rewritten launch; None where the pass changed nothing, is not for this target, or is refused."""
         after = self.run(launch) if self.when(needs) else None
-        if after is None or after == launch:
+        if after is None or after == launch or not accepted(self.name, launch, after, self.claims):
             return None
         if watch is not None:
             watch(self.name, launch, after)
         return after
+
+
+def accepted(name: str, before: Launch, after: Launch, claims: frozenset[Change] = frozenset()) -> bool:
+    """Whether dependences allow what a pass changed, but for what it claims. Where not, a warning names the pass."""
+    broken = next((each for each in violations(before, after) if each.change not in claims), None)
+    if broken is not None:
+        warnings.warn(f"pass {name} is refused: {broken}", RefusedPass, stacklevel=2)
+    return broken is None
 
 
 def _sm90_or_later(needs: Needs) -> bool:
@@ -85,17 +106,34 @@ def _has_tma(needs: Needs) -> bool:
     return bool(needs.target.tma)
 
 
+# What the target has not, or what awaits nothing, orders nothing.
+_WAITS = frozenset((Change.WAITS,))
+# A branch on threads becomes the group of these threads, or a condition of each element.
+_BRANCHES = frozenset((Change.BRANCHES,))
+# A fragment that several groups use becomes one for each.
+_GROUPS = frozenset((Change.BRANCHES, Change.LEFT_OUT))
+
 _WAVE = 64  # threads: of every target with MFMA
 
 PREPARATION: tuple[Pass, ...] = (
     Pass(name="whole-warps", run=lambda launch: in_whole_warps(launch, _WAVE), when=_has_mfma),
-    Pass(name="drop-wgmma-waits", run=without_waits, when=lambda needs: not needs.target.wgmma),
-    Pass(name="drop-dependent-launch", run=without_early_starts, when=lambda needs: not _sm90_or_later(needs)),
-    Pass(name="thread-branches", run=lambda launch: by_thread(launch, groups=True), when=lambda n: not _has_mfma(n)),
-    Pass(name="thread-branches", run=lambda launch: by_thread(launch, groups=False), when=_has_mfma),
-    Pass(name="drop-idle-waits", run=without_idle_waits),
+    Pass(name="drop-wgmma-waits", run=without_waits, when=lambda needs: not needs.target.wgmma, claims=_WAITS),
+    Pass(
+        name="drop-dependent-launch",
+        run=without_early_starts,
+        when=lambda needs: not _sm90_or_later(needs),
+        claims=_WAITS,
+    ),
+    Pass(
+        name="thread-branches",
+        run=lambda launch: by_thread(launch, groups=True),
+        when=lambda needs: not _has_mfma(needs),
+        claims=_BRANCHES,
+    ),
+    Pass(name="thread-branches", run=lambda launch: by_thread(launch, groups=False), when=_has_mfma, claims=_BRANCHES),
+    Pass(name="drop-idle-waits", run=without_idle_waits, claims=_WAITS),
     Pass(name="dead-code", run=without_unused),
-    Pass(name="group-fragments", run=disjoint),
+    Pass(name="group-fragments", run=disjoint, claims=_GROUPS),
     Pass(name="unit-dimensions", run=without_ones),
     Pass(name="reshape-fragments", run=views_through_shared),
     Pass(name="collapse-loops", run=joined_loops),
@@ -138,5 +176,8 @@ ASKED = {
     IN_PLACE_UPDATES: "An in-place loop writes shared tiles: one thread executes all iterations of an element.",
     STORES_INSTEAD: "A loop that only stores a result's transpose, or a result under a condition, is a copy.",
 }
+
+# A loop that stores under a condition stays in one arm; the other, for where that holds for all elements, copies.
+CLAIMS_OF_ASKED = {STORES_INSTEAD: frozenset((Change.BRANCHES, Change.ADDED))}
 
 PASSES = tuple(dict.fromkeys((*(each.name for each in (*PREPARATION, *FOR_PRODUCERS, GATHER_ROWS)), *ASKED)))

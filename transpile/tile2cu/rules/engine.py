@@ -39,6 +39,7 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 from tile2cu.passes import (
+    CLAIMS_OF_ASKED,
     COPY_OPERAND,
     FOR_PRODUCERS,
     GATHER_ROWS,
@@ -50,7 +51,9 @@ from tile2cu.passes import (
     STORES_INSTEAD,
     UNSTAGE_RESULTS,
     Needs,
+    RefusedPass,
     Watch,
+    accepted,
 )
 from tile2cu.passes.in_place_updates import by_one_thread_each
 from tile2cu.passes.lower_tile_ops import normal_form
@@ -226,11 +229,15 @@ def _decided(program: Program, launch: Launch, target: Target, rules: tuple[Rule
             if rewritten is None:
                 raise
             name, after = STAGE_THROUGH_SHARED, normal_form(rewritten)
+            if not accepted(name, launch, after):
+                raise
         else:
             asked = _asked(context)
             if asked is None:
                 return context
             name, after = asked
+            if not accepted(name, launch, after, CLAIMS_OF_ASKED.get(name, frozenset())):
+                raise RefusedPass(name)
         if watch is not None:
             watch(name, launch, after)
         launch = after

@@ -1,0 +1,239 @@
+"""What a rewrite of a launch did to its statements, and whether the dependences allow it.
+
+The difference of two launches is that of their operations (loops over elements are one): kept ones, which both have,
+and those that are replaced. Kept operations that are in another order must commute; one that is in other loops must
+give the same in each iteration; one that is in other branches runs where it did not. An operation that is left out
+wrote what nothing reads, or another one writes that; a new one writes only what a replaced one wrote, or new tiles.
+That a replacement computes the same values is no question of dependences: tests run both in the interpreter.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from tile2cu.analysis.dependence import conflicts, same_storage
+from tile2cu.analysis.effects import Access, Effects, own_effects
+from tile2cu.core.expr import Expr, Var, binary, static_value
+from tile2cu.core.program import Buffer, If, Launch, Loop, Scope, Stmt, While
+
+Body = tuple[Stmt, ...]
+
+
+class Change(Enum):
+    """A kind of change that is not legal by dependences alone."""
+
+    ORDER = "moves past an operation that it depends on"
+    LOOPS = "runs in other loops, where its result differs"
+    BRANCHES = "runs under other conditions"
+    LEFT_OUT = "is left out, although its result is used"
+    WAITS = "is left out, although it orders others"
+    ADDED = "writes what nothing before it wrote"
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A change that dependences do not allow, of one operation."""
+
+    change: Change
+    stmt: Stmt
+    other: Stmt | None = None
+
+    def __str__(self) -> str:
+        past = f" on line {self.other.span.line}" if self.other is not None else ""
+        return f"line {self.stmt.span.line} ({type(self.stmt).__name__}) {self.change.value}{past}"
+
+
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """An operation in a launch: its position, the variables of the loops around it, and the arms that it is in."""
+
+    stmt: Stmt
+    at: int
+    loops: tuple[Var | int, ...]
+    arms: tuple[tuple[Expr, bool], ...]
+
+    @property
+    def effects(self) -> Effects:
+        """Of the operation; of a loop or branch the evaluation of its ends or its condition."""
+        return own_effects(self.stmt)
+
+
+def violations(before: Launch, after: Launch) -> Iterator[Violation]:
+    """The changes from one launch to the other that dependences do not allow."""
+    old, new = tuple(_places(before.body)), tuple(_places(after.body))
+    kept = _kept(old, new)
+    left_out = [place for place in old if place not in {each for each, _ in kept}]
+    added = [place for place in new if place not in {each for _, each in kept}]
+    yield from _orders([*kept, *_replaced(left_out, added)])
+    for was, is_ in kept:
+        yield from _loops(was, is_, old, new)
+        if Counter(was.arms) != Counter(is_.arms):
+            yield Violation(Change.BRANCHES, was.stmt)
+    yield from _left_out(left_out, added, new)
+    yield from _added(left_out, added, old)
+
+
+def _places(body: Body) -> Iterator[_Place]:
+    """The operations of a launch in order."""
+    at = 0
+
+    def below(part: Body, loops: tuple[Var | int, ...], arms: tuple[tuple[Expr, bool], ...]) -> Iterator[_Place]:
+        nonlocal at
+        for stmt in part:
+            at += 1
+            yield _Place(stmt, at, loops, arms)
+            match stmt:
+                case If():
+                    yield from below(stmt.then, loops, (*arms, (stmt.condition, True)))
+                    yield from below(stmt.orelse, loops, (*arms, (stmt.condition, False)))
+                case Loop() if static_value(binary("-", stmt.stop, stmt.start)) == 1:
+                    yield from below(stmt.body, loops, arms)
+                case Loop() | While():
+                    around = stmt.var if isinstance(stmt, Loop) else stmt.span.line
+                    yield from below(stmt.body, (*loops, around), arms)
+                case _:
+                    pass
+
+    yield from below(body, (), ())
+
+
+def _kept(old: Iterable[_Place], new: Iterable[_Place]) -> list[tuple[_Place, _Place]]:
+    """The operations that both have, in the order of the first; equal ones by their order."""
+    left: defaultdict[tuple[type, int, int], list[_Place]] = defaultdict(list)
+    for place in new:
+        left[_key(place.stmt)].append(place)
+    found = []
+    for was in old:
+        candidates = left[_key(was.stmt)]
+        same = next((each for each in candidates if each.stmt is was.stmt), None)
+        same = same or next((each for each in candidates if _head(each.stmt) == _head(was.stmt)), None)
+        if same is not None:
+            candidates.remove(same)
+            found.append((was, same))
+    return found
+
+
+def _head(stmt: Stmt) -> object:
+    """A statement without what is below it."""
+    match stmt:
+        case If() | While():
+            return stmt.condition
+        case Loop():
+            return stmt.var, stmt.start, stmt.stop, stmt.step
+        case _:
+            return stmt
+
+
+def _key(stmt: Stmt) -> tuple[type, int, int]:
+    return type(stmt), stmt.span.line, stmt.span.column
+
+
+def _replaced(left_out: list[_Place], added: list[_Place]) -> Iterator[tuple[_Place, _Place]]:
+    """The operations that have one other in their place: the only one that writes the same."""
+    writers, writes = ({id(each): _written(each) for each in places} for places in (left_out, added))
+    for was in left_out:
+        same = [each for each in added if writers[id(was)] and writes[id(each)] == writers[id(was)]]
+        if len(same) == 1 and list(writers.values()).count(writers[id(was)]) == 1:
+            yield was, same[0]
+
+
+def _written(place: _Place) -> frozenset[Buffer | Var]:
+    found = place.effects
+    return frozenset(access.root for access in found.writes) | found.scalars_written
+
+
+def _read(place: _Place) -> frozenset[Buffer | Var]:
+    found = place.effects
+    return frozenset(access.root for access in found.reads) | found.scalars_read
+
+
+def _orders(pairs: list[tuple[_Place, _Place]]) -> Iterator[Violation]:
+    """Those that are in another order must commute, as they were or as they are now."""
+    for n, (first, moved) in enumerate(pairs):
+        for second, passed in pairs[n + 1 :]:
+            if (first.at < second.at) == (moved.at < passed.at):
+                continue
+            left = first.loops == moved.loops and second.loops == passed.loops  # else no `break` of them skips it
+            if not _commute(first, second, left=left) and not _commute(moved, passed, left=left):
+                yield Violation(Change.ORDER, first.stmt, second.stmt)
+
+
+def _commute(one: _Place, other: _Place, *, left: bool) -> bool:
+    """Whether two operations commute, of one iteration or of any; `left`: also where one leaves their loop."""
+    same = one.loops == other.loops
+    found = (place.effects if same else _anywhere(place.effects) for place in (one, other))
+    first, second = (each if left else replace(each, may_leave=False) for each in found)
+    return not any(True for _ in conflicts(first, second))
+
+
+def _anywhere(found: Effects) -> Effects:
+    """Effects of all iterations of the loops around: their boxes may be anywhere."""
+
+    def whole(accesses: tuple[Access, ...]) -> tuple[Access, ...]:
+        return tuple(replace(access, box=(None,) * len(access.box)) for access in accesses)
+
+    return replace(found, reads=whole(found.reads), writes=whole(found.writes))
+
+
+def _loops(was: _Place, is_: _Place, old: tuple[_Place, ...], new: tuple[_Place, ...]) -> Iterator[Violation]:
+    """In or out of a loop, an operation gives the same in each iteration, and what it writes is used there alone."""
+    for places, place, other in ((old, was, is_), (new, is_, was)):
+        for loop in set(place.loops) - set(other.loops):
+            inside = [each for each in places if loop in each.loops and each is not place]
+            outside = [each for each in places if loop not in each.loops and each is not other]
+            earlier = [each for each in inside if each.at < place.at and _reads_of(each, place)]
+            same = _same_each_time(place, loop) and all(_commute_or_read(place, each) for each in inside)
+            if not same or earlier:  # an earlier one reads what was there before, in the first iteration
+                yield Violation(Change.LOOPS, was.stmt)
+            elif place is was and any(_reads_of(each, place) for each in outside):
+                yield Violation(Change.LOOPS, was.stmt)  # without an iteration it does not run
+
+
+def _same_each_time(place: _Place, loop: Var | int) -> bool:
+    found = place.effects
+    updates = any(same_storage(a.buffer, b.buffer) for a in found.writes for b in found.reads)
+    combines = any(access.combines is not None for access in found.accesses)
+    waits = found.orders or found.starts or found.awaits or found.may_leave
+    varies = loop in found.scalars_read or found.scalars_read & found.scalars_written
+    return not (updates or combines or waits or varies)
+
+
+def _commute_or_read(place: _Place, other: _Place) -> bool:
+    """Whether an operation changes nothing that this one reads, nor writes what it writes."""
+    mine, its = _anywhere(place.effects), _anywhere(other.effects)
+    return not any(True for _ in conflicts(replace(mine, writes=(), scalars_written=frozenset()), its)) and not any(
+        same_storage(a.buffer, b.buffer) for a in mine.writes for b in its.writes
+    )
+
+
+def _reads_of(place: _Place, writer: _Place) -> bool:
+    reads = place.effects
+    stored = any(same_storage(a.buffer, b.buffer) for a in reads.reads for b in writer.effects.writes)
+    return stored or bool(reads.scalars_read & writer.effects.scalars_written)
+
+
+def _left_out(left_out: list[_Place], added: list[_Place], new: tuple[_Place, ...]) -> Iterator[Violation]:
+    """What an operation that is left out wrote, another one writes, or nothing reads; what it ordered is ordered."""
+    instead = {each for place in added for each in _written(place)}
+    read = {each for place in new for each in _read(place)}
+    ordered = any(place.effects.orders or place.effects.awaits for place in added)
+    for place in left_out:
+        missing = [each for each in _written(place) - instead if each in read or _is_result(each)]
+        if missing:
+            yield Violation(Change.LEFT_OUT, place.stmt)
+        elif not ordered and (place.effects.orders or place.effects.awaits or place.effects.may_leave):
+            yield Violation(Change.WAITS, place.stmt)
+
+
+def _is_result(written: Buffer | Var) -> bool:
+    return isinstance(written, Buffer) and written.scope is Scope.GLOBAL
+
+
+def _added(left_out: list[_Place], added: list[_Place], old: tuple[_Place, ...]) -> Iterator[Violation]:
+    """What an added operation writes, a replaced one wrote, or it is new."""
+    replaced = {each for place in left_out for each in _written(place)}
+    known = {each for place in old for each in _written(place) | _read(place)}
+    for place in added:
+        if any(each in known or _is_result(each) for each in _written(place) - replaced):
+            yield Violation(Change.ADDED, place.stmt)
