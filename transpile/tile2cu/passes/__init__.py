@@ -110,6 +110,8 @@ def _has_tma(needs: Needs) -> bool:
 _WAITS = frozenset((Change.WAITS,))
 # A branch on threads becomes the group of these threads, or a condition of each element.
 _BRANCHES = frozenset((Change.BRANCHES,))
+# A condition on a fragment becomes one on the tensor that it is a copy of.
+_CONDITIONS = frozenset((Change.BRANCHES,))
 # A fragment that several groups use becomes one for each.
 _GROUPS = frozenset((Change.BRANCHES, Change.LEFT_OUT))
 
@@ -151,7 +153,7 @@ PREPARATION: tuple[Pass, ...] = (
 
 # Tried in order: the first that allows a producer warp is kept.
 FOR_PRODUCERS: tuple[Pass, ...] = (
-    Pass(name="skip-iterations", run=skipped_iterations, when=_has_tma),
+    Pass(name="skip-iterations", run=skipped_iterations, when=_has_tma, claims=_CONDITIONS),
     Pass(name="if-conversion", run=if_converted, when=_has_tma),
     Pass(name="prefetch-rows", run=prefetched_rows, when=_has_tma),
 )
