@@ -24,7 +24,7 @@ _JOBS = 2
 SCHEDULES: Mapping[str, int] = {"round-robin": 0, "reverse": 1, "shuffle": 2}
 LANDINGS: Mapping[str, int] = {"late": 0, "early": 1, "random": 2}
 # enum tl_engine_type: the types with a marker for unwritten values.
-ELEMENT_TYPES: Mapping[str, int] = {"float16": 0, "bfloat16": 1, "float32": 4, "float64": 5}
+ELEMENT_TYPES: Mapping[str, int] = {"float16": 0, "bfloat16": 1, "float32": 4, "float64": 5, "int32": 11, "uint32": 11}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +127,7 @@ class Engine:
     @contextmanager
     def memory(self, size: int, content: int | None, dtype: str = "", *, read_only: bool = False) -> Iterator[int]:
         """The address of `size` bytes of checked memory, initialised from the address `content`, or uninitialised.
-        With a floating-point `dtype` of ELEMENT_TYPES, stores of unwritten values to it are findings. `read_only`
+        With a `dtype` of ELEMENT_TYPES, stores of unwritten values to it are findings. `read_only`
         memory is not checked for races.
         """
         address = self._alloc(size, int(content is not None))

@@ -117,6 +117,19 @@ def test_values_that_were_written_are_stored_in_silence(fault: str, dtype: str, 
     run(kernel(tmp_path, target, FAULTS[fault], dtype, first="T.clear(taken)"), dtype)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+def test_an_integer_that_nothing_has_written_is_reported_where_it_is_stored(
+    dtype: str, target: str, tmp_path: Path
+) -> None:
+    found(kernel(tmp_path, target, READ, dtype), dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint32"])
+def test_integers_that_were_written_are_stored_in_silence(dtype: str, tmp_path: Path) -> None:
+    run(kernel(tmp_path, "cuda:sm_80", READ, dtype, first="T.clear(taken)"), dtype)
+
+
 @pytest.mark.parametrize("wide", ["float32", "float64"])
 @pytest.mark.parametrize("narrow", ["float16", "bfloat16"])
 def test_a_conversion_does_not_hide_that_nothing_wrote_a_value(wide: str, narrow: str, tmp_path: Path) -> None:

@@ -88,7 +88,8 @@ enum tl_engine_type {
   TL_ENGINE_E5M2 = 7,
   TL_ENGINE_UINT8 = 8,
   TL_ENGINE_INT4 = 9,
-  TL_ENGINE_UINT4 = 10
+  TL_ENGINE_UINT4 = 10,
+  TL_ENGINE_INT32 = 11 /* of tensors only */
 };
 
 void* tl_engine_shared_memory(void) __attribute__((const)); /* 1024-byte aligned */
@@ -131,7 +132,8 @@ void tl_engine_ldmatrix(uint32_t* registers, const void* row, int matrices, int 
 
 /* Unwritten registers (tl::host::mark_unwritten) and shared memory hold signalling NaNs. Their six payload bits below
  * the quiet bit are TL_ENGINE_PAYLOAD_UNWRITTEN in half, bfloat16 and float; in registers also in double. Conversions
- * preserve these bits; arithmetic sets the quiet bit, and may change the sign. An MMA that reads unwritten operands
+ * preserve these bits; arithmetic sets the quiet bit, and may change the sign. Integers of 32 bits hold those of float, as
+ * long as nothing is computed from them. An MMA that reads unwritten operands
  * sets its results' payload to TL_ENGINE_PAYLOAD_COMPUTED. */
 #define TL_ENGINE_PAYLOAD_UNWRITTEN 0x36
 #define TL_ENGINE_PAYLOAD_COMPUTED 0x2d

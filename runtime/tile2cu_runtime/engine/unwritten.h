@@ -22,6 +22,8 @@ inline Element element_of(int type) {
       return Element::float32;
     case TL_ENGINE_DOUBLE:
       return Element::float64;
+    case TL_ENGINE_INT32:
+      return Element::int32;
     default:
       return Element::opaque;
   }
