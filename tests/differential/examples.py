@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from textwrap import dedent
 
 import numpy as np
 
@@ -77,7 +78,7 @@ class Kernel:
         actual = {name: np.copy(value) if isinstance(value, np.ndarray) else value for name, value in given.items()}
         for name, content in files.items():
             (folder / name).write_text(content, encoding="utf-8")
-        (source,) = folder.glob("*.cu")
+        (source,) = (each for each in folder.iterdir() if each.suffix in (".cu", ".hip"))
         try:
             load_kernel(source, device="cpu", check=True, schedules=("round-robin", "shuffle"))(
                 **{param.name: actual[param.name] for param in program.params}
@@ -100,7 +101,7 @@ def examples() -> Iterator[Kernel]:
     """The examples for targets that the engine runs, without those whose order is the user's."""
     for rule, each in rule_examples():
         if not _EXPLICIT.search(each.statements) and each.target in TARGETS:
-            yield Kernel(rule, each.statements.strip("\n"), each.threads, each.target)
+            yield Kernel(rule, dedent(each.statements).strip("\n"), each.threads, each.target)
 
 
 def mutated() -> Iterator[Kernel]:
