@@ -192,6 +192,8 @@ def value(expression: str, values: Values) -> int:
 _FUNCTIONS: dict[str, object] = {
     "ceildiv": lambda a, b: -(-a // b),
     "tile_count_fits_int": lambda *extents: prod(extents) <= 1 << 30,
+    "fits_int": lambda extent: -(2**31) <= extent < 2**31,
+    "int64_t": lambda extent: extent,
     "max_grid_yz": 65535,
     "min": min,
     "max": max,

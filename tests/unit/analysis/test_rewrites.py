@@ -1,4 +1,4 @@
-"""Planted faults: passes that reorder, drop, add or move operations which depend on one another are refused."""
+"""Planted faults: passes that reorder, drop, add or move operations which depend on one another are rejected."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,7 +9,7 @@ from tests.conformance.kernels import small_program
 from tile2cu.analysis.rewrites import Change, violations
 from tile2cu.analysis.uses import without
 from tile2cu.core.program import Fill, If, Launch, Loop, Stmt
-from tile2cu.passes import Needs, Pass, RefusedPass
+from tile2cu.passes import Needs, Pass, RejectedPass
 from tile2cu.targets import find
 
 Body = tuple[Stmt, ...]
@@ -116,7 +116,7 @@ def test_a_faulty_pass_is_refused_by_its_name(name: str) -> None:
     assert run(before) != before
     assert change in {each.change for each in violations(before, run(before))}
     faulty, needs = Pass(name="a-faulty-pass", run=run), Needs(find("cuda:sm_80"), own_barriers=False)
-    with pytest.warns(RefusedPass, match="pass a-faulty-pass is refused: line "):
+    with pytest.warns(RejectedPass, match="pass a-faulty-pass is rejected: line "):
         assert faulty.applied(before, needs) is None
 
 

@@ -2,7 +2,7 @@
 
 They are listed here in the order in which they run. Each asks the dependence graph (analysis/dependence.py) before it
 moves anything. The result is checked by the same graph (analysis/rewrites.py): a pass whose difference has a change
-that dependences do not allow, and that the list does not claim for it, is refused. Tests run every program before and
+that dependences do not allow, and that the list does not claim for it, is rejected. Tests run every program before and
 after each pass that changed it.
 """
 
@@ -37,7 +37,7 @@ from tile2cu.passes.whole_warps import in_whole_warps
 from tile2cu.targets import Target
 
 
-class RefusedPass(UserWarning):
+class RejectedPass(UserWarning):
     """A pass made a change that it does not claim, which is an error of the pass: the launch stays as it was."""
 
 
@@ -69,7 +69,7 @@ class Pass:
     claims: frozenset[Change] = frozenset()
 
     def applied(self, launch: Launch, needs: Needs, watch: Watch | None = None) -> Launch | None:
-        """The rewritten launch; None where the pass changed nothing, is not for this target, or is refused."""
+        """The rewritten launch; None where the pass changed nothing, is not for this target, or is rejected."""
         after = self.run(launch) if self.when(needs) else None
         if after is None or after == launch or not accepted(self.name, launch, after, self.claims):
             return None
@@ -82,7 +82,7 @@ def accepted(name: str, before: Launch, after: Launch, claims: frozenset[Change]
     """Whether dependences allow what a pass changed, but for what it claims. Where not, a warning names the pass."""
     broken = next((each for each in violations(before, after) if each.change not in claims), None)
     if broken is not None:
-        warnings.warn(f"pass {name} is refused: {broken}", RefusedPass, stacklevel=2)
+        warnings.warn(f"pass {name} is rejected: {broken}", RejectedPass, stacklevel=2)
     return broken is None
 
 

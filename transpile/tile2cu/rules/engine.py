@@ -51,7 +51,7 @@ from tile2cu.passes import (
     STORES_INSTEAD,
     UNSTAGE_RESULTS,
     Needs,
-    RefusedPass,
+    RejectedPass,
     Watch,
     accepted,
 )
@@ -237,7 +237,7 @@ def _decided(program: Program, launch: Launch, target: Target, rules: tuple[Rule
                 return context
             name, after = asked
             if not accepted(name, launch, after, CLAIMS_OF_ASKED.get(name, frozenset())):
-                raise RefusedPass(name)
+                raise RejectedPass(name)
         if watch is not None:
             watch(name, launch, after)
         launch = after
