@@ -12,8 +12,10 @@
 //
 // 2 kernels run one after the other: multiply (line 65) and add (line 116). The workspace holds parts (float32) between
 // them.
-// M may be any size from 0. K and N must be multiples of 8, since TMA needs 16-byte row pitches; else TL_NOT_SUPPORTED.
-// Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
+// M may be any size from 0 within these limits. ceildiv(M, block_M) * ceildiv(N, block_N) and ceildiv(K, block_K) *
+// (programs - (ceildiv(M, block_M) * ceildiv(N, block_N)) % programs) must be at most 2,147,483,647 (extents are of 32
+// bits); else TL_INVALID_SIZE. K and N must be multiples of 8, since TMA needs 16-byte row pitches; else
+// TL_NOT_SUPPORTED. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_hybrid.py:110 and 135). tl::max of NaN and
 // a number is the number.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace, in bytes:
@@ -325,6 +327,11 @@ extern "C" size_t gemm_hybrid_workspace_size(int, int, int) {
 extern "C" tl_status gemm_hybrid_supports(int M, int N, int K, int device) {
   using namespace gemm_hybrid_impl;
   if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
+  // Extents are ints
+  if (!tl::fits_int(int64_t(tl::ceildiv(M, block_M)) * tl::ceildiv(N, block_N)) ||
+      !tl::fits_int(int64_t(tl::ceildiv(K, block_K)) *
+                    (programs - (tl::ceildiv(M, block_M) * tl::ceildiv(N, block_N)) % programs)))
+    return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit
   if (K % 8 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
   return tl::check_device("sm_90a", device);

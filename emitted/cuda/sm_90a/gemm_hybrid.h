@@ -18,8 +18,10 @@ extern "C" {
 //
 // 2 kernels run one after the other: multiply (line 65) and add (line 116). The workspace holds parts (float32) between
 // them.
-// M may be any size from 0. K and N must be multiples of 8, since TMA needs 16-byte row pitches; else TL_NOT_SUPPORTED.
-// Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
+// M may be any size from 0 within these limits. ceildiv(M, block_M) * ceildiv(N, block_N) and ceildiv(K, block_K) *
+// (programs - (ceildiv(M, block_M) * ceildiv(N, block_N)) % programs) must be at most 2,147,483,647 (extents are of 32
+// bits); else TL_INVALID_SIZE. K and N must be multiples of 8, since TMA needs 16-byte row pitches; else
+// TL_NOT_SUPPORTED. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_hybrid.py:110 and 135). tl::max of NaN and
 // a number is the number.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace, in bytes:

@@ -15,6 +15,7 @@
 //   C        out  float16  (tokens, N)     row-major
 //
 // tokens and groups may be any size from 0 within these limits. ceildiv(tokens, block_M) + groups must be at most
+// 2,147,483,647 (extents are of 32 bits); else TL_INVALID_SIZE. ceildiv(tokens, block_M) + groups must be at most
 // 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. K and N must be multiples of 8, since TMA needs 16-byte
 // row pitches; else TL_NOT_SUPPORTED. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:100 and 104).
@@ -217,6 +218,8 @@ extern "C" size_t gemm_grouped_workspace_size(int, int, int, int) { return 0; }
 extern "C" tl_status gemm_grouped_supports(int tokens, int groups, int N, int K, int device) {
   using namespace gemm_grouped_impl;
   if (tokens < 0 || groups < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
+  // Extents are ints
+  if (!tl::fits_int(int64_t(tl::ceildiv(tokens, block_M)) + groups)) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(tokens, block_M) + groups > tl::max_grid_yz) return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit

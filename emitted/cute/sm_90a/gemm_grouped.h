@@ -21,6 +21,7 @@ extern "C" {
 //   C        out  float16  (tokens, N)     row-major
 //
 // tokens and groups may be any size from 0 within these limits. ceildiv(tokens, block_M) + groups must be at most
+// 2,147,483,647 (extents are of 32 bits); else TL_INVALID_SIZE. ceildiv(tokens, block_M) + groups must be at most
 // 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. K and N must be multiples of 8, since TMA needs 16-byte
 // row pitches; else TL_NOT_SUPPORTED. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:100 and 104).
