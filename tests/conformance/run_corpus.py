@@ -219,7 +219,7 @@ def coverage_table(tables: dict[str, dict[str, str]]) -> str:
         "emitted at least": lambda status: rank(status) >= rank("emitted"),
         "compiled at least": lambda status: rank(status) >= rank("compiled"),
         "run clean, and equal to the interpreter": lambda status: status == "correct",
-        "refused with a diagnostic": lambda status: status.startswith("refused"),
+        "rejected with a diagnostic": lambda status: status.startswith("refused"),
         "ended in an exception": lambda status: status == "failed",
     }
     lines = [f"| kernels | {' | '.join(targets)} |", "|---|" + "---|" * len(targets)]

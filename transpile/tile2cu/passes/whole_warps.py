@@ -11,8 +11,8 @@ def in_whole_warps(launch: Launch, warp_size: int) -> Launch | None:
     """The launch with its threads rounded up to whole warps, as 32 threads on a target with waves of 64.
 
     Operations on whole tiles are distributed over any number of threads; those that need whole warps are the reason for
-    this pass. All other statements are executed by each thread alike: one thread more changes nothing, unless it is
-    told apart by its index or by a layout of the user's, exchanges values with others, or updates memory once more.
+    this pass. All other statements are executed by each thread in the same way: one more changes nothing, unless it is
+    distinguished by its index or by a layout of the user's, exchanges values with others, or updates memory once more.
     """
     threads = -(-launch.threads // warp_size) * warp_size
     if threads == launch.threads or launch.groups > 1:
