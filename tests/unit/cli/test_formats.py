@@ -46,7 +46,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_every_verb_is_called_below() -> None:
-    assert {*VERBS} - {*CALLS} == {"completion", "map"}
+    assert {*VERBS} - {*CALLS} == {"completion", "map", "migrate", "tune"}
 
 
 @pytest.mark.parametrize("verb", CALLS)

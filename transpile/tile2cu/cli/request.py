@@ -42,14 +42,7 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
         " or Composable Kernel's ck",
     )
     parser.add_argument("--clang-format", metavar="FILE", type=Path, help="a .clang-format file to format the text by")
-    parser.add_argument(
-        "--auto",
-        dest="tiles",
-        action="store_const",
-        const="auto",
-        default="default",
-        help="choose the values of tile parameters without -D by a model of the GPU, for the sizes given with -D",
-    )
+    add_auto(parser)
     parser.add_argument(
         "--family",
         action="append",
@@ -129,6 +122,18 @@ def look(options: argparse.Namespace) -> Look:
         family=tuple(options.family),
         with_test=options.with_test,
         shims=tuple(dict.fromkeys(options.shims)),
+    )
+
+
+def add_auto(parser: argparse.ArgumentParser) -> None:
+    """--auto."""
+    parser.add_argument(
+        "--auto",
+        dest="tiles",
+        action="store_const",
+        const="auto",
+        default="default",
+        help="choose the values of tile parameters without -D by a model of the GPU, for the sizes given with -D",
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu.cli.request import (
     DEFAULT_TARGET,
+    add_auto,
     add_bindings,
     add_environment,
     add_sizes,
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--style", dest="styles", action="append", choices=STYLES, default=[], help=help)
     add_bindings(parser)
     add_environment(parser)
+    add_auto(parser)
     add_sizes(parser, "a size of the call: with those of the grid, its waves are counted")
     help = "a git revision of the file: what changed since then has a tab of its own"
     parser.add_argument("--against", metavar="REV", help=help)
