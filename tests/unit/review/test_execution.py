@@ -74,3 +74,10 @@ def test_a_gallery_links_the_pages_of_examples(tmp_path: Path, capsys: pytest.Ca
     index = (tmp_path / "pages" / "index.html").read_text(encoding="utf-8")
     assert '<a href="vector_add.html">vector_add.py</a>' in index and "wrong" not in index
     assert (tmp_path / "pages" / "vector_add.html").is_file()
+
+
+def test_tiles_may_be_the_model_s(tmp_path: Path) -> None:
+    page = tmp_path / "review.html"
+    sizes = ["-D", "M=512", "-D", "N=512", "-D", "K=256"]
+    assert main(["review", str(EXAMPLES / "gemm_relu.py"), "--auto", *sizes, "--no-compile", "-o", str(page)]) == 0
+    assert "M = 512" in page.read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ from tile2cu.cli.request import (
     add_bindings,
     add_environment,
     add_sizes,
+    add_tiles,
     bindings,
     sizes,
     whole_sizes,
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help = f"what the kernels are written in; several have a tab each; by default {Look().style}"
     parser.add_argument("--style", dest="styles", action="append", choices=STYLES, default=[], help=help)
     add_bindings(parser)
+    add_tiles(parser)
     add_environment(parser)
     add_auto(parser)
     add_sizes(parser, "a size of the call: with those of the grid, its waves are counted")
@@ -145,7 +147,7 @@ def _execution(options: argparse.Namespace, kernel: "Kernel", style: str) -> "Ex
     name, given = program.alias_of or program.name, bindings(options)
     try:
         own = {"target": target, "style": style, "device": "cpu", "check": True, "options": how}
-        loaded = load(options.file, name, tiles="default", **own, **given)
+        loaded = load(options.file, name, tiles=options.tiles, **own, **given)
     except DeviceError:
         return None
     numbers = call_numbers(loaded.manifest, sizes(options), {})
@@ -167,7 +169,7 @@ def _resources(options: argparse.Namespace, kernel: "Kernel", style: str) -> str
     program, target = kernel.launches[0].program, kernel.launches[0].target.name
     name, given = program.alias_of or program.name, bindings(options)
     try:
-        source = emitted_source(options.file, name, target=target, style=style, bindings=given)
+        source = emitted_source(options.file, name, target=target, style=style, bindings=given, tiles=options.tiles)
         return str(inspect(manifest_of(source), source.parent, whole_sizes(options)))
     except CompileError as error:
         return f"not compiled: {error}"
