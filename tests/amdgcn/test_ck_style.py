@@ -27,11 +27,9 @@ CASES = [
 
 
 def load(example: Example, style: str, chip: str = "gfx942") -> tile2cu.Kernel:
-    target, path = f"hip:{chip}", EXAMPLES / example.file
-    loaded = partial(
-        tile2cu.load, path, example.kernel, target=target, device="sim", style=style, check=True, options={}
-    )
-    return loaded(**example.bindings)
+    path, target = EXAMPLES / example.file, f"hip:{chip}"
+    loaded = partial(tile2cu.load, path, example.kernel, target=target, device="sim", style=style)
+    return loaded(check=True, options={"statistics": True}, **example.bindings)
 
 
 @pytest.mark.parametrize("example", CASES)
