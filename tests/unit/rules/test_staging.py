@@ -45,7 +45,7 @@ def test_it_has_the_memory_of_a_tile_that_nobody_needs_any_more() -> None:
 REFUSED = {
     "the tile is read again": {"below": "for i, j in T.Parallel(64, 256):\n    X[i, j] = F_shared[i, j]"},
     "the tile is too small": {"rows": 8, "stages": 5},
-    "TMA may still read the tile": {"above": "T.tma_copy(F_shared, Z[0, 0])", "below": "T.tma_store_wait()"},
+    "TMA may still read the tile": {"above": "T.tma_copy(F_shared, Z[256, 0])", "below": "T.tma_store_wait()"},
 }
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from tile2cu.analysis.accesses import overwrites
 from tile2cu.analysis.dependence import conflicts, same_storage
 from tile2cu.analysis.effects import Access, Effects, own_effects
 from tile2cu.core.expr import Expr, Var, binary, static_value
@@ -70,7 +71,7 @@ def violations(before: Launch, after: Launch) -> Iterator[Violation]:
         yield from _loops(was, is_, old, new)
         if Counter(was.arms) != Counter(is_.arms):
             yield Violation(Change.BRANCHES, was.stmt)
-    yield from _left_out(left_out, added, new)
+    yield from _left_out(left_out, added, new, kept)
     yield from _added(left_out, added, old)
 
 
@@ -213,17 +214,29 @@ def _reads_of(place: _Place, writer: _Place) -> bool:
     return stored or bool(reads.scalars_read & writer.effects.scalars_written)
 
 
-def _left_out(left_out: list[_Place], added: list[_Place], new: tuple[_Place, ...]) -> Iterator[Violation]:
+def _left_out(
+    left_out: list[_Place], added: list[_Place], new: tuple[_Place, ...], kept: list[tuple[_Place, _Place]]
+) -> Iterator[Violation]:
     """What an operation that is left out wrote, another one writes, or nothing reads; what it ordered is ordered."""
     instead = {each for place in added for each in _written(place)}
-    read = {each for place in new for each in _read(place)}
     ordered = any(place.effects.orders or place.effects.awaits for place in added)
     for place in left_out:
-        missing = [each for each in _written(place) - instead if each in read or _is_result(each)]
-        if missing:
+        written = _written(place) - instead
+        if any(_is_result(each) or _is_read(each, place, new, kept) for each in written):
             yield Violation(Change.LEFT_OUT, place.stmt)
         elif not ordered and (place.effects.orders or place.effects.awaits or place.effects.may_leave):
             yield Violation(Change.WAITS, place.stmt)
+
+
+def _is_read(written: Buffer | Var, place: _Place, new: tuple[_Place, ...], kept: list[tuple[_Place, _Place]]) -> bool:
+    """Whether an operation may read what one that is left out wrote: not before it, nor after all is overwritten."""
+    before = {is_ for was, is_ in kept if was.at < place.at and not set(was.loops) & set(place.loops)}
+    readers = [each.at for each in new if each not in before and written in _read(each)]
+    return bool(readers) and not any(
+        was.at > place.at and is_.at < min(readers) and not is_.loops and not is_.arms and overwrites(is_.stmt, written)
+        for was, is_ in kept
+        if isinstance(written, Buffer)
+    )
 
 
 def _is_result(written: Buffer | Var) -> bool:
