@@ -108,12 +108,11 @@ def _has_tma(needs: Needs) -> bool:
 
 # What the target has not, or what awaits nothing, orders nothing.
 _WAITS = frozenset((Change.WAITS,))
-# A branch on threads becomes the group of these threads, or a condition of each element.
+# A branch on threads becomes the group of these threads, or a condition of each element; a fragment of several groups
+# becomes one for each.
 _BRANCHES = frozenset((Change.BRANCHES,))
 # A condition on a fragment becomes one on the tensor that it is a copy of.
 _CONDITIONS = frozenset((Change.BRANCHES,))
-# A fragment that several groups use becomes one for each.
-_GROUPS = frozenset((Change.BRANCHES, Change.LEFT_OUT))
 
 _WAVE = 64  # threads: of every target with MFMA
 
@@ -135,7 +134,7 @@ PREPARATION: tuple[Pass, ...] = (
     Pass(name="thread-branches", run=lambda launch: by_thread(launch, groups=False), when=_has_mfma, claims=_BRANCHES),
     Pass(name="drop-idle-waits", run=without_idle_waits, claims=_WAITS),
     Pass(name="dead-code", run=without_unused),
-    Pass(name="group-fragments", run=disjoint, claims=_GROUPS),
+    Pass(name="group-fragments", run=disjoint, claims=_BRANCHES),
     Pass(name="unit-dimensions", run=without_ones),
     Pass(name="reshape-fragments", run=views_through_shared),
     Pass(name="collapse-loops", run=joined_loops),
