@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from tile2cu.analysis.uses import statements
 from tile2cu.chooser.choose import NoModel, Ranking, choose, is_modelled, measured
 from tile2cu.chooser.model import Schedule
 from tile2cu.chooser.space import Space, space_of
@@ -13,7 +14,7 @@ from tile2cu.core.choice import Choice, Setting
 from tile2cu.core.decisions import INSTRUCTION, SHARED_BUDGET, WARP_SPECIALISED
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Var
-from tile2cu.core.program import Buffer, Gemm, Program, walk_stmts
+from tile2cu.core.program import Buffer, Gemm, Program
 from tile2cu.files import read_python
 from tile2cu.frontend import default_numbers, programs
 from tile2cu.rules import RULES, Context, resolve
@@ -126,7 +127,7 @@ def _probed_sizes(program: Program) -> dict[str, int]:
 
 
 def _schedule(context: Context) -> Schedule:
-    gemms = [stmt for stmt in walk_stmts(context.launch.body) if isinstance(stmt, Gemm)]
+    gemms = [*statements(context.launch.body, Gemm)]
     instructions = [context.facts.get(gemm, INSTRUCTION) for gemm in gemms]
     specialised = context.facts.get(context.launch, WARP_SPECIALISED)
     return Schedule(

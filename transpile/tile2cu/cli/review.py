@@ -11,7 +11,6 @@ from tile2cu.cli.request import (
     add_bindings,
     add_environment,
     add_sizes,
-    add_tiles,
     bindings,
     sizes,
     whole_sizes,
@@ -33,7 +32,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help = f"what the kernels are written in; several have a tab each; by default {Look().style}"
     parser.add_argument("--style", dest="styles", action="append", choices=STYLES, default=[], help=help)
     add_bindings(parser)
-    add_tiles(parser)
     add_environment(parser)
     add_auto(parser)
     add_sizes(parser, "a size of the call: with those of the grid, its waves are counted")

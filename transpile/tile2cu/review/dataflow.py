@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile2cu.analysis.effects import Access, effects
+from tile2cu.analysis.effects import Access, effects, effects_of
 from tile2cu.core.program import Buffer, Loop, LoopKind, Scope, Stmt, bodies
 from tile2cu.plan.settled import Settled
 from tile2cu.review import svg
@@ -47,12 +47,9 @@ class Dataflow:
 def dataflow(settled: Settled) -> Dataflow:
     """The accesses of a launch's statements, by the table of effects."""
     lines = dict(enumerate(settled.program.source.text.splitlines(), 1))
-    steps = tuple(_steps(settled.launch.body, 0, lines))
-    memory = {
-        access.root.name: _MEMORIES[access.root.scope]
-        for stmt in settled.launch.body
-        for access in effects(stmt).accesses
-    }
+    body = settled.launch.body
+    steps = tuple(_steps(body, 0, lines))
+    memory = {access.root.name: _MEMORIES[access.root.scope] for access in effects_of(body).accesses}
     used = {name for step in steps for name in (*step.reads, *step.writes)}
     order = sorted(_COLOURS, key=lambda each: _COLOURS[each])
     listed = sorted((name for name in memory if name in used), key=lambda name: order.index(memory[name]))

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from tile2cu.analysis.uses import statements
 from tile2cu.core.expr import static_value
-from tile2cu.core.program import Launch, Parallel, Scope, walk_stmts
+from tile2cu.core.program import Launch, Parallel, Scope
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import tensor_view, viewed_tensors
 from tile2cu.styles.base.comments import listed
@@ -38,7 +39,6 @@ def size_limits(launches: tuple[Settled, ...], printer: Printer) -> Iterator[Lim
 def _largest_extent(launch: Launch) -> int:
     """The largest extent of a tile or a loop over elements: by so much a tile overhangs a tensor at most."""
     found = [extent for tile in launch.tiles if tile.scope is not Scope.BARRIER for extent in tile.static_shape]
-    for stmt in walk_stmts(launch.body):
-        if isinstance(stmt, Parallel):
-            found += [int(static_value(extent) or 0) for extent in stmt.extents]
+    loops = [*statements(launch.body, Parallel)]
+    found += [int(static_value(extent) or 0) for loop in loops for extent in loop.extents]
     return max(found, default=1)
