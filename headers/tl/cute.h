@@ -255,7 +255,8 @@ template <class Tensor, class... Indices> CUTE_DEVICE auto value_at(const Tensor
 }
 
 // `n` consecutive elements of a tensor, by one load: at(...) are the indices of the first.
-template <int n, class Tensor, class... Indices> CUTE_DEVICE auto vector_at(const Tensor& tensor, const Indices&... at) {
+template <int n, class Tensor, class... Indices>
+CUTE_DEVICE auto vector_at(const Tensor& tensor, const Indices&... at) {
   using Vector = cutlass::AlignedArray<std::remove_const_t<typename Tensor::value_type>, n>;
   return *reinterpret_cast<const Vector*>(&tensor(at...));
 }
