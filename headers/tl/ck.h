@@ -4,8 +4,8 @@
 #pragma once
 #include "tl.h"
 
-// Conversions to bfloat16 round to nearest even. Out-of-bounds loads move their offset past the buffer's end: one select
-// per access instead of one per dword.
+// Conversions to bfloat16 round to nearest even. Out-of-bounds loads move their offset past the buffer's end: one
+// select per access instead of one per dword.
 #ifndef CK_TILE_FLOAT_TO_BFLOAT16_DEFAULT
 #define CK_TILE_FLOAT_TO_BFLOAT16_DEFAULT 0  // CK_TILE_FLOAT_TO_BFLOAT16_STANDARD
 #endif
@@ -121,8 +121,9 @@ template <int span, int rows, int cols> struct LdsSwizzled {
   }
 };
 
-// A (k, n) tile whose columns are stored in 16-byte chunks along k, for MFMA operands that read along k. Chunk c of line
-// l is at line l ^ c; lines are the columns in the order in which `count` instructions read them, runs of `run` each.
+// A (k, n) tile whose columns are stored in 16-byte chunks along k, for MFMA operands that read along k. Chunk c of
+// line l is at line l ^ c; lines are the columns in the order in which `count` instructions read them, runs of `run`
+// each.
 template <int k, int n, int count = 1, int run = 4> struct LdsTransposed {
   template <class T> static CK_TILE_HOST_DEVICE constexpr auto descriptor() {
     using namespace ck_tile;
@@ -188,8 +189,8 @@ template <class Tile, class Encoding> CK_TILE_DEVICE auto staged_window(Tile* st
 
 // ---- block GEMM -----------------------------------------------------------------------------------------------------
 // C += A B of tiles in registers, by warp GEMMs with TransposeC whose warps own contiguous parts of C: ck_tile's block
-// GEMMs distribute single instructions to warps round-robin. Registers: A (m, k), B (group, t, k), C (m, group, q, t, r): `count`
-// instructions t share a group of columns, in which a lane holds runs of neighbours. All threads.
+// GEMMs distribute single instructions to warps round-robin. Registers: A (m, k), B (group, t, k), C (m, group, q, t,
+// r): `count` instructions t share a group of columns, in which a lane holds runs of neighbours. All threads.
 template <class WarpGemm, int K, int count = 1, class C, class A, class B>
 CK_TILE_DEVICE void block_gemm(C& c, const A& a, const B& b) {
   using namespace ck_tile;

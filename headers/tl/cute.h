@@ -70,8 +70,8 @@ CUTE_DEVICE auto end_of(const Extent& extent, const Start& start, const Shape& t
                          [](int end, int first, int size) { return cute::max(0, cute::min(end, first + size)); });
 }
 
-// A shared tile with its swizzle in the layout. TMA and wgmma need it in the pointer, but then compilers do not see that
-// an element is in shared memory. Other tensors as they are.
+// A shared tile with its swizzle in the layout. TMA and wgmma need it in the pointer, but then compilers do not see
+// that an element is in shared memory. Other tensors as they are.
 template <class Tensor> CUTE_DEVICE decltype(auto) by_layout(const Tensor& tensor) {
   if constexpr (cute::is_smem<Tensor>::value)
     return cute::as_position_independent_swizzle_tensor(tensor);

@@ -63,8 +63,8 @@ template <int stages> struct FullEmptyBarriers {
 
 // ---- TMA ------------------------------------------------------------------------------------------------------------
 
-// make_tma_copy. No map describes a tensor without elements, or whose rows start at no multiples of 16 bytes: the map is
-// then empty, and the kernel, or the instance that the launcher chooses, neither loads nor stores by it. Host side.
+// make_tma_copy. No map describes a tensor without elements, or whose rows start at no multiples of 16 bytes: the map
+// is then empty, and the kernel, or the instance that the launcher chooses, neither loads nor stores by it. Host side.
 template <class Op, class Tensor, class Layout>
 auto make_tma_map(const Op& op, const Tensor& tensor, const Layout& tile) {
   using Map = decltype(cute::make_tma_copy(op, tensor, tile));
@@ -158,8 +158,8 @@ CUTE_DEVICE void wgmma(Mma mma, const A& a, const B& b, C& c, cute::GMMA::ScaleO
     each_k(a);
 }
 
-// Shared memory to an A operand that has an accumulator's layout; `atom` is a copy atom (ldmatrix). Called by: the MMA's
-// warpgroups.
+// Shared memory to an A operand that has an accumulator's layout; `atom` is a copy atom (ldmatrix). Called by: the
+// MMA's warpgroups.
 template <class Atom, class Mma, class Tile, class To>
 CUTE_DEVICE void load_operand_A(const Atom& atom, const Mma& mma, const Tile& tile, To& to) {
   using namespace cute;

@@ -132,9 +132,9 @@ void tl_engine_ldmatrix(uint32_t* registers, const void* row, int matrices, int 
 
 /* Unwritten registers (tl::host::mark_unwritten) and shared memory hold signalling NaNs. Their six payload bits below
  * the quiet bit are TL_ENGINE_PAYLOAD_UNWRITTEN in half, bfloat16 and float; in registers also in double. Conversions
- * preserve these bits; arithmetic sets the quiet bit, and may change the sign. Integers of 32 bits hold those of float, as
- * long as nothing is computed from them. An MMA that reads unwritten operands
- * sets its results' payload to TL_ENGINE_PAYLOAD_COMPUTED. */
+ * preserve these bits; arithmetic sets the quiet bit, and may change the sign. Integers of 32 bits hold those of float,
+ * as long as nothing is computed from them. An MMA that reads unwritten operands sets its results' payload to
+ * TL_ENGINE_PAYLOAD_COMPUTED. */
 #define TL_ENGINE_PAYLOAD_UNWRITTEN 0x36
 #define TL_ENGINE_PAYLOAD_COMPUTED 0x2d
 #define TL_ENGINE_UNWRITTEN_SHARED 0x7fb6u
