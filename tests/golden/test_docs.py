@@ -84,3 +84,9 @@ def test_pictures_are_current(tile: str, window: str, tmp_path: Path, update_emi
     if update_emitted:
         picture.write_text(drawn.read_text("utf-8"), encoding="utf-8")
     assert picture.read_text("utf-8") == drawn.read_text("utf-8"), "run: pytest tests/golden --update-emitted"
+
+
+def test_a_release_has_at_most_60_lines() -> None:
+    """As CHANGELOG.md states."""
+    _, *releases = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")
+    assert releases and all(len(release.strip().splitlines()) <= 60 for release in releases)
