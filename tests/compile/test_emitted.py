@@ -74,14 +74,6 @@ def test_nvcc_compiles_without_warning_or_spill(text: Path, arch: str, nvcc: str
     if arch in arch_of(text):
         (ptx,) = tmp_path.glob("*.ptx")
         executes_what_it_states(text.read_text(encoding="utf-8"), ptx.read_text(encoding="utf-8"))
-        has_registers_for_its_tiles(text.read_text(encoding="utf-8"), printed)
-
-
-def has_registers_for_its_tiles(text: str, printed: str) -> None:
-    """ptxas gives a thread at least the registers that the source states for tiles; setmaxnreg may give more."""
-    stated = [int(count) for count in re.findall(r"registers: (\d+) per thread for tiles", text)]
-    given = re.findall(r"Used (\d+) registers", printed) + re.findall(r"consumer_registers = (\d+)", text)
-    assert max(stated, default=0) <= max(map(int, given))
 
 
 def executes_what_it_states(text: str, ptx: str) -> None:

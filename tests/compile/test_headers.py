@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "headers"
 TL = HEADERS / "tl"
-# Those of the style cute need CUTLASS: tests/ptx/test_cute.py compiles them.
-COMMON = sorted([*(set(TL.glob("*.h")) - set(TL.glob("cute*.h"))), *TL.glob("common/**/*.h")])
+# Those of the styles cute and ck need CUTLASS and ck_tile: tests/ptx/test_cute.py and tests/amdgcn/test_ck_style.py.
+COMMON = sorted([*(set(TL.glob("*.h")) - set(TL.glob("c[uk]*.h"))), *TL.glob("common/**/*.h")])
 CUDA = sorted(set(TL.glob("cuda/**/*.h")) - {TL / "cuda/nvrtc.h"})  # that one: test_nvrtc.py
 HOST = sorted(TL.glob("host/**/*.h"))
 CDNA = "cdna"  # primitives of another machine, which stand on a wider warp
