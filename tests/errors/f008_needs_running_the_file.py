@@ -27,4 +27,4 @@ def kernel(M, N):
 #   |
 # 9 |     block_M = int(os.environ["BLOCK_M"])
 #   |                   ^^^^^^^^^^^^^^^^^^^^^
-#   = help: tile2cu reads the file without running it; make the value a parameter and bind it with -D
+#   = help: set the variable with --env BLOCK_M=VALUE; the environment is not read

@@ -26,6 +26,8 @@ from tile2cu.core.program import (
 from tile2cu.core.span import Span
 
 _NOTHING = Interval(None, None)
+# An end of a range that no tile has: it follows from the limits of int32 alone, and tells a reader nothing.
+_FAR = 1 << 20
 
 
 def require_inside(launch: Launch) -> None:
@@ -193,11 +195,12 @@ def _outside(what: str, buffer: Buffer, dim: int, span: Span, *, below: bool) ->
 
 
 def _runs(found: Interval) -> str:
-    if found.low == found.high:
-        return f"is always {found.low}"
-    if found.high is None:
-        return f"runs from {found.low} on"
-    return f"runs up to {found.high}" if found.low is None else f"runs from {found.low} to {found.high}"
+    low, high = (None if end is None or abs(end) > _FAR else end for end in (found.low, found.high))
+    if found.low == found.high or (low is None and high is None):
+        return f"is always {found.low}" if found.low == found.high else f"runs from {found.low} to {found.high}"
+    if high is None:
+        return f"runs from {low} on"
+    return f"runs up to {high}" if low is None else f"runs from {low} to {high}"
 
 
 def _text(index: Expr, *, factor: bool = False) -> str:
