@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from tile2cu.analysis.accesses import element_accesses
 from tile2cu.analysis.dependence import is_parallel
-from tile2cu.analysis.uses import all_expressions
+from tile2cu.analysis.uses import all_expressions, statements
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value, walk
-from tile2cu.core.program import Launch, Loop, LoopKind, Parallel, Scope, Stmt
+from tile2cu.core.program import Atomic, Launch, Loop, LoopKind, Parallel, Scope, Stmt
 from tile2cu.passes.rebuild import Body, in_body, with_expressions
 
 _MOST_DIMENSIONS = 3  # of a fragment
@@ -45,8 +45,13 @@ def _joined(stmt: Stmt) -> Body | None:
 
 
 def _elements_of_vectors(op: Parallel) -> Body | None:
-    """The loop over the elements of all vectors, where nothing but `j * n + v` depends on `j` or `v`."""
+    """The loop over the elements of all vectors, where nothing but `j * n + v` depends on `j` or `v`.
+
+    Atomic updates of a vector stay: one instruction does them.
+    """
     if len(op.body) != 1 or op.laid_out or not isinstance(loop := op.body[0], Loop):
+        return None
+    if next(statements(loop.body, Atomic), None) is not None:
         return None
     count, var, inner = loop.count, op.vars[-1], loop.body
     if loop.kind is LoopKind.PIPELINED or count is None or count < 2 or not is_parallel(loop):
