@@ -127,7 +127,7 @@ def test_tiles_that_fill_no_wave_are_cut(programs: int, transposed: bool) -> Non
 
     Waves, and panels of tiles, that run backwards are among them.
     """
-    tiles = {"block_M": 64, "block_N": 64, "block_K": 32, "threads": 128, "least": 1, "panel": 2}
+    tiles = {"block_M": 64, "block_N": 64, "block_K": 32, "threads": 128, "min_saved_iterations": 1, "panel": 2}
     kernel = load("gemm_hybrid.py", programs=programs, transpose_B=transposed, target="cuda:sm_90a", **tiles)
     assert "tl::tma_store_start(C_local, " in kernel.source and "tl::copy(C_local, parts(" in kernel.source
     for m, n, k in ((152, 136, 208), (72, 600, 40), (64, 64, 0), (0, 64, 64)):

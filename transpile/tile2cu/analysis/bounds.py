@@ -134,6 +134,7 @@ class Bounds:
         self._never_negative: frozenset[Var] = frozenset()
         self._values: dict[Expr, Expr] = {let.var: let.value for let in launch.prelude}
         self._threads = launch.block_threads
+        self._forget()
         zero = int_const(0)
         for block, extent in zip(launch.blocks, launch.grid, strict=False):
             self._ranges[block] = (zero, extent)
@@ -151,8 +152,16 @@ class Bounds:
                 case _:
                     pass
         self._never_negative = self._counters(launch)
+        self._forget()
         if wrapping:
             self._ranges = {var: ends for var, ends in self._ranges.items() if all(map(self._never_wraps, ends))}
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forgets the answers about expressions, which depend on all ranges. A name has its value in many of them."""
+        self._intervals: dict[Expr, Interval] = {}
+        self._wrap_free: dict[Expr, bool] = {}
+        self._expansions: dict[Expr, Expr] = {}
 
     def _counters(self, launch: Launch) -> frozenset[Var]:
         """The mutable scalars that start at 0 or above and are only set to, or incremented by, non-negative values."""
@@ -235,6 +244,11 @@ class Bounds:
         """Whether C++ computes the integer that an expression denotes."""
         if not self._wrapping:
             return True
+        if expr not in self._wrap_free:
+            self._wrap_free[expr] = self._fits_its_type(expr)
+        return self._wrap_free[expr]
+
+    def _fits_its_type(self, expr: Expr) -> bool:
         if _within(self.interval(expr), _type_range(_computed_in(expr))):
             return True
         factors = _factors(self.expanded(expr))  # some of a grid extent's, which fits: without blocks nothing runs
@@ -275,6 +289,11 @@ class Bounds:
         value = static_value(expr)
         if value is not None:
             return Interval(int(value), int(value))
+        if expr not in self._intervals:
+            self._intervals[expr] = self._interval_in_type(expr)
+        return self._intervals[expr]
+
+    def _interval_in_type(self, expr: Expr) -> Interval:
         found = self._interval(expr)
         if _is_sum(expr) or not expr.dtype.is_int:
             return found
@@ -315,9 +334,12 @@ class Bounds:
 
     def expanded(self, expr: Expr) -> Expr:
         """The expression with the values of its immutable names in their place."""
-        while any(part in self._values for part in walk(expr)):
-            expr = substitute(expr, self._values)
-        return expr
+        if expr not in self._expansions:
+            found = expr
+            while any(part in self._values for part in walk(found)):
+                found = substitute(found, self._values)
+            self._expansions[expr] = found
+        return self._expansions[expr]
 
     def never_falls(self, expr: Expr, var: Var) -> bool:
         """Whether an integer expression provably does not get smaller when `var` grows."""
