@@ -26,7 +26,7 @@ from tile2cu.core.program import (
 from tile2cu.core.span import Span
 
 _NOTHING = Interval(None, None)
-# An end of a range that no tile has: it follows from the limits of int32 alone, and tells a reader nothing.
+# An end of a range that is larger than any tile: it follows from the limits of int32 alone.
 _FAR = 1 << 20
 
 
