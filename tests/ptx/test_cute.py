@@ -39,6 +39,7 @@ def test_gemm_relu(sizes: tuple[int, int, int]) -> None:
 TRANSPOSED = {"dtype": "bfloat16", "out_dtype": "float32", "transpose_A": True, "transpose_B": True, "bias": True}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("sizes", [(136, 264, 72), (131, 77, 45)])
 def test_gemm_of_transposed_operands_with_a_bias(sizes: tuple[int, int, int]) -> None:
     """Both operands through the other ldmatrix; the epilogue reads a tensor at the loop's own indices."""
@@ -193,7 +194,8 @@ def attention(q: np.ndarray, k: np.ndarray, v: np.ndarray, *, is_causal: bool) -
 
 
 @pytest.mark.parametrize("shape", [(1, 150, 2, 128), (2, 64, 1, 128), (1, 1, 1, 128)])
-@pytest.mark.parametrize("is_causal", [True, pytest.param(False, marks=pytest.mark.nightly)])
+@pytest.mark.nightly  # for each change: test_attention_whose_mmas_overlap
+@pytest.mark.parametrize("is_causal", [True, False])
 def test_attention(shape: tuple[int, ...], is_causal: bool) -> None:
     """The first MMA's accumulator is the second's A operand, from lane to lane the same registers."""
     q, k, v = (RNG.standard_normal(shape).astype(np.float16) for _ in range(3))
