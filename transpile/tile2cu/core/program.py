@@ -156,6 +156,13 @@ class Copy(Stmt):
     row: Var | None = None
     when: Expr | None = None
 
+    @property
+    def plain(self) -> bool:
+        """Whether it is the user's own copy within a block, done when it returns: not transposed, begun or remote."""
+        return not (
+            self.transposed or self.reason or self.begun or self.barrier or self.block or self.remote or self.blocks
+        )
+
 
 class Policy(Enum):
     """How the warps of a block partition the rows and columns of a GEMM."""

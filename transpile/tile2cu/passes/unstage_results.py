@@ -48,9 +48,8 @@ def unstaged(launch: Launch, bounds: Bounds) -> Iterator[Unstaged]:
 def _stages(op: Copy, launch: Launch) -> bool:
     """Whether a copy fills a shared tile with a fragment."""
     src, dst = op.src, op.dst
-    plain = not (op.transposed or op.reason or op.begun or op.barrier or op.block or op.remote or op.blocks)
     scopes = (src.buffer.scope, dst.buffer.scope) == (Scope.FRAGMENT, Scope.SHARED)
-    return plain and scopes and src.whole and dst.whole and dst.buffer.of is None and not viewed(launch, dst.buffer)
+    return op.plain and scopes and src.whole and dst.whole and dst.buffer.of is None and not viewed(launch, dst.buffer)
 
 
 def _stored(staging: Copy, launch: Launch) -> tuple[Stmt | None, Stmt | None]:

@@ -69,11 +69,10 @@ def _loaded_from(mma: Gemm, context: Context) -> Buffer | None:
     if not isinstance(load, Copy) or tile.of is not None or viewed(launch, tile):
         return None
     alone = {id(load), id(mma), *map(id, around(launch.body, mma))} >= set(map(id, users))
-    plain = not (load.transposed or load.reason or load.begun or load.barrier or load.block or load.remote)
-    same = load.src.buffer.scope is Scope.GLOBAL and load.src.buffer.dtype == tile.dtype and not load.blocks
+    same = load.src.buffer.scope is Scope.GLOBAL and load.src.buffer.dtype == tile.dtype
     whole = load.dst.whole and mma.a.whole and not mma.transpose_a
     rows_of_one_wave = tile.dtype.bytes in (1, 2) and context.facts[mma, WARPS].n == 1
-    return load.src.buffer if alone and plain and same and whole and rows_of_one_wave else None
+    return load.src.buffer if alone and load.plain and same and whole and rows_of_one_wave else None
 
 
 def _more_registers(mma: Gemm, context: Context) -> int:

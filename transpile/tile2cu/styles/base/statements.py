@@ -4,11 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tile2cu.core.expr import negated
 from tile2cu.plan import ops
 from tile2cu.plan.claims import Claim, CpAsyncs, TmaBoxes
+from tile2cu.plan.kernel import EarlyExit
 from tile2cu.plan.structure import Block, Paragraph, Statement
 from tile2cu.styles.base.comments import BODY_WIDTH, file_of, heading, wrapped
-from tile2cu.styles.base.view import StatementView
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.view import StatementView, text_line
 
 _PER_TILE = (CpAsyncs, TmaBoxes)  # true of each tile: stated above the first of neighbours with equal ones
 
@@ -29,6 +32,16 @@ class Statements(ABC):
             first, *others = self._paragraph(paragraph)
             views += [replace(first, gap=bool(views)), *others]
         return tuple(views)
+
+    def early_exit(self, early: EarlyExit | None, printer: Printer) -> tuple[StatementView, ...]:
+        """What all threads do first: those of a block that would write nothing leave."""
+        if early is None:
+            return ()
+        about = f"such a block would write nothing  [{early.rule}]"
+        text = f"if ({printer.text(early.condition)}) return;  // {about}"
+        first = self.views(early.before)
+        printer.holds = negated(early.condition)  # the others have left
+        return (*first, text_line(text))
 
     def statement(self, statement: Statement, above: list[str]) -> StatementView:
         """The statement under its comments: its paragraph's, the one at its line's end, and its claims."""

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Binary, Const, Expr, Load, Var, binary, children, int_const, walk
+from tile2cu.core.expr import Expr, Load, Var, children, walk
 from tile2cu.core.layout import FragmentLayout, Replicated, Slice, slice_of
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.plan import ops, structure
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.base.elements import by_each_holder, own_expressions, printed_expressions, without
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.copies import Copies
 from tile2cu.styles.ck.expressions import CkPrinter
@@ -49,7 +50,7 @@ class ElementLoop:
 
     def __post_init__(self) -> None:
         """Each store and atomic asks for itself which of its threads does it."""
-        body = (part for each in self.op.body for part in _by_each_holder(each))
+        body = (part for each in self.op.body for part in by_each_holder(each))
         self.op = replace(self.op, body=tuple(body))
 
     def lines(self) -> str:
@@ -113,7 +114,7 @@ class ElementLoop:
             if not inside:
                 starts.append(index)
                 continue
-            start = _without(expanded, inside[0])
+            start = without(expanded, inside[0])
             if len(inside) > 1 or start is None or inside[0] in walk(start):
                 return None
             starts.append(start)
@@ -144,7 +145,7 @@ class ElementLoop:
                 return None
             held[each.key] = name
         self.printer.places |= held
-        if not held or any(self._counts(expr) for expr in _expressions(self.op.body)):
+        if not held or any(self._counts(expr) for expr in printed_expressions(self.op.body)):
             self.printer.places.clear()
             return None
         written = {each.key for each in accesses if each.writes}
@@ -158,7 +159,7 @@ class ElementLoop:
         local = {each.op.var for each in self.op.body if isinstance(each.op, structure.Let | Declare)}
         return any(
             isinstance(part, Var) and part not in local
-            for expr in _expressions(self.op.body)
+            for expr in printed_expressions(self.op.body)
             for part in self._read(expr)
         )
 
@@ -194,7 +195,7 @@ class ElementLoop:
             each.buffer.scope in (Scope.GLOBAL, Scope.SHARED) and each.key not in printer.places for each in accesses
         )
         padded = self._padded() if touches else (False,) * len(op.vars)
-        used = {part for expr in _expressions(op.body) for part in self._read(expr)}
+        used = {part for expr in printed_expressions(op.body) for part in self._read(expr)}
         named = tuple(var in used or is_padded for var, is_padded in zip(op.vars, padded, strict=True))
         if any(named):
             inner += self._indices(index, distribution.name, named, padded)
@@ -296,18 +297,10 @@ class ElementLoop:
         return guarded(text, self.fragments.of(self.op.layout, self.op.source.span).encoding)
 
 
-def _by_each_holder(statement: structure.Statement) -> Iterator[structure.Statement]:
-    """A statement, or those that one of the threads is to run that hold the same element."""
-    if isinstance(statement.op, structure.ByOneHolder):
-        yield from statement.op.body
-    else:
-        yield statement
-
-
 def _accesses(body: tuple[structure.Statement, ...], *, alone: bool = True) -> Iterator[Access]:
     """The elements that statements read and write, in order."""
     for op in (each.op for each in body):
-        for expr in _own_expressions(op):
+        for expr in own_expressions(op):
             yield from (
                 Access(part.buffer, tuple(part.indices), False)
                 for part in walk(expr)
@@ -322,47 +315,3 @@ def _accesses(body: tuple[structure.Statement, ...], *, alone: bool = True) -> I
             for block in (op.then, op.orelse):
                 inner = tuple(each for paragraph in block for each in paragraph.statements)
                 yield from _accesses(inner, alone=False)
-
-
-def _own_expressions(op: ops.Op) -> Iterator[Expr]:
-    match op:
-        case Store() | Atomic():
-            yield op.value
-            yield from op.indices
-        case structure.Let() | Assign():
-            yield op.value
-        case Declare():
-            yield op.init
-        case structure.If():
-            yield op.condition
-
-
-def _expressions(body: tuple[structure.Statement, ...]) -> Iterator[Expr]:
-    """Those that are printed: an element that is stored to counts as a load of it."""
-    for op in (each.op for each in body):
-        if isinstance(op, Store | Atomic):
-            yield op.value
-            yield Load(op.buffer.dtype, op.buffer, op.indices)
-            continue
-        yield from _own_expressions(op)
-        if isinstance(op, structure.If):
-            for block in (op.then, op.orelse):
-                yield from _expressions(tuple(each for paragraph in block for each in paragraph.statements))
-
-
-def _without(expr: Expr, var: Var) -> Expr | None:
-    """What is added to a variable; None where the expression is no sum with it."""
-    if expr == var:
-        return int_const(0)
-    if not isinstance(expr, Binary) or expr.op not in ("+", "-"):
-        return None
-    in_left = var in walk(expr.lhs)
-    if expr.op == "-" and not in_left:
-        return None
-    rest = _without(expr.lhs if in_left else expr.rhs, var)
-    other = expr.rhs if in_left else expr.lhs
-    if rest is None:
-        return None
-    if isinstance(rest, Const) and rest.value == 0 and expr.op == "+":
-        return other
-    return binary(expr.op, rest, other)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-from tile2cu.core.expr import Named, negated, static_value
+from tile2cu.core.expr import Named, static_value
 from tile2cu.core.layout import Replicated
 from tile2cu.core.mfma_layout import MfmaTile
 from tile2cu.core.program import Scope
@@ -98,16 +98,6 @@ class CkKernel(Statements):
     def tiles(self) -> tuple[Declaration, ...]:
         """The fragments."""
         return tuple(self.fragments.tensors())
-
-    def start(self) -> tuple[StatementView, ...]:
-        """Blocks that would write nothing leave first."""
-        early = self.plan.early
-        if early is None:
-            return ()
-        first = self.views(early.before)
-        text = f"if ({self.printer.text(early.condition)}) return;  // such a block would write nothing  [{early.rule}]"
-        self.printer.holds = negated(early.condition)  # the others have left
-        return (*first, text_line(text))
 
     # ---- statements ---------------------------------------------------------------------------------------------
 

@@ -72,7 +72,7 @@ class Ck:
             raise support.unsupported("inline user code", settled.launch.span)
         plan = kernel(settled)
         ck = CkKernel(plan, printer, Constants.of(settled), settled.program.source.name)
-        start = ck.start()
+        start = ck.early_exit(plan.early, ck.printer)
         body = ck.views(plan.body)  # it decides on the views, distributions and windows
         tiles = ck.tiles()
         return KernelParts(

@@ -10,6 +10,7 @@ from tile2cu.core.span import Span
 from tile2cu.plan import ops, structure
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.base.elements import by_each_holder, own_expressions, printed_expressions, without
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.atomics import atomic_add
 from tile2cu.styles.cute.copies import Copies, Place
@@ -17,7 +18,7 @@ from tile2cu.styles.cute.expressions import CutePrinter
 from tile2cu.styles.cute.fragments import Fragments, Partition
 from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import COMPUTED, in_cute
-from tile2cu.styles.cute.vectors import Uniform, without
+from tile2cu.styles.cute.vectors import Uniform
 
 _MEMORY = (Scope.GLOBAL, Scope.SHARED)
 
@@ -47,7 +48,7 @@ class ElementLoop:
 
     def __post_init__(self) -> None:
         """Each store and atomic asks for itself which of its threads does it."""
-        body = (part for each in self.op.body for part in _by_each_holder(each))
+        body = (part for each in self.op.body for part in by_each_holder(each))
         self.op = replace(self.op, body=tuple(body))
 
     def lines(self) -> str:
@@ -64,8 +65,8 @@ class ElementLoop:
         hoisted = list(self._hoisted(partition, own))
         op = self.op
         body = [line for each in op.body for line in self._statement(each.op, each.source.comments)]
-        reads_index = any(self._counts(expr) for expr in _expressions(op.body))
-        reads_last = any(self._counts(expr, op.vars[-1:]) for expr in _expressions(op.body))
+        reads_index = any(self._counts(expr) for expr in printed_expressions(op.body))
+        reads_last = any(self._counts(expr, op.vars[-1:]) for expr in printed_expressions(op.body))
         touches_memory = any(
             a.buffer.scope in (Scope.GLOBAL, Scope.SHARED) and (a.buffer.name, a.indices) not in self.printer.places
             for a in accesses
@@ -361,15 +362,7 @@ class ElementLoop:
 
 def _loads(op: ops.Op) -> Iterator[Load]:
     """The loads that are done under no condition."""
-    yield from (part for expr in _own_expressions(op) for part in walk(expr) if isinstance(part, Load))
-
-
-def _by_each_holder(statement: structure.Statement) -> Iterator[structure.Statement]:
-    """A statement, or those that one of the threads is to run that hold the same element."""
-    if isinstance(statement.op, structure.ByOneHolder):
-        yield from statement.op.body
-    else:
-        yield statement
+    yield from (part for expr in own_expressions(op) for part in walk(expr) if isinstance(part, Load))
 
 
 def _accesses(
@@ -377,7 +370,7 @@ def _accesses(
 ) -> Iterator[Access]:
     """The elements that statements read and write, in order."""
     for op in (each.op for each in body):
-        for expr in _own_expressions(op):
+        for expr in own_expressions(op):
             yield from (
                 Access(part.buffer, tuple(part.indices), False)
                 for part in walk(expr)
@@ -390,32 +383,3 @@ def _accesses(
             for block in (op.then, op.orelse):
                 inner = tuple(each for paragraph in block for each in paragraph.statements)
                 yield from _accesses(inner, alone=alone and not op.orelse, conditions=(*conditions, op.condition))
-
-
-def _own_expressions(op: ops.Op) -> Iterator[Expr]:
-    match op:
-        case Store():
-            yield op.value
-            yield from op.indices
-        case structure.Let() | Assign():
-            yield op.value
-        case Declare():
-            yield op.init
-        case structure.If():
-            yield op.condition
-        case Atomic():
-            yield op.value
-            yield from op.indices
-
-
-def _expressions(body: tuple[structure.Statement, ...]) -> Iterator[Expr]:
-    """Those that are printed: an element that is stored to counts as a load of it."""
-    for op in (each.op for each in body):
-        if isinstance(op, Store | Atomic):
-            yield op.value
-            yield Load(op.buffer.dtype, op.buffer, op.indices)
-            continue
-        yield from _own_expressions(op)
-        if isinstance(op, structure.If):
-            for block in (op.then, op.orelse):
-                yield from _expressions(tuple(each for paragraph in block for each in paragraph.statements))

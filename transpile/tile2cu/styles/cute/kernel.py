@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, replace
 
-from tile2cu.core.expr import Named, negated, static_value
+from tile2cu.core.expr import Named, static_value
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.layout import (
     Replicated,
@@ -195,16 +195,6 @@ class CuteKernel(Statements):
         outside, self._at_continue = self._at_continue, first
         yield
         self._at_continue = outside
-
-    def start(self) -> tuple[StatementView, ...]:
-        """Blocks that would write nothing leave first."""
-        early = self.plan.early
-        if early is None:
-            return ()
-        first = self.views(early.before)
-        text = f"if ({self.printer.text(early.condition)}) return;  // such a block would write nothing  [{early.rule}]"
-        self.printer.holds = negated(early.condition)  # the others have left
-        return (*first, text_line(text))
 
     # ---- statements ---------------------------------------------------------------------------------------------
 

@@ -69,7 +69,7 @@ class Cute:
             raise support.unsupported("inline user code", settled.launch.span)
         plan = kernel(settled)
         cute = CuteKernel(plan, printer, Constants.of(settled), settled.program.source.name, maps)
-        start = cute.start()
+        start = cute.early_exit(plan.early, cute.printer)
         leading = cute.leading()
         body = cute.body()  # it decides on the tiled copies and views
         return KernelParts(

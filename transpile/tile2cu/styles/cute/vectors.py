@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from tile2cu.core.expr import Binary, Const, Expr, Load, Var, binary, children, int_const, static_value, walk
+from tile2cu.core.expr import Binary, Expr, Load, Var, children, static_value
 from tile2cu.core.program import Buffer, Scope
+from tile2cu.styles.base.elements import without
 from tile2cu.styles.cute.expressions import CutePrinter
 
 
@@ -46,21 +47,3 @@ class Uniform:
         """Whether an index is the vector's own, behind a multiple of vectors."""
         start = without(self.printer.bounds.expanded(expr), self.last)
         return start is not None and self.printer.bounds.multiple_of(start) % self.vector == 0
-
-
-def without(expr: Expr, var: Var) -> Expr | None:
-    """What is added to a variable; None where the expression is no sum with it."""
-    if expr == var:
-        return int_const(0)
-    if not isinstance(expr, Binary) or expr.op not in ("+", "-"):
-        return None
-    in_left = var in walk(expr.lhs)
-    if expr.op == "-" and not in_left:
-        return None
-    rest = without(expr.lhs if in_left else expr.rhs, var)
-    other = expr.rhs if in_left else expr.lhs
-    if rest is None:
-        return None
-    if isinstance(rest, Const) and rest.value == 0 and expr.op == "+":
-        return other
-    return binary(expr.op, rest, other)

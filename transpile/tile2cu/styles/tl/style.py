@@ -5,11 +5,10 @@ from dataclasses import replace
 
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.core.decisions import INSTRUCTION
-from tile2cu.core.expr import negated
 from tile2cu.core.instruction import MmaInstruction, MmaUnit
 from tile2cu.core.program import Gemm, walk_stmts
 from tile2cu.core.schedule import Multiple
-from tile2cu.plan.kernel import Kernel, kernel
+from tile2cu.plan.kernel import kernel
 from tile2cu.plan.mma import unit_of
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.constants import Constants
@@ -17,7 +16,7 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
 from tile2cu.styles.base.roles import work_types
 from tile2cu.styles.base.tensor_map import TensorMap
-from tile2cu.styles.base.view import KernelParts, Limit, StatementView, text_line
+from tile2cu.styles.base.view import KernelParts, Limit
 from tile2cu.styles.tl import maps as map_texts
 from tile2cu.styles.tl.body import Body
 from tile2cu.styles.tl.layouts import Layouts
@@ -103,7 +102,7 @@ class Tl:
             layouts.of_tile,
         )
         indices = block_indices(plan.grid, printer) if plan.grid.persistent else ()
-        start = _start(plan, body)
+        start = body.early_exit(plan.early, body.printer)
         roles = Roles(plan.producer, body, indices) if plan.producer is not None else None
         leading = roles.views() if roles is not None else ()
         done = (*body.views(plan.body), *(replace(body.view(op), line=0, gap=True) for op in plan.each_end))
@@ -129,15 +128,3 @@ class Tl:
 def _types_of(instruction: MmaInstruction) -> str:
     """The types of an instruction's accumulator and operands, as the table of headers has them."""
     return f"{instruction.accumulator}.{instruction.operands[0]}"
-
-
-def _start(plan: Kernel, body: Body) -> tuple[StatementView, ...]:
-    """What all threads do first: those of a block that would write nothing leave."""
-    early = plan.early
-    if early is None:
-        return ()
-    about = f"such a block would write nothing  [{early.rule}]"
-    text = f"if ({body.printer.text(early.condition)}) return;  // {about}"
-    first = body.views(early.before)
-    body.printer.holds = negated(early.condition)  # the others have left
-    return (*first, text_line(text))
