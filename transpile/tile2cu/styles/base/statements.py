@@ -37,9 +37,9 @@ class Statements(ABC):
         """What all threads do first: those of a block that would write nothing leave."""
         if early is None:
             return ()
+        first = self.views(early.before)
         about = f"such a block would write nothing  [{early.rule}]"
         text = f"if ({printer.text(early.condition)}) return;  // {about}"
-        first = self.views(early.before)
         printer.holds = negated(early.condition)  # the others have left
         return (*first, text_line(text))
 
