@@ -48,7 +48,13 @@ template <int stages> struct FullEmptyBarriers {
   }
   // Releases the stage for this warp. Called by: whole consumer warps.
   CUTE_DEVICE void consumer_release(const PipelineState& state) { release(state, 0); }
-  // The same by an arrival that depends on `known`, which is warp-uniform, so that the compiler does not move a wait
+  // The same of a stage that this warp has loaded from (ld.shared, ldmatrix), rather than wgmma: waits until the loads
+  // have completed. An arrival does not wait for them, and TMA would overwrite what they have yet to read.
+  CUTE_DEVICE void consumer_release_after_loads(const PipelineState& state) {
+    cutlass::arch::fence_view_async_shared();
+    release(state, 0);
+  }
+  // The same as consumer_release by an arrival that depends on `known`, which is warp-uniform, so that the compiler does not move a wait
   // for MMAs above it.
   CUTE_DEVICE void consumer_release_after(bool known, const PipelineState& state) { release(state, known ? 1 : 0); }
   // Releases a stage without using it: it must be full, or the arrival would count for the phase before.

@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
     // mma.m16n8k16.f32.f16.f16.f32 x 64 per warp
     tl::gemm(A_shared[ko % num_stages], B_shared[ko % num_stages], C_local);
-    pipeline.consumer_release(ko);
+    pipeline.consumer_release_after_loads(ko);
   }
 
   // gemm_relu.py:27  Fused ReLU: C is stored once.

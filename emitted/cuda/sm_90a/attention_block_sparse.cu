@@ -232,7 +232,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // attention_block_sparse.py:56  Every iteration's MMA reads the same Q_shared: read once, and kept in registers
     // [pipeline.gemm.register-operand]
     tl::copy(Q_shared, Q_local);
-    prologue_pipeline.consumer_release(tile_iter);
+    prologue_pipeline.consumer_release_after_loads(tile_iter);
 
     auto start_acc_s = [&](int k_iter) {
       // attention_block_sparse.py:83  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True,

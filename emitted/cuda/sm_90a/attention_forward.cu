@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // attention_backward.py:71  Every iteration's MMA reads the same Q_shared: read once, and kept in registers
     // [pipeline.gemm.register-operand]
     tl::copy(Q_shared, Q_local);
-    prologue_pipeline.consumer_release(tile_iter);
+    prologue_pipeline.consumer_release_after_loads(tile_iter);
 
     // attention_backward.py:79  for k in T.Pipelined(T.ceildiv(last, block_N), num_stages=num_stages):
     auto start_acc_s = [&](int k) {

@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // attention_varlen.py:67  Every iteration's MMA reads the same Q_shared: read once, and kept in registers
     // [pipeline.gemm.register-operand]
     tl::copy(Q_shared, Q_local);
-    prologue_pipeline.consumer_release(tile_iter);
+    prologue_pipeline.consumer_release_after_loads(tile_iter);
 
     // attention_varlen.py:77  for k in T.Pipelined(loop_range, num_stages=num_stages):
     auto start_acc_s = [&](int k) {

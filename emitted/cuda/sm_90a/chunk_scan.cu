@@ -256,7 +256,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // chunk_scan.py:121  T.gemm(weights_cast, x_shared, y)
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, A in registers (RS)
     tl::gemm(weights_cast, x_shared[k % num_stages], y);
-    pipeline.consumer_release(k);
+    pipeline.consumer_release_after_loads(k);
   }
 
   // chunk_scan.py:123  T.copy(y, Y[b, first + m : first + m + block_M, head, n : n + block_N])

@@ -174,7 +174,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::parallel(x_decayed_layout{}, [&](auto i, auto j) { x_decayed(i, j) *= decayed_k(j); });
     // wgmma.m64n128k16.f32.f16.f16 x 1 per warpgroup, A in registers (RS)
     tl::gemm(x_decayed, B_shared[k % num_stages], state);
-    pipeline.consumer_release(k);
+    pipeline.consumer_release_after_loads(k);
   }
 
   // chunk_state.py:83  T.copy(state, States[b, chunk, head, m : m + block_M, n : n + block_N])

@@ -278,7 +278,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // attention_varlen.py:67  Every iteration's MMA reads the same Q_shared: read once, and kept in registers
     // [pipeline.gemm.register-operand]
     tl::load_operand_A(Copy_Atom<SM75_U32x4_LDSM_N, half_t>{}, acc_s_mma{}, Q_shared, Q_local);
-    prologue_barriers.consumer_release(prologue_stage);
+    prologue_barriers.consumer_release_after_loads(prologue_stage);
     ++prologue_stage;
 
     // attention_varlen.py:77  for k in T.Pipelined(loop_range, num_stages=num_stages):

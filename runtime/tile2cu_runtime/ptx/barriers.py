@@ -79,6 +79,7 @@ class NamedBarriers:
         self.waits_at[members] = -1
         t.waiting &= ~members
         if t.shadow:
+            t.shadow.complete_loads(np.flatnonzero(members))
             t.shadow.meet(np.flatnonzero(members))
 
     def describe(self, thread: int) -> str:
@@ -116,6 +117,7 @@ class ClusterBarriers:
             self.waits |= taken & self._arrived
             t.waiting |= taken & self._arrived
             if t.shadow:
+                t.shadow.complete_loads(np.flatnonzero(taken & ~self._arrived))
                 t.shadow.meet(np.flatnonzero(taken & ~self._arrived))
         self.release(t)
 
@@ -128,6 +130,7 @@ class ClusterBarriers:
         self.waits &= ~members
         t.waiting &= ~woken
         if t.shadow:
+            t.shadow.complete_loads(np.flatnonzero(woken))
             t.shadow.meet(np.flatnonzero(woken))
 
 

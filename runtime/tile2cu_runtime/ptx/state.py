@@ -134,6 +134,8 @@ class Threads:
         store, at = self.place(instruction, space, address, width)
         if store is self.shared and self.shadow:
             self._check_in_flight(instruction, self.shadow, at)
+            chosen = slice(None) if self.full else self.mask
+            self.shadow.load(at[chosen], width, np.arange(self.count)[chosen])
         return store.load(at, width)
 
     def store(self, instruction: Instruction, space: str, address: Array, words: list[Array], width: int) -> None:

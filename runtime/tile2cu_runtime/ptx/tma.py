@@ -90,6 +90,10 @@ class BulkCopies:
         busy = t.shadow.in_flight(transfer.chunks)
         if busy is not None:
             raise t.fault(transfer.instruction, "another copy to the same address is in flight", transfer.thread)
+        if found := t.shadow.outstanding(transfer.chunks):
+            byte, reader = found[0] % t.shared_stride, int(t.thread[found[1]])
+            what = f"no fence.proxy.async after thread {reader} loaded byte {byte} of shared memory"
+            raise t.fault(transfer.instruction, what, transfer.thread)
         t.mbarriers.target(t, transfer.instruction, transfer.barrier, transfer.thread)
         t.shadow.begin(transfer.chunks)
         t.shared.bytes.reshape(-1, CHUNK)[transfer.chunks // CHUNK] = 0xFF

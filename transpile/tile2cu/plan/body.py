@@ -64,6 +64,7 @@ from tile2cu.plan.paragraphs import groups, is_of_rules
 from tile2cu.plan.pipelined import pipelined
 from tile2cu.plan.producer import Producing
 from tile2cu.plan.producer_ops import AcquireStage
+from tile2cu.plan.rings import are_loads_outstanding
 from tile2cu.plan.scalars import atomic_vector, invoke, let, locate
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.structure import (
@@ -223,7 +224,8 @@ class Lowering:
 
     def _release_prologue(self, stmt: Stmt) -> Iterator[ops.Op]:
         if stmt is self._first_reader and self._is_persistent:
-            yield ReleasePrologue(source=stmt)
+            tiles = [load.dst.buffer for load in self.prologue]
+            yield ReleasePrologue(source=stmt, waits_for_loads=are_loads_outstanding(tiles, (stmt,), self.settled))
 
     def _await_staging(self, stmt: Stmt) -> Iterator[ops.Op]:
         if self.facts.get(stmt, STORE_OUTSTANDING) and self._comes_again(stmt):

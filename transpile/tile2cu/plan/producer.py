@@ -45,7 +45,7 @@ from tile2cu.plan.producer_ops import (
     Visiting,
     Visits,
 )
-from tile2cu.plan.rings import publishes_iteration, ring_tiles
+from tile2cu.plan.rings import are_loads_outstanding, publishes_iteration, ring_tiles
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.structure import Block, Statement, Where
 
@@ -144,6 +144,7 @@ class Producing:
             iterations=iterations,
             body=lowered,
             once=is_iteration(op),
+            waits_for_loads=are_loads_outstanding(pipeline.buffers, pipeline.body, self.settled),
             reads_var=any(op.var in variables(*expressions(stmt)) for stmt in walk_stmts(pipeline.body)),
             prefetch=prefetch,
         )

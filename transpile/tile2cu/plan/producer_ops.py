@@ -99,12 +99,13 @@ class PrefetchNext(Op):
 class Consume(Op):
     """A loop whose iterations wait for their stage, and release it at their end; of one iteration if `once`.
 
-    `reads_var`: the body uses the loop's variable.
+    `reads_var`: the body uses the loop's variable; `waits_for_loads`: loads of the stage may be outstanding at its end.
     """
 
     iterations: Iterations
     body: Block
     once: bool
+    waits_for_loads: bool
     reads_var: bool
     prefetch: Prefetch | None
 
@@ -187,9 +188,13 @@ class AwaitLoads(Do):
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseStage(Do):
-    """The iteration's stage may be loaded again: that of a ring, or of the one pipeline."""
+    """The iteration's stage may be loaded again: that of a ring, or of the one pipeline.
+
+    `waits_for_loads`: loads of it may be outstanding, by threads rather than wgmma.
+    """
 
     ring: Ring | None
+    waits_for_loads: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,12 @@
-"""Which tiles of a producer's loop have barriers of their own."""
+"""Which tiles of a producer's loop have barriers of their own, and how they are read."""
 
+from collections.abc import Sequence
+
+from tile2cu.analysis.accesses import read_by_itself, touches
 from tile2cu.analysis.prelude import producer_loop
-from tile2cu.core.decisions import PERSISTENT, SCHEDULE
-from tile2cu.core.program import Buffer
+from tile2cu.core.decisions import BARRIER, INSTRUCTION, PERSISTENT, SCHEDULE
+from tile2cu.core.instruction import MmaUnit
+from tile2cu.core.program import Buffer, Gemm, Stmt, steps
 from tile2cu.core.schedule import MmaOverlap
 from tile2cu.plan.settled import Settled
 
@@ -25,3 +29,19 @@ def publishes_iteration(tile: Buffer, settled: Settled) -> bool:
     """
     persistent = settled.facts.get(settled.launch, PERSISTENT)
     return persistent is not None and bool(persistent.iteration) and tile is ring_tiles(settled)[0]
+
+
+def are_loads_outstanding(tiles: Sequence[Buffer], body: tuple[Stmt, ...], settled: Settled) -> bool:
+    """Whether loads of these tiles by the consumers' threads may not have completed at the end of `body`.
+
+    wgmma has been waited for, and a barrier of the consumers has a fence, which waits for loads.
+    """
+    readers = [at for at, stmt in enumerate(body) if any(_loads(each, tiles, settled) for each in steps((stmt,)))]
+    return bool(readers) and not any(settled.facts.get(stmt, BARRIER) for stmt in body[readers[-1] + 1 :])
+
+
+def _loads(stmt: Stmt, tiles: Sequence[Buffer], settled: Settled) -> bool:
+    """Whether a statement reads one of the tiles by loads of its threads."""
+    if isinstance(stmt, Gemm) and settled.facts[stmt, INSTRUCTION].unit is MmaUnit.WARPGROUP:
+        return False
+    return any(touches(read_by_itself(stmt), tile) for tile in tiles)

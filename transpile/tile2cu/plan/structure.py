@@ -200,7 +200,12 @@ class AwaitPrologue(Op):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReleasePrologue(Op):
-    """This warp has read the tiles that are loaded once: those of the next tile of work may be loaded."""
+    """This warp has read the tiles that are loaded once: those of the next tile of work may be loaded.
+
+    `waits_for_loads`: loads of them may be outstanding, by threads rather than wgmma.
+    """
+
+    waits_for_loads: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

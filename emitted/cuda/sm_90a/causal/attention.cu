@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // attention.py:58  Every iteration's MMA reads the same Q_shared: read once, and kept in registers
     // [pipeline.gemm.register-operand]
     tl::copy(Q_shared, Q_local);
-    prologue_pipeline.consumer_release(tile_iter);
+    prologue_pipeline.consumer_release_after_loads(tile_iter);
 
     // attention.py:76  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
     auto start_acc_s = [&](int k) {

@@ -70,3 +70,8 @@ def about_overlap(op: PipelinedLoop, k: str, stages: str, printer: Printer) -> s
     # AMD's; LLVM, "User Guide for AMDGPU Backend", memory model gfx942: a release of a workgroup leaves vmcnt out
     waits = "; a barrier waits for lgkmcnt(0), the LDS, and not for loads to registers (vmcnt)" if op.stores else ""
     return f"{text}{published}{waits}  [{op.rule}]"
+
+
+def release_method(*, waits_for_loads: bool) -> str:
+    """The method that releases a stage, for loads of which an arrival does not wait."""
+    return "consumer_release_after_loads" if waits_for_loads else "consumer_release"

@@ -26,6 +26,7 @@ from tile2cu.styles.base.constants import WRITTEN_STAGES
 from tile2cu.styles.base.expressions import literal
 from tile2cu.styles.base.loops import FromZero
 from tile2cu.styles.base.overlap import UNMASKED, own_trips, timeline
+from tile2cu.styles.base.pipelined import release_method
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.visits import called, fields
 from tile2cu.styles.cute import vocabulary as words
@@ -46,11 +47,12 @@ def consume(op: Consume, role: Role, kernel: "CuteKernel") -> StatementView:
     tile = op.iterations.tiles[0]
     with role.iterations(op.iterations) as loop:
         state, barriers = role.state(tile), role.barriers(tile)
-        wait, release = (text_line(f"{barriers}.consumer_{what}({state});") for what in ("wait", "release"))
+        released = f"{barriers}.{release_method(waits_for_loads=op.waits_for_loads)}({state});"
+        wait, release = text_line(f"{barriers}.consumer_wait({state});"), text_line(released)
         given = (text_line(loop.variable),) * (bool(loop.variable) and op.reads_var)
         nested = op.iterations.inside
         first = prefetched(op.prefetch, loop, loop.trips if nested else loop.count, kernel) if op.prefetch else ()
-        with kernel.continuing(f"{barriers}.consumer_release({state});"):
+        with kernel.continuing(released):
             body = (wait, *given, *kernel.views(op.body), release)
         if op.once:
             only = (*body, text_line(f"{role.advance(op.iterations)};"))
@@ -315,8 +317,11 @@ class Overlap:
         """The release of a stage, perhaps by an arrival that depends on a vote."""
         assert do.ring is not None
         state, barriers = self.role.state(do.ring.tile), self.role.barriers(do.ring.tile)
-        if not known:
-            return [text_line(f"{barriers}.consumer_release({state});"), text_line(f"++{state};")]
+        if not known or do.waits_for_loads:
+            return [
+                text_line(f"{barriers}.{release_method(waits_for_loads=do.waits_for_loads)}({state});"),
+                text_line(f"++{state};"),
+            ]
         about = tuple(wrapped(_VOTE, BODY_WIDTH))
         released = text_line(f"{barriers}.consumer_release_after({known}, {state});", 0, about)
         return [released, text_line(f"++{state};")]

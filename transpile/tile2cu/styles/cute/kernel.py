@@ -20,7 +20,7 @@ from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
 from tile2cu.styles.base.loops import head
-from tile2cu.styles.base.pipelined import pipelined
+from tile2cu.styles.base.pipelined import pipelined, release_method
 from tile2cu.styles.base.statements import Statements
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Declaration, Section, StatementView, text_line
@@ -282,7 +282,8 @@ class CuteKernel(Statements):
                     return f"{wait}  // until {tiles} of this tile has arrived"
                 return f"wait_barrier(prologue_full, 0);  // until {tiles} has arrived"
             case structure.ReleasePrologue():
-                return "prologue_barriers.consumer_release(prologue_stage);\n++prologue_stage;"
+                release = release_method(waits_for_loads=op.waits_for_loads)
+                return f"prologue_barriers.{release}(prologue_stage);\n++prologue_stage;"
             case structure.AwaitStaging():
                 until = "before it is written again" if op.again else "before the block ends"
                 return f"{words.TMA_STORE_WAIT_READ}();  // {until}"

@@ -17,7 +17,7 @@ from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.loops import head
-from tile2cu.styles.base.pipelined import pipelined
+from tile2cu.styles.base.pipelined import pipelined, release_method
 from tile2cu.styles.base.statements import Statements
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.vocabulary import NAMESPACE
@@ -200,7 +200,7 @@ class Body(Statements):
                     return f"prologue_pipeline.consumer_wait(tile_iter);  // until {tiles} of this tile {have} arrived"
                 return f"{tl.MBARRIER_WAIT}(prologue_full, 0);  // until {tiles} {have} arrived"
             case structure.ReleasePrologue():
-                return "prologue_pipeline.consumer_release(tile_iter);"
+                return f"prologue_pipeline.{release_method(waits_for_loads=op.waits_for_loads)}(tile_iter);"
             case structure.AwaitStaging():
                 until = "before it is written again" if op.again else "before the block ends"
                 return f"{tl.TMA_STORE_WAIT_READ}();  // {until}"

@@ -16,6 +16,7 @@ from tile2cu.plan.producer_ops import (
     Visits,
 )
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
+from tile2cu.styles.base.pipelined import release_method
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.visits import called, fields
 from tile2cu.styles.tl import vocabulary as tl
@@ -75,7 +76,8 @@ def _produce_counted(op: Produce, texts: Texts, body: "Body") -> StatementView:
 
 def _consume(op: Consume, texts: Texts, body: "Body") -> StatementView:
     stage = texts.stage
-    release = f"{texts.pipeline}.consumer_release({stage or texts.k});" + f"\n{stage}.advance();" * bool(stage)
+    release = f"{texts.pipeline}.{release_method(waits_for_loads=op.waits_for_loads)}({stage or texts.k});"
+    release += f"\n{stage}.advance();" * bool(stage)
     unused = stage and not op.reads_var  # the pipeline's state names the tiles' stage
     parts = {**texts.parts, "release": release, "variable": "" if unused else texts.variable}
     parts |= {"count": texts.trips if op.iterations.inside else texts.count}

@@ -21,7 +21,7 @@ from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES
 from tile2cu.styles.base.expressions import Printer, literal
 from tile2cu.styles.base.overlap import UNMASKED, comment_lines, own_trips, timeline
-from tile2cu.styles.base.pipelined import part_name
+from tile2cu.styles.base.pipelined import part_name, release_method
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.visits import called
 from tile2cu.styles.tl import vocabulary as tl
@@ -235,9 +235,9 @@ class _Loop:
         name = pipeline_name(ring.tile, self.body.printer.names) if ring is not None else "pipeline"
         before = texts.first_before if ring is not None and ring.publishes else texts.before
         stage = _stage(before, _number(do, k))
-        if after:
+        if after and not do.waits_for_loads:
             return f"{_VOTE}{name}.consumer_release_after({after}, {stage});"
-        return f"{name}.consumer_release({stage});"
+        return f"{name}.{release_method(waits_for_loads=do.waits_for_loads)}({stage});"
 
 
 def _number(do: Do, k: str) -> str:
