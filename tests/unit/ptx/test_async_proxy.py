@@ -275,6 +275,8 @@ def test_rows_of_bytes_come_and_go() -> None:
         (INIT.replace("@%p0 fence.mbarrier_init.release.cluster;", "") + ROW, "no fence.mbarrier_init since"),
         (f"{INIT} {EXPECT.format(bytes=64)} {ROW} ld.shared.u32 %r9, [16];", "a copy to byte 16 .* is in flight"),
         (f"{INIT} {EXPECT.format(bytes=64)} {ROW} st.shared.u32 [32], %r9;", "a copy to byte 32 .* is in flight"),
+        (f"{INIT} ld.shared.u32 %r9, [16]; {EXPECT.format(bytes=64)} {ROW}", "thread .* loaded byte 16"),
+        (f"{INIT} ld.shared.u32 %r9, [16]; bar.warp.sync -1; {EXPECT.format(bytes=64)} {ROW}", "loaded byte 16"),
         (f"{INIT} {EXPECT.format(bytes=64)} {ROW} {ROW}", "another copy to the same address"),
         (f"{INIT} {EXPECT.format(bytes=64)} {ROW}", "the block exits while the copy is in flight"),
         (f"{INIT} {EXPECT.format(bytes=80)} {ROW} {WAITED.format(n=0)}", "0 of 1 arrivals and 16 bytes are pending"),
@@ -291,6 +293,14 @@ def test_what_a_copy_forbids(text: str, said: str) -> None:
         return
     with pytest.raises(PtxError, match=said):
         execute(text, np.zeros(4096, np.uint8))
+
+
+@pytest.mark.parametrize("completed", ["fence.proxy.async.shared::cta;", "bar.sync 0;"])
+def test_a_copy_may_overwrite_what_was_loaded(completed: str) -> None:
+    """A fence of each loading thread, or a barrier of the block, waits for loads."""
+    given = RNG.integers(0, 256, 4096, np.uint8)
+    text = f"{INIT} ld.shared.u32 %r9, [16]; {completed} {EXPECT.format(bytes=64)} {ROW} {WAITED.format(n=0)}"
+    execute(text, given, out="")
 
 
 STORE = "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd2], [0], 64; @%p0 cp.async.bulk.commit_group;"
