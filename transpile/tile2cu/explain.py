@@ -31,8 +31,6 @@ _WORDS = {
     "war_only": "barrier for reads alone (WAR)",
     "schedule": "software pipelining",
     "awaited_at": "in flight",
-    "unmasked_iterations": "unmasked loop",
-    "deferred_reduction": "deferred reduction",
     "permutation_invariant": "elements in any order",
     "waves_per_simd": "waves per SIMD",
     "raster_group": "rows of blocks per raster group",

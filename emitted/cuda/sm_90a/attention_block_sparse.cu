@@ -323,7 +323,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       tl::gemm_wait<0>(acc_o);
       V_shared_pipeline.consumer_release(k_base + k_iter - 1);
     }
-    // Until here row_sum has each thread's own elements only  [pipeline.loop.deferred-reduction]
+    // Until here row_sum has each thread's own elements only  [pipeline.loop.overlap]
     tl::warp_allreduce_sum<acc_s_layout, 1>(row_sum);
 
     // attention_block_sparse.py:107-111  One division per row, not one per element.

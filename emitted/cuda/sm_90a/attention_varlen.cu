@@ -313,7 +313,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       tl::gemm_wait<0>(acc_o);
       V_shared_pipeline.consumer_release(k_base + work.loop_range - 1);
     }
-    // Until here logsum has each thread's own elements only  [pipeline.loop.deferred-reduction]
+    // Until here logsum has each thread's own elements only  [pipeline.loop.overlap]
     tl::warp_allreduce_sum<acc_s_layout, 1>(logsum);
 
     // attention_varlen.py:115-118  One division per row, not one per element.

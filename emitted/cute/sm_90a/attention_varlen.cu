@@ -400,7 +400,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       V_shared_barriers.consumer_release(V_shared_stage);
       ++V_shared_stage;
     }
-    // Until here logsum has each thread's own elements only  [pipeline.loop.deferred-reduction]
+    // Until here logsum has each thread's own elements only  [pipeline.loop.overlap]
     tl::allreduce_rows<tl::ReduceSum, tl::Sharing<4>>(logsum);
 
     // attention_varlen.py:115-118  One division per row, not one per element.

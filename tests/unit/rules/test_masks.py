@@ -8,7 +8,7 @@ from tests.unit.rules.kernels import settled
 from tests.unit.rules.test_register_operands import BODY, LOAD
 from tile2cu.analysis.accesses import variables
 from tile2cu.analysis.bounds import Bounds
-from tile2cu.core.decisions import DEFERRED_REDUCTION, SCHEDULE, UNMASKED_ITERATIONS
+from tile2cu.core.decisions import SCHEDULE
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Role, Var, binary, int_const, static_value, substitute
 from tile2cu.core.program import Gemm, If, Let, Loop, Parallel, Store
@@ -118,8 +118,8 @@ def test_overlapping_turns_that_mask_nothing_have_a_loop_of_their_own(branch: st
     body = 'limit = T.alloc_fragment((1,), "int32")\nT.fill(limit, 2)\n' + body
     context = settled(body, threads=256, target="cuda:sm_90a")
     loop = next(op for op in context.launch.body if isinstance(op, Loop))
-    assert isinstance(context.facts.get(loop, SCHEDULE), MmaOverlap)
-    assert (context.facts.get(loop, UNMASKED_ITERATIONS) is not None) == apart
+    found = context.facts.get(loop, SCHEDULE)
+    assert isinstance(found, MmaOverlap) and (found.mask is not None) == apart
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_a_sum_that_runs_on_meets_other_lanes_after_the_turns(start: str, add: s
     body = body.replace("    T.copy(S, P)", f"{mask}{sums}    T.copy(S, P)")
     context = settled(body, threads=256, target="cuda:sm_90a")
     loop = next(op for op in context.launch.body if isinstance(op, Loop))
-    assert context.facts.get(loop, UNMASKED_ITERATIONS) is not None
-    assert (context.facts.get(loop, DEFERRED_REDUCTION) is not None) == late
+    found = context.facts.get(loop, SCHEDULE)
+    assert isinstance(found, MmaOverlap) and found.mask is not None and (found.running is not None) == late
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_results_are_scaled_before_the_other_arithmetic_of_overlapping_turns(
     loop = next(op for op in context.launch.body if isinstance(op, Loop))
     found = context.facts.get(loop, SCHEDULE)
     assert isinstance(found, MmaOverlap) and (found.factor is not None) == first
-    assert (context.facts.get(loop, UNMASKED_ITERATIONS) is None) == first
+    assert (found.mask is None) == first
     if first:
         assert [type(op).__name__ for op in found.between] == ["If", "Copy", "Reduce", "Parallel", "Parallel"]
         assert found.between[-1] is found.factor.op

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.rules.kernels import settled
-from tile2cu.core.decisions import SCHEDULE, WARPGROUP_TRIP_COUNT
+from tile2cu.core.decisions import SCHEDULE
 from tile2cu.core.program import Loop
 from tile2cu.core.schedule import MmaOverlap, WarpgroupTripCount
 
@@ -73,8 +73,9 @@ def ends(**changes: object) -> WarpgroupTripCount | None:
     assert isinstance(threads, int)
     context = settled(BODY.format(**values), threads=threads, target="cuda:sm_90a")
     loop = next(op for op in context.statements if isinstance(op, Loop))
-    assert isinstance(context.facts.get(loop, SCHEDULE), MmaOverlap)
-    return context.facts.get(loop, WARPGROUP_TRIP_COUNT)
+    found = context.facts.get(loop, SCHEDULE)
+    assert isinstance(found, MmaOverlap)
+    return found.trips
 
 
 WRITTEN: dict[str, dict[str, object]] = {

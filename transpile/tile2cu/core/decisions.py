@@ -25,7 +25,6 @@ from tile2cu.core.program import (
 )
 from tile2cu.core.schedule import (
     Aliasing,
-    DeferredReduction,
     EarlyExit,
     Hazard,
     LptOrder,
@@ -40,8 +39,6 @@ from tile2cu.core.schedule import (
     Schedule,
     SharedBudget,
     Staging,
-    UnmaskedIterations,
-    WarpgroupTripCount,
     WarpSpecialised,
     Workspace,
 )
@@ -98,9 +95,6 @@ ONE_THREAD_PER_ELEMENT: Key[bool] = Key(
 )
 ATOMIC_VECTOR: Key[int] = Key("atomic_vector", "adjacent atomics that one vectorised atomic does", Loop, int)
 REDUCTION_WARPS: Key[int] = Key("reduction_warps", "warps that exchange partial results of a reduction", Reduce, int)
-THREAD_LOCAL_SUM: Key[bool] = Key(
-    "thread_local_sum", "each thread adds up its own elements only; the warp reduction is deferred", Reduce, bool
-)
 WORKSPACES: Key[tuple[Workspace, ...]] = Key(
     "workspaces", "shared memory for the exchange of partial results", Launch, tuple
 )
@@ -131,15 +125,6 @@ PROLOGUE_LOADS: Key[PrologueLoads] = Key(
 )
 SCHEDULE: Key[Schedule] = Key(
     "schedule", "how those that compute run the iterations of a producer's loop, where not in sequence", Loop, Schedule
-)
-UNMASKED_ITERATIONS: Key[UnmaskedIterations] = Key(
-    "unmasked_iterations", "interior iterations have a loop without the mask", Loop, UnmaskedIterations
-)
-WARPGROUP_TRIP_COUNT: Key[WarpgroupTripCount] = Key(
-    "warpgroup_trip_count", "each warpgroup has its own trip count", Loop, WarpgroupTripCount
-)
-DEFERRED_REDUCTION: Key[DeferredReduction] = Key(
-    "deferred_reduction", "a row sum whose warp reduction is deferred past the loop", Loop, DeferredReduction
 )
 AWAITED_AT: Key[str] = Key("awaited_at", "where the result of an asynchronous MMA is awaited", Gemm, str)
 RETIRED: Key[Retirement] = Key("retired", "MMAs that have retired after the statement", (Gemm, WgmmaWait), Retirement)

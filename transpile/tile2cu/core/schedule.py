@@ -66,6 +66,11 @@ class Schedule(ABC):
         """The tiles with two versions, of which iterations use one in alternation."""
         return ()
 
+    @property
+    def running(self) -> "DeferredReduction | None":
+        """The sum over all iterations of which each thread keeps a partial sum until the loop has ended."""
+        return None
+
 
 @dataclass(frozen=True)
 class Pipeline:
@@ -126,6 +131,34 @@ class RowFactor:
     scaled: tuple[Stmt, ...]
 
 
+@dataclass(frozen=True)
+class WarpgroupTripCount:
+    """A trip count per warpgroup of a software-pipelined loop, up to the last iteration that its own rows need.
+
+    Rows of a block start at `start`, and are stored below `end`. The first row's last unmasked column is `last`, each
+    other row's one more than that of the row above; an iteration has `columns`. Where `last` may be negative, rows
+    `may_see_none`: a warpgroup with such a row has the block's trip count.
+    """
+
+    start: Expr
+    end: Expr
+    last: Expr
+    columns: Expr
+    may_see_none: bool
+
+
+@dataclass(frozen=True)
+class DeferredReduction:
+    """A row sum over all iterations: per-thread partial sums, with the warp reduction deferred past the loop.
+
+    `reduce` computes an iteration's sum, `update` adds it to the total.
+    """
+
+    reduce: Reduce
+    update: Parallel
+    total: Buffer
+
+
 @dataclass(frozen=True, kw_only=True)
 class MmaOverlap(Schedule):
     """Software pipelining of two groups of MMAs: the second of one iteration runs concurrently with the next's first.
@@ -135,6 +168,8 @@ class MmaOverlap(Schedule):
     too; `late` waits for these. The `factor` of the rows is computed by the last of `parts`; where it is 1 in all rows
     of a warp, the rescale is skipped: those of `late` that only multiply by it, which come first there. `lets` name
     values of the iteration's number alone: each part that uses one computes it.
+    Iterations that do not run the branch `mask` have a loop of their own, without it. Of the `running` sum each thread
+    keeps a partial sum. Each warpgroup ends with the last of its own `trips`.
     """
 
     before: tuple[Stmt, ...]
@@ -144,6 +179,9 @@ class MmaOverlap(Schedule):
     second: tuple[Gemm, ...]
     factor: RowFactor | None = None
     lets: tuple[Let, ...] = ()
+    mask: If | None = None
+    running: DeferredReduction | None = None
+    trips: WarpgroupTripCount | None = None
 
     @property
     def between(self) -> tuple[Stmt, ...]:
@@ -166,56 +204,13 @@ class MmaOverlap(Schedule):
 
     def __str__(self) -> str:
         first, second = (", ".join(mma.c.buffer.name for mma in mmas) for mmas in (self.first, self.second))
-        return f"{first} concurrent with {second} of the previous iteration"
-
-
-@dataclass(frozen=True)
-class UnmaskedIterations:
-    """Unmasked iterations of a software-pipelined loop that have a loop of their own, without the mask's branch.
-
-    `mask` changes `tile`, the first MMA's result, before anything else reads it; its condition is known before the
-    iteration.
-    """
-
-    tile: Buffer
-    mask: If
-
-    def __str__(self) -> str:
-        return f"iterations without a mask of {self.tile.name}"
-
-
-@dataclass(frozen=True)
-class WarpgroupTripCount:
-    """A trip count per warpgroup of a software-pipelined loop, up to the last iteration that its own rows need.
-
-    Rows of a block start at `start`, and are stored below `end`. The first row's last unmasked column is `last`, each
-    other row's one more than that of the row above; an iteration has `columns`. Where `last` may be negative, rows
-    `may_see_none`: a warpgroup with such a row has the block's trip count.
-    """
-
-    start: Expr
-    end: Expr
-    last: Expr
-    columns: Expr
-    may_see_none: bool
-
-    def __str__(self) -> str:
-        return "up to the last with an unmasked element of its rows"
-
-
-@dataclass(frozen=True)
-class DeferredReduction:
-    """A row sum over all iterations: per-thread partial sums, with the warp reduction deferred past the loop.
-
-    `reduce` computes an iteration's sum, `update` adds it to the total.
-    """
-
-    reduce: Reduce
-    update: Parallel
-    total: Buffer
-
-    def __str__(self) -> str:
-        return f"warp reduction of {self.total.name} after the loop"
+        parts = (
+            f"{first} concurrent with {second} of the previous iteration",
+            "unmasked iterations in a loop of their own" if self.mask is not None else "",
+            f"warp reduction of {self.running.total.name} after the loop" if self.running is not None else "",
+            "each warpgroup up to the last iteration with an unmasked element of its rows" if self.trips else "",
+        )
+        return "; ".join(filter(None, parts))
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import expressions
-from tile2cu.core.decisions import INSTRUCTION, REDUCTION_WARPS, THREAD_LOCAL_SUM
+from tile2cu.core.decisions import INSTRUCTION, REDUCTION_WARPS
 from tile2cu.core.dtype import FLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Expr, walk
 from tile2cu.core.instruction import MmaUnit
@@ -157,7 +157,7 @@ def _order(settled: Settled) -> Iterator[str]:
                 if settled.facts[op, REDUCTION_WARPS] > 1
                 else ""
             )
-            lanes = "after the loop" if settled.facts.get(op, THREAD_LOCAL_SUM) else "then"
+            lanes = "after the loop" if settled.defers(op) else "then"
             yield f"reductions{of_tile}: a thread's own elements in ascending order, {lanes} lanes pairwise{parts}"
         elif _adds_atomically(op):
             yield "atomic additions: in any order, so the last bits may differ from run to run"

@@ -8,7 +8,6 @@ from tile2cu.core.decisions import (
     REDUCTION_WARPS,
     SETMAXNREG,
     SLICE_ALIGNMENT,
-    THREAD_LOCAL_SUM,
 )
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import (
@@ -125,7 +124,7 @@ def _reduce(op: Reduce, settled: Settled, threads: Threads) -> ops.Reduce:
         accumulates=not op.clear,
         keeps_nan=op.keeps_nan,
         parts=parts,
-        thread_local=bool(facts.get(op, THREAD_LOCAL_SUM)),
+        thread_local=settled.defers(op),
         threads=threads,
     )
 

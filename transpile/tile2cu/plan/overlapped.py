@@ -74,12 +74,12 @@ class Lowering:
         named = self._with_names(body, *others)
         return Part(kind=kind, tile=tile, block=self.lower(named, self.where), asks=self._asks(named))
 
-    def masked(self, rule: str) -> Mask | None:
+    def masked(self) -> Mask | None:
         """The mask, and what it names."""
         if self.mask is None:
             return None
         *lets, branch = self.lower(self._with_names((self.mask,)), self.where)
-        return Mask(lets=tuple(lets), condition=self.mask.condition, branch=(branch,), rule=rule)
+        return Mask(lets=tuple(lets), condition=self.mask.condition, branch=(branch,))
 
     def _part(self, group: _Group, before: tuple[_Group, ...], steps: tuple[Step, ...]) -> Part:
         """The part of a group of steps; `before` are those of the same loop that precede it."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from tile2cu.analysis.accesses import buffers_read, buffers_written, shared, viewed
 from tile2cu.analysis.effects import may_leave
 from tile2cu.analysis.uses import statements, without
-from tile2cu.core.decisions import PIPELINE, SCHEDULE
+from tile2cu.core.decisions import PIPELINE
 from tile2cu.core.program import Buffer, Loop, Stmt, walk_stmts
 from tile2cu.core.schedule import MmaInFlight, Pipeline
 from tile2cu.plan.copies import store_registers
@@ -79,10 +79,9 @@ def depths(settled: Settled) -> Depths:
     """The depths of a launch's pipelines."""
     loops = [*statements(settled.launch.body, Loop)]
     found = [each for loop in loops if (each := settled.facts.get(loop, PIPELINE)) is not None]
-    schedules = [settled.facts.get(loop, SCHEDULE) for loop in loops]
     return Depths(
         stages=tuple(dict.fromkeys(each.stages for each in found)),
         direct=tuple(dict.fromkeys(each.direct for each in found if each.direct is not None)),
         in_registers=any(each.staged for each in found),
-        written=tuple(tile for each in schedules if isinstance(each, MmaInFlight) for tile in each.written),
+        written=tuple(tile for each in settled.schedules if isinstance(each, MmaInFlight) for tile in each.written),
     )

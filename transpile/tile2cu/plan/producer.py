@@ -15,14 +15,7 @@ from tile2cu.analysis.accesses import (
 )
 from tile2cu.analysis.prelude import Walk, around, is_iteration, producer_loop, producer_loops
 from tile2cu.core import schedule
-from tile2cu.core.decisions import (
-    DEFERRED_REDUCTION,
-    PERSISTENT,
-    SCHEDULE,
-    SHARED_LAYOUT,
-    UNMASKED_ITERATIONS,
-    WARPGROUP_TRIP_COUNT,
-)
+from tile2cu.core.decisions import PERSISTENT, SCHEDULE, SHARED_LAYOUT
 from tile2cu.core.program import Buffer, Copy, If, Loop, Region, Stmt, While, walk_stmts
 from tile2cu.plan import ops, overlapped
 from tile2cu.plan.copy_ops import Copy as CopyOp
@@ -30,7 +23,6 @@ from tile2cu.plan.operands import Tile
 from tile2cu.plan.pipelined import number_of
 from tile2cu.plan.producer_ops import (
     Consume,
-    DeferredSum,
     EachActive,
     Iterations,
     Loads,
@@ -166,7 +158,7 @@ class Producing:
     def _overlapped(self, op: Loop, found: schedule.MmaOverlap, iterations: Iterations, where: Where) -> Overlapped:
         """A loop of two groups of MMAs that overlap."""
         facts, rings, factor = self.settled.facts, rings_of(self.settled), found.factor
-        plain, rule = facts.get(op, UNMASKED_ITERATIONS), facts.rule(op, SCHEDULE)
+        rule = facts.rule(op, SCHEDULE)
         lowering = overlapped.Lowering(
             self.lower,
             self.single,
@@ -174,14 +166,13 @@ class Producing:
             rings=rings,
             lets=found.lets,
             iteration=self.walk.values if self.walk is not None and is_iteration(op) else (op.var,),
-            mask=plain.mask if plain is not None else None,
+            mask=found.mask,
             rescale=(factor.op, *factor.scaled) if factor is not None else (),
         )
         rescale = None
         if factor is not None:
             compute, apply = self.lower((factor.op,), where), self.lower(factor.scaled, where)
             rescale = Rescale(factor=factor, compute=compute, apply=apply, rule=rule)
-        deferred, trips = facts.get(op, DEFERRED_REDUCTION), facts.get(op, WARPGROUP_TRIP_COUNT)
         return Overlapped(
             source=op,
             iterations=iterations,
@@ -189,18 +180,10 @@ class Producing:
             phases=lowering.phases(found),
             first=tuple(mma.c.buffer for mma in found.first),
             second=tuple(mma.c.buffer for mma in found.second),
-            mask=None if plain is None else lowering.masked(facts.rule(op, UNMASKED_ITERATIONS)),
+            mask=lowering.masked(),
             rescale=rescale,
-            trips=trips,
-            trips_rule=facts.rule(op, WARPGROUP_TRIP_COUNT) if trips is not None else "",
-            deferred=None
-            if deferred is None
-            else DeferredSum(
-                total=deferred.total,
-                source=deferred.reduce.src,
-                dim=deferred.reduce.dim,
-                rule=facts.rule(op, DEFERRED_REDUCTION),
-            ),
+            trips=found.trips,
+            running=found.running,
             rule=rule,
         )
 

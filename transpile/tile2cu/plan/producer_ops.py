@@ -5,7 +5,7 @@ from enum import Enum
 
 from tile2cu.core.expr import Expr, Var
 from tile2cu.core.program import Buffer, Copy, Stmt
-from tile2cu.core.schedule import RowFactor, WarpgroupTripCount
+from tile2cu.core.schedule import DeferredReduction, RowFactor, WarpgroupTripCount
 from tile2cu.plan.ops import Op
 from tile2cu.plan.structure import Block, Statement
 
@@ -214,7 +214,6 @@ class Mask:
     lets: Block
     condition: Expr
     branch: Block
-    rule: str
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -228,23 +227,13 @@ class Rescale:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DeferredSum:
-    """The lanes' parts of a running sum, `total`, meet behind the loop: along `dim` of `source`."""
-
-    total: Buffer
-    source: Buffer
-    dim: int
-    rule: str
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Overlapped(Op):
     """A loop whose schedule interleaves two iterations.
 
     MMAs with the results `first` are of the iteration itself, those of `second` are awaited in the next one. Operands
     in shared memory, `written` by the iterations, have two stages. With a `mask` that comes in front of the first part
     that processes a result. Where iterations are skipped, `visiting` describes one. `trips` is a warpgroup's own
-    trip count.
+    trip count. Of the `running` sum each thread has a part, until the loop has ended.
     """
 
     iterations: Iterations
@@ -257,8 +246,7 @@ class Overlapped(Op):
     rescale: Rescale | None = None
     visiting: Visiting | None = None
     trips: WarpgroupTripCount | None = None
-    trips_rule: str = ""
-    deferred: DeferredSum | None = None
+    running: DeferredReduction | None = None
     rule: str
 
     @property

@@ -1,10 +1,14 @@
 """What the emitter starts from: a launch of a program, and all that was decided about it."""
 
+import functools
 from dataclasses import dataclass
 
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.uses import statements
+from tile2cu.core.decisions import SCHEDULE
 from tile2cu.core.facts import Facts
-from tile2cu.core.program import Launch, Program
+from tile2cu.core.program import Launch, Loop, Program, Stmt
+from tile2cu.core.schedule import Schedule
 from tile2cu.targets import Target
 
 
@@ -28,3 +32,13 @@ class Settled:
     def function(self) -> str:
         """The kernel's own name, which profilers and debuggers show without its namespaces."""
         return "_".join(filter(None, (self.program.name, self.namespace, "kernel")))
+
+    @functools.cached_property
+    def schedules(self) -> tuple[Schedule, ...]:
+        """The schedules of the launch's loops."""
+        found = (self.facts.get(loop, SCHEDULE) for loop in statements(self.launch.body, Loop))
+        return tuple(each for each in found if each is not None)
+
+    def defers(self, op: Stmt) -> bool:
+        """Whether each thread adds up its own elements only at a reduction, until the loop around it has ended."""
+        return any(each.running is not None and each.running.reduce is op for each in self.schedules)

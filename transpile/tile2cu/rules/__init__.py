@@ -66,17 +66,15 @@ from tile2cu.rules.mma.hopper import (
 from tile2cu.rules.mma.warps import block_threads, full_col, full_row, square
 from tile2cu.rules.mma.wgmma_waits import wgmma_wait
 from tile2cu.rules.schedule.concurrent_mmas import concurrent_mmas
-from tile2cu.rules.schedule.deferred_reductions import deferred_reduction
 from tile2cu.rules.schedule.explicit_pipelines import explicit_barriers, explicit_tma
 from tile2cu.rules.schedule.explicit_setmaxnreg import explicit_setmaxnreg
 from tile2cu.rules.schedule.mma_in_flight import mma_in_flight
-from tile2cu.rules.schedule.overlap import overlap, unmasked_iterations
+from tile2cu.rules.schedule.overlap import overlap
 from tile2cu.rules.schedule.ping_pong import ping_pong
 from tile2cu.rules.schedule.pipeline import cp_async
 from tile2cu.rules.schedule.prefetched_vectors import prefetched_vectors
 from tile2cu.rules.schedule.prologue_loads import prologue_loads
 from tile2cu.rules.schedule.register_budget import register_operand, register_shares
-from tile2cu.rules.schedule.warpgroup_trips import warpgroup_trips
 from tile2cu.rules.select import (
     atomic_tile,
     copy_cp_async,
@@ -167,9 +165,6 @@ RULES: tuple[Rule, ...] = (
     pairs,
     tma,
     overlap,
-    unmasked_iterations,
-    warpgroup_trips,
-    deferred_reduction,
     register_shares,
     explicit_setmaxnreg,
     prologue_loads,

@@ -4,14 +4,6 @@ from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import buffers_written, overwrites, used_by_itself, viewed
 from tile2cu.analysis.prelude import before, outermost
-from tile2cu.core.decisions import (
-    DEFERRED_REDUCTION,
-    LAYOUT,
-    PIPELINE,
-    SCHEDULE,
-    THREAD_LOCAL_SUM,
-    UNMASKED_ITERATIONS,
-)
 from tile2cu.core.expr import OF_THREAD, Binary, Call, Expr, Load, static_value, walk
 from tile2cu.core.program import (
     Buffer,
@@ -26,66 +18,8 @@ from tile2cu.core.program import (
     operations,
     steps,
 )
-from tile2cu.core.schedule import DeferredReduction, MmaOverlap
-from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.schedule.pipeline import iterations_adjacent
-
-_ATTENTION = """
-Q_shared = T.alloc_shared((128, 64), "float16")
-K_shared = T.alloc_shared((64, 64), "float16")
-V_shared = T.alloc_shared((64, 64), "float16")
-S = T.alloc_fragment((128, 64), "float32")
-P = T.alloc_fragment((128, 64), "float16")
-O = T.alloc_fragment((128, 64), "float32")
-part = T.alloc_fragment((128,), "float32")
-total = T.alloc_fragment((128,), "float32")
-T.copy(Z[0, 0], Q_shared)
-T.fill(total, 0)
-for k in T.Pipelined(4, num_stages=2):
-    T.copy(Z[k * 64, 0], K_shared)
-    T.copy(Z[k * 64, 64], V_shared)
-    T.gemm(Q_shared, K_shared, S, transpose_B=True, clear_accum=True)
-    if k * 64 + 63 >= m:
-        for i, j in T.Parallel(128, 64):
-            S[i, j] = T.if_then_else(k * 64 + j < m, S[i, j], -T.infinity('float32'))
-    T.reduce_sum(S, part, dim=1)
-    for i in T.Parallel(128):
-        total[i] = total[i] * 0.5 + part[i]
-    T.copy(S, P)
-    T.gemm(P, V_shared, O)
-"""
-
-
-@rule(
-    "pipeline.loop.deferred-reduction",
-    phase=Phase.PIPELINE,
-    on=Loop,
-    reads=(LAYOUT, PIPELINE, SCHEDULE, UNMASKED_ITERATIONS),
-    writes=(DEFERRED_REDUCTION, THREAD_LOCAL_SUM),
-    source="measured on an H200: benchmarks/RESULTS.md, 1 % of attention with unmasked iterations or a skipped rescale",
-    examples=(
-        Example(_ATTENTION, 11, "deferred_reduction", "warp reduction of total after the loop", target="cuda:sm_90a"),
-    ),
-)
-def deferred_reduction(op: Loop, context: Context) -> Iterator[Decision]:
-    """In a loop with software-pipelined MMAs, the warp reduction of a running row sum is deferred past the loop.
-
-    That needs iterations without a mask in a loop of their own, or a rescale that warps vote to skip
-    (`pipeline.loop.overlap`). Each thread adds up its own elements, `total = total * factor + part`, from zero on; as
-    that is linear and the factor is the same for all threads of a row, their partial sums add up to the row's sum.
-
-    Gives: the sum, and that its reduction leaves a partial sum in each thread.
-    """
-    overlap, pipeline = context.facts.get(op, SCHEDULE), context.facts.get(op, PIPELINE)
-    if not isinstance(overlap, MmaOverlap) or pipeline is None or not iterations_adjacent(op, pipeline, context):
-        return  # a loop that runs again continues with sums of all threads
-    if overlap.factor is None and context.facts.get(op, UNMASKED_ITERATIONS) is None:
-        return
-    for found in running_sums((*overlap.between, *overlap.late), op, context):
-        if context.facts[found.reduce.src, LAYOUT].along(found.reduce.dim).warps == 1:
-            yield op, DEFERRED_REDUCTION, found
-            yield found.reduce, THREAD_LOCAL_SUM, True
-            return
+from tile2cu.core.schedule import DeferredReduction
+from tile2cu.rules.engine import Context
 
 
 def running_sums(between: tuple[Stmt, ...], loop: Loop, context: Context) -> Iterator[DeferredReduction]:

@@ -19,21 +19,23 @@ from tile2cu.core.decisions import (
     PIPELINE,
     SCHEDULE,
     SHARED_LAYOUT,
-    UNMASKED_ITERATIONS,
     VECTOR,
     WARP_SPECIALISED,
+    WARPS,
 )
 from tile2cu.core.expr import Load, walk
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Loop, Parallel, Scope, Stmt, walk_stmts
-from tile2cu.core.schedule import MmaOverlap, Pipeline, UnmaskedIterations
+from tile2cu.core.schedule import MmaOverlap, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.launch.grid import equal_trip_counts
 from tile2cu.rules.memory.storage import shared_tiles
 from tile2cu.rules.mma.hopper import all_on_wgmma, warpgroups
 from tile2cu.rules.schedule.candidates import scheduled
-from tile2cu.rules.schedule.pipeline import is_at_top
+from tile2cu.rules.schedule.deferred_reductions import running_sums
+from tile2cu.rules.schedule.pipeline import is_at_top, iterations_adjacent
 from tile2cu.rules.schedule.register_budget import ATTENTION, blocks_per_sm, registers_of
 from tile2cu.rules.schedule.rescale_factors import keeps, row_factor
+from tile2cu.rules.schedule.warpgroup_trips import own_trips
 
 _MASKED = ATTENTION.replace(
     "    T.copy(S, P)\n",
@@ -42,8 +44,45 @@ _MASKED = ATTENTION.replace(
     "            S[i, j] = T.if_then_else(k * 64 + j < m, S[i, j], -T.infinity('float32'))\n"
     "    T.copy(S, P)\n",
 )
+_SUMMED = _MASKED.replace(
+    "T.copy(Z[0, 0]",
+    'part = T.alloc_fragment((128,), "float32")\n'
+    'total = T.alloc_fragment((128,), "float32")\n'
+    "T.fill(total, 0)\n"
+    "T.copy(Z[0, 0]",
+).replace(
+    "    T.copy(S, P)\n",
+    "    T.reduce_sum(S, part, dim=1)\n"
+    "    for i in T.Parallel(128):\n"
+    "        total[i] = total[i] * 0.5 + part[i]\n"
+    "    T.copy(S, P)\n",
+)
+_CAUSAL = """
+Q_shared = T.alloc_shared((192, 128), "float16")
+K_shared = T.alloc_shared((80, 128), "float16")
+V_shared = T.alloc_shared((80, 128), "float16")
+S = T.alloc_fragment((192, 80), "float32")
+P = T.alloc_fragment((192, 80), "float16")
+O = T.alloc_fragment((192, 128), "float32")
+T.copy(Z[bx * 192, 0], Q_shared)
+T.clear(O)
+for k in T.Pipelined(T.ceildiv((bx + 1) * 192, 80), num_stages=2):
+    T.copy(Z[k * 80, 0], K_shared)
+    T.copy(Z[k * 80, 64], V_shared)
+    for i, j in T.Parallel(192, 80):
+        S[i, j] = T.if_then_else(bx * 192 + i >= k * 80 + j, 0, -T.infinity("float32"))
+    T.gemm(Q_shared, K_shared, S, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
+    for i, j in T.Parallel(192, 80):
+        S[i, j] = T.exp2(S[i, j])
+    T.copy(S, P)
+    T.gemm(P, V_shared, O, policy=T.GemmWarpPolicy.FullRow)
+T.copy(O, Y[bx * 192, 0])
+"""
 _SKIPPED = ATTENTION.replace("    ", "        ").replace("num_stages=2):\n", "num_stages=2):\n    if X[k, 0] != 0:\n")
-_LESSONS = "measured on an H200: benchmarks/RESULTS.md"
+_OVERLAP = "S concurrent with O of the previous iteration"
+_MASK_APART = f"{_OVERLAP}; unmasked iterations in a loop of their own"
+_DEFERRED = f"{_MASK_APART}; warp reduction of total after the loop"
+_TRIPS = f"{_OVERLAP}; each warpgroup up to the last iteration with an unmasked element of its rows"
 _PAIR = 2
 _IN_USE_BY_BOTH = 2  # iterations in which a tile is in use that both groups of MMAs read
 
@@ -52,13 +91,18 @@ _IN_USE_BY_BOTH = 2  # iterations in which a tile is in use that both groups of 
     "pipeline.loop.overlap",
     phase=Phase.PIPELINE,
     on=Loop,
-    reads=(LAYOUT, ON_WGMMA, PIPELINE, SHARED_LAYOUT, VECTOR, WARP_SPECIALISED),
+    reads=(LAYOUT, ON_WGMMA, PIPELINE, SHARED_LAYOUT, VECTOR, WARPS, WARP_SPECIALISED),
     absent=(SCHEDULE,),
     writes=(SCHEDULE,),
-    source=f"{_LESSONS}: 8 to 10 % of attention, 28 % of a backward loop of three MMAs",
+    source="measured on an H200: benchmarks/RESULTS.md, 8 to 10 % of attention, 28 % of a backward loop of three MMAs; "
+    "unmasked iterations 1 to 2 %, the deferred reduction 1 % of attention, trip counts per warpgroup 1.4 to 2.1 % of "
+    "causal attention with 192 queries per block",
     examples=(
-        Example(ATTENTION, 8, "schedule", "S concurrent with O of the previous iteration", target="cuda:sm_90a"),
-        Example(_SKIPPED, 10, "schedule", "S concurrent with O of the previous iteration", "cuda:sm_90a", 256),
+        Example(ATTENTION, 8, "schedule", _OVERLAP, target="cuda:sm_90a"),
+        Example(_SKIPPED, 10, "schedule", _OVERLAP, "cuda:sm_90a", 256),
+        Example(_MASKED, 8, "schedule", _MASK_APART, target="cuda:sm_90a"),
+        Example(_SUMMED, 11, "schedule", _DEFERRED, target="cuda:sm_90a"),
+        Example(_CAUSAL, 9, "schedule", _TRIPS, target="cuda:sm_90a", threads=384),
     ),
 )
 def overlap(op: Loop, context: Context) -> Iterator[Decision]:
@@ -72,7 +116,23 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     per row, of which the user keeps the older one in most iterations, the rescale comes first after the wait, and warps
     in which all of them are equal skip it.
 
-    Gives: the schedule of an iteration.
+    Unmasked iterations get a loop of their own, without the mask's branch: the compiler moves nothing over a branch,
+    and would put the wait for the second MMA directly after it, although all arithmetic of an iteration could overlap
+    with that MMA. Where blocks differ in their trip counts, as under a causal mask, the branch stays: many have few
+    iterations, one of them masked, so that fetching a second loop's instructions costs more. It stays, too, where
+    warps vote after it on the rescale: the wait is after the vote then.
+
+    Where there is no branch before the wait, or warps vote, the warp reduction of a running row sum is deferred past
+    the loop. Each thread adds up its own elements, `total = total * factor + part`, from zero on; as that is linear
+    and the factor is the same for all threads of a row, their partial sums add up to the row's sum.
+
+    Under a causal mask each warpgroup has its own trip count, where its later iterations would change nothing: the
+    maximum with minus infinity is the earlier one, which is finite from iteration 0 on, as that masks no row
+    completely; the exponential is zero, and adds nothing. Rows past the end of the tensors that they are stored to
+    need no iteration at all: rows are independent. The tiles of skipped iterations are released as they arrive, since
+    the other warpgroups need them. MMA results are assumed finite, as for all masks.
+
+    Gives: the schedule of an iteration, the mask of the loop without it, the sum, and the warpgroups' trip counts.
     """
     pipeline = context.facts.get(op, PIPELINE)
     if pipeline is None or not pipeline.producer:
@@ -80,42 +140,33 @@ def overlap(op: Loop, context: Context) -> Iterator[Decision]:
     if all_on_wgmma(op, context):
         candidates = (each for each in _candidates(pipeline) if _suits(each, op, pipeline, context))
         found = scheduled(candidates, op, pipeline, context)
-        if found is not None:
-            yield op, SCHEDULE, found
+        if isinstance(found, MmaOverlap):
+            yield op, SCHEDULE, _refined(found, op, pipeline, context)
 
 
-@rule(
-    "pipeline.loop.interior-iterations",
-    phase=Phase.PIPELINE,
-    on=Loop,
-    reads=(SCHEDULE,),
-    writes=(UNMASKED_ITERATIONS,),
-    source=f"{_LESSONS}: 1 to 2 % of attention",
-    examples=(Example(_MASKED, 8, "unmasked_iterations", "iterations without a mask of S", target="cuda:sm_90a"),),
-)
-def unmasked_iterations(op: Loop, context: Context) -> Iterator[Decision]:
-    """In a loop with software-pipelined MMAs, unmasked iterations get a loop of their own, without the mask's branch.
+def _refined(found: MmaOverlap, op: Loop, pipeline: Pipeline, context: Context) -> MmaOverlap:
+    """The schedule with the iterations, guards and sums that it allows."""
+    found = replace(found, mask=_mask_apart(found, op, context), trips=own_trips(found, op, pipeline, context))
+    if (found.factor is None and found.mask is None) or not iterations_adjacent(op, pipeline, context):
+        return found  # a loop that runs again continues with sums of all threads
+    sums = running_sums((*found.between, *found.late), op, context)
+    by_warps = (each for each in sums if context.facts[each.reduce.src, LAYOUT].along(each.reduce.dim).warps == 1)
+    return replace(found, running=next(by_warps, None))
 
-    The compiler moves nothing over a branch: it would put the wait for the second MMA directly after it, although all
-    arithmetic of an iteration could overlap with that MMA. Where blocks differ in their trip counts, as under a causal
-    mask, the branch stays: many have few iterations, one of them masked, so that fetching a second loop's instructions
-    costs more. It stays, too, where warps vote after it on the rescale: the wait is after the vote then.
 
-    Gives: the mask, a branch directly after the first MMA that changes only its result, on a condition that no tile or
-    tensor decides.
+def _mask_apart(found: MmaOverlap, op: Loop, context: Context) -> If | None:
+    """The mask without which unmasked iterations have a loop of their own.
+
+    A branch directly after the first MMA that changes only its result, on a condition that no tile or tensor decides.
     """
-    found = context.facts.get(op, SCHEDULE)
-    if not isinstance(found, MmaOverlap) or found.factor or not found.parts[0]:
-        return
-    mask = found.parts[0][0]
-    if not isinstance(mask, If) or mask.orelse:
-        return
+    mask = found.parts[0][0] if found.parts[0] else None
+    if found.factor or not isinstance(mask, If) or mask.orelse:
+        return None
     if not (is_at_top(op, context) and equal_trip_counts(op, context)):
-        return
-    tile = found.first[0].c.buffer
+        return None
     loads = any(isinstance(part, Load) for part in walk(mask.condition))
-    if not loads and all(isinstance(stmt, Parallel) for stmt in mask.then) and buffers_written(mask) == {tile}:
-        yield op, UNMASKED_ITERATIONS, UnmaskedIterations(tile, mask)
+    alone = buffers_written(mask) == {found.first[0].c.buffer} and all(isinstance(stmt, Parallel) for stmt in mask.then)
+    return mask if alone and not loads else None
 
 
 def _candidates(pipeline: Pipeline) -> Iterator[MmaOverlap]:

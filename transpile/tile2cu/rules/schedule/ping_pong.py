@@ -14,7 +14,7 @@ from tile2cu.analysis.accesses import (
     variables,
     viewed,
 )
-from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, SCHEDULE, THREAD_LOCAL_SUM, WARP_SPECIALISED
+from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, SCHEDULE, WARP_SPECIALISED
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
     Buffer,
@@ -62,7 +62,7 @@ _OWN = (Let, Gemm, Parallel, Reduce, Copy, Fill, If)  # statements that one warp
     phase=Phase.WARPS,
     on=Loop,
     reads=(ON_WGMMA, WARP_SPECIALISED),
-    writes=(NO_PING_PONG, SCHEDULE, THREAD_LOCAL_SUM),
+    writes=(NO_PING_PONG, SCHEDULE),
     source="measured on an H200: benchmarks/RESULTS.md, MLA decode",
     examples=(Example(_LATENT, 7, "schedule", "S by one warpgroup per iteration, O by both", "cuda:sm_90a", 256),),
 )
@@ -83,8 +83,6 @@ def ping_pong(op: Loop, context: Context) -> Iterator[Decision]:
     found = _ping_pong(op, pipeline, context)
     if isinstance(found, PingPong):
         yield op, SCHEDULE, found
-        if found.running is not None:
-            yield found.running.reduce, THREAD_LOCAL_SUM, True
     else:
         yield rejected(op, NO_PING_PONG, found.because)
 

@@ -1,6 +1,6 @@
 """Hopper: iterations that a warpgroup skips, as they change none of its rows, or none that is stored."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import inf
 
 from tile2cu.analysis.accesses import buffers_used, buffers_written, element_accesses, viewed, with_values
@@ -9,7 +9,7 @@ from tile2cu.analysis.lifetimes import begins_by_writing
 from tile2cu.analysis.prelude import before
 from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.analysis.uses import statements
-from tile2cu.core.decisions import LAYOUT, PIPELINE, SCHEDULE, WARPGROUP_TRIP_COUNT, WARPS
+from tile2cu.core.decisions import LAYOUT, WARPS
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import (
     Binary,
@@ -42,33 +42,11 @@ from tile2cu.core.program import (
     Stmt,
     Store,
 )
-from tile2cu.core.schedule import MmaOverlap, WarpgroupTripCount
-from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.core.schedule import MmaOverlap, Pipeline, WarpgroupTripCount
+from tile2cu.rules.engine import Context
 from tile2cu.rules.launch.grid import equal_trip_counts
 from tile2cu.rules.mma.hopper import warpgroups
 
-_CAUSAL = """
-Q_shared = T.alloc_shared((192, 128), "float16")
-K_shared = T.alloc_shared((80, 128), "float16")
-V_shared = T.alloc_shared((80, 128), "float16")
-S = T.alloc_fragment((192, 80), "float32")
-P = T.alloc_fragment((192, 80), "float16")
-O = T.alloc_fragment((192, 128), "float32")
-T.copy(Z[bx * 192, 0], Q_shared)
-T.clear(O)
-for k in T.Pipelined(T.ceildiv((bx + 1) * 192, 80), num_stages=2):
-    T.copy(Z[k * 80, 0], K_shared)
-    T.copy(Z[k * 80, 64], V_shared)
-    for i, j in T.Parallel(192, 80):
-        S[i, j] = T.if_then_else(bx * 192 + i >= k * 80 + j, 0, -T.infinity("float32"))
-    T.gemm(Q_shared, K_shared, S, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-    for i, j in T.Parallel(192, 80):
-        S[i, j] = T.exp2(S[i, j])
-    T.copy(S, P)
-    T.gemm(P, V_shared, O, policy=T.GemmWarpPolicy.FullRow)
-T.copy(O, Y[bx * 192, 0])
-"""
-_ACTIVE_ITERATIONS = "up to the last with an unmasked element of its rows"
 _MMAS = 2  # of the scores, and of the values that they weight
 _ROWS = 64  # of a warpgroup in a GEMM
 _EXPONENTIALS = ("exp", "exp2")
@@ -76,44 +54,25 @@ _EXPONENTIALS = ("exp", "exp2")
 _ZERO, _ONE, _LEAST = "0", "1", "-inf"
 
 
-@rule(
-    "pipeline.loop.warpgroup-trips",
-    phase=Phase.PIPELINE,
-    on=Loop,
-    reads=(LAYOUT, PIPELINE, SCHEDULE, WARPS),
-    writes=(WARPGROUP_TRIP_COUNT,),
-    source="measured on an H200: benchmarks/RESULTS.md, 1.4 to 2.1 % of causal attention with 192 queries per block",
-    examples=(Example(_CAUSAL, 9, "warpgroup_trip_count", _ACTIVE_ITERATIONS, target="cuda:sm_90a", threads=384),),
-)
-def warpgroup_trips(op: Loop, context: Context) -> Iterator[Decision]:
-    """In a loop with software-pipelined MMAs and a causal mask, each warpgroup has its own trip count.
+def own_trips(overlap: MmaOverlap, op: Loop, pipeline: Pipeline, context: Context) -> WarpgroupTripCount | None:
+    """The trip count of each warpgroup in a loop with software-pipelined MMAs and a causal mask, where they differ.
 
-    Its later iterations would change nothing: the maximum with minus infinity is the earlier one, which is finite from
-    iteration 0 on, as that masks no row completely; the exponential is zero, and adds nothing. Rows past the end of the
-    tensors that they are stored to need no iteration at all: rows are independent. The tiles of skipped iterations are
-    released as they arrive, since the other warpgroups need them. MMA results are assumed finite, as for all masks.
     Rows may see more columns than their number, as queries after cached keys do, or fewer.
-
-    Gives: the start and end of a block's rows, the last column that the first one sees, and the columns per iteration.
     """
-    overlap = context.facts.get(op, SCHEDULE)
-    pipeline = context.facts.get(op, PIPELINE)
-    if not isinstance(overlap, MmaOverlap) or len(overlap.mmas) > _MMAS or pipeline is None:
-        return
-    if static_value(op.start) != 0 or equal_trip_counts(op, context):
-        return
+    if len(overlap.mmas) > _MMAS or static_value(op.start) != 0 or equal_trip_counts(op, context):
+        return None
     position = next((at for at, stmt in enumerate(context.launch.body) if stmt is op), None)
     if position is None:
-        return
+        return None
     after = context.launch.body[position + 1 :]
     rows = _stored_rows(after)
     if rows is None or not _one_warpgroup_a_row(overlap, context):
-        return
+        return None
     own = _staircase(overlap, op, *rows, context)
     if own is None or not all(_is_by_rows(stmt, context) for stmt in (*pipeline.body, *after)):
-        return
-    if _some_end_sooner(overlap, own, context) and _masked_changes_nothing(pipeline.body, overlap, after, context):
-        yield op, WARPGROUP_TRIP_COUNT, own
+        return None
+    some_end_sooner = _some_end_sooner(overlap, own, context)
+    return own if some_end_sooner and _masked_changes_nothing(pipeline.body, overlap, after, context) else None
 
 
 def _one_warpgroup_a_row(overlap: MmaOverlap, context: Context) -> bool:

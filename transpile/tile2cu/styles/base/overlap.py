@@ -55,7 +55,7 @@ def own_trips(op: Overlapped, trips: str, printer: Printer) -> tuple[tuple[str, 
     row, name = fresh("first_row"), fresh("own_trip_count")
     about = (
         f"Per-warpgroup trip count: beyond the last column that its 64 rows see, all of {tile} is masked and "
-        f"has no effect. Rows from {text(own.end)} on are not stored and need no iteration  [{op.trips_rule}]"
+        f"has no effect. Rows from {text(own.end)} on are not stored and need no iteration  [{op.rule}]"
     )
     lines = [*comment_lines(about), f"const int {row} = {text(own.start)} + 64 * {WARPGROUP}();"]
     seen = f"{row} + 64"

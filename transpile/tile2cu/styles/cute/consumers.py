@@ -337,7 +337,7 @@ class Overlap:
         masked, mask, _ = self.masked = (*self.masked[:2], masks)
         values = {"name": whole, "values": f"int {k}, const auto& {masks}"}
         iteration = StatementView("values_part", values, body=self._phase(self._steady, k))
-        about = tuple(wrapped(f"{UNMASKED}  [{self.op.mask.rule}]", BODY_WIDTH))
+        about = tuple(wrapped(f"{UNMASKED}  [{self.op.rule}]", BODY_WIDTH))
         inside = f"{k} < {count} && "
         lines = (
             f"for (; {inside}{masked}({k}); ++{k}) {whole}({k}, {mask});",
@@ -362,10 +362,10 @@ class Overlap:
 
     def _deferred(self) -> tuple[StatementView, ...]:
         """What lanes have of a sum is added behind the loop."""
-        late, kernel = self.op.deferred, self.kernel
+        late, kernel = self.op.running, self.kernel
         if late is None:
             return ()
-        total, layout = kernel.printer.names(late.total.name), kernel.fragments.layout(late.source)
-        among = f"{words.REDUCTIONS['sum']}, {sharing(layout, late.dim, thread_local=False)}"
-        about = tuple(wrapped(f"Until here {total} has each thread's own elements only  [{late.rule}]", BODY_WIDTH))
+        total, layout = kernel.printer.names(late.total.name), kernel.fragments.layout(late.reduce.src)
+        among = f"{words.REDUCTIONS['sum']}, {sharing(layout, late.reduce.dim, thread_local=False)}"
+        about = tuple(wrapped(f"Until here {total} has each thread's own elements only  [{self.op.rule}]", BODY_WIDTH))
         return (text_line(f"{words.ALLREDUCE_ROWS}<{among}>({total});", 0, about),)

@@ -260,21 +260,21 @@ def _run_if_any(loop: _Loop, count: str) -> StatementView:
             StatementView("loop", each, loop.place, body=loop.phase(phases.steady, k, k)),
         )
     else:
-        loops = _with_and_without_mask(loop, loop.op.mask, count)
+        loops = _with_and_without_mask(loop, count)
     done = [loop.line(loop.texts.done)] * loop.texts.counted
     return StatementView(
         "branch", {"condition": f"{count} > 0"}, loop.place, body=(*prologue, *loops, *epilogue, *done)
     )
 
 
-def _with_and_without_mask(loop: _Loop, op: Mask, count: str) -> tuple[StatementView, ...]:
+def _with_and_without_mask(loop: _Loop, count: str) -> tuple[StatementView, ...]:
     """Loops over masked and over unmasked iterations."""
     fresh, k = loop.body.printer.names.fresh, loop.texts.k
     whole, masks = fresh("iteration"), fresh("masks")
     masked, mask, _ = loop.masked = (*loop.masked[:2], masks)
     values = {"name": whole, "argument": k, "values": f"int {k}, const auto& {masks}"}
     iteration = StatementView("values_part", values, loop.place, body=loop.phase(loop.op.phases.steady, k, k))
-    about = "\n".join(comment_lines(f"{UNMASKED}  [{op.rule}]"))
+    about = "\n".join(comment_lines(f"{UNMASKED}  [{loop.op.rule}]"))
     text = (
         f"{about}\nfor (int {k} = 1; {k} < {count};) {{\n"
         f"for (; {k} < {count} && {masked}({k}); ++{k}) {whole}({k}, {mask});\n"
@@ -321,12 +321,12 @@ def _skipped(loop: _Loop, count: str) -> tuple[StatementView, ...]:
 
 def _deferred_sum(op: Overlapped, body: "Body") -> tuple[StatementView, ...]:
     """What adds up the lanes' parts of a sum, behind the loop; nothing where each iteration does it."""
-    late = op.deferred
+    late = op.running
     if late is None:
         return ()
     total = body.printer.tile(late.total)
-    about = comment_lines(f"Until here {total} has each thread's own elements only  [{late.rule}]")
-    sum_ = f"{tl.WARP_ALLREDUCE_SUM}<{body.layout_of_tile(late.source)}, {late.dim}>({total});"
+    about = comment_lines(f"Until here {total} has each thread's own elements only  [{op.rule}]")
+    sum_ = f"{tl.WARP_ALLREDUCE_SUM}<{body.layout_of_tile(late.reduce.src)}, {late.reduce.dim}>({total});"
     return (text_line("\n".join((*about, sum_))),)
 
 
