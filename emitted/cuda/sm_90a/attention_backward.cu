@@ -235,7 +235,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_b
   tl::mbarrier_wait(prologue_full, 0);  // until K_shared and V_shared have arrived
   // attention_backward.py:209  for k in T.Pipelined(first, T.ceildiv(seq_len, block_N), num_stages=num_stages):
   // lse_next, delta_next: the next iteration's vectors, prefetched during this one's MMAs
-  // [pipeline.loop.prefetched-vectors]
+  // [pipeline.loop.in-order]
   tl::PrefetchedVector<float, block_N, threads> lse_next;
   tl::PrefetchedVector<float, block_N, threads> delta_next;
   auto load_vectors = [&](int k_iter) {

@@ -176,6 +176,19 @@ def test_a_statement_that_is_left_out_breaks_what_depends_on_it() -> None:
     assert broken_by(Step.each(*stmts[:-2], stmts[-1]), stmts, loop)
 
 
+@pytest.mark.parametrize(("result", "operand", "broken"), [("C", "A_shared", False), ("P", "P", True)])
+def test_mmas_of_one_accumulator_are_executed_in_order(result: str, operand: str, broken: bool) -> None:
+    """The second may start while the first is in flight, but not where that computes its operand."""
+    *_, loop = body(
+        'A_shared = T.alloc_shared((64, 64), "float16")\nC = T.alloc_fragment((64, 64), "float32")\n'
+        'P = T.alloc_fragment((64, 64), "float16")\n'
+        f"for k in T.serial(4):\n    T.gemm(A_shared, A_shared, {result})\n    T.gemm({operand}, A_shared, C)"
+    )
+    assert isinstance(loop, Loop)
+    steps = (*Step.each(*loop.body, action=Action.START), *Step.each(*loop.body, action=Action.WAIT))
+    assert bool(broken_by(steps, loop.body, loop)) == broken
+
+
 def test_copies_of_a_buffer_allow_the_next_iteration_to_write_it() -> None:
     *_, loop = body(
         'A_shared = T.alloc_shared((64, 64), "float16")\nC = T.alloc_fragment((64, 64), "float32")\n'

@@ -6,7 +6,7 @@ from tests.unit.rules.kernels import settled
 from tile2cu.analysis.legality import why_no_pipeline, why_not
 from tile2cu.analysis.uses import statements
 from tile2cu.core.program import Copy, Loop
-from tile2cu.core.schedule import Pipeline, PrefetchedVectors
+from tile2cu.core.schedule import InOrder, Pipeline
 
 KERNEL = """
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -72,5 +72,5 @@ def test_loads_of_the_same_iteration_may_read_what_the_last_one_wrote() -> None:
 def test_vectors_are_prefetched_where_nothing_writes_them_meanwhile(last: str, broken: str) -> None:
     loop = loop_of(last=last)
     copy = next(stmt for stmt in loop.body if isinstance(stmt, Copy) and stmt.dst.buffer.name == "row")
-    found = why_not(PrefetchedVectors((copy,), loop.body), loop.body, loop)
+    found = why_not(InOrder(loop.body, (copy,)), loop.body, loop)
     assert (broken in found) if broken else found == ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.rules.kernels import settled
-from tile2cu.core.decisions import AWAITED_AT, NO_MMA_IN_FLIGHT, WARPS
+from tile2cu.core.decisions import NO_MMA_IN_FLIGHT, SCHEDULE, WARPS
 from tile2cu.core.program import Gemm
+from tile2cu.core.schedule import InOrder
 
 # D and E live from turn to turn; the copy of S is read by a product that may be in flight while S and C are used.
 BODY = """
@@ -54,7 +55,9 @@ def test_products_stay_in_flight_where_registers_suffice(rows: int, columns: int
     context = settled(BODY.format(rows=rows, columns=columns), threads=2 * rows, target="cuda:sm_90a")
     products = [op for op in context.statements if isinstance(op, Gemm)]
     assert len(products) == 4 and all(context.facts.get(op, WARPS) is not None for op in products)
-    flights = tuple(context.facts.get(op, AWAITED_AT) is not None for op in products)
+    found = next((each for op in context.statements if (each := context.facts.get(op, SCHEDULE)) is not None), None)
+    awaited = found.in_flight if isinstance(found, InOrder) else ()
+    flights = tuple(any(op is mma for mma in awaited) for op in products)
     assert flights == (*in_flight, False), "the last one is awaited where it stands"
     told = [context.facts.get(op, NO_MMA_IN_FLIGHT) for op in context.statements]
     assert any(told) == (not any(in_flight))

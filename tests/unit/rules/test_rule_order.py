@@ -43,7 +43,7 @@ CYCLES = {
             "pipeline.gemm.register-operand",
             "schedule.grid.persistent",
             "pipeline.loop.mma-in-flight",
-            "pipeline.loop.prefetched-vectors",
+            "pipeline.loop.in-order",
         ),
     },
 }

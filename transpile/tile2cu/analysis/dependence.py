@@ -195,8 +195,8 @@ def broken_by(
 
     A dependence of distance d is kept where the first statement's end, d iterations before, precedes the second one's
     start. Between different iterations writes to a buffer of n versions conflict only every n iterations. Tensor cores
-    execute an MMA's iterations in order, so that it may start before the wait for the earlier one (PTX ISA, 'wgmma':
-    accumulators of the same shape).
+    execute MMAs of one accumulator in order, so that one may start before the wait for an earlier one (PTX ISA,
+    'wgmma': accumulators of the same shape).
     A `continue` or `break` ends the trip of the loop that it is in: no part of its iteration, or of another one that
     the trip has, may be in a different trip.
     """
@@ -226,8 +226,8 @@ def _is_kept(
     first, second = id(found.first), id(found.second)
     if first not in end or second not in begin:
         return False
-    if first == second and isinstance(found.first, Gemm) and found.on is found.first.c.buffer.memory:
-        return True
+    if _accumulates(found):
+        end = begin
     distance = found.distance
     if distance and isinstance(found.on, Buffer) and found.kind is not Kind.RAW:
         distance = versions.get(found.on.memory, 1)
@@ -235,3 +235,14 @@ def _is_kept(
         return True  # what a copy holds is of its own iteration
     later, at = begin[second]
     return end[first] < (later + distance, at)
+
+
+def _accumulates(found: Dependence) -> bool:
+    """Whether it is a dependence of MMAs on their common accumulator, which no operand shares."""
+    first, second = found.first, found.second
+    if not isinstance(first, Gemm) or not isinstance(second, Gemm):
+        return False
+    if first.c.buffer is not second.c.buffer or first.c.ranges != second.c.ranges:
+        return False
+    operands = (region.buffer.memory for mma in (first, second) for region in (mma.a, mma.b))
+    return found.on is first.c.buffer.memory and all(memory is not found.on for memory in operands)

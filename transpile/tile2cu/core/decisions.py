@@ -127,8 +127,9 @@ SCHEDULE: Key[Schedule] = Key(
     "schedule", "how those that compute run the iterations of a producer's loop, where not in sequence", Loop, Schedule
 )
 AWAITED_AT: Key[str] = Key("awaited_at", "where the result of an asynchronous MMA is awaited", Gemm, str)
-RETIRED: Key[Retirement] = Key("retired", "MMAs that have retired after the statement", (Gemm, WgmmaWait), Retirement)
-RETIRED_BEFORE: Key[Retirement] = Key("retired_before", "MMAs that are awaited before the statement", Stmt, Retirement)
+RETIRED: Key[Retirement] = Key(
+    "retired", "MMAs of the user's that have retired after it", (Gemm, WgmmaWait), Retirement
+)
 REGISTER_OPERAND: Key[str] = Key(
     "register_operand", "the A operand that is loaded to registers before the loop; decided again", Gemm, str
 )

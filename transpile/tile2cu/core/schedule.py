@@ -1,7 +1,7 @@
 """Decisions with structure: pipelines, barriers, schedules and the shared-memory budget."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from math import lcm, prod
@@ -64,6 +64,11 @@ class Schedule(ABC):
     @property
     def doubled(self) -> tuple[Buffer, ...]:
         """The tiles with two versions, of which iterations use one in alternation."""
+        return ()
+
+    @property
+    def waits(self) -> "tuple[WaitForMmas, ...]":
+        """The waits for MMAs that iterations in order leave in flight."""
         return ()
 
     @property
@@ -214,33 +219,6 @@ class MmaOverlap(Schedule):
 
 
 @dataclass(frozen=True)
-class PrefetchedVectors(Schedule):
-    """Copies of one-dimensional tiles that all threads prefetch one iteration earlier, and values they need.
-
-    The rest of the `body` runs in order. The next iteration's loads start, into registers, after this one's last copy
-    from there to its tile.
-    """
-
-    copies: tuple[Copy, ...]
-    body: tuple[Stmt, ...]
-    lets: tuple[Let, ...] = ()
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        copies = {id(copy) for copy in self.copies}
-        last = max(place for place, stmt in enumerate(self.body) if id(stmt) in copies)
-        own = [Step(stmt, 1, Action.WAIT if id(stmt) in copies else Action.RUN) for stmt in self.body]
-        return (*own[: last + 1], *Step.each(*self.copies, action=Action.START), *own[last + 1 :])
-
-    @property
-    def doubled(self) -> tuple[Buffer, ...]:
-        return tuple(copy.dst.buffer for copy in self.copies)  # one version in registers, one in the tile
-
-    def __str__(self) -> str:
-        return ", ".join(copy.dst.buffer.name for copy in self.copies) + " loaded one iteration earlier"
-
-
-@dataclass(frozen=True)
 class Retirement:
     """A wait for the user's asynchronous MMAs: those that retire there, and the results of others still in flight."""
 
@@ -255,6 +233,64 @@ class Retirement:
 
     def __str__(self) -> str:
         return ", ".join(tile.name for tile in self.results)
+
+
+@dataclass(frozen=True)
+class WaitForMmas:
+    """A wait for MMAs in flight, before a statement; directly `behind` it, where that is the last of these MMAs."""
+
+    at: Stmt
+    retirement: Retirement
+    behind: bool = False
+
+
+@dataclass(frozen=True)
+class InOrder(Schedule):
+    """Iterations in order, but for vectors that are prefetched, and MMAs that are in flight until they are needed.
+
+    All threads prefetch the one-dimensional tiles of `copies`, and values they need: the next iteration's loads start,
+    into registers, after this one's last copy from there to its tile. MMAs are in flight until the `waits`.
+    """
+
+    body: tuple[Stmt, ...]
+    copies: tuple[Copy, ...] = ()
+    lets: tuple[Let, ...] = ()
+    waits: tuple[WaitForMmas, ...] = ()
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        copies, shift = {id(copy) for copy in self.copies}, int(bool(self.copies))
+        last = max((place for place, stmt in enumerate(self.body) if id(stmt) in copies), default=-1)
+        own = [tuple(self._steps(stmt, shift, awaited=id(stmt) in copies)) for stmt in self.body]
+        now, later = ((step for of in part for step in of) for part in (own[: last + 1], own[last + 1 :]))
+        return (*now, *Step.each(*self.copies, action=Action.START), *later)
+
+    def _steps(self, stmt: Stmt, shift: int, *, awaited: bool) -> Iterator[Step]:
+        """The steps of a statement, with the waits before and behind it."""
+        started = any(stmt is mma for wait in self.waits for mma in wait.retirement.mmas)
+        yield from self._awaited(stmt, shift, behind=False)
+        yield Step(stmt, shift, Action.WAIT if awaited else Action.START if started else Action.RUN)
+        yield from self._awaited(stmt, shift, behind=True)
+
+    def _awaited(self, stmt: Stmt, shift: int, *, behind: bool) -> Iterator[Step]:
+        for wait in self.waits:
+            if wait.at is stmt and wait.behind == behind:
+                yield from Step.each(*wait.retirement.mmas, shift=shift, action=Action.WAIT)
+
+    @property
+    def in_flight(self) -> tuple[Gemm, ...]:
+        """The MMAs that are not awaited where they stand."""
+        return tuple(mma for wait in self.waits for mma in wait.retirement.mmas if mma is not wait.at)
+
+    @property
+    def doubled(self) -> tuple[Buffer, ...]:
+        return tuple(copy.dst.buffer for copy in self.copies)  # one version in registers, one in the tile
+
+    def __str__(self) -> str:
+        vectors = ", ".join(copy.dst.buffer.name for copy in self.copies)
+        mmas = ", ".join(mma.c.buffer.name for mma in self.in_flight)
+        parts = (f"{vectors} loaded one iteration earlier", f"{mmas} in flight until needed")
+        return "; ".join(part for part, named in zip(parts, (vectors, mmas), strict=True) if named)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from tile2cu.core.decisions import (
     PROLOGUE_LOADS,
     PROXY_FENCE,
     RETIRED,
-    RETIRED_BEFORE,
     STORE_OUTSTANDING,
 )
 from tile2cu.core.errors import Tile2CuError
@@ -83,7 +82,7 @@ from tile2cu.plan.structure import If as Branch
 from tile2cu.plan.structure import While as Repeat
 from tile2cu.plan.tensors import touched
 
-_ORDERING: tuple[Key[Any], ...] = (BARRIER, PART_BARRIER, PROXY_FENCE, RETIRED_BEFORE)
+_ORDERING: tuple[Key[Any], ...] = (BARRIER, PART_BARRIER, PROXY_FENCE)
 
 
 class Lowering:
@@ -209,7 +208,8 @@ class Lowering:
 
     def _is_ordered(self, stmt: Stmt) -> bool:
         """Whether a barrier, a fence or a wait for MMAs stands before the statement."""
-        return any(self.facts.get(stmt, key) is not None for key in _ORDERING)
+        of_schedule = (id(stmt), False) in self.settled.waits
+        return of_schedule or any(self.facts.get(stmt, key) is not None for key in _ORDERING)
 
     def _is_unused(self, stmt: Stmt) -> bool:
         """Whether a statement waits for nothing, or locates a tensor that the kernel does not touch."""

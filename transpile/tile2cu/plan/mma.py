@@ -3,13 +3,11 @@
 from collections.abc import Iterator
 
 from tile2cu.core.decisions import (
-    AWAITED_AT,
     INSTRUCTION,
     LAYOUT,
     NO_WGMMA,
     NOT_IN_FLIGHT,
     RETIRED,
-    RETIRED_BEFORE,
     WARPS,
     WAVE_PRIORITY,
 )
@@ -26,7 +24,6 @@ from tile2cu.plan.settled import Settled
 def mma(op: Gemm, settled: Settled) -> Mma:
     """The MMA of a GEMM statement."""
     facts = settled.facts
-    in_flight = facts.get(op, AWAITED_AT) is not None or facts.get(op, RETIRED) is not None
     instruction = facts[op, INSTRUCTION]
     metadata = _operand(op.metadata, transposed=op.transpose_metadata) if op.metadata is not None else None
     return Mma(
@@ -37,7 +34,7 @@ def mma(op: Gemm, settled: Settled) -> Mma:
         c=_operand(op.c),
         metadata=metadata,
         instruction=instruction,
-        starts=in_flight and metadata is None,
+        starts=settled.is_in_flight(op) and metadata is None,
         overwrites=op.clear,
         overwrites_if=op.clear_if if instruction.unit is MmaUnit.WARPGROUP else None,
         priority=facts.get(op, WAVE_PRIORITY) or 0,
@@ -54,7 +51,7 @@ def clear_before(stmt: Stmt, settled: Settled) -> Iterator[ClearIf]:
 
 def wait_after(stmt: Stmt, settled: Settled) -> Iterator[MmaWait]:
     """The wait of an MMA that is awaited immediately while others are in flight, which retire with it."""
-    landing = settled.facts.get(stmt, RETIRED)
+    landing = settled.waits.get((id(stmt), True)) or settled.facts.get(stmt, RETIRED)
     if isinstance(stmt, Gemm) and landing is not None:
         results = {id(tile): tile for tile in (stmt.c.buffer, *landing.results)}
         yield MmaWait(source=stmt, pending=0, results=tuple(results.values()), in_flight=(), point=WaitPoint.ISSUED)
@@ -62,7 +59,7 @@ def wait_after(stmt: Stmt, settled: Settled) -> Iterator[MmaWait]:
 
 def wait_before(stmt: Stmt, settled: Settled) -> Iterator[MmaWait]:
     """The wait for MMAs in flight before a statement that needs their results."""
-    landing = settled.facts.get(stmt, RETIRED_BEFORE)
+    landing = settled.waits.get((id(stmt), False))
     if landing is not None:
         flying = landing.in_flight
         yield MmaWait(
@@ -112,7 +109,7 @@ def _claims(op: Gemm, settled: Settled) -> tuple[Claim, ...]:
     """Why an MMA does not run on the tensor cores, or not as its types say, or not asynchronously."""
     facts = settled.facts
     first = (Prioritised(rule=facts.rule(op, WAVE_PRIORITY)),) if facts.get(op, WAVE_PRIORITY) else ()
-    if not op.begun or facts.get(op, AWAITED_AT) is not None:
+    if not op.begun or settled.is_in_flight(op):
         return (*first, *_of_instruction(op, settled))
     key = next((key for key in (NOT_IN_FLIGHT, NO_WGMMA) if facts.get(op, key) is not None), None)
     because = str(facts[op, key]) if key is not None else ""

@@ -118,7 +118,7 @@ class Producing:
         """A loop that waits for each stage and releases it."""
         found = self.settled.facts.get(op, SCHEDULE)
         body = pipeline.body
-        if not isinstance(found, schedule.PrefetchedVectors):
+        if not isinstance(found, schedule.InOrder) or not found.copies:
             lowered, prefetch = self.lower(body, where), None
         else:
             copies = frozenset(id(copy) for copy in found.copies)

@@ -8,7 +8,7 @@ from tile2cu.core.decisions import LAYOUT, PIPELINE, SCHEDULE
 from tile2cu.core.expr import Address, Call, Expr, walk
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope, walk_stmts
-from tile2cu.core.schedule import PrefetchedVectors
+from tile2cu.core.schedule import InOrder
 from tile2cu.plan.producer import operands_of, ping_pong_of, values_kept
 from tile2cu.plan.settled import Settled
 
@@ -140,7 +140,7 @@ def _prefetched(loop: Loop, settled: Settled) -> int:
     threads, pipeline = settled.launch.threads, settled.facts.get(loop, PIPELINE)
     schedule = settled.facts.get(loop, SCHEDULE)
     staged = pipeline.copies if pipeline is not None and pipeline.staged else ()
-    lines = schedule.copies if isinstance(schedule, PrefetchedVectors) else ()
+    lines = schedule.copies if isinstance(schedule, InOrder) else ()
     ahead = (_per_thread(prod(each.dst.buffer.static_shape), threads) * each.src.buffer.dtype.bytes for each in lines)
     return sum(staged_registers(each, threads) for each in staged) + sum(-(-size // 4) for size in ahead)
 

@@ -1,14 +1,15 @@
 """What the emitter starts from: a launch of a program, and all that was decided about it."""
 
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.uses import statements
-from tile2cu.core.decisions import SCHEDULE
+from tile2cu.core.decisions import AWAITED_AT, RETIRED, SCHEDULE
 from tile2cu.core.facts import Facts
-from tile2cu.core.program import Launch, Loop, Program, Stmt
-from tile2cu.core.schedule import Schedule
+from tile2cu.core.program import Gemm, Launch, Loop, Program, Stmt
+from tile2cu.core.schedule import Retirement, Schedule
 from tile2cu.targets import Target
 
 
@@ -38,6 +39,16 @@ class Settled:
         """The schedules of the launch's loops."""
         found = (self.facts.get(loop, SCHEDULE) for loop in statements(self.launch.body, Loop))
         return tuple(each for each in found if each is not None)
+
+    @functools.cached_property
+    def waits(self) -> Mapping[tuple[int, bool], Retirement]:
+        """The MMAs that retire before a statement, given by its id, or behind it."""
+        return {(id(wait.at), wait.behind): wait.retirement for each in self.schedules for wait in each.waits}
+
+    def is_in_flight(self, op: Gemm) -> bool:
+        """Whether an MMA is started where it stands, and awaited by a wait of its own."""
+        of_schedule = any(op is mma for each in self.waits.values() for mma in each.mmas)
+        return of_schedule or any(self.facts.get(op, key) is not None for key in (AWAITED_AT, RETIRED))
 
     def defers(self, op: Stmt) -> bool:
         """Whether each thread adds up its own elements only at a reduction, until the loop around it has ended."""

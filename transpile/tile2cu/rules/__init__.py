@@ -65,14 +65,13 @@ from tile2cu.rules.mma.hopper import (
 )
 from tile2cu.rules.mma.warps import block_threads, full_col, full_row, square
 from tile2cu.rules.mma.wgmma_waits import wgmma_wait
-from tile2cu.rules.schedule.concurrent_mmas import concurrent_mmas
 from tile2cu.rules.schedule.explicit_pipelines import explicit_barriers, explicit_tma
 from tile2cu.rules.schedule.explicit_setmaxnreg import explicit_setmaxnreg
+from tile2cu.rules.schedule.in_order import in_order
 from tile2cu.rules.schedule.mma_in_flight import mma_in_flight
 from tile2cu.rules.schedule.overlap import overlap
 from tile2cu.rules.schedule.ping_pong import ping_pong
 from tile2cu.rules.schedule.pipeline import cp_async
-from tile2cu.rules.schedule.prefetched_vectors import prefetched_vectors
 from tile2cu.rules.schedule.prologue_loads import prologue_loads
 from tile2cu.rules.schedule.register_budget import register_operand, register_shares
 from tile2cu.rules.select import (
@@ -177,8 +176,7 @@ RULES: tuple[Rule, ...] = (
     two_waves_per_simd,
     reduce_workspace,
     mma_in_flight,
-    concurrent_mmas,
-    prefetched_vectors,
+    in_order,
     wgmma_wait,
     shared_aliasing,
     shared_hazard,

@@ -43,7 +43,7 @@ from tile2cu.core.program import (
     Stmt,
     walk_stmts,
 )
-from tile2cu.core.schedule import Multiple, Pipeline, PrefetchedVectors, WarpSpecialised
+from tile2cu.core.schedule import Multiple, Pipeline, WarpSpecialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.memory.tensors import POINTER_BYTES
 from tile2cu.rules.mma.warps import gathers_on_mma, mma_of, runs_on_wgmma
@@ -313,14 +313,6 @@ def is_specialised(context: Context) -> bool:
     """Whether the launch has a producer warp."""
     decided = context.facts.get(context.launch, WARP_SPECIALISED)
     return decided is not None and decided.producer
-
-
-def iterations_in_sequence(op: Loop, context: Context) -> Pipeline | None:
-    """A producer's loop whose iterations run in sequence: no MMAs in flight between them, no alternating warpgroups."""
-    pipeline = context.facts.get(op, PIPELINE)
-    schedule = context.facts.get(op, SCHEDULE)
-    in_sequence = schedule is None or isinstance(schedule, PrefetchedVectors)
-    return pipeline if pipeline is not None and pipeline.producer and in_sequence else None
 
 
 def all_on_wgmma(loop: Loop, context: Context) -> bool:

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 from tile2cu.analysis.legality import why_not
 from tile2cu.core.decisions import SCHEDULE, SHARED_LAYOUT
 from tile2cu.core.program import Loop, LoopKind
-from tile2cu.core.schedule import MmaInFlight, MmaOverlap, PingPong, Pipeline, PrefetchedVectors, Schedule
+from tile2cu.core.schedule import InOrder, MmaInFlight, MmaOverlap, PingPong, Pipeline, Schedule
 from tile2cu.rules.engine import Context
 from tile2cu.rules.memory.storage import shared_budget_of, workspaces_of
+from tile2cu.rules.schedule.concurrent_mmas import most_alive
 from tile2cu.rules.schedule.register_budget import fit, registers_left, registers_of
 
 
@@ -21,7 +22,7 @@ def scheduled(candidates: Iterable[Schedule], loop: Loop, pipeline: Pipeline, co
 def why_unsuitable(candidate: Schedule, loop: Loop, pipeline: Pipeline, context: Context) -> str:
     """Why a loop cannot run by a schedule: a dependence that it breaks, or what it has no room for; empty if it can."""
     loops = [op for op in context.statements if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
-    if len(loops) > 1 and not isinstance(candidate, PrefetchedVectors):
+    if len(loops) > 1 and not isinstance(candidate, InOrder):
         return f"the kernel has {len(loops)} pipelined loops"
     return why_not(candidate, pipeline.body, loop) or _why_no_room(candidate, context)
 
@@ -35,6 +36,8 @@ def _why_no_room(candidate: Schedule, context: Context) -> str:
             return f"`{one}` in one warpgroup and `{two}` in two need too many registers"
         case MmaOverlap() if not fit(registers_of(launch, context), launch):
             return "fragments need too many registers besides MMAs in flight"
+        case InOrder(waits=waits) if waits and not fit(most_alive(candidate, context), launch):
+            return "fragments that would be live together need too many registers"
         case MmaInFlight(written=tiles) if tiles:
             budget = shared_budget_of(launch, context, workspaces_of(context), ())
             more = sum(context.facts[tile, SHARED_LAYOUT].bytes for tile in tiles)

@@ -136,6 +136,9 @@ class _Walker:
         self.lenient = True  # with tensors in divergent code
         self.broken = self.continued = Pending()  # what is pending where the current loop, or its iteration, is left
         found = context.facts.get(context.launch, PROLOGUE_LOADS)
+        schedules = (context.facts.get(op, SCHEDULE) for op in context.statements if isinstance(op, Loop))
+        waits = (wait for each in schedules if each is not None for wait in each.waits)
+        self.retiring = {id(wait.at): wait.retirement.mmas for wait in waits}
         self.first = found.loads if found is not None else ()
 
     def tracked(self, buffers: Iterable[Buffer]) -> dict[str, Buffer]:
@@ -289,7 +292,7 @@ class _Walker:
             copies = (op for op in self.context.statements if isinstance(op, Copy) and op.begun)
             return self.tracked(op.src.buffer for op in copies)
         retirement = self.context.facts.get(stmt, RETIRED)
-        mmas = retirement.mmas if retirement is not None else ()
+        mmas = retirement.mmas if retirement is not None else self.retiring.get(id(stmt), ())
         return self.tracked(region.buffer for op in mmas for region in op.regions)
 
     def hazards(self, reads: dict[str, Buffer], writes: dict[str, Buffer], pending: Pending) -> dict[str, Hazard]:
