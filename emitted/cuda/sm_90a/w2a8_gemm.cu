@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // w2a8.py:35  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     // wgmma.m64n64k32.s32.s8.s8 x 4 per warpgroup, A and B in shared memory (SS)
     tl::gemm_start(X_shared[ko % num_stages], tl::transposed(W_shared[ko % written_stages]), Y_local);
-    tl::gemm_wait<1>();  // the MMA of the iteration before is done, this one stays in flight
+    tl::gemm_wait<1>();  // Y_local of iteration ko stays in flight
     if (ko > 0) pipeline.consumer_release(ko - 1);
   }
   tl::gemm_wait<0>(Y_local);

@@ -1,7 +1,6 @@
 """A loop whose schedule interleaves two iterations: its parts as lambdas, each once, and the phases that run them."""
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tile2cu.plan.producer_ops import (
@@ -38,9 +37,9 @@ _VOTE = (
 
 def overlapped(op: Overlapped, texts: Texts, body: "Body") -> StatementView:
     """The view of the loop."""
-    if op.rolled:
-        return _rolled(op, texts, body)
     loop = _Loop(op, texts, body)
+    if op.rolled:
+        return _rolled(loop)
     parts = tuple(loop.declared(part) for part in op.phases.parts)
     lambdas = [part for part in parts if part.body]
     if op.mask is not None:
@@ -176,6 +175,10 @@ class _Loop:
             behind = dos[place + 1] if place + 1 < len(dos) else None
             voting = isinstance(behind, RunPart) and behind.part.kind is PartKind.PROCESS and bool(self.changed)
             match do:
+                case ReleaseStage(earlier=True) if self.op.rolled and k == self.texts.k:
+                    found.append(self.line(f"if ({k} > 0) {self._release(do, k)}"))
+                case RunPart(part=part) if self.op.rolled:
+                    found += self.body.views(part.block)
                 case ReleaseStage() if voting and not first:
                     vote = self._release(do, k, after=self.changed)
                 case RunPart(part=part) if vote:
@@ -219,11 +222,12 @@ class _Loop:
             case ReleaseStage():
                 return [self.line(self._release(do, k))]
             case AwaitMmas(results=results, pending=pending, earlier=earlier):
-                done = ", ".join(names(tile.name) for tile in results)
+                done = ", ".join(names(tile.name) for tile in results if tile not in pending)
                 note = ""
                 if pending:
                     stay = "stays" if len(pending) == 1 else "stay"
-                    note = f"  // {listed([names(tile.name) for tile in pending])} {stay} in flight"
+                    of = "" if done else f" of iteration {k}"
+                    note = f"  // {listed([names(tile.name) for tile in pending])}{of} {stay} in flight"
                 elif earlier and self.op.first and not any(do is each for each in self.op.phases.epilogue):
                     note = "  // before its operands and accumulator are written"
                 return [self.line(f"{tl.GEMM_WAIT}<{len(pending)}>({done});{note}")]
@@ -330,39 +334,29 @@ def _deferred_sum(op: Overlapped, body: "Body") -> tuple[StatementView, ...]:
     return (text_line("\n".join((*about, sum_))),)
 
 
-def _rolled(op: Overlapped, texts: Texts, body: "Body") -> StatementView:
-    """A loop whose MMAs are in flight while the next iteration writes their operands."""
-    k, printer, place = texts.k, body.printer, op.source.span.line
-    line = partial(text_line, place=place)
+def _rolled(loop: _Loop) -> StatementView:
+    """One loop over all iterations, whose MMAs are in flight while the next iteration writes their operands."""
+    op, texts, printer, k = loop.op, loop.texts, loop.body.printer, loop.texts.k
     tiles, sums = ([printer.names(each.name) for each in of] for of in (op.written, op.second))
     has = "has" if len(tiles) == 1 else "have"
-    what, are, these, their = (
-        ("MMA", "is", "this one stays", "its") if len(sums) == 1 else ("MMAs", "are", "these stay", "their")
-    )
+    what, are, their = ("MMA", "is", "its") if len(sums) == 1 else ("MMAs", "are", "their")
     printer.stages |= {tile.name: f"{k} % {WRITTEN_STAGES}" for tile in op.written}
     note = (
         f"Software pipelining: the {what} of iteration {k} - 1 {are} in flight while iteration {k} writes "
         f"{listed(tiles)}, which {has} two stages. All warps have waited for the {what} of iteration {k} - 2, the "
         f"last to read the stage  [{op.rule}]"
     )
-    settled = [f"{tl.WARPGROUP_FENCE_OPERAND}({name});" for name in sums]
-    wait = f"{tl.GEMM_WAIT}<{len(sums)}>();  // the {what} of the iteration before {are} done, {these} in flight"
-    (part,) = op.phases.parts
-    each = (
-        *([line(texts.variable)] if texts.variable else ()),
-        line(f"pipeline.consumer_wait({_stage(texts.before, k)});"),
-        *body.views(part.block),
-        line(wait),
-        line(f"if ({k} > 0) pipeline.consumer_release({_stage(texts.before, k)} - 1);"),
-    )
+    fences = "\n".join(f"{tl.WARPGROUP_FENCE_OPERAND}({name});" for name in sums)
+    each = (*([loop.line(texts.variable)] if texts.variable else ()), *loop.phase(op.phases.steady, k, k))
     head = {"end": "", "unroll": "", "variable": k, "start": "0", "stop": texts.count, "compare": "<", "move": f"++{k}"}
-    shown = (
-        line("\n".join(settled) + f"  // {their} registers are written before the MMA reads them"),
-        StatementView("loop", head, place, body=each),
-        *(line(f"{tl.GEMM_WAIT}<0>({name});") for name in sums),
+    wait, *released = loop.phase(op.phases.epilogue, texts.count, texts.count)
+    shown: tuple[StatementView, ...] = (
+        loop.line(f"{fences}  // {their} registers are written before the MMA reads them"),
+        StatementView("loop", head, loop.place, body=each),
+        wait,
     )
     if op.iterations.inside:
-        last = (f"pipeline.consumer_release({_stage(texts.before, texts.count)} - 1);", *[texts.done] * texts.counted)
-        any_ = StatementView("branch", {"condition": f"{texts.count} > 0"}, place, body=tuple(map(line, last)))
-        shown = (*map(line, _counting(op, texts)), *shown, any_)
+        last = (*released, *[loop.line(texts.done)] * texts.counted)
+        any_ = StatementView("branch", {"condition": f"{texts.count} > 0"}, loop.place, body=last)
+        shown = (*map(loop.line, _counting(op, texts)), *shown, any_)
     return StatementView("overlap", {}, comments=(note,), orelse=shown)
