@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.rules.kernels import FIRST_LINE, settled
-from tile2cu.analysis.prelude import Walk, around, for_loads_alone, path_to, walk_to
+from tile2cu.analysis.prelude import Walk, for_loads_alone, path_to, walk_to
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import CALL, PIPELINE, TMA_COLUMNS_IF, WARP_SPECIALISED
 from tile2cu.core.program import Assign, Copy, Fill, Let, Loop, LoopKind, While, walk_stmts
@@ -89,7 +89,8 @@ LOOP = f"for k in T.Pipelined(4, num_stages=2):\n    {LOAD}"
     [
         ({}, ""),
         ({"stages": 0}, ""),
-        ({"end": LOOP}, "the pipelined loops of lines {4}, {7} load the same tile, `A_shared`"),
+        ({"end": LOOP}, "the pipelined loop has no GEMM"),
+        ({"end": LOOP.replace("=2", "=3")}, "the pipelined loops of lines {4}, {7} load the same tile, `A_shared`, in"),
         (
             {"load": f"if k > bx:\n        {LOAD}"},
             "in line {4} loads in a branch (line {5}), so that it cannot be prefetched",
@@ -99,7 +100,7 @@ LOOP = f"for k in T.Pipelined(4, num_stages=2):\n    {LOAD}"
         ({"operand": "float32"}, "has 32-bit operands: wgmma reads A as M x K and B as N x K, both from shared memory"),
         ({"operand": "bfloat16", "sums": "float16"}, "wgmma accumulates these operands in float32"),
     ],
-    ids=["none", "no stages", "two loops", "branch", "break", "sums in half", "floats across rows", "sums"],
+    ids=["none", "no stages", "no GEMM", "two loops", "branch", "break", "sums in half", "floats across rows", "sums"],
 )
 def test_reasons_name_what_to_change(parts: dict[str, str], because: str) -> None:
     context = settled(GEMM.format(**{**PLAIN_GEMM, **parts}), target="cuda:sm_90a")
@@ -166,7 +167,7 @@ def test_way_has_what_decides_and_nothing_else() -> None:
     loop = next(op for op in walk_stmts(body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED)
     pipeline = pipeline_of(loop, context.launch, producer=True)
     assert pipeline is not None
-    way = path_to(loop, pipeline.loads, around(body, loop))
+    way = path_to([(loop, pipeline)], body)
     assert isinstance(way, While)
     assert [type(stmt) for stmt in way.body] == [Let, Let, Loop, Assign]  # row, where, the turns, the next tile
     assert way.body[2] is loop
@@ -240,14 +241,16 @@ T.copy(C_local, Y[0, 0])
     [
         ({}, ""),
         ({"stages": 3}, ""),
-        ({"tile": "A_shared"}, "load the same tile, `A_shared`"),
+        ({"tile": "A_shared"}, ""),
+        ({"tile": "A_shared", "stages": 3}, "load the same tile, `A_shared`, in different pipelines"),
+        ({"tile": "A_shared", "between": "T.clear(A_shared)"}, "`A_shared`, which the loop prefetches, is used before"),
         ({"between": "T.copy(C_local, Z[0, 0])"}, "`Z` is written in line"),
         ({"between": "T.clear(B_shared)"}, "`B_shared`, which the loop prefetches, is used before it"),
     ],
     ids=str,
 )
 def test_a_producer_loads_for_several_loops(parts: dict[str, object], because: str) -> None:
-    """Where each loop has tiles of its own, and nothing before it writes what it loads."""
+    """Where nothing before a loop writes what it loads; loops of the same tiles are of one pipeline."""
     text = SEVERAL.format(**{"stages": 2, "tensor": "Z", "tile": "B_shared", "between": "", **parts})
     context = settled(text, target="cuda:sm_90a")
     found = str(context.facts[context.launch, WARP_SPECIALISED].because)

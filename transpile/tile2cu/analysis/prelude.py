@@ -1,6 +1,6 @@
 """Scalar statements that a producer needs for its loads: before its loop, and in the enclosing loops."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import (
@@ -51,6 +51,17 @@ def producer_loops(launch: Launch, facts: Facts) -> tuple[tuple[Loop, Pipeline],
 def producer_loop(launch: Launch, facts: Facts) -> tuple[Loop, Pipeline] | None:
     """The first of them."""
     return next(iter(producer_loops(launch, facts)), None)
+
+
+def begins_pipeline(loop: Loop, launch: Launch, facts: Facts) -> Loop:
+    """The first of a producer's loops that load the same tiles as this one, which continues its pipeline."""
+    tiles = {op: frozenset(map(id, pipeline.buffers)) for op, pipeline in producer_loops(launch, facts)}
+    return next((op for op, own in tiles.items() if own == tiles.get(loop)), loop)
+
+
+def producer_pipelines(launch: Launch, facts: Facts) -> tuple[tuple[Loop, Pipeline], ...]:
+    """The loops that begin the pipelines of a producer."""
+    return tuple(each for each in producer_loops(launch, facts) if begins_pipeline(each[0], launch, facts) is each[0])
 
 
 def around(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
@@ -119,12 +130,15 @@ def values_of_tile(launch: Launch, facts: Facts, idle: Expr | None) -> tuple[Var
     return tuple(var for var in given if var in read)
 
 
-def path_to(loop: Loop, loads: tuple[Stmt, ...], path: tuple[Stmt, ...]) -> Stmt:
-    """The outermost statement of a `path` to a loop, with only the statements that select the loads.
+def path_to(loops: Sequence[tuple[Loop, Pipeline]], body: tuple[Stmt, ...]) -> Stmt:
+    """The statement of a body that contains these producer's loops, with only the statements that select their loads.
 
-    These are the loops and branches around the loop, the scalars that they and the loads depend on, and the loop.
+    These are the loops and branches around the loops, the scalars that they and the loads depend on, and the loops.
     """
-    return _reduced(path, (*deciding(loop, loads, path), *path, loop))
+    paths = [(loop, pipeline.loads, around(body, loop)) for loop, pipeline in loops]
+    kept = [stmt for loop, loads, path in paths for stmt in (*deciding(loop, loads, path), *path, loop)]
+    path = tuple({id(stmt): stmt for _, _, path in paths for stmt in path}.values())
+    return _reduced(path, tuple(kept)) if path else loops[0][0]
 
 
 def walk_to(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> Walk | None:

@@ -12,6 +12,7 @@ from tile2cu.analysis.accesses import (
 )
 from tile2cu.analysis.prelude import around, before, deciding, defined_in, depends_on, loaded_by, needed_on, prelude
 from tile2cu.analysis.sync_calls import waits_for_kernels
+from tile2cu.analysis.uses import outside_of
 from tile2cu.core.expr import Expr, Role, Var
 from tile2cu.core.program import (
     Assign,
@@ -35,11 +36,11 @@ from tile2cu.core.program import (
 _SCALAR = (Let, Declare, Assign, Loop, If, While, Break, Continue)
 
 
-def why_no_producer(loop: Loop, loads: tuple[Stmt, ...], launch: Launch) -> str:
+def why_no_producer(loop: Loop, loads: tuple[Stmt, ...], launch: Launch, same: tuple[Loop, ...]) -> str:
     """Why no producer can load for a loop within others, over all of their iterations; empty where one can.
 
     The values that select the loads are computed again by the producer: from scalars, and from tensors that the kernel
-    does not write. Only this loop uses a tile that is loaded for a later iteration.
+    does not write. Only this loop, and those that load the `same` tiles, use one that is loaded for a later iteration.
     """
     if leaves := _breaks(loop.body):
         return f"line {leaves[0].span.line} leaves the loop, for which a producer would continue to load"
@@ -51,7 +52,7 @@ def why_no_producer(loop: Loop, loads: tuple[Stmt, ...], launch: Launch) -> str:
     written = _memories(buffer for stmt in parts for buffer in buffers_written(stmt))
     above = before(launch.body, path[0])
     return (
-        _why_not_prefetched(loop, loads, parts, written)
+        _why_not_prefetched(loop, loads, outside_of(same, launch.body), written)
         or _why_not_twice(loop, loads, path, written)
         or why_no_prelude(needed_on(loop, loads, path), above)
     )
@@ -88,10 +89,8 @@ def _why_not_first(loop: Loop, loads: tuple[Stmt, ...], above: tuple[Stmt, ...])
     return ""
 
 
-def _why_not_prefetched(loop: Loop, loads: tuple[Stmt, ...], parts: tuple[Stmt, ...], written: frozenset[str]) -> str:
-    """Why loads cannot precede the iterations of the enclosing loops; empty if they can."""
-    inside = {id(stmt) for stmt in walk_stmts((loop,))}
-    others = tuple(stmt for stmt in parts if id(stmt) not in inside)
+def _why_not_prefetched(loop: Loop, loads: tuple[Stmt, ...], others: list[Stmt], written: frozenset[str]) -> str:
+    """Why loads cannot precede the iterations of the enclosing loops, and `others`; empty if they can."""
     used = _memories(buffer for stmt in others for buffer in used_by_itself(stmt))
     if shared := used & _memories(tile for load in loads for tile in buffers_written(load)):
         return f"`{min(shared)}` is used outside of its loop, too, while it is loaded for the next iterations"

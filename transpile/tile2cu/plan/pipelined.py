@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, shared, viewed
 from tile2cu.analysis.effects import may_leave
+from tile2cu.analysis.prelude import begins_pipeline
 from tile2cu.analysis.uses import statements, without
 from tile2cu.core.decisions import PIPELINE
-from tile2cu.core.program import Buffer, Loop, Stmt, walk_stmts
+from tile2cu.core.program import Buffer, Loop, Stmt
 from tile2cu.core.schedule import MmaInFlight, Pipeline
 from tile2cu.plan.copies import store_registers
 from tile2cu.plan.settled import Settled
@@ -47,9 +48,10 @@ def _without_names_of_loads(pipeline: Pipeline) -> tuple[Stmt, ...]:
 
 
 def number_of(op: Loop, settled: Settled) -> int:
-    """The place of a pipelined loop among the kernel's, from 1."""
-    loops = [stmt for stmt in walk_stmts(settled.launch.body) if settled.facts.get(stmt, PIPELINE)]
-    return next(number for number, stmt in enumerate(loops, 1) if stmt is op)
+    """The place of a loop's pipeline among the kernel's, from 1."""
+    loops = [stmt for stmt in statements(settled.launch.body, Loop) if settled.facts.get(stmt, PIPELINE)]
+    first = begins_pipeline(op, settled.launch, settled.facts)
+    return next(number for number, stmt in enumerate(loops, 1) if stmt is first)
 
 
 def _read_before(pipeline: Pipeline) -> tuple[str, ...]:

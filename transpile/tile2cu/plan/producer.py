@@ -13,7 +13,7 @@ from tile2cu.analysis.accesses import (
     viewed,
     without_unused_lets,
 )
-from tile2cu.analysis.prelude import Walk, around, is_iteration, producer_loop, producer_loops
+from tile2cu.analysis.prelude import Walk, around, begins_pipeline, is_iteration, producer_loop, producer_loops
 from tile2cu.core import schedule
 from tile2cu.core.decisions import PERSISTENT, SCHEDULE, SHARED_LAYOUT
 from tile2cu.core.program import Buffer, Copy, If, Loop, Region, Stmt, While, walk_stmts
@@ -231,8 +231,10 @@ class Producing:
 def iterations_of(op: Loop, pipeline: schedule.Pipeline, settled: Settled, *, loading: bool) -> Iterations:
     """How the iterations of a producer's loop count."""
     tiles = tuple(view for tile in pipeline.buffers for view in (tile, *viewed(settled.launch, tile)))
-    path = around(settled.launch.body, op)
+    path, loops = around(settled.launch.body, op), producer_loops(settled.launch, settled.facts)
     interleaved = isinstance(settled.facts.get(op, SCHEDULE), schedule.MmaOverlap | schedule.MmaInFlight)
+    firsts = [begins_pipeline(loop, settled.launch, settled.facts) for loop, _ in loops]
+    again = bool(path) or firsts.count(begins_pipeline(op, settled.launch, settled.facts)) > 1
     return Iterations(
         var=op.var,
         start=op.start,
@@ -241,8 +243,8 @@ def iterations_of(op: Loop, pipeline: schedule.Pipeline, settled: Settled, *, lo
         number=number_of(op, settled),
         tiles=tiles,
         published=tuple(tile for tile in ring_tiles(settled) if publishes_iteration(tile, settled)),
-        inside=bool(path) or len(producer_loops(settled.launch, settled.facts)) > 1,
-        continues=bool(path) and not interleaved,
+        inside=bool(path) or len(loops) > 1,
+        continues=again and not interleaved,
         counted=interleaved and not is_iteration(op) and any(isinstance(outer, Loop | While) for outer in path),
         persistent=settled.facts.get(settled.launch, PERSISTENT) is not None,
         loading=loading,

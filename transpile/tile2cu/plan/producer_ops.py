@@ -15,10 +15,9 @@ class Iterations:
     """How the iterations of a producer's loop count, from 0, and which of the `stages` their `tiles` are in.
 
     The loop is the kernel's pipelined loop `number`: its only one, at the top of its body, or `inside` of others.
-    `continues`: the ring's state continues from one run of the loop to the next; `counted`: where iterations overlap,
-    rings count those of earlier runs instead. `persistent`:
-    rings count the iterations of all tiles of work. `published` tiles come with the iteration that they are of; then
-    who is `loading` counts by that.
+    `continues`: the ring's state continues from one run of the loop, or loop of the same tiles, to the next; `counted`:
+    where iterations overlap, rings count those of earlier runs instead. `persistent`: rings count the iterations of all
+    tiles of work. `published` tiles come with the iteration that they are of; then who is `loading` counts by that.
     """
 
     var: Var

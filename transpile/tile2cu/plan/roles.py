@@ -1,9 +1,21 @@
 """The producer of a kernel: what it loads, when, and what it shares with those that compute."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from tile2cu.analysis.accesses import expressions
-from tile2cu.analysis.prelude import around, before, is_iteration, path_to, prelude, producer_loop, producer_loops
+from tile2cu.analysis.prelude import (
+    around,
+    before,
+    is_iteration,
+    outermost,
+    path_to,
+    prelude,
+    producer_loop,
+    producer_loops,
+    producer_pipelines,
+)
 from tile2cu.core import schedule
 from tile2cu.core.decisions import (
     MULTICAST_BLOCKS,
@@ -109,13 +121,14 @@ def producer(lowering: Lowering) -> Producer | None:
         loop=loop,
         iterations=iterations_of(loop, pipeline, settled, loading=False),
         pipelines=tuple(
-            Fed(iterations=iterations_of(op, of, settled, loading=False), tiles=of.buffers) for op, of in loops
+            Fed(iterations=iterations_of(op, of, settled, loading=False), tiles=of.buffers)
+            for op, of in producer_pipelines(launch, facts)
         ),
         threads=launch.threads,
         hoisted=lowering.paragraphs(tuple(stmt for stmt in lowering.hoisted if stmt not in late), Where()),
         meanwhile=lowering.paragraphs(late, Where()),
         loads=lowering.body(pipeline.loads, Where()) if at_top else (),
-        nested=() if at_top else tuple(part for found in loops for part in _nested(lowering, *found)),
+        nested=() if at_top else tuple(_nested(lowering, loops)),
         way=_way(lowering),
         prologue=None
         if first is None
@@ -144,13 +157,16 @@ def _way(lowering: Lowering) -> Way | None:
     return Way(visiting=lowering.producing.visiting(), body=body)
 
 
-def _nested(lowering: Lowering, loop: Loop, pipeline: schedule.Pipeline) -> Block:
-    """What the producer does in the loops around its own, or where the way leads."""
+def _nested(lowering: Lowering, loops: tuple[tuple[Loop, schedule.Pipeline], ...]) -> Iterator[Paragraph]:
+    """What the producer does in the statements around its loops, one after another, or where the way leads."""
     if lowering.walk is not None:
+        (loop, _), *_ = loops
         visits = lowering.producing.visits(loop, _LOADING)
-        return (Paragraph(statements=(Statement(source=loop, op=visits),), heading=False),)
-    path = around(lowering.settled.launch.body, loop)
-    return lowering.paragraphs((path_to(loop, pipeline.loads, path) if path else loop,), _LOADING)
+        yield Paragraph(statements=(Statement(source=loop, op=visits),), heading=False)
+        return
+    body = lowering.settled.launch.body
+    for _, found in groupby(loops, lambda each: id(outermost(body, each[0]))):
+        yield from lowering.paragraphs((path_to(tuple(found), body),), _LOADING)
 
 
 def _panels(settled: Settled, pipeline: schedule.Pipeline) -> Panels | None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tile2cu.analysis.prelude import producer_loop, producer_loops
+from tile2cu.analysis.prelude import producer_loop, producer_pipelines
 from tile2cu.core import schedule
 from tile2cu.core.decisions import (
     ALIASING,
@@ -18,6 +18,7 @@ from tile2cu.core.decisions import (
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS
+from tile2cu.plan.pipelined import number_of
 from tile2cu.plan.producer import ping_pong_of, rings_of
 from tile2cu.plan.producer_ops import Ring
 from tile2cu.plan.settled import Settled
@@ -218,7 +219,7 @@ def _of_producer(settled: Settled, costs: dict[str, int]) -> Iterator[Member]:
     facts, found = settled.facts, producer_loop(settled.launch, settled.facts)
     if found is None:
         return
-    loops = producer_loops(settled.launch, facts)
+    loops = producer_pipelines(settled.launch, facts)
     persistent = facts.get(settled.launch, PERSISTENT)
     first = facts.get(settled.launch, PROLOGUE_LOADS) is not None
     of_first = BARRIER_BYTES * (0 if not first else 1 if persistent is None else 2)
@@ -226,9 +227,11 @@ def _of_producer(settled: Settled, costs: dict[str, int]) -> Iterator[Member]:
     if ping_pong_of(settled) is not None:
         panels = sum(facts[tile, SHARED_LAYOUT].slabs for tile in found[1].buffers)
     rings, bytes_ = rings_of(settled), costs[BARRIERS] - of_first
-    for number, (_, pipeline) in enumerate(loops, 1):
+    for loop, pipeline in loops:
         own = bytes_ if len(loops) == 1 else 2 * pipeline.stages * BARRIER_BYTES
-        yield PipelineBarriers(stages=pipeline.stages, rings=rings, panels=panels, bytes=own, number=number)
+        yield PipelineBarriers(
+            stages=pipeline.stages, rings=rings, panels=panels, bytes=own, number=number_of(loop, settled)
+        )
     pipeline = found[1]
     if persistent is not None:
         yield PrologueBarriers(bytes=of_first, persistent=True)

@@ -148,7 +148,10 @@ def _lifetimes(launch: Launch, context: Context) -> Iterator[tuple[_Lives, int]]
     }
     loops = [op for op in context.statements if id(op) in pipelines and pipelines[id(op)].producer]
     filling = {id(op): outermost(launch.body, op) for op in loops if isinstance(op, Loop)}
-    ahead = {id(filling.get(loop)) if loop in filling else loop: each.buffers for loop, each in pipelines.items()}
+    ahead: dict[int, tuple[Buffer, ...]] = {}
+    for loop, each in pipelines.items():
+        at = id(filling[loop]) if loop in filling else loop
+        ahead[at] = (*ahead.get(at, ()), *each.buffers)
     lifetimes = Lifetimes(launch, ahead)
     found = [(tile, life) for tile in shared_tiles(launch) if (life := lifetimes.of(tile)) is not None]
     yield found, max((lifetimes.end(stmt) + 1 for stmt in filling.values()), default=0)

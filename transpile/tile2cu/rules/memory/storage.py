@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import prod
 
 from tile2cu.analysis.accesses import buffers_used, element_accesses, viewed
-from tile2cu.analysis.prelude import producer_loop, producer_loops
+from tile2cu.analysis.prelude import producer_loop, producer_pipelines
 from tile2cu.core.decisions import (
     ALIASING,
     LAYOUT,
@@ -348,7 +348,7 @@ def _barriers(context: Context) -> int:
     """
     persistent = context.facts.get(context.launch, PERSISTENT) is not None
     first = (1 + persistent) if context.facts.get(context.launch, PROLOGUE_LOADS) is not None else 0
-    return sum(_of_loop(*found, context) for found in producer_loops(context.launch, context.facts)) + first
+    return sum(_of_loop(*found, context) for found in producer_pipelines(context.launch, context.facts)) + first
 
 
 def _of_loop(op: Loop, pipeline: Pipeline, context: Context) -> int:

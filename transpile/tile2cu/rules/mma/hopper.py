@@ -1,13 +1,14 @@
 """Hopper and later: when a block gets a producer warp, when tiles move by TMA, and when GEMMs run on wgmma."""
 
 from collections.abc import Iterator
+from itertools import combinations
 
-from tile2cu.analysis.accesses import buffers_used, expressions, touches
+from tile2cu.analysis.accesses import expressions, touches, used_by_itself
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.prelude import around, before, outermost
 from tile2cu.analysis.producer_loads import why_no_producer
 from tile2cu.analysis.uniformity import Uniformity
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import outside_of, statements
 from tile2cu.core.decisions import (
     CALL,
     CLUSTER_SYNC,
@@ -392,19 +393,23 @@ def _why_not(launch: Launch, context: Context) -> str:
     found = [(loop, each) for loop, each in zip(loops, pipelines, strict=True) if each is not None]
     if len(found) < len(loops):
         return _why_nothing_prefetched(loops[pipelines.index(None)])
-    causes = [cause for loop, pipeline in found for cause in _loop_unsupported(loop, pipeline, launch)]
+    causes = [cause for loop, pipeline in found for cause in _loop_unsupported(loop, pipeline, found, launch)]
     causes += _gemms_unsupported(loops, launch, context)
     causes += [_scan_unsupported(op) for op in context.statements if isinstance(op, Scan)]
     loads = (load for _, pipeline in found for load in pipeline.loads if isinstance(load, Copy))
     return next(filter(None, (*causes, *(load_unsupported(load, context.bounds) for load in loads))), "")
 
 
-def _loop_unsupported(loop: Loop, pipeline: Pipeline, launch: Launch) -> Iterator[str]:
-    """Why a producer cannot load for a loop; empty texts where it can."""
+def _loop_unsupported(
+    loop: Loop, pipeline: Pipeline, loops: list[tuple[Loop, Pipeline]], launch: Launch
+) -> Iterator[str]:
+    """Why a producer cannot load for a loop, one of several; empty texts where it can."""
+    same = tuple(other for other, of in loops if set(of.buffers) == set(pipeline.buffers))
     if not any(statements(pipeline.body, Gemm)):
         yield "the pipelined loop has no GEMM"
-    yield why_no_producer(loop, pipeline.loads, launch)
-    yield _used_before_loop(pipeline.buffers, before(launch.body, outermost(launch.body, loop)))
+    yield why_no_producer(loop, pipeline.loads, launch, same)
+    above = before(launch.body, outermost(launch.body, loop))
+    yield _used_before_loop(pipeline.buffers, outside_of(same, above))
 
 
 def _gemms_unsupported(loops: list[Loop], launch: Launch, context: Context) -> Iterator[str]:
@@ -425,14 +430,14 @@ def _loops_unsupported(loops: list[Loop], launch: Launch) -> str:
     if not loops:
         return "the kernel has no pipelined loop"
     lines = ", ".join(str(loop.span.line) for loop in loops)
-    if len({id(outermost(launch.body, loop)) for loop in loops}) < len(loops):
-        return f"a loop or branch has {len(loops)} pipelined loops (lines {lines}), and a producer loads for one there"
     if len(loops) > 1 and launch.cluster:
         return f"the kernel has {len(loops)} pipelined loops (lines {lines}), and clusters"
-    pipelines = (pipeline_of(loop, launch, producer=True) for loop in loops)
-    tiles = [tile.memory.name for pipeline in pipelines if pipeline is not None for tile in pipeline.buffers]
-    again = next((name for name in tiles if tiles.count(name) > 1), "")
-    return f"the pipelined loops of lines {lines} load the same tile, `{again}`" if again else ""
+    found = [each for loop in loops if (each := pipeline_of(loop, launch, producer=True)) is not None]
+    for one, other in combinations(found, 2):
+        both = {tile.memory.name for tile in one.buffers} & {tile.memory.name for tile in other.buffers}
+        if both and (set(one.buffers), one.stages) != (set(other.buffers), other.stages):
+            return f"the pipelined loops of lines {lines} load the same tile, `{min(both)}`, in different pipelines"
+    return ""
 
 
 def _why_nothing_prefetched(loop: Loop) -> str:
@@ -448,11 +453,11 @@ def _is_load(stmt: Stmt) -> bool:
     return isinstance(stmt, Copy) and (stmt.src.buffer.scope, stmt.dst.buffer.scope) == (Scope.GLOBAL, Scope.SHARED)
 
 
-def _used_before_loop(tiles: tuple[Buffer, ...], above: tuple[Stmt, ...]) -> str:
+def _used_before_loop(tiles: tuple[Buffer, ...], above: list[Stmt]) -> str:
     """Why tiles cannot be filled from the start of the kernel on; empty if they can."""
-    for stmt in walk_stmts(above):
+    for stmt in above:
         for tile in tiles:
-            if touches(buffers_used(stmt), tile):
+            if touches(used_by_itself(stmt), tile):
                 return f"`{tile.name}`, which the loop prefetches, is used before it, in line {stmt.span.line}"
     return ""
 

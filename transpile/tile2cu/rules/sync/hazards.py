@@ -16,6 +16,7 @@ from tile2cu.analysis.accesses import (
     touches,
     updated_in_several_ways,
 )
+from tile2cu.analysis.prelude import begins_pipeline
 from tile2cu.analysis.sync_calls import awaits_stores
 from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.core.decisions import (
@@ -546,8 +547,10 @@ class _Walker:
         """Each iteration begins with the pipeline's barrier, which orders the stages."""
         stages = {buffer.name: buffer for buffer in pipeline.buffers}
         written, read = self.names(pending.written), self.names(pending.read)
-        hazards = {name: Hazard(name, "read") for name in stages if name in read}
-        hazards |= {name: Hazard(name, "written") for name in stages if name in written}
+        continues = begins_pipeline(stmt, self.context.launch, self.context.facts) is not stmt
+        filled = {} if continues else stages  # the pipeline's barriers order them with the loop before
+        hazards = {name: Hazard(name, "read") for name in filled if name in read}
+        hazards |= {name: Hazard(name, "written") for name in filled if name in written}
         hazards |= self.taken_over(stages, pending)
         first = self.tracked(buffer for load in pipeline.loads for buffer in buffers_read(load))
         hazards |= self.all_come(self.hazards(first, {}, pending), divergent)
