@@ -24,6 +24,7 @@
 #include "common/replicated.h"
 #include "common/slice.h"
 #include "common/fragment.h"
+#include "common/array.h"
 #include "common/view.h"
 #include "common/parallel.h"
 #include "common/chunks.h"

@@ -53,7 +53,17 @@ PARTLY = """
                 taken[i, j] = A[i, j]
         T.copy(taken, C)  # stores
 """
+PRIVATE = """
+        taken = T.alloc_local((2, 4), {dtype!r})
+        {first}
+        for i, j in T.Parallel(64, 32):
+            for t in T.serial(3):
+                taken[1, t] = A[i, j]
+            taken[1, 3] += A[i, j]
+            C[i, j] = taken[1, 0] + taken[1, 3]  # stores
+"""
 FAULTS = {
+    "private": PRIVATE,
     "read": READ,
     "rescaled": RESCALED,
     "copied": COPIED,

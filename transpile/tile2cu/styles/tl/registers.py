@@ -45,9 +45,9 @@ def _local(registers: Registers, printer: Printer) -> Iterator[Declaration]:
         if each.tile.of is not None:
             yield _view(each.tile, each.tile.of, printer)
         elif isinstance(each, LocalArray):
-            extents = "".join(f"[{printer.index(extent)}]" for extent in each.tile.shape)
+            kind = ", ".join((each.tile.dtype.cpp, *map(printer.index, each.tile.shape)))
             aligned = "alignas(16) " if each.addressed else ""
-            yield Declaration(f"{aligned}{each.tile.dtype.cpp} {printer.names(each.tile.name)}{extents};")
+            yield Declaration(f"{aligned}{tl.ARRAY}<{kind}> {printer.names(each.tile.name)};")
     if registers.random:
         yield Declaration(f"{tl.PHILOX} random;", ("each thread's own",))
 
