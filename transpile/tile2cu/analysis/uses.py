@@ -28,6 +28,11 @@ def statements(body: tuple[Stmt, ...], kind: type[_Kind]) -> Iterator[_Kind]:
     return (stmt for stmt in walk_stmts(body) if isinstance(stmt, kind))
 
 
+def has(body: tuple[Stmt, ...], *kinds: type[Stmt]) -> bool:
+    """Whether a statement of one of these kinds is below a body."""
+    return any(isinstance(stmt, kinds) for stmt in walk_stmts(body))
+
+
 def without(body: tuple[Stmt, ...], others: Iterable[Stmt]) -> tuple[Stmt, ...]:
     """The statements of a body that are none of the others."""
     left_out = {id(stmt) for stmt in others}

@@ -6,11 +6,12 @@ from textwrap import TextWrapper
 
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uninitialised import read_unwritten
+from tile2cu.analysis.uses import statements
 from tile2cu.chooser.choose import rule_of
 from tile2cu.core.decisions import BOUNDS_CHECKED, TMA_IF
 from tile2cu.core.expr import Expr, static_value, walk
 from tile2cu.core.origin import ENVIRONMENT, Look, Tool
-from tile2cu.core.program import BindTensor, Buffer, Program, walk_stmts
+from tile2cu.core.program import BindTensor, Buffer, Program
 from tile2cu.core.schedule import strictest
 from tile2cu.emitter.execution import execution
 from tile2cu.emitter.formula import formula_lines
@@ -221,8 +222,8 @@ def _unwritten(launches: tuple[Settled, ...], printer: Printer) -> str:
 
 def _addresses(launches: tuple[Settled, ...]) -> str:
     """What the caller sees to where addresses say where tensors are."""
-    stmts = (stmt for each in launches for stmt in walk_stmts(each.launch.body))
-    names = dict.fromkeys(stmt.tensor.name for stmt in stmts if isinstance(stmt, BindTensor))
+    bound = (stmt for each in launches for stmt in statements(each.launch.body, BindTensor))
+    names = dict.fromkeys(stmt.tensor.name for stmt in bound)
     if not names:
         return ""
     return (

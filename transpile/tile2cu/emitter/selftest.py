@@ -5,6 +5,7 @@ from itertools import product
 from math import lcm
 
 from tile2cu.analysis.accesses import buffers_written, expressions
+from tile2cu.analysis.uses import all_expressions
 from tile2cu.core.decisions import TMA_IF
 from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
 from tile2cu.core.errors import Tile2CuError
@@ -140,10 +141,7 @@ def _tiles(program: Program) -> dict[str, int]:
     """The divisor of a run-time size: the part of a block, or of an iteration of a loop."""
     found: dict[str, int] = {}
     for launch in program.launches:
-        exprs: list[Expr] = [*launch.grid, *(let.value for let in launch.prelude)]
-        for stmt in walk_stmts(launch.body):
-            exprs += expressions(stmt)
-        for expr in exprs:
+        for expr in (*launch.grid, *(let.value for let in launch.prelude), *all_expressions(launch.body)):
             for part in walk(expr):
                 if isinstance(part, Call) and part.function == "ceildiv" and isinstance(part.args[0], Var):
                     found.setdefault(part.args[0].name, int(static_value(part.args[1]) or 2))

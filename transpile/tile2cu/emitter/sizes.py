@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
     PIPELINE,
     REGISTER_SHARES,
@@ -18,7 +19,6 @@ from tile2cu.core.program import (
     Derived,
     Gemm,
     Loop,
-    walk_stmts,
 )
 from tile2cu.core.schedule import MmaInFlight, Pipeline
 from tile2cu.emitter.tma import asked_blocks, producer_loop
@@ -185,9 +185,9 @@ def _stages(settled: Settled) -> Iterator[Declaration]:
     name = constants.depth
     named = {c.value for c in settled.program.constants if c.name == name}
     depths: dict[int, tuple[str, str]] = {}
-    for loop in walk_stmts(settled.launch.body):
-        pipeline = settled.facts.get(loop, PIPELINE) if isinstance(loop, Loop) else None
-        if isinstance(loop, Loop) and pipeline is not None and pipeline.stages not in named:
+    for loop in statements(settled.launch.body, Loop):
+        pipeline = settled.facts.get(loop, PIPELINE)
+        if pipeline is not None and pipeline.stages not in named:
             depths.setdefault(pipeline.stages, (_depth_about(loop, pipeline), settled.facts.rule(loop, PIPELINE)))
     for stages, (text, rule) in depths.items():
         about = tuple(wrapped(f"{text}  [{rule}]", WIDTH - len("// ")))
@@ -196,7 +196,7 @@ def _stages(settled: Settled) -> Iterator[Declaration]:
 
 def _loads(settled: Settled) -> Iterator[Declaration]:
     """The loads per thread and iteration, where loads bypass the registers and are counted."""
-    found = {stmt: settled.facts.get(stmt, PIPELINE) for stmt in walk_stmts(settled.launch.body)}
+    found = {stmt: settled.facts.get(stmt, PIPELINE) for stmt in statements(settled.launch.body, Loop)}
     counts = {each.direct: stmt for stmt, each in found.items() if each is not None and each.direct is not None}
     for count, stmt in counts.items():
         about = "of 16 bytes, past the registers, that a thread starts per iteration; waits count them"
@@ -206,8 +206,8 @@ def _loads(settled: Settled) -> Iterator[Declaration]:
 
 def _written_stages(settled: Settled) -> Iterator[Declaration]:
     """The stages of tiles that an iteration writes while the MMA of the previous one reads others."""
-    for loop in walk_stmts(settled.launch.body):
-        found = settled.facts.get(loop, SCHEDULE) if isinstance(loop, Loop) else None
+    for loop in statements(settled.launch.body, Loop):
+        found = settled.facts.get(loop, SCHEDULE)
         if isinstance(found, MmaInFlight) and found.written:
             rule, slots = settled.facts.rule(loop, SCHEDULE), settled.facts[found.written[0], STAGES]
             about = f"one stage that the MMA in flight reads, one that is written  [{rule}]"
@@ -241,8 +241,8 @@ def _threads_about(settled: Settled) -> tuple[str, ...]:
     found = producer_loop(settled)
     if found is not None and ping_pong_of(settled) is not None:
         return (f"{count} warps, in 2 warpgroups that alternate  [{settled.facts.rule(found[0], SCHEDULE)}]",)
-    for op in walk_stmts(settled.launch.body):
-        if isinstance(op, Gemm) and settled.facts.get(op, WARPS) is not None:
+    for op in statements(settled.launch.body, Gemm):
+        if settled.facts.get(op, WARPS) is not None:
             warps = settled.facts[op, WARPS]
             rule = settled.facts.rule(op, WARPS)
             noun = "warp" if count == 1 else "warps"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from tile2cu.analysis.accesses import buffers_used, used_by_itself, viewed
-from tile2cu.analysis.uses import outside_of, statements
+from tile2cu.analysis.uses import has, outside_of, statements
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import (
     Buffer,
@@ -14,7 +14,6 @@ from tile2cu.core.program import (
     Loop,
     Scope,
     Stmt,
-    walk_stmts,
 )
 from tile2cu.passes.rebuild import Body, in_body
 
@@ -51,7 +50,7 @@ def _cleared(mma: Gemm, loop: Loop, launch: Launch) -> Body | None:
     tile = mma.c.buffer
     if mma.clear or mma.clear_if is not None or tile.scope is not Scope.FRAGMENT or not mma.c.whole:
         return None
-    if viewed(launch, tile) or any(isinstance(op, Continue) for op in walk_stmts(loop.body)):
+    if viewed(launch, tile) or has(loop.body, Continue):
         return None  # another tile aliases it; or an iteration may end before the tile is cleared
     outside = [op for op in outside_of((loop,), launch.body) if tile in used_by_itself(op)]
     first, *others = [op for op in loop.body if tile in buffers_used(op)]

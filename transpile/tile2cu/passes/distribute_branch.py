@@ -9,6 +9,7 @@ from functools import partial
 from tile2cu.analysis.accesses import expressions, variables
 from tile2cu.analysis.effects import REGISTERS, Order, effects
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
+from tile2cu.analysis.uses import all_expressions
 from tile2cu.core.expr import Call, Expr, Load, Var, is_of_thread, walk
 from tile2cu.core.program import (
     Assign,
@@ -52,7 +53,7 @@ def is_only_tile_work(body: Body) -> bool:
         or isinstance(stmt, Let)
         or (isinstance(stmt, Loop | If) and is_only_tile_work((*_parts(stmt),)))
         for stmt in body
-    ) and not any(is_of_thread(expr) for stmt in walk_stmts(body) for expr in expressions(stmt))
+    ) and not any(map(is_of_thread, all_expressions(body)))
 
 
 def _parts(stmt: Loop | If) -> Body:

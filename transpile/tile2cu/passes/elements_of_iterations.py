@@ -7,11 +7,10 @@ element itself.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tile2cu.analysis.accesses import expressions
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import all_expressions, statements
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Load, binary, joined, static_value, walk
-from tile2cu.core.program import Buffer, If, Loop, Parallel, Stmt, Store, While, walk_stmts
+from tile2cu.core.program import Buffer, If, Loop, Parallel, Stmt, Store, While
 from tile2cu.passes.rebuild import Body, Part, with_expressions
 
 Place = tuple[Expr, ...]
@@ -19,7 +18,7 @@ Place = tuple[Expr, ...]
 
 def indices_read(op: Parallel, tile: Buffer) -> frozenset[Place]:
     """The indices at which the loop's expressions read the tile, without those of augmented assignments."""
-    parts = (part for stmt in walk_stmts(op.body) for expr in expressions(stmt) for part in walk(expr))
+    parts = (part for expr in all_expressions(op.body) for part in walk(expr))
     return frozenset(part.indices for part in parts if isinstance(part, Load) and part.buffer is tile)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, covers
-from tile2cu.analysis.uses import pipelined_loops, roots_written
+from tile2cu.analysis.uses import has, pipelined_loops, roots_written
 from tile2cu.core.expr import Binary, Expr, Load, Role, Var, binary, static_value, substitute, walk
 from tile2cu.core.program import (
     Assign,
@@ -18,7 +18,6 @@ from tile2cu.core.program import (
     Parallel,
     Scope,
     Store,
-    walk_stmts,
 )
 from tile2cu.passes.dead_code import without_unused
 from tile2cu.passes.rebuild import Body, in_body, under_comments
@@ -127,7 +126,7 @@ def _found(launch: Launch) -> Iterator[tuple[Loop, Parallel]]:
     """Loops whose iterations compute per-row values of a GEMM from tensors that the kernel does not change."""
     changed = roots_written(launch.body)
     for loop in pipelined_loops(launch):
-        if any(isinstance(op, Continue) for op in walk_stmts(loop.body)):
+        if has(loop.body, Continue):
             continue  # an iteration that may end before it has loaded
         for position, rows in enumerate(loop.body):
             if isinstance(rows, Parallel) and len(rows.vars) == 1 and _is_loaded(rows, loop, changed):

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import expressions, variables
+from tile2cu.analysis.accesses import variables
+from tile2cu.analysis.uses import all_expressions
 from tile2cu.core.decisions import (
     DOT_OF_FOUR,
     ELECTED_WRITERS,
@@ -17,7 +18,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.expr import Load
 from tile2cu.core.layout import Blocked
-from tile2cu.core.program import Buffer, Parallel, Region, Stmt, Store, walk_stmts
+from tile2cu.core.program import Buffer, Parallel, Region, Stmt, Store
 from tile2cu.plan.claims import ByLdmatrix, Claim, HalfBytes, IdleLanesCompute, Packets, StoredLast, TotalsOnly
 from tile2cu.plan.copy_ops import Copy, CopyMechanism
 from tile2cu.plan.operands import Tile
@@ -50,7 +51,7 @@ def elementwise(op: Parallel, settled: Settled, lower: Callable[[Stmt, bool], St
         in_registers=facts.get(op, IN_REGISTERS) is True,
         any_order=facts.get(op, PERMUTATION_INVARIANT) is True,
         stores_last=bool(facts.get(op, STORE_LAST)),
-        used=frozenset(var for stmt in walk_stmts(op.body) for var in variables(*expressions(stmt))),
+        used=frozenset(variables(*all_expressions(op.body))),
         body=body,
     )
 

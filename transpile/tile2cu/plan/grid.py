@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
-from tile2cu.analysis.accesses import expressions
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import all_expressions, statements
 from tile2cu.core.decisions import PERSISTENT, RASTER_GROUP, TILE_ORDER
 from tile2cu.core.expr import Expr, Var, walk
-from tile2cu.core.program import Swizzle, walk_stmts
+from tile2cu.core.program import Swizzle
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import viewed_tensors
 
@@ -67,8 +66,7 @@ def grid(settled: Settled) -> Grid:
 
 def kernel_expressions(settled: Settled) -> Iterator[Expr]:
     """Every expression that the kernel itself evaluates, the extents of its tensors included."""
-    for stmt in walk_stmts(settled.launch.body):
-        yield from expressions(stmt)
+    yield from all_expressions(settled.launch.body)
     for tensor in viewed_tensors(settled):
         yield from tensor.shape
         yield from tensor.strides or ()

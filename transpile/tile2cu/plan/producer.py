@@ -7,16 +7,16 @@ from itertools import takewhile
 from tile2cu.analysis.accesses import (
     buffers_read,
     buffers_written,
-    expressions,
     lets_for,
     variables,
     viewed,
     without_unused_lets,
 )
 from tile2cu.analysis.prelude import Walk, around, begins_pipeline, is_iteration, producer_loop, producer_loops
+from tile2cu.analysis.uses import all_expressions
 from tile2cu.core import schedule
 from tile2cu.core.decisions import PERSISTENT, SCHEDULE, SHARED_LAYOUT
-from tile2cu.core.program import Buffer, Copy, If, Loop, Region, Stmt, While, walk_stmts
+from tile2cu.core.program import Buffer, Copy, If, Loop, Region, Stmt, While
 from tile2cu.plan import ops, overlapped
 from tile2cu.plan.copy_ops import Copy as CopyOp
 from tile2cu.plan.operands import Tile
@@ -137,7 +137,7 @@ class Producing:
             body=lowered,
             once=is_iteration(op),
             waits_for_loads=are_loads_outstanding(pipeline.buffers, pipeline.body, self.settled),
-            reads_var=any(op.var in variables(*expressions(stmt)) for stmt in walk_stmts(pipeline.body)),
+            reads_var=op.var in variables(*all_expressions(pipeline.body)),
             prefetch=prefetch,
         )
 

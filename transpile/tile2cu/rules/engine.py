@@ -13,6 +13,7 @@ from typing import Any
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.groups import by_groups, fragments
 from tile2cu.analysis.sync_calls import syncs_grid
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
     COPIED_OPERAND,
     INSTEAD,
@@ -211,7 +212,7 @@ def _with_producer(
     try:
         context = _decided(program, launch, target, rules, watch)
     except Tile2CuError:
-        if any(isinstance(op, Loop) and op.num_stages > 1 for op in walk_stmts(launch.body)):
+        if any(op.num_stages > 1 for op in statements(launch.body, Loop)):
             raise  # with fewer stages it may fit
         return None
     specialised = context.facts.get(context.launch, WARP_SPECIALISED)

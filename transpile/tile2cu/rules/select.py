@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, element_accesses
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import has, statements
 from tile2cu.core.decisions import (
     CALL,
     ELECTED_WRITERS,
@@ -19,7 +19,7 @@ from tile2cu.core.decisions import (
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import FragmentLayout
-from tile2cu.core.program import Atomic, AtomicTile, Copy, Gemm, Loop, Parallel, Print, Reduce, Scope, walk_stmts
+from tile2cu.core.program import Atomic, AtomicTile, Copy, Gemm, Loop, Parallel, Print, Reduce, Scope
 from tile2cu.passes.in_place_updates import only_it_reads
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -198,7 +198,7 @@ def loop_elected_writers(op: Parallel, context: Context) -> Iterator[Decision]:
     layout = context.facts[op, LAYOUT]
     stores = [access.buffer.scope for access in element_accesses(op.body) if access.is_store]
     memory = [scope for scope in stores if scope in (Scope.GLOBAL, Scope.SHARED)]
-    prints = any(isinstance(stmt, Print) for stmt in walk_stmts(op.body))
+    prints = has(op.body, Print)
     update = next((stmt for stmt in statements(op.body, Atomic) if stmt.previous is not None), None)
     if update is not None and layout.replicas > 1 and len(memory) < len(stores):
         raise _one_thread_knows(update, op, layout)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tile2cu.analysis.accesses import buffers_read, buffers_written, expressions
 from tile2cu.analysis.prelude import around
 from tile2cu.analysis.sync_calls import SYNC_CLUSTER, is_cluster_barrier
+from tile2cu.analysis.uses import has
 from tile2cu.core.decisions import (
     CLUSTER_CALL,
     CLUSTER_SYNC,
@@ -16,7 +17,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Call, Expr, Role, Var, walk
-from tile2cu.core.program import Atomic, AtomicTile, Break, CallStmt, Copy, Launch, Loop, Scope, Stmt, walk_stmts
+from tile2cu.core.program import Atomic, AtomicTile, Break, CallStmt, Copy, Launch, Loop, Scope, Stmt
 from tile2cu.core.schedule import MmaOverlap, PingPong
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -102,7 +103,7 @@ def multicast(op: Loop, context: Context) -> Iterator[Decision]:
 
 def _is_simple(op: Loop, context: Context) -> bool:
     """Whether the iterations use one pipeline, in order."""
-    plain = not around(context.launch.body, op) and not any(isinstance(each, Break) for each in walk_stmts(op.body))
+    plain = not around(context.launch.body, op) and not has(op.body, Break)
     return plain and not isinstance(context.facts.get(op, SCHEDULE), MmaOverlap | PingPong)
 
 

@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping
 from math import prod
 
-from tile2cu.analysis.accesses import buffers_written, expressions, loaded, variables
+from tile2cu.analysis.accesses import buffers_written, loaded, variables
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.prelude import prelude
 from tile2cu.analysis.producer_loads import why_no_prelude
 from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.analysis.uses import all_expressions
 from tile2cu.core.decisions import EARLY_EXIT, PERSISTENT
 from tile2cu.core.expr import Expr, Load, Role, Var, negated, walk
 from tile2cu.core.program import (
@@ -26,7 +27,6 @@ from tile2cu.core.program import (
     Stmt,
     Store,
     While,
-    walk_stmts,
 )
 from tile2cu.core.schedule import EarlyExit
 from tile2cu.passes.mask_after_gemm import conjuncts, some_fails
@@ -76,7 +76,7 @@ def early_exit_of(launch: Launch, above: tuple[Stmt, ...], context: Context) -> 
     if idle is None or not Uniformity(launch).holds(idle) or why_no_prelude((idle,), above):
         return None
     before = prelude((idle,), above)
-    values = [expr for stmt in walk_stmts(before) for expr in expressions(stmt)]
+    values = [*all_expressions(before)]
     written = {buffer.memory.name for stmt in context.statements for buffer in buffers_written(stmt)}
     read = {buffer.memory.name for buffer in loaded(*values)}
     return EarlyExit(before, idle) if read and not read & written else None

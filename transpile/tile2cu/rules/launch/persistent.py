@@ -28,7 +28,6 @@ from tile2cu.core.program import (
     Launch,
     Reduce,
     Scope,
-    walk_stmts,
 )
 from tile2cu.core.schedule import MmaOverlap, Persistent, Pipeline, PrologueLoads
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -133,7 +132,7 @@ def _only_pipelines(first: PrologueLoads, pipeline: Pipeline, context: Context) 
     known = all(isinstance(stmt, QUIET) for stmt in context.statements)
     own = all(any(tile is ring for ring in rings) and not viewed(launch, tile) for tile in shared_tiles(launch))
     readers = [
-        stmt for stmt in walk_stmts(launch.body) if any(load.dst.buffer in read_by_itself(stmt) for load in first.loads)
+        stmt for stmt in context.statements if any(load.dst.buffer in read_by_itself(stmt) for load in first.loads)
     ]
     inside_warps = all(
         context.facts[stmt, WARPS].n == 1 if isinstance(stmt, Gemm) else stmt.dim == 1

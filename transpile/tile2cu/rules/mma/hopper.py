@@ -42,7 +42,6 @@ from tile2cu.core.program import (
     Scan,
     Scope,
     Stmt,
-    walk_stmts,
 )
 from tile2cu.core.schedule import Multiple, Pipeline, WarpSpecialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -442,15 +441,15 @@ def _loops_unsupported(loops: list[Loop], launch: Launch) -> str:
 
 def _why_nothing_prefetched(loop: Loop) -> str:
     """Why a pipelined loop has no loads for a producer."""
-    for branch in walk_stmts(loop.body):
-        if isinstance(branch, If) and any(map(_is_load, walk_stmts((branch,)))):
+    for branch in statements(loop.body, If):
+        if any(map(_is_load, statements((branch,), Copy))):
             where = f"the loop in line {loop.span.line} loads in a branch (line {branch.span.line})"
             return f"{where}, so that it cannot be prefetched"
     return f"the loop in line {loop.span.line} has no load that can be prefetched"
 
 
-def _is_load(stmt: Stmt) -> bool:
-    return isinstance(stmt, Copy) and (stmt.src.buffer.scope, stmt.dst.buffer.scope) == (Scope.GLOBAL, Scope.SHARED)
+def _is_load(copy: Copy) -> bool:
+    return (copy.src.buffer.scope, copy.dst.buffer.scope) == (Scope.GLOBAL, Scope.SHARED)
 
 
 def _used_before_loop(tiles: tuple[Buffer, ...], above: list[Stmt]) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, read_by_itself
+from tile2cu.analysis.uses import has, statements
 from tile2cu.core.decisions import AWAITED_AT, NOT_IN_FLIGHT, ON_WGMMA, RETIRED, WARP_SPECIALISED
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
@@ -20,7 +21,6 @@ from tile2cu.core.program import (
     WgmmaWait,
     While,
     group_of,
-    walk_stmts,
 )
 from tile2cu.core.schedule import Retirement
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -134,12 +134,10 @@ class _Tracker:
     def loop(self, stmt: Loop | While, flights: _InFlight, group: int | None) -> _InFlight:
         """The iterations of a loop: as many as it has, or until one leaves nothing new to the next."""
         iterations = _trip_count(stmt)
-        if any(isinstance(part, Break | Continue) for part in walk_stmts(stmt.body)):
-            for part in walk_stmts(stmt.body):
-                if isinstance(part, Gemm):
-                    self.await_immediately(
-                        _Flying(part, group), f"iterations of the loop in line {stmt.span.line} may end early"
-                    )
+        if has(stmt.body, Break, Continue):
+            for part in statements(stmt.body, Gemm):
+                early = f"iterations of the loop in line {stmt.span.line} may end early"
+                self.await_immediately(_Flying(part, group), early)
         before = flights
         for _ in range(min(iterations or _ITERATIONS, _ITERATIONS)):
             after = self.body(stmt.body, flights, group)

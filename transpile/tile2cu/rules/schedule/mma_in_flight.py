@@ -14,6 +14,7 @@ from tile2cu.analysis.accesses import (
     viewed,
 )
 from tile2cu.analysis.prelude import is_iteration
+from tile2cu.analysis.uses import outside_of
 from tile2cu.core.decisions import (
     ALIASING,
     COPIED_OPERAND,
@@ -37,7 +38,6 @@ from tile2cu.core.program import (
     Loop,
     Scope,
     Stmt,
-    walk_stmts,
 )
 from tile2cu.core.schedule import MmaInFlight
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -223,8 +223,7 @@ def _only_passed_on(tile: Buffer, body: tuple[Stmt, ...], context: Context) -> b
     if tile.of is not None or viewed(context.launch, tile):
         return False
     users = [stmt for stmt in body if tile in buffers_used(stmt)]
-    inside = {id(stmt) for stmt in walk_stmts(body)}
-    elsewhere = any(tile in used_by_itself(op) for op in context.statements if id(op) not in inside)
+    elsewhere = any(tile in used_by_itself(op) for op in outside_of(body, context.launch.body))
     if len(users) < 2 or elsewhere:
         return False
     writer, *readers = users

@@ -13,6 +13,7 @@ from tile2cu.analysis.accesses import (
 from tile2cu.analysis.dependence import depends
 from tile2cu.analysis.prelude import walk_to_active
 from tile2cu.analysis.regions import is_fixed
+from tile2cu.analysis.uses import all_expressions
 from tile2cu.core.decisions import (
     LAYOUT,
     ON_WGMMA,
@@ -24,7 +25,7 @@ from tile2cu.core.decisions import (
     WARPS,
 )
 from tile2cu.core.expr import Load, walk
-from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Loop, Parallel, Scope, Stmt, walk_stmts
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Loop, Parallel, Scope, Stmt
 from tile2cu.core.schedule import MmaOverlap, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.launch.grid import equal_trip_counts
@@ -291,8 +292,7 @@ def _suits(found: MmaOverlap, loop: Loop, pipeline: Pipeline, context: Context) 
         return True
     if found.lets:
         return False
-    starts = walk_stmts((*found.before, *found.mmas))
-    uniform = not any(var in walk.values for op in starts for var in variables(*expressions(op)))
+    uniform = not variables(*all_expressions((*found.before, *found.mmas))) & {*walk.values}
     branches = found.factor is not None or any(isinstance(op, If) for op in found.between)
     return uniform and (branches or warpgroups(context.launch) > 1)
 

@@ -7,13 +7,13 @@ from tile2cu.analysis.accesses import (
     buffers_read,
     buffers_used,
     buffers_written,
-    expressions,
     overwrites,
     read_by_itself,
     used_by_itself,
     variables,
     viewed,
 )
+from tile2cu.analysis.uses import all_expressions, outside_of
 from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, SCHEDULE, WARP_SPECIALISED
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import (
@@ -28,7 +28,6 @@ from tile2cu.core.program import (
     Reduce,
     Scope,
     Stmt,
-    walk_stmts,
 )
 from tile2cu.core.schedule import PingPong, Pipeline, RowFactor
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -233,8 +232,7 @@ def _exchanged(
         read_before |= reads - written
         written |= {buffer for buffer in buffers_written(op) if overwrites(op, buffer)}
     changed = frozenset().union(*(buffers_written(op) for op in own))
-    inside = {id(op) for op in walk_stmts(pipeline.body)}
-    others = [op for op in context.statements if id(op) not in inside]
+    others = outside_of(pipeline.body, context.launch.body)
     wanted = read_before.union(*map(buffers_read, late), *map(read_by_itself, others))
     row_values = tuple(tile for tile in context.launch.tiles if tile in wanted & changed)
     wide = next((tile for tile in row_values if tile.rank != 1), None)
@@ -248,7 +246,7 @@ def _exchanged(
 def _use(ops: tuple[Stmt, ...], lets: tuple[Let, ...]) -> bool:
     """Whether the statements use values that are defined in the iteration."""
     names = {let.var for let in lets}
-    return any(names & variables(*expressions(op)) for op in walk_stmts(ops))
+    return bool(names & variables(*all_expressions(ops)))
 
 
 def _used_here_only(tile: Buffer, users: tuple[Stmt, ...], context: Context) -> bool:

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from tile2cu.analysis.accesses import buffers_read, buffers_written, element_accesses, expressions, touches, viewed
 from tile2cu.analysis.prelude import around, before, needed_on, outermost, producer_loop
 from tile2cu.analysis.producer_loads import why_no_prelude
+from tile2cu.analysis.uses import all_expressions
 from tile2cu.core.decisions import CALL, PIPELINE, PROLOGUE_LOADS, SHARED_LAYOUT
 from tile2cu.core.expr import Address, static_value, walk
-from tile2cu.core.program import Copy, Launch, Scope, operations, walk_stmts
+from tile2cu.core.program import Copy, Launch, Scope, operations
 from tile2cu.core.schedule import PrologueLoads
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.mma.hopper import columns_aligned_if, load_unsupported
@@ -87,7 +88,7 @@ def _fits(op: Copy, launch: Launch, context: Context) -> bool:
     writers = [stmt for stmt in operations(launch.body) if tile in buffers_written(stmt)]
     outside = any(touches(buffers_written(stmt), tensor) for stmt in launch.body)
     swizzled = layout.swizzle > 0 and tile.static_shape[0] <= _MOST_ROWS
-    parts = [part for stmt in walk_stmts(launch.body) for expr in expressions(stmt) for part in walk(expr)]
+    parts = [part for expr in all_expressions(launch.body) for part in walk(expr)]
     addressed = any(isinstance(part, Address) and part.buffer in (tile, tensor) for part in parts)
     alone = writers == [op] and not outside and not addressed
     return alone and swizzled and static_value(tensor.shape[-1]) is not None

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from math import prod
 
 from tile2cu.analysis.accesses import read_by_itself
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
     ALIASING,
     LAYOUT,
@@ -20,7 +21,7 @@ from tile2cu.core.decisions import (
     WARPS,
 )
 from tile2cu.core.layout import FragmentLayout
-from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, Parallel, Scope, walk_stmts
+from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, Parallel, Scope
 from tile2cu.core.schedule import MmaOverlap, PingPong, PrologueLoads, RegisterShares
 from tile2cu.passes.register_operands import HELD
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -209,8 +210,8 @@ def registers_of(launch: Launch, context: Context) -> int:
         context.facts[op, LAYOUT].registers
         for loop in context.statements
         if isinstance(loop, Loop)
-        for op in walk_stmts(loop.body)
-        if isinstance(op, Parallel) and context.facts[op, VECTOR] > 1
+        for op in statements(loop.body, Parallel)
+        if context.facts[op, VECTOR] > 1
     ]
     tiles_words = sum(layout.words(tile.dtype.bytes) for tile, layout in layouts if layout is not None)
     return tiles_words + min(max(vectors, default=0), _VECTOR_REGISTERS)

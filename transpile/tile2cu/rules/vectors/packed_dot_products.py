@@ -1,6 +1,7 @@
 """Loops whose body is a packed dot product of four bytes: one instruction, dp4a, computes it."""
 
 from tile2cu.analysis.accesses import read_by_itself, viewed, with_values
+from tile2cu.analysis.uses import outside_of
 from tile2cu.core.expr import Binary, Expr, Load, Var, static_value, uncast
 from tile2cu.core.program import (
     Buffer,
@@ -12,7 +13,6 @@ from tile2cu.core.program import (
     Reduction,
     Scope,
     Store,
-    walk_stmts,
 )
 from tile2cu.core.schedule import PackedDot
 from tile2cu.rules.engine import Context
@@ -49,9 +49,8 @@ def only_total_is_read(sums: Buffer, op: Parallel, context: Context) -> bool:
     """Whether only a sum over the last dimension reads a fragment, so that the order of its elements is irrelevant."""
     if sums.scope is not Scope.FRAGMENT:
         return False
-    inside = {id(stmt) for stmt in walk_stmts(op.body)}
-    for stmt in context.statements:
-        if stmt is op or id(stmt) in inside or sums not in read_by_itself(stmt):
+    for stmt in outside_of((op,), context.launch.body):
+        if sums not in read_by_itself(stmt):
             continue
         if not (isinstance(stmt, Reduce) and stmt.kind is Reduction.SUM and stmt.src == sums != stmt.dst):
             return False

@@ -14,6 +14,7 @@ from tile2cu.analysis.accesses import (
     viewed,
 )
 from tile2cu.analysis.runs import is_run, of_vector, starts_vector
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import DOT_OF_FOUR, IN_REGISTERS, LAYOUT, NOT_VECTORISED, STORE_LAST, TRANSPOSED, VECTOR
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import (
@@ -177,7 +178,7 @@ def takes_adjacent(op: Parallel, layout: FragmentLayout, context: Context) -> bo
     """
     if _dot(op, layout, context) is not None or decoded_tiles(op, layout, context.bounds):
         return False
-    adds = any(isinstance(stmt, Atomic) and stmt.buffer.scope is Scope.GLOBAL for stmt in walk_stmts(op.body))
+    adds = any(stmt.buffer.scope is Scope.GLOBAL for stmt in statements(op.body, Atomic))
     scopes = {access.buffer.scope for access in element_accesses(op.body)}
     disjoint = adds or (Scope.SHARED in scopes and Scope.GLOBAL not in scopes)
     return disjoint and _why_single(op, layout, context) != ("", "")

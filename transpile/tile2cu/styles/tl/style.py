@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from tile2cu.analysis.sync_calls import syncs_grid
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import INSTRUCTION
 from tile2cu.core.instruction import MmaInstruction, MmaUnit
-from tile2cu.core.program import Gemm, walk_stmts
+from tile2cu.core.program import Gemm
 from tile2cu.core.schedule import Multiple
 from tile2cu.plan.kernel import kernel
 from tile2cu.plan.mma import unit_of
@@ -68,8 +69,8 @@ class Tl:
         types = {
             _types_of(each.facts[op, INSTRUCTION])
             for each in launches
-            for op in walk_stmts(each.launch.body)
-            if isinstance(op, Gemm) and unit_of(op, each.facts) is MmaUnit.WARPGROUP
+            for op in statements(each.launch.body, Gemm)
+            if unit_of(op, each.facts) is MmaUnit.WARPGROUP
         }
         return first, *sorted({_WGMMA_HEADERS[pair] for pair in types})
 
