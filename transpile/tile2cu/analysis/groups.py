@@ -21,10 +21,21 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     While,
+    bodies,
     group_of,
 )
 
 _MEMORY = (Scope.GLOBAL, Scope.SHARED)
+
+
+def with_groups(body: tuple[Stmt, ...], group: int | None = None) -> Iterator[tuple[Stmt, int | None]]:
+    """All statements below a body, those in elementwise loops included, with the group that runs each: None for all."""
+    for stmt in body:
+        own = group_of(stmt)
+        inside = group if own is None else own
+        yield stmt, inside
+        for arm in (stmt.body,) if isinstance(stmt, Parallel) else bodies(stmt):
+            yield from with_groups(arm, inside)
 
 
 def in_group(group: int) -> Expr:

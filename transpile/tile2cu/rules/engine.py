@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Any
 
 from tile2cu.analysis.bounds import Bounds
-from tile2cu.analysis.groups import by_groups, fragments
+from tile2cu.analysis.groups import by_groups, fragments, with_groups
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
@@ -36,7 +36,6 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     While,
-    group_of,
     walk_stmts,
 )
 from tile2cu.passes import (
@@ -299,17 +298,9 @@ def _changing_in_place(context: Context) -> Parallel | None:
 def _sharing(launch: Launch) -> dict[int, int]:
     """The number of threads that share each statement of a group, and each of its fragments."""
     found: dict[int, int] = {}
-
-    def note(body: tuple[Stmt, ...], threads: int) -> None:
-        for stmt in body:
-            group = group_of(stmt)
-            inside = threads if group is None else launch.sizes[group]
-            found[id(stmt)] = inside
-            found.update((id(tile), inside) for tile in fragments(stmt) if not isinstance(stmt, If | Loop | While))
-            note((*stmt.then, *stmt.orelse) if isinstance(stmt, If) else getattr(stmt, "body", ()), inside)
-
-    if launch.shares:
-        note(launch.body, launch.threads)
+    for stmt, group in with_groups(launch.body) if launch.shares else ():
+        found[id(stmt)] = threads = launch.threads if group is None else launch.sizes[group]
+        found.update((id(tile), threads) for tile in fragments(stmt) if not isinstance(stmt, If | Loop | While))
     return found
 
 

@@ -16,19 +16,7 @@ from tile2cu.analysis.accesses import (
 from tile2cu.analysis.uses import all_expressions, outside_of
 from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, SCHEDULE, WARP_SPECIALISED
 from tile2cu.core.facts import rejected
-from tile2cu.core.program import (
-    Buffer,
-    Copy,
-    Fill,
-    Gemm,
-    If,
-    Let,
-    Loop,
-    Parallel,
-    Reduce,
-    Scope,
-    Stmt,
-)
+from tile2cu.core.program import Buffer, Copy, Fill, Gemm, If, Let, Loop, Parallel, Reduce, Scope, Stmt, bodies
 from tile2cu.core.schedule import PingPong, Pipeline, RowFactor
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.mma.hopper import all_on_wgmma, warpgroups
@@ -217,8 +205,7 @@ def _why_not_alone(
 
 def _is_own(op: Stmt) -> bool:
     """Whether one warpgroup can run the statement alone."""
-    inside = (*op.then, *op.orelse) if isinstance(op, If) else ()
-    return isinstance(op, _OWN) and all(isinstance(each, Parallel) for each in inside)
+    return isinstance(op, _OWN) and all(isinstance(each, Parallel) for arm in bodies(op) for each in arm)
 
 
 def _exchanged(

@@ -1,8 +1,9 @@
 """Which barriers order which tiles and tensors: the user's, those of pipelines, or inserted ones."""
 
 from tile2cu.analysis.accesses import buffers_used, shared, tensors_accessed_again
+from tile2cu.analysis.groups import with_groups
 from tile2cu.core.decisions import EXPLICIT_SYNC
-from tile2cu.core.program import Buffer, Copy, If, Loop, Parallel, Stmt, While, group_of
+from tile2cu.core.program import Buffer, Copy, Parallel, bodies
 from tile2cu.rules.engine import Context
 from tile2cu.rules.schedule.pipeline import ping_pong_of
 
@@ -46,20 +47,8 @@ def exchanged_tiles(context: Context) -> frozenset[str]:
     if not context.facts.get(context.launch, EXPLICIT_SYNC):
         return frozenset()
     users: dict[str, set[int | None]] = {}
-
-    def note(body: tuple[Stmt, ...], group: int | None) -> None:
-        for stmt in body:
-            own = group_of(stmt)
-            if isinstance(stmt, If) and own is not None:
-                note(stmt.then, own)
-            elif isinstance(stmt, Loop | While):
-                note(stmt.body, group)
-            elif isinstance(stmt, If):
-                note((*stmt.then, *stmt.orelse), group)
-            else:
-                for buffer in shared(buffers_used(stmt)):
-                    users.setdefault(buffer.name, set()).add(group)
-
-    note(context.launch.body, None)
+    for stmt, group in with_groups(context.launch.body):
+        for buffer in shared(buffers_used(stmt)) if not bodies(stmt) else ():
+            users.setdefault(buffer.name, set()).add(group)
     filled = {op.dst.buffer.name for op in context.statements if isinstance(op, Copy) and op.barrier is not None}
     return frozenset(filled | {name for name, groups in users.items() if len(groups) > 1})

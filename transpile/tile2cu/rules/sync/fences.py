@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tile2cu.analysis.accesses import buffers_written, shared
+from tile2cu.analysis.groups import with_groups
 from tile2cu.core.decisions import BARRIER, ON_WGMMA, PIPELINE, PROXY_FENCE, WARP_SPECIALISED
 from tile2cu.core.expr import Call
 from tile2cu.core.program import Buffer, CallStmt, Copy, Gemm, If, Launch, Loop, Region, Stmt, Sync, While, group_of
@@ -122,11 +123,7 @@ class _Writers:
 
     def reached(self, body: tuple[Stmt, ...]) -> Iterator[Stmt]:
         """The statements that the group runs, including those in loops and branches."""
-        for stmt in body:
-            if self.group is None or group_of(stmt) in (None, self.group):
-                yield stmt
-                arms = (*stmt.then, *stmt.orelse) if isinstance(stmt, If) else getattr(stmt, "body", ())
-                yield from self.reached(arms)
+        return (stmt for stmt, group in with_groups(body) if self.group is None or group in (None, self.group))
 
     def publishes(self, stmt: Stmt) -> bool:
         """Whether it is a fence, or lets other threads proceed."""

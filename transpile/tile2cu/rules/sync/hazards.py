@@ -536,8 +536,8 @@ class _Walker:
             if isinstance(stmt, Loop | While | If):
                 if any(access.buffer.memory is buffer for access in own_accesses(stmt)):
                     yield None
-                inner = (*stmt.then, *stmt.orelse) if isinstance(stmt, If) else stmt.body
-                yield from self.reading(inner, buffer)
+                for arm in bodies(stmt):
+                    yield from self.reading(arm, buffer)
             elif touches(buffers_read(stmt), buffer):
                 yield self.owners.touch(stmt, buffer, self.conditions)
 
