@@ -279,7 +279,7 @@ class InOrder(Schedule):
 
     @property
     def in_flight(self) -> tuple[Gemm, ...]:
-        """The MMAs that are not awaited where they stand."""
+        """The MMAs that are not awaited directly."""
         return tuple(mma for wait in self.waits for mma in wait.retirement.mmas if mma is not wait.at)
 
     @property

@@ -46,7 +46,7 @@ class Settled:
         return {(id(wait.at), wait.behind): wait.retirement for each in self.schedules for wait in each.waits}
 
     def is_in_flight(self, op: Gemm) -> bool:
-        """Whether an MMA is started where it stands, and awaited by a wait of its own."""
+        """Whether an MMA is only started at its statement, and awaited by another one."""
         of_schedule = any(op is mma for each in self.waits.values() for mma in each.mmas)
         return of_schedule or any(self.facts.get(op, key) is not None for key in (AWAITED_AT, RETIRED))
 
