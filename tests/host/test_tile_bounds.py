@@ -1,12 +1,14 @@
 """The engine finds an index that leaves its tile, although the address belongs to a neighbouring tile of the block."""
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import tile2cu
 from tests.host.kernels import load_body
-from tile2cu_runtime import CheckError, Kernel
+from tile2cu_runtime import CheckError, Kernel, load_kernel
 
 TARGETS = ("cuda:sm_80", "cuda:sm_90a", "hip:gfx942")
 
@@ -99,3 +101,34 @@ def test_an_index_that_leaves_its_tile_is_reported(body: str, outside: str, targ
 @pytest.mark.parametrize(("body", "inside"), [(body, inside) for body, inside, _ in FAULTS])
 def test_indices_that_stay_in_their_tile_are_silent(body: str, inside: str, target: str, tmp_path: Path) -> None:
     kernel(tmp_path, target, body, inside)(values(), 1)
+
+
+PIPELINED = """
+        A_shared = T.alloc_shared((64, 64), "float16")
+        B_shared = T.alloc_shared((64, 64), "float16")
+        acc = T.alloc_fragment((64, 64), "float32")
+        T.clear(acc)
+        for k in T.Pipelined(4, num_stages=2):
+            T.copy(A[0, k * 64], A_shared)
+            T.copy(A[0, k * 64], B_shared)
+            T.gemm(A_shared, B_shared, acc, transpose_B=True)  # reads
+        T.copy(acc, C)
+"""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_stage_behind_the_last_one_is_reported(target: str, tmp_path: Path) -> None:
+    """The MMA of an emitted source reads the stage behind the last one of a tile, where another tile is."""
+    params = "A: T.Tensor((64, 256), 'float16'), C: T.Tensor((64, 64), 'float32')"
+    right = load_body(tmp_path, PIPELINED, params, target=target, threads=128)
+    a = np.arange(64 * 256, dtype=np.float16).reshape(64, 256) % 5
+    np.testing.assert_array_equal(right(a), a.astype(np.float32) @ a.T.astype(np.float32))
+    (emitted,) = tile2cu.emit(tmp_path / "small.py", target=target).values()
+    for name, text in emitted.files.items():
+        wrong = re.sub(r"(gemm\(A_shared\[)(k % (\w+))\]", r"\1\2 + 1]", text)
+        assert (wrong != text) == name.endswith((".cu", ".hip"))
+        (tmp_path / name).write_text(wrong, encoding="utf-8")
+    (source,) = (name for name in emitted.files if name.endswith((".cu", ".hip")))
+    with pytest.raises(CheckError, match="index out of bounds") as found:
+        load_kernel(tmp_path / source, device="cpu", check=True)(a)
+    assert " + 1], tl::transposed(" in str(found.value), "the line of the MMA is shown"

@@ -36,9 +36,9 @@ constexpr int threads = 256;
 // ---- shared memory: 99,328 of 232,448 bytes per block (976 are padding) ---------------------------------------------
 struct Shared {
   // 49,152 bytes in 3 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> A_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B>, num_stages> A_shared;
   // 49,152 bytes in 3 stages; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B>, num_stages> B_shared;
   // 48 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
 };

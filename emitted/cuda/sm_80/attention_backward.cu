@@ -116,15 +116,15 @@ struct Shared {
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> V_shared;
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> Q_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, num_stages> Q_shared;
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> dO_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, num_stages> dO_shared;
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_N, tl::Swizzle128B> dsT_shared;
   // 512 bytes in 2 stages
-  tl::SharedTile1D<float, block_N> lse[num_stages];
+  tl::Array<tl::SharedTile1D<float, block_N>, num_stages> lse;
   // 512 bytes in 2 stages
-  tl::SharedTile1D<float, block_N> delta[num_stages];
+  tl::Array<tl::SharedTile1D<float, block_N>, num_stages> delta;
 };
 static_assert(sizeof(Shared) == 58368, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");

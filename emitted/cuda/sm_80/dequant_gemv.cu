@@ -51,13 +51,13 @@ constexpr int threads = 128;
 // ---- shared memory: 41,984 of 166,912 bytes per block (448 are padding) ---------------------------------------------
 struct Shared {
   // 12,288 bytes in 3 stages; stored as rows of 128 bytes, 128-byte swizzle  [layout.shared.line-swizzle]
-  tl::SharedTile1D<tl::half, block_K, tl::Swizzle128B> x[num_stages];
+  tl::Array<tl::SharedTile1D<tl::half, block_K, tl::Swizzle128B>, num_stages> x;
   // 24,576 bytes in 3 stages; rows of 1024 bytes, no swizzle  [layout.shared.plain]
-  tl::SharedTile<uint8_t, block_N, block_K / 2, tl::NoSwizzle> packed[num_stages];
+  tl::Array<tl::SharedTile<uint8_t, block_N, block_K / 2, tl::NoSwizzle>, num_stages> packed;
   // 3,072 bytes in 3 stages; rows of 128 bytes, no swizzle  [layout.shared.plain]
-  tl::SharedTile<tl::half, block_N, block_K / group, tl::NoSwizzle> scales[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, block_K / group, tl::NoSwizzle>, num_stages> scales;
   // 1,536 bytes in 3 stages; rows of 64 bytes, no swizzle  [layout.shared.plain]
-  tl::SharedTile<uint8_t, block_N, block_K / group, tl::NoSwizzle> zeros[num_stages];
+  tl::Array<tl::SharedTile<uint8_t, block_N, block_K / group, tl::NoSwizzle>, num_stages> zeros;
   // 64 bytes; the parts of 2 warps  [storage.shared.budget]
   tl::ReduceWorkspace<float, block_N, 2> total_workspace;
 };

@@ -37,9 +37,9 @@ constexpr int threads = 256;
 // ---- shared memory: 98,304 of 166,912 bytes per block ---------------------------------------------------------------
 struct Shared {
   // 49,152 bytes in 3 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> A_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B>, num_stages> A_shared;
   // 49,152 bytes in 3 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B> B_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B>, num_stages> B_shared;
 };
 static_assert(sizeof(Shared) == 98304, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");

@@ -33,9 +33,9 @@ constexpr int threads = 256;
 // ---- shared memory: 49,152 of 166,912 bytes per block ---------------------------------------------------------------
 struct Shared {
   // 24,576 bytes in 3 stages; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B> A_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B>, num_stages> A_shared;
   // 24,576 bytes in 3 stages; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B>, num_stages> B_shared;
 };
 static_assert(sizeof(Shared) == 49152, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");

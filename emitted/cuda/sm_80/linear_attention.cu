@@ -45,11 +45,11 @@ constexpr int threads = 128;
 // ---- shared memory: 57,344 of 166,912 bytes per block ---------------------------------------------------------------
 struct Shared {
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, chunk, dim, tl::Swizzle128B> Q_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, chunk, dim, tl::Swizzle128B>, num_stages> Q_shared;
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, chunk, dim, tl::Swizzle128B> K_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, chunk, dim, tl::Swizzle128B>, num_stages> K_shared;
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, chunk, block_V, tl::Swizzle128B> V_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, chunk, block_V, tl::Swizzle128B>, num_stages> V_shared;
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, dim, block_V, tl::Swizzle128B> state_shared;
 };

@@ -70,9 +70,9 @@ struct Shared {
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, pe_dim, tl::Swizzle128B> Q_pe_shared;
   // 65,536 bytes in 2 stages; 8 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> KV_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, num_stages> KV_shared;
   // 8,192 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, pe_dim, tl::Swizzle128B> K_pe_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, pe_dim, tl::Swizzle128B>, num_stages> K_pe_shared;
   // 4,096 bytes; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, block_N, tl::Swizzle64B> S_shared;
   // 256 bytes

@@ -35,9 +35,9 @@ constexpr int threads = 128;
 // ---- shared memory: 28,672 of 166,912 bytes per block ---------------------------------------------------------------
 struct Shared {
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<int8_t, block_M, block_K, tl::Swizzle128B> X_shared[num_stages];
+  tl::Array<tl::SharedTile<int8_t, block_M, block_K, tl::Swizzle128B>, num_stages> X_shared;
   // 4,096 bytes in 2 stages; rows of 32 bytes, no swizzle  [layout.shared.plain]
-  tl::SharedTile<uint8_t, block_N, block_K / 4, tl::NoSwizzle> packed[num_stages];
+  tl::Array<tl::SharedTile<uint8_t, block_N, block_K / 4, tl::NoSwizzle>, num_stages> packed;
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<int8_t, block_N, block_K, tl::Swizzle128B> W_shared;
 };

@@ -54,9 +54,9 @@ constexpr int threads = 128;
 // ---- shared memory: 55,296 of 232,448 bytes per block (1,440 are padding) -------------------------------------------
 struct Shared {
   // 12,288 bytes in 6 stages; rows of 128 bytes, 128-byte swizzle  [layout.copy.widest-swizzle]
-  tl::SharedTile<tl::half, block_K, block_M, tl::Swizzle128B> x_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_K, block_M, tl::Swizzle128B>, num_stages> x_shared;
   // 24,576 bytes in 6 stages; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B>, num_stages> B_shared;
   // dt, decayed from its token to the chunk's end
   // 512 bytes
   tl::SharedTile1D<tl::half, chunk_size> decayed_shared;

@@ -37,9 +37,9 @@ constexpr int threads = 128;
 // ---- shared memory: 94,208 of 232,448 bytes per block ---------------------------------------------------------------
 struct Shared {
   // 16,384 bytes in 4 stages; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> A_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B>, num_stages> A_shared;
   // 65,536 bytes in 4 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B>, num_stages> B_shared;
   // 4,096 bytes; 2 slabs of 32 columns, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<float, block_M, block_N, tl::Swizzle128B> C_part;
   // of all blocks, in the first one

@@ -47,12 +47,12 @@ constexpr int producer_registers = 24, consumer_registers = 240;
 struct Shared {
   // 65,536 bytes in 4 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   union {
-    tl::SharedTile<tl::float8_e4m3, block_M, group, tl::Swizzle128B> A_shared[num_stages];
+    tl::Array<tl::SharedTile<tl::float8_e4m3, block_M, group, tl::Swizzle128B>, num_stages> A_shared;
     // in the same memory afterwards; right staged for its TMA store, 128-byte swizzle  [epilogue.copy.tma-store]
     tl::StagingTile<tl::bfloat16, block_M, group, tl::Swizzle128B> right_staging;
   };
   // 131,072 bytes in 4 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::float8_e4m3, parts * group, group, tl::Swizzle128B> B_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::float8_e4m3, parts * group, group, tl::Swizzle128B>, num_stages> B_shared;
   // 32,768 bytes; left staged for its TMA store, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::StagingTile<tl::bfloat16, block_M, group, tl::Swizzle128B> left_staging;
   // 64 bytes; full and empty of each stage, 8 bytes each

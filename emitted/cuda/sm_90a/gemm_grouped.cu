@@ -42,9 +42,9 @@ constexpr int threads = 128;
 // ---- shared memory: 91,136 of 232,448 bytes per block (976 are padding) ---------------------------------------------
 struct Shared {
   // 24,576 bytes in 3 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> A_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B>, num_stages> A_shared;
   // 49,152 bytes in 3 stages; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B>, num_stages> B_shared;
   // 16,384 bytes; C_local staged for its TMA store, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::StagingTile<tl::half, block_M, block_N, tl::Swizzle128B> C_local_staging;
   // 48 bytes; full and empty of each stage, 8 bytes each

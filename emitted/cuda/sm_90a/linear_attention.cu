@@ -46,11 +46,11 @@ constexpr int threads = 128;
 // ---- shared memory: 58,368 of 232,448 bytes per block (992 are padding) ---------------------------------------------
 struct Shared {
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, chunk, dim, tl::Swizzle128B> Q_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, chunk, dim, tl::Swizzle128B>, num_stages> Q_shared;
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, chunk, dim, tl::Swizzle128B> K_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, chunk, dim, tl::Swizzle128B>, num_stages> K_shared;
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, chunk, block_V, tl::Swizzle128B> V_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, chunk, block_V, tl::Swizzle128B>, num_stages> V_shared;
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, dim, block_V, tl::Swizzle128B> state_shared;
   // 32 bytes; full and empty of each stage, 8 bytes each

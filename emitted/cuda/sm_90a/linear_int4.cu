@@ -48,14 +48,14 @@ constexpr int producer_registers = 24, consumer_registers = 240;
 struct Shared {
   // 131,072 bytes in 4 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   union {
-    tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> X_shared[num_stages];
+    tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B>, num_stages> X_shared;
     // in the same memory afterwards; Y_local staged for its TMA store, 128-byte swizzle  [epilogue.copy.tma-store]
     tl::StagingTile<tl::half, block_M, block_N, tl::Swizzle128B> Y_local_staging;
   };
   // 16,384 bytes in 4 stages; rows of 32 bytes, 32-byte swizzle  [layout.copy.widest-swizzle]
-  tl::SharedTile<uint8_t, block_N, block_K / 2, tl::Swizzle32B> packed[num_stages];
+  tl::Array<tl::SharedTile<uint8_t, block_N, block_K / 2, tl::Swizzle32B>, num_stages> packed;
   // 32,768 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B> W_shared[written_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B>, written_stages> W_shared;
   // 64 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
 };

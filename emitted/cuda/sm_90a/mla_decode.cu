@@ -74,9 +74,9 @@ struct Shared {
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_H, pe_dim, tl::Swizzle128B> Q_pe_shared;
   // 131,072 bytes in 2 stages; 8 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> KV_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, num_stages> KV_shared;
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, pe_dim, tl::Swizzle128B> K_pe_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, pe_dim, tl::Swizzle128B>, num_stages> K_pe_shared;
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, block_N, tl::Swizzle128B> S_shared;
   // 256 bytes; scores_max between the warpgroups  [storage.shared.budget]

@@ -39,11 +39,11 @@ constexpr int threads = 128;
 // ---- shared memory: 37,888 of 232,448 bytes per block (992 are padding) ---------------------------------------------
 struct Shared {
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<int8_t, block_M, block_K, tl::Swizzle128B> X_shared[num_stages];
+  tl::Array<tl::SharedTile<int8_t, block_M, block_K, tl::Swizzle128B>, num_stages> X_shared;
   // 4,096 bytes in 2 stages; rows of 32 bytes, 32-byte swizzle  [layout.copy.widest-swizzle]
-  tl::SharedTile<uint8_t, block_N, block_K / 4, tl::Swizzle32B> packed[num_stages];
+  tl::Array<tl::SharedTile<uint8_t, block_N, block_K / 4, tl::Swizzle32B>, num_stages> packed;
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<int8_t, block_N, block_K, tl::Swizzle128B> W_shared[written_stages];
+  tl::Array<tl::SharedTile<int8_t, block_N, block_K, tl::Swizzle128B>, written_stages> W_shared;
   // 32 bytes; full and empty of each stage, 8 bytes each
   tl::TmaBarriers<num_stages> barriers;
 };

@@ -1,5 +1,5 @@
-// Private arrays of a thread: native arrays. The CPU engine with checks marks their elements as unwritten, and checks
-// indices.
+// Native arrays: private ones of a thread, and stages or planes of tiles in shared memory. The CPU engine with checks
+// checks their indices, and marks the elements of private ones as unwritten.
 #pragma once
 #include "base.h"
 
@@ -20,6 +20,7 @@ template <class T, int n> struct CheckedArray {
     TL_CHECK_INDEX(i, n);
     return elements[i];
   }
+  operator T*() { return elements; }
   T* begin() { return elements; }
   T* end() { return elements + n; }
 };
@@ -35,7 +36,7 @@ template <class T, int n, int... more> struct ArrayOf<T, n, more...> {
 #endif
 };
 
-// T array[n], or T array[n][m]. Any thread: each has its own.
+// T array[n], or T array[n][m]. Any thread.
 template <class T, int... extents> using Array = typename ArrayOf<T, extents...>::type;
 
 }  // namespace tl

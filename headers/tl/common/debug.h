@@ -54,6 +54,11 @@ template <class T, int n> TL_DEVICE void print(const char* name, const T (&array
   TL_NO_UNROLL
   for (int i = 0; i < n; ++i) print_element(name, 1, i, 0, 0, array[i]);
 }
+#if defined(TL_ENGINE_INSTRUMENTED)
+template <class T, int n> TL_DEVICE void print(const char* name, const CheckedArray<T, n>& array) {
+  print(name, array.elements);
+}
+#endif
 // Prints a fragment, one line per element, from one of the threads that hold the element. Called by: every thread of
 // the block.
 template <class T, class Layout> TL_DEVICE void print(const char* name, const Fragment<T, Layout>& f) {

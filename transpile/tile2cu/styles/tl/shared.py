@@ -37,7 +37,7 @@ class Shared:
         assert tile.of is not None
         shown = f"{self.printer.names(tile.of.name)}"
         read_as = f", its bits read as {tile.dtype}" if tile.dtype != tile.of.dtype else ""
-        text = f"auto& {self.printer.names(tile.name)} = {tl.VIEW_AS}<{''.join(self._tile_type(view))}>({shown});"
+        text = f"auto& {self.printer.names(tile.name)} = {tl.VIEW_AS}<{self._tile_type(view)}>({shown});"
         return Declaration(text, (f"{shown} in another shape{read_as}",))
 
     def _member(self, member: plan.Member) -> Iterator[Declaration]:
@@ -144,20 +144,19 @@ class Shared:
         about = f"{shared.bytes:,} bytes" + (f" in {shared.stages} stages" if shared.stages > 1 else "")
         about += f"; {_rows_about(layout)}  [{shared.rule}]" if tile.rank > 1 or layout.swizzle else ""
         comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
-        kind, array = self._tile_type(shared)
-        return Declaration(f"{kind} {self.printer.names(tile.name)}{array};", tuple(comments))
+        return Declaration(f"{self._tile_type(shared)} {self.printer.names(tile.name)};", tuple(comments))
 
-    def _tile_type(self, shared: plan.SharedTile) -> tuple[str, str]:
-        """The C++ type of a shared tile: of a plane, and its stages and planes, as an array's bounds."""
+    def _tile_type(self, shared: plan.SharedTile) -> str:
+        """The C++ type of a shared tile, or of the array of its stages and planes."""
         tile, layout, index = shared.tile, shared.layout, self.printer.index
         extents = ", ".join(index(extent) for extent in tile.shape[-2:])
         padded = f"{tl.PADDED}<{layout.padding}>" if layout.padding else tl.NO_SWIZZLE
         swizzle = tl.SWIZZLES.get(layout.swizzle) or padded
         kind = tl.SHARED_TILE_1D if tile.rank == 1 else tl.SHARED_TILE
         parameters = f"{tile.dtype.cpp}, {extents}" + (f", {swizzle}" if tile.rank > 1 or layout.swizzle else "")
-        array = f"[{self.constants.stages_of(tile.memory, shared.stages)}]" if shared.stages else ""
-        array += "".join(f"[{index(extent)}]" for extent in tile.shape[:-2])
-        return f"{kind}<{parameters}>", array
+        stages = [self.constants.stages_of(tile.memory, shared.stages)] if shared.stages else []
+        bounds = [*stages, *map(index, tile.shape[:-2])]
+        return f"{tl.ARRAY}<{', '.join((f'{kind}<{parameters}>', *bounds))}>" if bounds else f"{kind}<{parameters}>"
 
     def _user_barriers(self, tile: Buffer) -> Declaration:
         """Barriers that the user handles."""
