@@ -56,7 +56,7 @@ def quick_load(emitted: Emitted, folder: Path, schedules: tuple[str, ...]) -> Ke
     for name, content in emitted.files.items():
         (folder / name).write_text(content, encoding="utf-8")
     manifest = read_manifest(next(folder.glob("*.json")))
-    build = host_build(manifest.text_file, check=True)
+    build = host_build(manifest.text_file, check=True, warp_size=manifest.warp_size)
     grouped = "#define TL_GROUP" in emitted.files[manifest.text_file]  # the headers are read below that, as they are
     precompiled = () if grouped else precompiled_headers(build)
     run_compiler((*build.compile, *precompiled), folder, manifest.text_file)

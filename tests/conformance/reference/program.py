@@ -18,6 +18,7 @@ from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFa
 from tests.conformance.reference.philox import Generators
 from tests.conformance.reference.tiles import COMBINE, Tiles
 from tile2cu.analysis.accesses import buffers_used, expressions
+from tile2cu.analysis.effects import Order, effects_of
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Address, Binary, Call, Load, Role, Var, int_const, is_of_thread, walk
@@ -29,6 +30,7 @@ from tile2cu.core.program import (
     Buffer,
     CallStmt,
     Continue,
+    Copy,
     Declare,
     If,
     Launch,
@@ -93,7 +95,7 @@ _WARPGROUP = 128  # threads, by which T.ws counts
 
 
 def _launch(launch: Launch, memory: Memory, values: Values, deadline: float) -> None:
-    if launch.cluster:
+    if launch.cluster and _has_blocks_that_meet(launch):
         raise CannotInterpret("blocks that run side by side")
     for let in launch.prelude:
         values.set(let.var, values.of(let.value, _ONE))
@@ -123,6 +125,13 @@ def _launch(launch: Launch, memory: Memory, values: Values, deadline: float) -> 
     else:
         for number in range(len(places)):
             run(number)
+
+
+def _has_blocks_that_meet(launch: Launch) -> bool:
+    """Whether blocks of a cluster wait for one another, or write to one another's shared memory."""
+    copies = (stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Copy))
+    meets = Order.CLUSTER in effects_of(launch.body).orders or any(tile.across for tile in launch.tiles)
+    return meets or any(copy.blocks or copy.block is not None for copy in copies)
 
 
 def _with_meetings(launch: Launch) -> Launch:

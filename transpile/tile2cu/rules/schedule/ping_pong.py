@@ -91,6 +91,8 @@ def _shares_columns_of_last(pipeline: Pipeline) -> bool:
 
 def _ping_pong(loop: Loop, pipeline: Pipeline, context: Context) -> PingPong | _Unsupported:
     """The schedule of the alternating warpgroups, or why there is none."""
+    if pipeline.stages < _GROUPS:  # a warpgroup's tile would wait for the other one's to be released, and that for it
+        return _Unsupported("each warpgroup needs a stage of its own")
     *before, second = pipeline.body
     assert isinstance(second, Gemm)
     sum_, tile = second.c.buffer, second.a.buffer

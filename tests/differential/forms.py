@@ -1,0 +1,75 @@
+"""Random kernels of the forms that rules and passes look for: each has random types, sizes, threads, statements.
+
+What random programs and random loops reach seldom or never: tiles of 4 bits, clusters, warpgroups that alternate, masks
+and running sums of attention, dequantisation, explicit TMA copies and barriers, atomics of tiles, empty tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+
+from tests.differential.element_forms import (
+    decoded,
+    elements,
+    empty_tiles,
+    four_bits,
+    rows_and_vectors,
+    shared_to_shared,
+)
+from tests.differential.gemm_forms import (
+    attention,
+    computed_operands,
+    latent,
+    loaded_operands,
+    small_gemm,
+    two_accumulators,
+)
+from tests.differential.thread_forms import cluster, explicit, extern, private_branches, threads
+from tests.differential.writer import Writer
+
+NVIDIA = ("cuda:sm_80", "cuda:sm_90a")
+ANY = (*NVIDIA, "hip:gfx942")
+HOPPER = ("cuda:sm_90a",)
+CDNA = ("hip:gfx942", "hip:gfx942", "hip:gfx950")
+FORMS: dict[str, tuple[Callable[[Writer], None], tuple[str, ...]]] = {
+    "four_bits": (four_bits, ANY),
+    "decoded": (decoded, NVIDIA),
+    "threads": (threads, ANY),
+    "private_branches": (private_branches, ANY),
+    "extern": (extern, HOPPER),
+    "rows_and_vectors": (rows_and_vectors, ANY),
+    "shared_to_shared": (shared_to_shared, ANY),
+    "empty_tiles": (empty_tiles, ANY),
+    "elements": (elements, ANY),
+    "small_gemm": (small_gemm, ("cuda:sm_80", "hip:gfx942")),
+    "loaded_operands": (loaded_operands, (*HOPPER, *HOPPER, *NVIDIA, *CDNA)),
+    "computed_operands": (computed_operands, (*HOPPER, *HOPPER, *HOPPER, *ANY)),
+    "two_accumulators": (two_accumulators, HOPPER),
+    "attention": (attention, HOPPER),
+    "latent": (latent, HOPPER),
+    "cluster": (cluster, HOPPER),
+    "explicit": (explicit, (*HOPPER, *HOPPER, *HOPPER, *ANY)),
+}
+
+
+@dataclass(frozen=True)
+class RandomForm:
+    """A file with one kernel, its target, and arguments for it; `runs` if the CPU engine can run it."""
+
+    text: str
+    target: str
+    arguments: dict[str, object]
+    runs: bool
+
+
+def random_form(name: str, seed: int) -> RandomForm:
+    """The kernel of a form and a seed: always the same."""
+    write, targets = FORMS[name]
+    random = Random(f"{name} {seed}")
+    w = Writer(random, np.random.default_rng(random.randrange(2**32)), random.choice(targets))
+    write(w)
+    return RandomForm(w.text, w.target, w.arguments, w.runs)
