@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -57,23 +58,63 @@ def builds(text: Path) -> Iterator[str]:
         yield "90a"
 
 
+@dataclass
+class Batch:
+    """Texts that one run of nvcc compiles for an architecture: the headers alone take it a second.
+
+    Each is in a namespace of its own. That a text includes what it needs, test_gxx_compiles_for_the_cpu tests.
+    """
+
+    arch: str
+    what: str
+    texts: list[Path] = field(default_factory=list)
+
+    def takes(self, text: Path) -> bool:
+        """Not two texts of one kernel, and none that sets an option of the headers beside others."""
+        alone = any("#define TL_" in each.read_text(encoding="utf-8") for each in (text, *self.texts))
+        return not self.texts or not alone and len(self.texts) < 6 and text.stem not in {t.stem for t in self.texts}
+
+
+def batches() -> list[Batch]:
+    found: list[Batch] = []
+    for text in TEXTS:
+        for arch in builds(text):
+            # Launchers are the same for each architecture: it is enough to build them once.
+            what = "-c" if arch in arch_of(text) else "-cubin"
+            fitting = (each for each in found if (each.arch, each.what) == (arch, what) and each.takes(text))
+            batch = next(fitting, None)
+            if batch is None:
+                found.append(batch := Batch(arch, what))
+            batch.texts.append(text)
+    return found
+
+
 @pytest.mark.parametrize(
-    ("text", "arch"),
-    [pytest.param(text, arch, id=f"{text_id(text)} on {arch}") for text in TEXTS for arch in builds(text)],
+    "batch", [pytest.param(each, id=f"{' '.join(map(text_id, each.texts))} on {each.arch}") for each in batches()]
 )
-def test_nvcc_compiles_without_warning_or_spill(text: Path, arch: str, nvcc: str, tmp_path: Path) -> None:
-    # Launchers are the same for each architecture: it is enough to build them once.
-    what = "-c" if arch in arch_of(text) else "-cubin"
-    command = nvcc_command(nvcc, arch, text, tmp_path / "kernel.o", what)
+def test_nvcc_compiles_without_warning_or_spill(batch: Batch, nvcc: str, tmp_path: Path) -> None:
+    source = tmp_path / "batch.cu"
+    source.write_text("".join(f'#include "{text}"\n' for text in batch.texts), encoding="utf-8")
+    command = nvcc_command(nvcc, batch.arch, source, tmp_path / "kernel.o", batch.what)
     printed = compiles([*command, "-keep", "-keep-dir", str(tmp_path)])
     assert "warning" not in printed.lower()
     assert not re.search(r"\bC75\d\d\b", printed), f"ptxas serialises wgmma, or ignores setmaxnreg:\n{printed}"
     used = SPILL.findall(printed)
     assert used, f"ptxas reports no kernel:\n{printed}"
     assert all(bytes_used == ("0", "0", "0") for bytes_used in used), f"stack frame or spill:\n{printed}"
-    if arch in arch_of(text):
+    if batch.what == "-c":
         (ptx,) = tmp_path.glob("*.ptx")
-        executes_what_it_states(text.read_text(encoding="utf-8"), ptx.read_text(encoding="utf-8"))
+        kernels = ptx.read_text(encoding="utf-8").split(".entry ")[1:]
+        for text in batch.texts:
+            own = [each for each in kernels if any(name in each.split("(", 1)[0] for name in namespaces(text))]
+            assert own, f"no kernel of {text}"
+            executes_what_it_states(text.read_text(encoding="utf-8"), "".join(own))
+
+
+def namespaces(text: Path) -> list[str]:
+    """The namespaces of a text's kernels, as names in the PTX have them."""
+    found = re.findall(r"^namespace (\w+) {", text.read_text(encoding="utf-8"), re.MULTILINE)
+    return [f"{len(name)}{name}" for name in found]
 
 
 def executes_what_it_states(text: str, ptx: str) -> None:
@@ -92,12 +133,13 @@ def executes_what_it_states(text: str, ptx: str) -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=text_id)
-def test_gxx_compiles_for_the_cpu(text: Path, gxx: str, tmp_path: Path) -> None:
+def test_gxx_compiles_for_the_cpu(text: Path, gxx: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """Each night with its optimisations, whose warnings are few; tests/host builds and runs what it parses here."""
     flags = ("-std=c++17", "-O1", "-fPIC", "-Wall", "-Wextra", "-Werror")
     command = (gxx, "-x", "c++", *flags, "-I", str(ROOT / "headers"), "-c", str(text), "-o", str(tmp_path / "kernel.o"))
     plain = "#define TL_" not in text.read_text(encoding="utf-8")  # else the headers say something else
     headers = precompiled_headers(Build(compile=command, link=(), identity=find_gxx().version)) if plain else ()
-    compiles([*command, *headers])
+    compiles([*command, *headers, *([] if request.config.getoption("--nightly") else ["-fsyntax-only"])])
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=text_id)

@@ -39,6 +39,9 @@ NOT_VALIDATED = frozenset(("thread-branches", "group-fragments"))
 SILENT: frozenset[str] = frozenset()  # passes that nothing here makes do anything; this may only get shorter
 
 
+Result = dict[str, np.ndarray]
+
+
 @dataclass
 class Validation:
     """Which passes changed something, and of which the interpreter could not run the launch before or after."""
@@ -52,31 +55,43 @@ class Validation:
             changes: list[tuple[str, Launch, Launch]] = []
             with suppress(Tile2CuError):
                 resolve(program, launch, find(target), RULES, _watching(changes))
+            last: tuple[Launch, Result] | None = None  # a pass's launch is what the next one starts with
             for name, before, after in changes:
                 self.fired[name] += 1
-                self.compare(name, program, number, before, after, given)
+                known = last[1] if last is not None and last[0] == before else None
+                result = self.compare(name, program, number, before, after, given, known)
+                last = None if result is None else (after, result)
 
     def compare(
-        self, name: str, program: Program, number: int, before: Launch, after: Launch, given: Mapping[str, object]
-    ) -> None:
+        self,
+        name: str,
+        program: Program,
+        number: int,
+        before: Launch,
+        after: Launch,
+        given: Mapping[str, object],
+        expected: Result | None = None,
+    ) -> Result | None:
+        """The result after a pass, None where there is none to compare; `expected` is the one before, if known."""
         old, new = (_with_launch(program, number, each) for each in (before, after))
         try:
-            expected = interpret(old, given)
+            expected = expected or interpret(old, given)
         except CannotInterpret:
             self.unknown[name] += 1
-            return
+            return None
         except (KernelFault, TimeoutError):
-            return  # the program itself is wrong, or too long: there is nothing to compare with
+            return None  # the program itself is wrong, or too long: there is nothing to compare with
         try:
             found = interpret(new, given)
         except CannotInterpret:
             self.unknown[name] += 1
-            return
+            return None
         limits = tolerance(old, given)
         for param in program.params:
             if isinstance(param, Buffer):
                 fault = limits.faults(found[param.name], expected[param.name], param.dtype)
                 assert not fault, f"pass {name} changes {param.name}: {fault}"
+        return found
 
 
 def _watching(changes: list[tuple[str, Launch, Launch]]) -> Watch:

@@ -28,6 +28,7 @@ def test_engine_writes_the_bytes_of_the_gpu(tmp_path: Path) -> None:
     assert (len(content), hashlib.sha256(content).hexdigest()) == (GPU_BYTES, GPU_SHA256)
 
 
+@pytest.mark.nightly  # its file of a GPU is compared above; the headers' own kernels are compiled for each change
 @pytest.mark.needs("nvcc")
 def test_program_builds_for_the_gpu(tmp_path: Path, nvcc: str) -> None:
     program = tmp_path / "conformance"

@@ -1,6 +1,7 @@
 """What emitted/ holds: each example, with the values that it was emitted with."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from tile2cu.api import emit_text
@@ -31,6 +32,11 @@ class Golden:
     def files_of(self, emitted: tuple[Emitted, ...]) -> dict[str, str]:
         """The files of emitted kernels, by their path below emitted/."""
         return {f"{self.folder}/{name}": text for one in emitted for name, text in one.files.items()}
+
+    @cached_property
+    def current(self) -> tuple[Emitted, ...]:
+        """The example's kernels as they are emitted now, once for all tests that leave the rules as they are."""
+        return self.emitted()
 
     def emitted(self) -> tuple[Emitted, ...]:
         """The example's kernels as they are emitted now."""

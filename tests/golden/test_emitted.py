@@ -16,7 +16,7 @@ EMITTED = ROOT / "emitted"
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=lambda golden: f"{golden.folder}/{golden.example}")
 def test_emitted_is_current(golden: Golden, update_emitted: bool) -> None:
-    emitted = golden.emitted()
+    emitted = golden.current
     assert [warning.render() for one in emitted for warning in one.warnings] == [], "no example has a warning"
     for name, text in golden.files_of(emitted).items():
         place = EMITTED / name
@@ -28,7 +28,7 @@ def test_emitted_is_current(golden: Golden, update_emitted: bool) -> None:
 
 
 def test_nothing_else_lies_in_emitted(update_emitted: bool) -> None:
-    known = {name for golden in GOLDEN for name in golden.files()}
+    known = {name for golden in GOLDEN for name in golden.files_of(golden.current)}
     found = {str(path.relative_to(EMITTED)) for path in EMITTED.rglob("*") if path.is_file()}
     if update_emitted:
         for name in found - known:

@@ -107,6 +107,7 @@ def shifted(M, N):
 """
 
 
+@pytest.mark.nightly
 def test_a_box_that_begins_outside_of_its_tensor(tmp_path: Path) -> None:
     """Coordinates below zero are out of bounds as well: they load zeros."""
     (tmp_path / "shifted.py").write_text(SHIFTED, encoding="utf-8")
@@ -164,6 +165,7 @@ def test_an_accumulator_stored_through_a_swizzled_shared_tile(tmp_path: Path) ->
         np.testing.assert_array_equal(kernel(a, b), (a.astype(float) @ b.astype(float)).astype(np.float16))
 
 
+@pytest.mark.nightly  # for each change, attention has reductions of rows
 @pytest.mark.parametrize("rows", [6, 1])
 def test_row_softmax(rows: int) -> None:
     """The partition overhangs the tile of 1000 columns: reductions leave its elements outside out."""
@@ -305,6 +307,7 @@ HOPPER = "cuda:sm_90a"
 WIDE = {"block_N": 256, "block_K": 64, "threads": 256}
 
 
+@pytest.mark.nightly  # for each change: test_attention_whose_mmas_overlap
 @pytest.mark.parametrize("sizes", [(136, 264, 72), (1, 8, 8), (200, 520, 136), (128, 256, 0)])
 def test_gemm_relu_by_tma_and_wgmma(sizes: tuple[int, int, int]) -> None:
     """A producer warp loads, warpgroups multiply operands in shared memory, warps store by TMA."""

@@ -15,11 +15,13 @@ from tile2cu.core.program import Program
 
 
 @pytest.mark.parametrize("name", [name for name in KERNELS if name not in NOT_VALIDATED])
-def test_a_pass_keeps_the_meaning_of_mutants(name: str) -> None:
+def test_a_pass_keeps_the_meaning_of_mutants(name: str, request: pytest.FixtureRequest) -> None:
+    """One in four, or all with `--mutants 1`."""
+    share = max(request.config.getoption("--mutants") // 4, 1)
     _, given, target = of_pass(name)
     _, threads, statements = KERNELS[name]
     validation, ran = Validation(), 0
-    for mutant in mutants(statements):
+    for mutant in islice(mutants(statements), 0, None, share):
         program = _program(mutant, threads)
         if program is not None:
             ran += 1
@@ -27,14 +29,14 @@ def test_a_pass_keeps_the_meaning_of_mutants(name: str) -> None:
                 validation.program(program, given | SCALARS, target)
             except AssertionError as error:
                 raise AssertionError(f"{error}\n{mutant}") from error
-    assert ran > 9 and validation.fired[name] > 1 and not validation.unknown, validation
+    assert ran > 2 and validation.fired[name] and not validation.unknown, validation
 
 
-def test_passes_keep_the_meaning_of_mutants_of_rules_examples() -> None:
-    """One mutant in eight: all take two minutes."""
+def test_passes_keep_the_meaning_of_mutants_of_rules_examples(request: pytest.FixtureRequest) -> None:
+    """One mutant in sixteen, or all with `--mutants 1`, which take some minutes."""
     validation = Validation()
     every = ((each, mutant) for _, each in rule_examples() for mutant in mutants(each.statements))
-    for each, mutant in islice(every, 0, None, 8):
+    for each, mutant in islice(every, 0, None, request.config.getoption("--mutants")):
         program = _program(mutant, each.threads, EXAMPLE_PARAMS)
         if program is not None:
             try:

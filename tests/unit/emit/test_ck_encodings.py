@@ -35,6 +35,7 @@ def check(layout: FragmentLayout, encoding: Encoding) -> None:
             assert found == expected
 
 
+@settings(max_examples=30)
 @given(size=st.sampled_from((16, 32)), m=SMALL, n=SMALL, rows=st.sampled_from((1, 2)), groups=SMALL, interleave=SMALL)
 def test_accumulators(size: int, m: int, n: int, rows: int, groups: int, interleave: int) -> None:
     layout = MfmaAccumulator(size * m * rows, size * n * groups * interleave, Warps(m, n), interleave, size)

@@ -100,11 +100,12 @@ def test_columns_in_groups_are_those_of_the_accumulator() -> None:
     of = MmaAccumulator(32, 64, Warps(2, 2))
     layout = split_columns(of, 16)
     assert layout is not None
-    assert {(i, j * 16 + k): threads for (i, j, k), threads in holders(layout).items()} == holders(of)
+    held = holders(layout)
+    assert {(i, j * 16 + k): threads for (i, j, k), threads in held.items()} == holders(of)
     planes = slice_of(layout, (0, 1))
     assert planes is not None
     for (i, j), values in holders(planes).items():
-        in_group = {thread for k in range(16) for thread, _ in holders(layout)[i, j, k]}
+        in_group = {thread for k in range(16) for thread, _ in held[i, j, k]}
         assert {thread for thread, _ in values} == in_group
 
 
