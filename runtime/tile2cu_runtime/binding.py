@@ -22,7 +22,7 @@ from string import Template
 from types import ModuleType
 from typing import Any
 
-from tile2cu_runtime import builders, cache, paths
+from tile2cu_runtime import builders, cache, hip, paths
 from tile2cu_runtime.compile import DEPENDENCIES, OBJECT, Build, precompiled_headers, read_dependencies, run_compiler
 from tile2cu_runtime.compilers import find_gxx
 from tile2cu_runtime.errors import CompileError
@@ -304,8 +304,7 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str
             shutil.copy(header, temporary)
         for step in build.before:
             run_compiler(step, temporary, f"the emitted source {manifest.text_file}")
-        plain = b"#define TL_" not in sources[manifest.text_file]  # the headers' contents depend on it
-        headers = precompiled_headers(build) if device == "cpu" and plain else ()
+        headers = _precompiled(manifest, sources[manifest.text_file], build, device)
         command = (*build.compile, *headers, *_path_map(temporary, place, cuda=device in ("cuda", "ptx")))
         text = binding_text(manifest, module, replace(build, compile=command), device=device)
         (temporary / f"{module}.cpp").write_text(text, encoding="ascii")
@@ -317,6 +316,14 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str
     entry = cache.get_or_build("kernels", key, make)
     seconds = json.loads((entry.folder / _BUILD).read_text(encoding="utf-8"))["seconds"] if entry.built else 0.0
     return Library(folder=entry.folder, module=module, path=entry.folder / (module + suffix), seconds=seconds)
+
+
+def _precompiled(manifest: Manifest, source: bytes, build: Build, device: str) -> tuple[str, ...]:
+    """Flags for a precompiled header, where a compiler for the CPU reads the tl headers alone, as they are."""
+    if b"#define TL_" in source or manifest.needs:  # the headers' contents depend on it
+        return ()
+    of_device = {"cpu": precompiled_headers, "sim": hip.precompiled_headers}
+    return of_device[device](build) if device in of_device else ()
 
 
 def _key(manifest: Manifest, sources: Mapping[str, bytes], build: Build, suffix: str, *, device: str) -> str:

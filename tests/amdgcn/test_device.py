@@ -11,6 +11,8 @@ import tile2cu
 from tests.amdgcn.emitted import ROOT, portable
 from tests.host.test_launches import SPLIT
 from tile2cu_runtime import CheckError, DeviceError, Kernel, load_kernel
+from tile2cu_runtime.compile import run_compiler
+from tile2cu_runtime.hip import CODE_OBJECT, precompiled_headers, simulator_build
 
 EXAMPLES = ROOT / "examples"
 RNG = np.random.default_rng(3)
@@ -79,6 +81,16 @@ def test_launches_of_one_call_share_the_workspace(tmp_path: Path) -> None:
     a = RNG.integers(-9, 9, (130, 65)).astype(np.float32)
     np.testing.assert_array_equal(kernel(a), a.sum(axis=1))
     assert len(kernel.costs) == 2
+
+
+def test_headers_of_launchers_are_precompiled_once(tmp_path: Path) -> None:
+    build = simulator_build("asks.hip", architecture="gfx942")
+    flags = precompiled_headers(build)
+    assert flags == precompiled_headers(simulator_build("other.hip", architecture="gfx942"))
+    assert flags != precompiled_headers(simulator_build("asks.hip", architecture="gfx90a"))
+    (tmp_path / "asks.hip").write_text("static_assert(sizeof(tl::half) == 2);\n", encoding="utf-8")
+    (tmp_path / CODE_OBJECT).write_bytes(b"")
+    run_compiler((*build.compile, *flags), tmp_path, "a source without #include")
 
 
 def test_texts_for_the_other_vendor_are_refused(tmp_path: Path) -> None:
