@@ -145,11 +145,6 @@ def may_swap(first: Stmt, second: Stmt) -> bool:
     return not depends(first, second)
 
 
-def may_pass(stmt: Stmt, others: Iterable[Stmt]) -> bool:
-    """Whether a statement may move from one side of others, of the same body, to the other side."""
-    return all(may_swap(stmt, other) for other in others)
-
-
 def keeps(body: Iterable[Stmt], *, of: Effects) -> bool:
     """Whether statements change nothing that `of` reads: evaluated after them, it has the same value."""
     found = [effects(stmt) for stmt in body]

@@ -154,7 +154,6 @@ GENERATOR = Var(INT32, "the thread's random generator", Role.MUTABLE)
 OUTPUT = Var(INT32, "the kernel's printed output", Role.MUTABLE)
 USER_STATE = Var(INT32, "the state of user code", Role.MUTABLE)
 REGISTERS = Var(INT32, "the thread's register count", Role.MUTABLE)
-STATE = frozenset((GENERATOR, OUTPUT, USER_STATE, REGISTERS))
 
 _ORDERS: dict[str, Order] = {
     "sync_warp": Order.WARP,
