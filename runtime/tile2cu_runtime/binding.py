@@ -23,13 +23,22 @@ from types import ModuleType
 from typing import Any
 
 from tile2cu_runtime import builders, cache, hip, paths
-from tile2cu_runtime.compile import DEPENDENCIES, OBJECT, Build, precompiled_headers, read_dependencies, run_compiler
+from tile2cu_runtime.compile import (
+    DEPENDENCIES,
+    OBJECT,
+    Build,
+    ignored_by_ptxas,
+    precompiled_headers,
+    read_dependencies,
+    run_compiler,
+)
 from tile2cu_runtime.compilers import find_gxx
 from tile2cu_runtime.errors import CompileError
 from tile2cu_runtime.spec import Argument, Manifest, TensorArgument
 
 _FAILURE = "failure.json"
 _BUILD = "build.json"
+_IGNORED = "ignored.txt"  # what ptxas ignored, a message per line
 # A free-threaded Python has another object layout than the stable ABI.
 _FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 _OWN_HEADERS = tuple(Path(__file__).with_name(name) for name in ("python_abi.h", "launches.h"))
@@ -203,12 +212,16 @@ _C_NAMES = {
 
 @dataclass(frozen=True, kw_only=True)
 class Library:
-    """A built binding: the folder of its cache entry, its module, and the build time in seconds (0 for a cache hit)."""
+    """A built binding: the folder of its cache entry, its module, and the build time in seconds (0 for a cache hit).
+
+    `ignored` are ptxas's messages about directives and instructions that it ignored.
+    """
 
     folder: Path
     module: str
     path: Path
     seconds: float
+    ignored: tuple[str, ...] = ()
 
     def load(self) -> ModuleType:
         """Imports the binding. The CPU engine must be loaded before a binding that needs it.
@@ -274,11 +287,12 @@ def add_kernel(cfg: Any, filepath: str, *, compile: list[str], link: list[str], 
     """Called by the block at the end of a binding, under cppimport's lock: compiles the kernel and extends `cfg`."""
     folder = Path(filepath).parent
     try:
-        run_compiler(tuple(compile), folder, f"the emitted source {_source_of(compile)}")
+        output = run_compiler(tuple(compile), folder, f"the emitted source {_source_of(compile)}")
     except CompileError as problem:
         report = {"code": problem.code, "message": problem.message, "command": problem.command}
         (folder / _FAILURE).write_text(json.dumps(report | {"output": problem.output}), encoding="utf-8")
         raise
+    (folder / _IGNORED).write_text("\n".join(ignored_by_ptxas(output)), encoding="utf-8")
     cfg["include_dirs"] = [*cfg["include_dirs"], include]
     cfg["compiler_args"] = [*cfg["compiler_args"], "-std=c++17", "-O0", "-g0", "-fvisibility=hidden"]
     if _FREE_THREADED:
@@ -309,13 +323,20 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str
         text = binding_text(manifest, module, replace(build, compile=command), device=device)
         (temporary / f"{module}.cpp").write_text(text, encoding="ascii")
         run_cppimport(temporary / f"{module}.cpp")
+        ignored = (temporary / _IGNORED).read_text(encoding="utf-8").splitlines()
         _remove_scraps(temporary)
-        report = {"command": command, "seconds": round(time.perf_counter() - started, 3)}
+        report = {"command": command, "seconds": round(time.perf_counter() - started, 3), "ignored": ignored}
         (temporary / _BUILD).write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
 
     entry = cache.get_or_build("kernels", key, make)
-    seconds = json.loads((entry.folder / _BUILD).read_text(encoding="utf-8"))["seconds"] if entry.built else 0.0
-    return Library(folder=entry.folder, module=module, path=entry.folder / (module + suffix), seconds=seconds)
+    report = json.loads((entry.folder / _BUILD).read_text(encoding="utf-8"))
+    return Library(
+        folder=entry.folder,
+        module=module,
+        path=entry.folder / (module + suffix),
+        seconds=report["seconds"] if entry.built else 0.0,
+        ignored=tuple(report.get("ignored", ())),
+    )
 
 
 def _precompiled(manifest: Manifest, source: bytes, build: Build, device: str) -> tuple[str, ...]:
@@ -403,7 +424,7 @@ def _own_files(dependencies: tuple[str, ...], include: str) -> list[str]:
 def _remove_scraps(folder: Path) -> None:
     """Removes intermediate files. Source, header, binding and library stay, and the PTX, which the PTX machine runs."""
     nvccs = ("*.cpp?.ii", "*.cudafe1.*", "*.fatbin*", "*.module_id")
-    for scrap in (OBJECT, DEPENDENCIES, ".rendered.*", "*.lock", *nvccs):
+    for scrap in (OBJECT, DEPENDENCIES, _IGNORED, ".rendered.*", "*.lock", *nvccs):
         for file in folder.glob(scrap):
             file.unlink()
 

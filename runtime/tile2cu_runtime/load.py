@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -10,7 +11,7 @@ from tile2cu_runtime import binding, hip
 from tile2cu_runtime import device as devices
 from tile2cu_runtime.compile import Build, cuda_build, host_build, ptx_build
 from tile2cu_runtime.engine import EngineOptions
-from tile2cu_runtime.errors import DeviceError, ManifestError, OptionError
+from tile2cu_runtime.errors import CompileError, DeviceError, ManifestError, OptionError
 from tile2cu_runtime.kernel import Device, Kernel, Run, gpu_kernel
 from tile2cu_runtime.report import SourceMap
 from tile2cu_runtime.spec import Manifest, read_manifest
@@ -30,6 +31,7 @@ def load_kernel(
     seed: int = 0,
     workers: int = 1,
     on_finding: Literal["raise", "report"] = "raise",
+    on_ignored: Literal["raise", "warn"] = "raise",
     source: str | Path | None = None,
 ) -> Kernel:
     """Loads an emitted kernel from its folder, its manifest or its .cu file; builds it unless it is cached.
@@ -39,8 +41,10 @@ def load_kernel(
     the CPU; with `check` the CPU. `check` detects races, accesses out of bounds or of uninitialised memory, and
     synchronisation errors, on the CPU under each of the `schedules` ("round-robin", "reverse", "shuffle"); findings
     raise CheckError, or are only stored in `.report` with `on_finding="report"`. `statistics` counts bank conflicts and
-    sectors. `landing`, `preempt`, `seed` and `workers` are those of EngineOptions. `source` is the Python file, if it
-    is neither in the manifest's folder nor in the current one: reports then show its lines.
+    sectors. A directive or instruction that ptxas ignored, as setmaxnreg, is the error T2C-R012, or with
+    `on_ignored="warn"` a RuntimeWarning: the kernel is right and slow. `landing`, `preempt`, `seed` and `workers` are
+    those of EngineOptions. `source` is the Python file, if it is neither in the manifest's folder nor in the current
+    one: reports then show its lines.
     Errors: ManifestError, OptionError, DeviceError, CompileError.
     """
     manifest, folder = manifest_of(path), _manifest_path(Path(path)).parent
@@ -66,8 +70,19 @@ def load_kernel(
         raise_findings=on_finding == "raise",
     )
     library = binding.build_library(manifest, folder, _build(manifest, run), device=run.device)
+    if library.ignored:
+        _report_ignored(manifest, library, on_ignored)
     kind = gpu_kernel() if run.device in ("cuda", "hip") else Kernel
     return kind(manifest, folder, library, run, SourceMap.of(manifest, folder, Path(source) if source else None))
+
+
+def _report_ignored(manifest: Manifest, library: binding.Library, how: Literal["raise", "warn"]) -> None:
+    """Warns of what ptxas ignored. Errors: T2C-R012 where it is to be raised."""
+    message = f"ptxas ignored a directive or instruction in the emitted source {manifest.text_file}"
+    output = "\n".join(library.ignored)
+    if how == "raise":
+        raise CompileError("T2C-R012", message, output=output, kept=str(library.folder))
+    warnings.warn(f"{message}: the kernel is right and slow (T2C-R012)\n{output}", RuntimeWarning, stacklevel=3)
 
 
 def manifest_of(path: str | Path) -> Manifest:

@@ -17,7 +17,7 @@ from tile2cu_runtime import cache, hip, paths
 from tile2cu_runtime.amdgcn.cost import count_kinds
 from tile2cu_runtime.amdgcn.cost import readable as spelled
 from tile2cu_runtime.chips import Chip, chip_of
-from tile2cu_runtime.compile import cubin_command, run_compiler
+from tile2cu_runtime.compile import cubin_command, ignored_by_ptxas, run_compiler
 from tile2cu_runtime.compilers import find_nvcc, find_nvdisasm
 from tile2cu_runtime.errors import ArgumentError, CompileError, ManifestError
 from tile2cu_runtime.occupancy import Occupancy, Waves, occupancy
@@ -123,7 +123,9 @@ class KernelResources:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """All kernels of a source. `warnings`: spills, MMAs computed by FMA, blocks that do not fit, missing tools."""
+    """All kernels of a source. `warnings`: spills, MMAs computed by FMA, blocks that do not fit, what ptxas ignored,
+    missing tools.
+    """
 
     kernel: str
     target: str
@@ -246,13 +248,13 @@ def _cuda(manifest: Manifest, folder: Path) -> tuple[list[Compiled], list[str]]:
         (temporary / _LOG).write_text(log, encoding="utf-8")
 
     entry = cache.get_or_build("resources", _key(manifest, folder, command, find_nvcc().version), make)
-    assembled = read_ptxas((entry.folder / _LOG).read_text(encoding="utf-8"))
+    log = (entry.folder / _LOG).read_text(encoding="utf-8")
+    assembled, notes = read_ptxas(log), [f"ptxas: {each}" for each in ignored_by_ptxas(log)]
     try:
         counts = count_sass(disassembled(find_nvdisasm(), entry.folder / _CUBIN))
     except CompileError as error:
-        counts, notes = {}, [f"instructions are not counted: {error.message} ({error.help})"]
-    else:
-        notes = []
+        counts = {}
+        notes.append(f"instructions are not counted: {error.message} ({error.help})")
     return [
         Compiled(**asdict(each), instructions=tuple(counts[each.symbol].most_common() if each.symbol in counts else ()))
         for each in assembled

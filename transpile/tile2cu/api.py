@@ -1,6 +1,6 @@
 """The path of a kernel: text, Program, facts, text."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -169,12 +169,13 @@ def settled_kernels(
     tiles: str = "default",
     others: Others = (),
     live: "Live | None" = None,
+    read: Callable[[str], str | None] | None = None,
 ) -> list[tuple[Settled, ...]]:
     """The kernels of a source file, or the one named, with all that is decided about each of their launches.
 
     `name` is the C function's, for a file of one kernel: else it is that of the kernel's outermost function. With
     `tiles` "auto" the model chooses the values of tile parameters that have none among the bindings; `others` are the
-    times of files of the same family.
+    times of files of the same family. `read` gives the text of imported files where they are not read from the disk.
     """
     source = read_python(path) if text is None else text
 
@@ -186,6 +187,7 @@ def settled_kernels(
             bindings={**bindings, **sizes},
             target=target,
             live=live,
+            read=read,
         )
 
     found = traced(kernel, {})

@@ -96,6 +96,26 @@ def test_against_a_revision(file: Path) -> None:
     assert any("num_stages=3" in line.text for line in removed) and any("num_stages=2" in line.text for line in added)
 
 
+def test_imported_files_are_those_of_the_revision(tmp_path: Path) -> None:
+    git(tmp_path, "init")
+    text = GEMM.read_text(encoding="utf-8")
+    assert text.count("num_stages=3") == 1
+    path, sizes = tmp_path / "gemm_relu.py", tmp_path / "sizes.py"
+    path.write_text(
+        text.replace("import tilelang\n", "import tilelang\nfrom sizes import STAGES\n", 1).replace(
+            "num_stages=3", "num_stages=STAGES"
+        ),
+        encoding="utf-8",
+    )
+    sizes.write_text("STAGES = 3\n", encoding="utf-8")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "first")
+    sizes.write_text("STAGES = 2\n", encoding="utf-8")
+    panel = review(path, "--against", "HEAD").by_id("c1")
+    assert "stages: 3" in panel.text and "stages: 2" in panel.text
+    assert "No difference." in panel.text  # of the file itself
+
+
 def test_against_another_target(file: Path) -> None:
     root = review(file, "--target", "cuda:sm_90a", "--against-target", "cuda:sm_80")
     tabs = [tab.text for tab in root.all("button", role="tab")]

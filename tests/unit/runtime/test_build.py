@@ -28,6 +28,7 @@ from tile2cu_runtime.compile import (
     cuda_build,
     gencode,
     host_build,
+    ignored_by_ptxas,
     precompiled_headers,
     read_dependencies,
     run_compiler,
@@ -294,11 +295,26 @@ def test_check_builds_are_linked_without_the_sanitizer() -> None:
     assert not any("sanitize" in word for word in host_build("k.cu", check=False).compile)
 
 
-def test_an_ignored_order_is_an_error(tmp_path: Path) -> None:
-    said = "ptxas info : (C7508) Potential Performance Loss: 'setmaxnreg' ignored"
-    with pytest.raises(CompileError) as raised:
-        run_compiler(("echo", said), tmp_path, "k.cu")
-    assert raised.value.code == "T2C-R012" and said in str(raised.value)
+IGNORED = "ptxas info : (C7508) Potential Performance Loss: 'setmaxnreg' ignored"
+
+
+def test_what_ptxas_ignored_is_found() -> None:
+    assert ignored_by_ptxas(f"k.cu(1): warning\n  {IGNORED}\nptxas info : 12 registers\n{IGNORED}\n") == (IGNORED,)
+    assert ignored_by_ptxas("ptxas info : 12 registers") == ()
+
+
+def test_what_ptxas_ignored_is_an_error_or_a_warning(axpy: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler that prints ptxas's message; the second load finds the build in the cache, with the message."""
+    monkeypatch.setenv("TILE2CU_CXX", str(axpy / "g++"))
+    (axpy / "g++").write_text(f'#!/bin/sh\necho "{IGNORED}"\nexec g++ "$@"\n', encoding="utf-8")
+    (axpy / "g++").chmod(0o755)
+    for _ in range(2):
+        with pytest.raises(CompileError) as raised:
+            load_kernel(axpy, device="cpu")
+        assert raised.value.code == "T2C-R012" and IGNORED in str(raised.value)
+    with pytest.warns(RuntimeWarning, match="right and slow") as caught:
+        load_kernel(axpy, device="cpu", on_ignored="warn")
+    assert IGNORED in str(caught[0].message)
 
 
 def test_depfiles(tmp_path: Path) -> None:

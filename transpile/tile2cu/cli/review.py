@@ -72,10 +72,10 @@ def _since(options: argparse.Namespace, found: "dict[str, list[Kernel]]", target
     from tile2cu.project.memory import text_at
     from tile2cu.review.compare import compared
 
-    text = text_at(options.file, options.against)
+    text_at(options.file, options.against)  # the file must be there
     for target in targets:
         style = next(iter(options.styles), Look().style)
-        before_now = _kernels(options, target, style, (False, False), text)
+        before_now = _kernels(options, target, style, (False, False), options.against)
         old = {each.manifest["kernel"]: each for each in before_now}
         for new in found[target]:
             before = old.get(new.manifest["kernel"])
@@ -99,21 +99,28 @@ def _other_target(
 
 
 def _kernels(
-    options: argparse.Namespace, target: str, style: str, several: tuple[bool, bool], text: str | None = None
+    options: argparse.Namespace, target: str, style: str, several: tuple[bool, bool], revision: str | None = None
 ) -> "list[Kernel]":
-    """The kernels of the file for a target; of its `text` in another version, if given.
+    """The kernels of the file for a target; as they were in a git revision, if given.
 
     `several`: whether the page has several targets, and several styles.
     """
     from tile2cu.api import settled_kernels
     from tile2cu.emitter import with_namespaces
+    from tile2cu.project.memory import reader_at, text_at
     from tile2cu.review.kernel import reviewed
     from tile2cu.targets import find
     from tile2cu.tool import this_tool
 
     given, look = bindings(options), Look(style=style)
     found = settled_kernels(
-        options.file, kernel=options.kernel, target=find(target), bindings=given, text=text, tiles=options.tiles
+        options.file,
+        kernel=options.kernel,
+        target=find(target),
+        bindings=given,
+        text=text_at(options.file, revision) if revision is not None else None,
+        tiles=options.tiles,
+        read=reader_at(options.file, revision) if revision is not None else None,
     )
     return [
         reviewed(

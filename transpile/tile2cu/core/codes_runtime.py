@@ -32,7 +32,7 @@ _LOADING: Mapping[str, Explanation] = {
     "T2C-R012": Explanation(
         "ptxas ignored an instruction",
         "ptxas dropped an instruction that the kernel's performance depends on, such as setmaxnreg. The kernel would "
-        "be correct and slow, so it is rejected.",
+        "be correct and slow, so it is rejected; tile2cu.tilelang warns instead, as TileLang does.",
     ),
     "T2C-R013": Explanation("the CPU engine's sources are missing", "The installation is incomplete."),
     "T2C-R014": Explanation(

@@ -8,7 +8,7 @@ import contextlib
 import json
 import subprocess
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +111,7 @@ def _from_git(path: Path, digest: str) -> bytes | None:
 
 def text_at(path: Path, revision: str) -> str:
     """A Python file's text in a git revision. Raises T2C-C015 where git does not have it, T2C-C001 for other text."""
-    # A revision that begins with a dash would be an option of git.
-    content = None if revision.startswith("-") else _git(path, "show", f"{revision}:./{path.name}")
+    content = _content_at(path, revision, path.name)
     if content is None:
         help = "give a branch, a tag or a commit in which the file exists"
         raise Tile2CuError("T2C-C015", f"git has no `{path.name}` in `{revision}`", help=help)
@@ -120,6 +119,24 @@ def text_at(path: Path, revision: str) -> str:
         return python_text(content)
     except (LookupError, SyntaxError, ValueError) as error:
         raise Tile2CuError("T2C-C001", f"cannot read `{path}` in `{revision}`: {error}") from None
+
+
+def reader_at(path: Path, revision: str) -> Callable[[str], str | None]:
+    """Reads what a Python file imports in a git revision, by paths relative to the file; None for what is not there."""
+
+    def read(name: str) -> str | None:
+        content = _content_at(path, revision, name)
+        try:
+            return None if content is None else python_text(content)
+        except (LookupError, SyntaxError, ValueError):
+            return None
+
+    return read
+
+
+def _content_at(path: Path, revision: str, name: str) -> bytes | None:
+    """A file next to `path` in a revision. A revision that begins with a dash would be an option of git."""
+    return None if revision.startswith("-") else _git(path, "show", f"{revision}:./{name}")
 
 
 def _git(path: Path, *arguments: str) -> bytes | None:

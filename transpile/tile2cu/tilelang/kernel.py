@@ -24,7 +24,7 @@ class JITKernel:
     """
 
     def __init__(self, settled: tuple[Settled, ...], options: Options, function: PrimFunc | None = None) -> None:
-        self.kernel: Kernel = load_settled(settled, device=options.device)
+        self.kernel: Kernel = load_settled(settled, device=options.device, on_ignored="warn")
         self.prim_func = function
         self.pass_configs = options.pass_configs
         self.target = self.kernel.manifest.target
