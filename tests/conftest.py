@@ -93,6 +93,11 @@ def find_browser() -> str | None:
     return next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
 
 
+def find_webdriver() -> str | None:
+    """What drives that Chromium, if selenium is there, which speaks to it."""
+    return shutil.which("chromedriver") if importlib.util.find_spec("selenium") else None
+
+
 def find_nvrtc() -> str | None:
     """The versions of NVRTC that tests/compile/nvrtc.py finds."""
     folder = ROOT / ".nvrtc"
@@ -143,6 +148,7 @@ NEEDS = {
         ),
         Need(name="torch", find=find_torch, install="pip install torch"),
         Need(name="browser", find=find_browser, install="apt-get install chromium"),
+        Need(name="webdriver", find=find_webdriver, install="apt-get install chromium-driver; pip install selenium"),
         Need(name="gpu", find=find_gpu, install="an NVIDIA GPU, and pip install torch"),
     )
 }

@@ -50,10 +50,22 @@ class Work:
 class Roofline:
     """The least time of the work on a GPU. `bound` is "mma" or "dram", whichever takes longer."""
 
-    ms: float
-    bound: str
+    mma_ms: float
+    dram_ms: float
     tflops: float | None
     gbytes_per_s: float
+
+    @property
+    def ms(self) -> float:
+        return max(self.mma_ms, self.dram_ms)
+
+    @property
+    def bound(self) -> str:
+        return "mma" if self.mma_ms > self.dram_ms else "dram"
+
+    def as_data(self) -> dict[str, Any]:
+        """The roofline as JSON takes it."""
+        return {"ms": self.ms, "bound": self.bound, "tflops": self.tflops, "gbytes_per_s": self.gbytes_per_s}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +117,7 @@ class Bench:
                 "flops_per_byte": intensity,
             },
             "timing": asdict(self.timing),
-            "roofline": asdict(self.roofline) if self.roofline else None,
+            "roofline": self.roofline.as_data() if self.roofline else None,
             "measured": [asdict(each) for each in self.measured],
         }
 
@@ -195,12 +207,12 @@ def bench(
     numbers = call_numbers(manifest, sizes, {})
     if mma_flops is None and kernel.mma_flops is not None:
         mma_flops = kernel.mma_flops(numbers)
-    work = Work(mma_flops=mma_flops, bytes_moved=tuple(_bytes_moved(manifest, numbers)))
+    work = work_of(manifest, numbers, mma_flops)
     on_gpu = kernel.device in ("cuda", "hip")
     if on_gpu:
         machine = machine or TorchMachine(timing)
     gpu = machine.name if on_gpu and machine else ""
-    roofline = _roofline(manifest, work, gpu)
+    roofline = roofline_of(manifest, work, gpu)
     measured = _measured(kernel, numbers, peers, work, roofline, timing, machine) if on_gpu and machine else ()
     return Bench(
         kernel=manifest.kernel,
@@ -215,6 +227,11 @@ def bench(
     )
 
 
+def work_of(manifest: Manifest, numbers: Mapping[str, Any], mma_flops: int | None) -> Work:
+    """What a call with these sizes and scalars does at least; `mma_flops` None if unknown."""
+    return Work(mma_flops=mma_flops, bytes_moved=tuple(_bytes_moved(manifest, numbers)))
+
+
 def _bytes_moved(manifest: Manifest, numbers: Mapping[str, Any]) -> Iterable[tuple[str, int]]:
     for tensor in manifest.tensors:
         elements = math.prod(shape_of(tensor, numbers))
@@ -223,7 +240,8 @@ def _bytes_moved(manifest: Manifest, numbers: Mapping[str, Any]) -> Iterable[tup
         yield tensor.name, int(elements * each) * (2 if tensor.access == "readwrite" else 1)
 
 
-def _roofline(manifest: Manifest, work: Work, gpu: str) -> Roofline | None:
+def roofline_of(manifest: Manifest, work: Work, gpu: str) -> Roofline | None:
+    """The least time of the work on a GPU, by its name; None for one whose peaks are not known."""
     peak = peak_of(gpu)
     if peak is None:
         return None
@@ -231,8 +249,7 @@ def _roofline(manifest: Manifest, work: Work, gpu: str) -> Roofline | None:
     tflops = mma_tflops(peak, instructions)
     mma_ms = work.mma_flops / tflops * 1e-9 if work.mma_flops and tflops else 0.0
     dram_ms = work.total_bytes / peak.gbytes_per_s * 1e-6
-    bound = "mma" if mma_ms > dram_ms else "dram"
-    return Roofline(ms=max(mma_ms, dram_ms), bound=bound, tflops=tflops, gbytes_per_s=peak.gbytes_per_s)
+    return Roofline(mma_ms=mma_ms, dram_ms=dram_ms, tflops=tflops, gbytes_per_s=peak.gbytes_per_s)
 
 
 def _measured(

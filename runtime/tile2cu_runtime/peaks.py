@@ -36,6 +36,21 @@ _PEAKS: tuple[tuple[str, Peak], ...] = (
 )
 
 
+# The largest GPU of a target, whose SMs chips.py has.
+_GPUS: Mapping[str, str] = {
+    "cuda:sm_80": "NVIDIA A100-SXM4-80GB",
+    "cuda:sm_89": "NVIDIA L40S",
+    "cuda:sm_90a": "NVIDIA H100 80GB HBM3",
+    "cuda:sm_100a": "NVIDIA B200",
+    "hip:gfx942": "AMD Instinct MI300X",
+}
+
+
+def gpu_of(target: str) -> str:
+    """The name of a target's GPU whose peaks are known; empty where there is none."""
+    return _GPUS.get(target, "")
+
+
 def peak_of(gpu: str) -> Peak | None:
     """The peaks of a GPU by its name, None for one that is not in the table."""
     return next((peak for name, peak in _PEAKS if gpu.startswith(name)), None)

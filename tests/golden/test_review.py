@@ -21,7 +21,7 @@ def test_the_page_is_current(update_emitted: bool) -> None:
     path = ROOT / "examples" / "row_softmax.py"
     launches = one_settled_kernel(path, None, target=find("cuda:sm_80"), bindings={})
     kernel = reviewed(launches, label="row_softmax", tool=Tool(version="0"), look=Look())
-    text = page([kernel], resources=[""])
+    text = page([kernel])
     if update_emitted:
         PAGE.write_text(text, encoding="utf-8")
     assert PAGE.read_text(encoding="utf-8") == text, "run: pytest tests/golden --update-emitted"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from tile2cu.core.decisions import PIPELINE, SCHEDULE, SHARED_BUDGET
 from tile2cu.core.program import Loop, walk_stmts
 from tile2cu.core.schedule import MmaOverlap, round_up
 from tile2cu.emitter import Settled
-from tile2cu.review.memory_map import memory_picture, stored
+from tile2cu.review.dataflow import dataflow
+from tile2cu.review.memory_map import live_steps, memory_picture, stored
 from tile2cu.review.timeline import Bar, Timeline, timeline, timeline_picture
 from tile2cu.targets import find
 
@@ -133,6 +135,63 @@ def test_a_load_of_all_threads_is_issued_stages_minus_one_earlier() -> None:
         ("issue loads", 3),
         ("run", 1),
     ]
+
+
+@pytest.mark.parametrize("name", ["gemm_relu", "attention", "gemm_persistent"])
+def test_mbarriers_complete_when_tiles_arrive_and_when_stages_are_free(name: str) -> None:
+    """The producer waits for the empty barrier of a stage, the consumers for the full one; phases count its uses."""
+    ((settled, chart),) = charts(name, "cuda:sm_90a")
+    stages = settled.facts[chart.loop, PIPELINE].stages
+    full, empty = ([row for row in chart.rows if f"{kind} mbarriers" in row] for kind in ("full", "empty"))
+    assert len(full) == len(empty) > 0
+    for arrived, freed in zip(full, empty, strict=True):
+        ring = arrived.removesuffix("full mbarriers")
+        for k, event in enumerate(of_row(chart, arrived)):
+            waits, used = (
+                next(
+                    bar for bar in of_row(chart, f"{ring}stage {k % stages}") if (bar.iteration, bar.what) == (k, what)
+                )
+                for what in ("arrive", "in use")
+            )
+            assert event.start == event.end == waits.end == used.start
+            assert event.what == f"the full mbarrier of stage {k % stages} completes phase {k // stages}"
+            done = next(bar for bar in of_row(chart, freed) if bar.iteration == k)
+            assert done.start == done.end == used.end
+            later = [bar.start for bar in chart.bars if bar.row == waits.row and bar.iteration == k + stages]
+            assert all(done.start <= start for start in later)
+
+
+@pytest.mark.parametrize(("name", "target"), [("gemm_relu", "cuda:sm_80"), ("gemm_relu", "hip:gfx942")])
+def test_a_block_barrier_precedes_the_reads_of_an_iteration(name: str, target: str) -> None:
+    ((_, chart),) = charts(name, target)
+    barriers = {bar.iteration: bar.start for bar in of_row(chart, "block barriers")}
+    for bar in of_row(chart, "all threads"):
+        if bar.what == "run":
+            assert barriers[bar.iteration] <= bar.start
+    arrived = {bar.iteration: bar.end for bar in chart.bars if bar.what == "arrive"}
+    assert all(arrived[k] <= step for k, step in barriers.items())
+
+
+def test_memory_is_filled_while_a_tile_is_live() -> None:
+    """K and V through the loop, Q from its load on, and the staging tile at the store, in which Q's memory is free."""
+    (settled,) = launches("attention", "cuda:sm_90a")
+    lines = {
+        each.attrib["data-name"]: each.attrib["data-lines"]
+        for each in ElementTree.fromstring(memory_picture(settled)).iter()
+        if "data-name" in each.attrib
+    }
+    assert lines["K_shared"] == lines["V_shared"] == "76-117"
+    assert lines["Q_shared"] == "58-117" and lines["acc_o_staging"] == "124-124"
+
+
+@pytest.mark.parametrize(("name", "target"), [*CASES, ("flash_decoding", "cuda:sm_80")])
+def test_live_tiles_do_not_overlap(name: str, target: str) -> None:
+    for settled in launches(name, target):
+        flow = dataflow(settled)
+        cells = [(each, live) for each in stored(settled) for live in live_steps(each, flow)]
+        for (one, live), (other, then) in combinations(cells, 2):
+            apart = one.end <= other.start or other.end <= one.start
+            assert apart or set(live).isdisjoint(then), (one.name, other.name)
 
 
 def test_the_chart_has_its_bars_as_data() -> None:

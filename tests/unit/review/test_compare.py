@@ -48,8 +48,9 @@ def test_decisions_and_figures_that_changed() -> None:
     changes = {change.place: (change.before, change.after) for change in found.changes}
     assert changes["A_shared"] == (("stages: 3  [pipeline.loop.cp-async]",), ("stages: 2  [pipeline.loop.cp-async]",))
     assert "C_local" not in changes
-    shared = {name: values for name, *values in found.figures}["shared memory"]
-    assert [value.partition(" ")[0] for value in shared] == ["49,152", "32,768"]
+    shared = next(each for each in found.figures if each.name == "shared memory")
+    assert (shared.before.partition(" ")[0], shared.after.partition(" ")[0]) == ("49,152", "32,768")
+    assert shared.change == "-16,384 bytes (-33%)"
     assert "-constexpr int num_stages = 3;" in found.emitted and "+constexpr int num_stages = 2;" in found.emitted
 
 

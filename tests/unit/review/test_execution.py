@@ -41,6 +41,26 @@ def test_findings_and_sizes() -> None:
     run = executed(Report(kernel="k", findings=(finding,), schedules=("round-robin",)), {"M": 1, "N": 2})
     assert run.sizes == "M = 1, N = 2" and run.schedules == "round-robin"
     assert "two threads write" in run.findings[0]
+    assert [len(check.findings) for check in run.checks] == [1, 0, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "check"),
+    [
+        ("race between blocks", "races"),
+        ("barrier count mismatch", "barriers"),
+        ("missing fence.proxy.async", "asynchronous"),
+        ("read of in-flight async copy", "asynchronous"),
+        ("misaligned ldmatrix", "warp collectives"),
+        ("global out-of-bounds", "accesses out of bounds"),
+        ("uninitialised shared read", "reads of uninitialised"),
+        ("assertion failed", "the launch"),
+    ],
+)
+def test_a_finding_belongs_to_a_check(kind: str, check: str) -> None:
+    finding = Finding(kind=kind, message="", count=1, places=(place(4),))
+    (found,) = (each for each in executed(Report(kernel="k", findings=(finding,)), {}).checks if each.findings)
+    assert found.name.startswith(check)
 
 
 @pytest.mark.needs("g++")
@@ -51,7 +71,8 @@ def test_the_page_of_a_run(tmp_path: Path) -> None:
     assert main(command) == 0
     text = page.read_text(encoding="utf-8")
     assert "no findings" in text and "M = 128, N = 128, K = 32" in text
-    assert "<td>shared</td><td>read</td><td>16</td>" in text
+    assert '<td>shared</td><td>read</td><td class="number">16</td>' in text
+    assert "shared read of 16 bytes: 1.00 x the wavefronts needed" in text  # at its line
 
 
 def test_styles_have_tabs(tmp_path: Path) -> None:

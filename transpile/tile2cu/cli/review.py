@@ -17,6 +17,8 @@ from tile2cu.cli.request import (
 )
 from tile2cu.core.origin import STYLES, Look
 
+_MISSING_SIZE = "T2C-R105"
+
 if TYPE_CHECKING:
     from tile2cu.review.compare import Comparison
     from tile2cu.review.execution import Execution
@@ -54,14 +56,11 @@ def run(options: argparse.Namespace) -> int:
     style, *others = list(dict.fromkeys(options.styles)) or [Look().style]
     several = (len(asked) > 1, bool(others))
     found = {target: _kernels(options, target, style, several) for target in asked}
-    shown = [(style, each) for of_target in found.values() for each in of_target]
+    shown = [each for of_target in found.values() for each in of_target]
     for other in others:
-        shown += [(other, each) for target in targets for each in _kernels(options, target, other, several)]
-    reports = ["" if options.no_compile else _resources(options, each, of) for of, each in shown]
+        shown += [each for target in targets for each in _kernels(options, target, other, several)]
     comparisons = [*_since(options, found, targets), *_other_target(options, found, targets)]
-    runs = [_execution(options, each, of) if options.run else None for of, each in shown]
-    content = page([each for _, each in shown], resources=reports, comparisons=comparisons, executions=runs)
-    write_files({options.output.name: content}, options.output.parent)
+    write_files({options.output.name: page(shown, comparisons=comparisons)}, options.output.parent)
     return 0
 
 
@@ -122,7 +121,7 @@ def _kernels(
         tiles=options.tiles,
         read=reader_at(options.file, revision) if revision is not None else None,
     )
-    return [
+    made = (
         reviewed(
             with_namespaces(each),
             label=_label(each[0].program.name, target, style, (len(found) > 1, *several)),
@@ -130,7 +129,45 @@ def _kernels(
             look=look,
         )
         for each in found
-    ]
+    )
+    return [_examined(options, each, style, now=revision is None) for each in made]
+
+
+def _examined(options: argparse.Namespace, kernel: "Kernel", style: str, *, now: bool) -> "Kernel":
+    """The kernel with what compilers, the cost model and a run state about it; of the file as it is `now`, or was."""
+    from dataclasses import replace
+
+    kernel = kernel if options.no_compile else _compiled(kernel, whole_sizes(options))
+    if not now:
+        return kernel
+    run = _execution(options, kernel, style) if options.run else None
+    return replace(_with_bound(options, kernel), run=run)
+
+
+def _with_bound(options: argparse.Namespace, kernel: "Kernel") -> "Kernel":
+    """The kernel with what bounds a call, where all its sizes are known, and with the results of `tile2cu tune`."""
+    from dataclasses import replace
+
+    from tile2cu.choosing import tunable
+    from tile2cu.files import read_python
+    from tile2cu.review.bound import bound_of
+    from tile2cu.tuning.record import place_of, read
+    from tile2cu_runtime.errors import ArgumentError
+    from tile2cu_runtime.spec import parse_manifest
+    from tile2cu_runtime.trial import call_numbers
+
+    program, target = kernel.launches[0].program, kernel.launches[0].target
+    name, manifest = program.alias_of or program.name, parse_manifest(kernel.manifest)
+    tuned = read(place_of(options.file, program.name))
+    try:
+        numbers = call_numbers(manifest, sizes(options), {})
+    except ArgumentError as error:
+        if error.code != _MISSING_SIZE:
+            raise
+        return replace(kernel, tuned=tuned)
+    made = tunable(options.file, read_python(options.file), name, target, bindings(options))
+    whole = {each: value for each, value in numbers.items() if isinstance(value, int)}
+    return replace(kernel, tuned=tuned, bound=bound_of(made, program, manifest, numbers, whole))
 
 
 def _label(kernel: str, target: str, style: str, several: tuple[bool, bool, bool]) -> str:
@@ -162,19 +199,22 @@ def _execution(options: argparse.Namespace, kernel: "Kernel", style: str) -> "Ex
     return executed(loaded.report, numbers)
 
 
-def _resources(options: argparse.Namespace, kernel: "Kernel", style: str) -> str:
-    """The report of `tile2cu resources`; where the compiler is missing or fails, why. Errors: T2C-C002 and R100 to R105
-    for sizes that the kernel does not have, or lacks.
+def _compiled(kernel: "Kernel", given: dict[str, int]) -> "Kernel":
+    """The kernel with the report of `tile2cu resources`; where the compiler is missing or fails, why. Errors: T2C-R100
+    to R105 for sizes that the kernel does not have, or lacks.
     """
-    from tile2cu.loading import emitted_source
-    from tile2cu_runtime.errors import CompileError
-    from tile2cu_runtime.load import manifest_of
-    from tile2cu_runtime.resources import inspect
+    from dataclasses import replace
+    from tempfile import TemporaryDirectory
 
-    program, target = kernel.launches[0].program, kernel.launches[0].target.name
-    name, given = program.alias_of or program.name, bindings(options)
-    try:
-        source = emitted_source(options.file, name, target=target, style=style, bindings=given, tiles=options.tiles)
-        return str(inspect(manifest_of(source), source.parent, whole_sizes(options)))
-    except CompileError as error:
-        return f"not compiled: {error}"
+    from tile2cu.files import write_files
+    from tile2cu_runtime import resources
+    from tile2cu_runtime.errors import CompileError
+    from tile2cu_runtime.spec import parse_manifest
+
+    with TemporaryDirectory() as folder:
+        write_files(dict(kernel.files), Path(folder))
+        try:
+            found = resources.inspect(parse_manifest(kernel.manifest), Path(folder), given)
+        except CompileError as error:
+            return replace(kernel, not_compiled=f"not compiled: {error}")
+    return replace(kernel, compiled=found)

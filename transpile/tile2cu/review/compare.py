@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile2cu.explain import Explained, in_words
-from tile2cu.review.kernel import Kernel, figures
+from tile2cu.review.kernel import Figure, Kernel, figures
 
 _CONTEXT = 3  # lines around a change
 _LINE = re.compile(r", line \d+|(?<=\.py):\d+(?:-\d+)?")  # numbers of the Python file's lines, which any edit moves
@@ -24,18 +24,28 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Difference:
+    """A figure that differs: both values, empty where one kernel has none, and by how much a number changed."""
+
+    name: str
+    before: str
+    after: str
+    change: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """Two kernels named `before` and `after`: decisions and figures that differ, and the differences of sources.
 
-    A figure is its name with both values, empty where one kernel has none. Differences are lines in unified format.
-    Numbers of the Python file's lines are left out of figures and of the emitted source.
+    Differences of sources are lines in unified format. Numbers of the Python file's lines are left out of figures and
+    of the emitted source.
     """
 
     label: str
     before: str
     after: str
     changes: tuple[Change, ...]
-    figures: tuple[tuple[str, str, str], ...]
+    figures: tuple[Difference, ...]
     emitted: tuple[str, ...]
     python: tuple[str, ...]
 
@@ -47,7 +57,7 @@ def compared(old: Kernel, new: Kernel, *, label: str, before: str, after: str) -
         before=before,
         after=after,
         changes=tuple(_changes(_by_place(old), _by_place(new))),
-        figures=tuple(_figures(_unnumbered_figures(old), _unnumbered_figures(new))),
+        figures=tuple(_figures(_all_figures(old), _all_figures(new))),
         emitted=_difference(_LINE.sub("", old.source), _LINE.sub("", new.source), before, after),
         python=_difference(old.python, new.python, before, after),
     )
@@ -86,15 +96,24 @@ def _stated(place: Explained | None) -> tuple[str, ...]:
     return (*chosen, *(f"not {other.candidate}: {other.because}  [{other.rule}]" for other in place.refused))
 
 
-def _unnumbered_figures(kernel: Kernel) -> dict[str, str]:
-    return {name: _LINE.sub("", value) for name, value in figures(kernel)}
+def _all_figures(kernel: Kernel) -> dict[str, Figure]:
+    return {each.name: each for each in figures(kernel)}
 
 
-def _figures(old: dict[str, str], new: dict[str, str]) -> Iterator[tuple[str, str, str]]:
+def _figures(old: dict[str, Figure], new: dict[str, Figure]) -> Iterator[Difference]:
     for name in dict.fromkeys((*new, *old)):
-        before, after = old.get(name, ""), new.get(name, "")
+        before, after = (_LINE.sub("", found[name].text) if name in found else "" for found in (old, new))
         if before != after:
-            yield name, before, after
+            yield Difference(name=name, before=before, after=after, change=_change(old.get(name), new.get(name)))
+
+
+def _change(old: Figure | None, new: Figure | None) -> str:
+    """`-16,384 bytes (-33%)`; empty where one has no number, or both have the same."""
+    if old is None or new is None or old.number is None or new.number is None or old.number == new.number:
+        return ""
+    by = new.number - old.number
+    share = f" ({by / old.number:+.0%})" if old.number else ""
+    return f"{by:+,g} {new.unit}".rstrip() + share
 
 
 def _difference(old: str, new: str, before: str, after: str) -> tuple[str, ...]:

@@ -4,13 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile2cu.analysis.effects import Access, effects, effects_of
-from tile2cu.core.program import Buffer, Loop, LoopKind, Scope, Stmt, bodies
+from tile2cu.core.program import Buffer, Loop, LoopKind, Reduce, Scan, Scope, Stmt, bodies
 from tile2cu.plan.settled import Settled
 from tile2cu.review import svg
 
-_TEXT, _COLUMN, _ROW, _TOP = 380, 92, 20, 44
-_LETTERS, _NAME = 60, 13  # that fit the text's and a column's width
-_MARK = 4.5
+_TEXT, _COLUMN, _ROW, _TOP = 430, 46, 20, 120
+_LETTERS, _NAME = 64, 16  # that fit the text's width, and the height above the columns
+_TURN = -50  # degrees of a column's name
+_END = 70  # right of the last column, for its name
+_MARK = 5
+_HEAD = 14  # where the names of memories are
 _MEMORIES = {
     Scope.GLOBAL: "global memory",
     Scope.SHARED: "shared memory",
@@ -25,7 +28,7 @@ _COLOURS = {"global memory": 0, "shared memory": 1, "registers": 2}
 class Step:
     """A statement: its line and text, how many loops and branches are around it, and the tiles that it accesses.
 
-    `loop` is True of a loop's head, which accesses none.
+    `loop` is True of a loop's head, which accesses none; `collective` of a reduction or a scan.
     """
 
     line: int
@@ -34,6 +37,7 @@ class Step:
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
     loop: bool = False
+    collective: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +72,7 @@ def dataflow_picture(settled: Settled) -> str:
     for index, step in enumerate(flow.steps):
         parts += _row(step, _TOP + _ROW * index + _ROW / 2, place, dict(flow.buffers))
     about = "; ".join(_said(step) for step in flow.steps if not step.loop)
-    return svg.picture(_TEXT + _COLUMN * len(place) + 10, bottom + 10, parts, title="dataflow of tiles", about=about)
+    return svg.picture(_TEXT + _COLUMN * len(place) + _END, bottom + 10, parts, title="dataflow of tiles", about=about)
 
 
 def _steps(body: tuple[Stmt, ...], depth: int, lines: dict[int, str]) -> Iterator[Step]:
@@ -85,7 +89,8 @@ def _steps(body: tuple[Stmt, ...], depth: int, lines: dict[int, str]) -> Iterato
         found = effects(stmt)
         reads, writes = _names(found.reads), _names(found.writes)
         if reads or writes:
-            yield Step(line=line, text=text, depth=depth, reads=reads, writes=writes)
+            collective = isinstance(stmt, Reduce | Scan)
+            yield Step(line=line, text=text, depth=depth, reads=reads, writes=writes, collective=collective)
 
 
 def _names(accesses: tuple[Access, ...]) -> tuple[str, ...]:
@@ -99,25 +104,26 @@ def _heads(flow: Dataflow, place: dict[str, float], bottom: float) -> Iterator[s
     for name, memory in flow.buffers:
         x = place[name]
         if memory != last:
-            yield svg.text(x - _COLUMN / 2 + 2, 14, memory, kind="note")
+            left = x - _COLUMN / 2
+            yield f'<path class="line" d="M{left:g} {_HEAD - 12}V{bottom:g}" stroke-width=".6"/>'
+            yield svg.text(left + 5, _HEAD, memory.partition(" ")[0], kind="note")
         last = memory
-        yield f'<path d="M{x:g} {_TOP - 6}V{bottom:g}" stroke="#999" stroke-dasharray="2 3"/>'
-        yield svg.text(x, _TOP - 12, name if len(name) <= _NAME else f"{name[: _NAME - 1]}…", middle=True)
+        yield f'<path class="line" d="M{x:g} {_TOP - 6}V{bottom:g}" stroke-dasharray="2 3"/>'
+        yield svg.text(x, _TOP - 10, svg.cut(name, _NAME), kind="axis", turned=_TURN)
 
 
 def _row(step: Step, y: float, place: dict[str, float], memory: dict[str, str]) -> Iterator[str]:
     """A statement's text, its marks, and a line that joins them."""
     room = _LETTERS - 2 * step.depth
     yield svg.text(4, y + 3, step.line, kind="axis")
-    text = step.text if len(step.text) <= room else f"{step.text[: room - 1]}…"
-    yield svg.text(34 + 11 * step.depth, y + 3, text, kind="axis")
+    yield svg.text(34 + 12 * step.depth, y + 3, svg.cut(step.text, room), kind="axis")
     at = sorted(place[name] for name in {*step.reads, *step.writes})
     if len(at) > 1:
-        yield f'<path d="M{at[0]:g} {y:g}H{at[-1]:g}" stroke="#777"/>'
+        yield f'<path class="line" d="M{at[0]:g} {y:g}H{at[-1]:g}"/>'
     for name in step.reads:
         colour = svg.colour(_COLOURS[memory[name]])
         more = f'data-line="{step.line}" data-reads="{name}"'
-        circle = f'<circle cx="{place[name]:g}" cy="{y:g}" r="{_MARK:g}" fill="{colour}" stroke="#777" {more}>'
+        circle = f'<circle cx="{place[name]:g}" cy="{y:g}" r="{_MARK:g}" fill="{colour}" {more}>'
         yield f"{circle}<title>line {step.line} reads {name}</title></circle>"
     for name in step.writes:
         x, title = place[name] - _MARK + 2.5 * (name in step.reads), f"line {step.line} writes {name}"

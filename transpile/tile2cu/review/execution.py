@@ -1,10 +1,11 @@
 """What a run of a kernel on the CPU engine shows: findings of its checks, and accesses by Python line."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tile2cu_runtime.report import GlobalAccess, Report, SharedAccess
+from tile2cu_runtime.report import Finding, GlobalAccess, Report, SharedAccess
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,12 +30,33 @@ class Access:
         return self.units / max(self.ideal, 1)
 
 
+# What is checked, and the words by which a finding belongs to it; the first that fits.
+_CHECKS = (
+    ("races between threads, and between blocks", r"^race"),
+    ("barriers and deadlocks", r"barrier|__syncthreads|deadlock|cluster (arrival|wait)"),
+    ("asynchronous copies, MMAs and their fences", r"async|wgmma|TMA|fence|in.flight|accumulator"),
+    ("warp collectives and their alignment", r"collective|shuffle|matrix|ds_read|global_load_lds"),
+    ("accesses out of bounds, misaligned, or of exited blocks", r"bounds|misaligned|address|exited|between blocks"),
+    ("reads of uninitialised memory", r"uninitialised"),
+    ("the launch, and the kernel's assertions", r""),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check:
+    """What a run checks, and its findings as text."""
+
+    name: str
+    findings: tuple[str, ...]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """A run: its sizes, the schedules, the findings as text, and the accesses in the order of the lines."""
+    """A run: its sizes, the schedules, the checks with their findings, and the accesses in the order of the lines."""
 
     sizes: str
     schedules: str
+    checks: tuple[Check, ...]
     findings: tuple[str, ...]
     warnings: tuple[str, ...]
     accesses: tuple[Access, ...]
@@ -45,10 +67,19 @@ def executed(report: Report, sizes: Mapping[str, Any]) -> Execution:
     return Execution(
         sizes=", ".join(f"{name} = {value}" for name, value in sizes.items()),
         schedules=", ".join(report.schedules),
+        checks=tuple(_checks(report.findings)),
         findings=tuple(map(str, report.findings)),
         warnings=tuple(map(str, report.warnings)),
         accesses=tuple(sorted(_accesses(report.shared, report.global_memory), key=lambda each: each.line)),
     )
+
+
+def _checks(findings: Sequence[Finding]) -> list[Check]:
+    """All checks in their order."""
+    found: dict[str, list[str]] = {name: [] for name, _ in _CHECKS}
+    for each in findings:
+        found[next(name for name, words in _CHECKS if re.search(words, each.kind))].append(str(each))
+    return [Check(name=name, findings=tuple(texts)) for name, texts in found.items()]
 
 
 def _accesses(shared: Sequence[SharedAccess], global_memory: Sequence[GlobalAccess]) -> list[Access]:

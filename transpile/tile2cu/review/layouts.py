@@ -10,6 +10,7 @@ from tile2cu.core.layout import FragmentLayout, SharedLayout
 from tile2cu.core.program import Buffer
 from tile2cu.emitter import Settled
 from tile2cu.files import write_files
+from tile2cu.review.accesses import rows_read_together
 from tile2cu.review.pictures import WHOLE, Window, fragment_picture, shared_picture
 from tile2cu.styles.base.layouts import described
 
@@ -33,7 +34,8 @@ class Picture:
 class TileLayout:
     """The layout of one tile: a fragment's, or a shared tile's in so many `banks`. `rule` decided it.
 
-    `line` is the one of the Python file that declares the tile.
+    `line` is the one of the Python file that declares the tile. `read_together` are the rows of 16 bytes of a shared
+    tile that an MMA reads in one pass, where one does.
     """
 
     name: str
@@ -41,6 +43,7 @@ class TileLayout:
     banks: int
     rule: str
     line: int
+    read_together: int = 0
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -66,7 +69,7 @@ class TileLayout:
     def _svg(self, window: Window) -> str:
         if isinstance(self.layout, FragmentLayout):
             return fragment_picture(self.name, self.layout, window)
-        return shared_picture(self.name, self.layout, self.banks, window)
+        return shared_picture(self.name, self.layout, self.banks, window, self.read_together)
 
 
 class Layouts(Mapping[str, TileLayout]):
@@ -106,6 +109,12 @@ def _layout(tile: Buffer, settled: Settled) -> TileLayout | None:
     for key in (LAYOUT, SHARED_LAYOUT):
         if settled.facts.get(tile, key) is not None:
             fact = settled.facts.fact(tile, key)
-            banks = settled.target.banks
-            return TileLayout(name=tile.name, layout=fact.value, banks=banks, rule=fact.rule, line=tile.span.line)
+            return TileLayout(
+                name=tile.name,
+                layout=fact.value,
+                banks=settled.target.banks,
+                rule=fact.rule,
+                line=tile.span.line,
+                read_together=rows_read_together(tile, settled),
+            )
     return None

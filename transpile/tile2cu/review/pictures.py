@@ -10,10 +10,12 @@ from tile2cu.core.layout import FragmentLayout, SharedLayout
 from tile2cu.review import svg
 from tile2cu.styles.base.layouts import described
 
-_LEFT, _TOP, _LINE = 30, 36, 16  # margins for the axes and the caption, and the height of a line of text
+_LEFT, _TOP, _LINE = 34, 40, 18  # margins for the axes and the caption, and the height of a line of text
+_LETTER = 6.1  # pixels of a character
+_ENTRY = 100  # pixels of a legend's entry
 _VECTOR_COLUMNS = 64  # of a one-dimensional tile, which is shown in rows
 _CHUNK_BITS = 128
-_SMALL, _MOST_PARTS = 240, 256  # pixels of the picture of warps, and the most rectangles in it
+_SMALL, _MOST_PARTS = 256, 256  # pixels of the picture of warps, and the most rectangles in it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +54,14 @@ def fragment_picture(name: str, layout: FragmentLayout, window: Window = WHOLE) 
     return _grid(name, layout.shape, window, runs, cells, legend, about)
 
 
-def shared_picture(name: str, layout: SharedLayout, banks: int = 32, window: Window = WHOLE) -> str:
+def shared_picture(
+    name: str, layout: SharedLayout, banks: int = 32, window: Window = WHOLE, read_together: int = 0
+) -> str:
     """A shared tile as SVG, coloured by bank.
 
     Each rectangle is a chunk of 16 bytes (or of what is left of a row), which is contiguous: `data-at` is its first
-    element, `data-count` the elements, `data-byte` its offset in the tile, `data-banks` the banks of its bytes.
+    element, `data-count` the elements, `data-byte` its offset in the tile, `data-banks` the banks of its bytes. With
+    `read_together` the first chunks of so many rows are outlined, which an MMA reads in one pass.
     """
     runs = list(_chunks(layout, window))
     cells = [_shared_cell(run, layout, banks) for run in runs]
@@ -67,6 +72,8 @@ def shared_picture(name: str, layout: SharedLayout, banks: int = 32, window: Win
     ]
     shape = " x ".join(map(str, layout.extents))
     about = f"{name}: {shape} elements of {layout.element_bits} bits, {layout}; {layout.bytes:,} bytes"
+    if read_together:
+        cells += [_outlined(run) for run in runs if run.col == 0 and run.row < read_together]
     return _grid(name, layout.extents, window, runs, cells, legend, about)
 
 
@@ -82,13 +89,13 @@ def warp_picture(name: str, layout: FragmentLayout) -> str:
         return ""
     rows, cols = layout.shape
     scale = min(_SMALL / rows, _SMALL / cols)
-    cells = [svg.text(10, 12, f"{name}: warps", kind="note")]
+    cells = [svg.text(10, 12, "held by warp", kind="note")]
     for warp, (top, bottom), (left, right) in parts:
         x, y, width, height = 10 + left * scale, 20 + top * scale, (right - left) * scale, (bottom - top) * scale
         title = f"warp {warp}: rows {top} to {bottom - 1}, columns {left} to {right - 1}"
         data = {"warp": warp, "rows": f"{top}-{bottom - 1}", "cols": f"{left}-{right - 1}"}
         cells.append(svg.rect(x, y, width, height, fill=svg.colour(warp), title=title, **data))
-        if min(width, height) > svg.FONT:
+        if min(width, height) > 2 * svg.FONT:
             cells.append(svg.text(x + width / 2, y + height / 2 + 3, f"w{warp}", middle=True))
     about = "; ".join(
         f"warp {warp}: rows {top} to {bottom - 1}, columns {left} to {right - 1}"
@@ -145,6 +152,13 @@ def _shared_cell(run: _Run, layout: SharedLayout, banks: int) -> str:
     return svg.rect(x, y, run.count * svg.CELL, svg.CELL, fill=fill, title=title, **data) + _label(run, of_banks)
 
 
+def _outlined(run: _Run) -> str:
+    """The outline of a chunk."""
+    x, y = _place(run)
+    box = f'x="{x + 1:g}" y="{y + 1:g}" width="{run.count * svg.CELL - 2:g}" height="{svg.CELL - 2:g}"'
+    return f'<rect {box} fill="none" style="stroke:#111;stroke-width:2"/>'
+
+
 def _elements(run: _Run) -> str:
     last = (*run.at[:-1], run.at[-1] + run.count - 1)
     return f"element ({_at(run.at)})" if run.count == 1 else f"elements ({_at(run.at)}) to ({_at(last)})"
@@ -158,7 +172,7 @@ def _label(run: _Run, label: str) -> str:
     """The label of the rectangle, where it fits."""
     x, y = _place(run)
     width = run.count * svg.CELL
-    return svg.text(x + width / 2, y + 10, label, middle=True) if len(label) * 5.5 <= width - 2 else ""
+    return svg.text(x + width / 2, y + 12, label, middle=True) if len(label) * _LETTER <= width - 2 else ""
 
 
 def _place(run: _Run) -> tuple[int, int]:
@@ -205,11 +219,11 @@ def _grid(
     about: str,
 ) -> str:
     rows, cols = max(run.row for run in runs) + 1, max(run.col + run.count for run in runs)
-    width = max(_LEFT + cols * svg.CELL, _LEFT + len(legend) * 90, 420) + 10
+    width = max(_LEFT + cols * svg.CELL, _LEFT + len(legend) * _ENTRY, 420) + 10
     bottom = _TOP + rows * svg.CELL
     shown = "" if rows * cols >= len(_all_rows(shape)) * shape[-1] else f"; the first {rows} x {cols} are shown"
     parts = [svg.text(_LEFT, 12, f"{name} ({', '.join(map(str, shape))}){shown}", kind="note")]
-    parts += [svg.text(_LEFT + col * svg.CELL, _TOP - 4, col, kind="axis") for col in range(0, cols, 8)]
+    parts += [svg.text(_LEFT + col * svg.CELL, _TOP - 5, col, kind="axis") for col in range(0, cols, 8)]
     parts += _row_labels(shape, window)
     parts += cells
     parts += (part for index, each in enumerate(legend) for part in _legend(index, each, bottom))
@@ -227,11 +241,11 @@ def _row_labels(shape: tuple[int, ...], window: Window) -> Iterator[str]:
     for row, (leading, first, _) in enumerate(_rows(shape, window)):
         if row % 8 == 0 or len(shape) == 1:
             label = first if len(shape) == 1 else _at(leading)
-            yield svg.text(2, _TOP + row * svg.CELL + 10, label, kind="axis")
+            yield svg.text(2, _TOP + row * svg.CELL + 12, label, kind="axis")
 
 
 def _legend(index: int, entry: tuple[str, str], bottom: int) -> Iterator[str]:
     fill, words = entry
-    x, y = _LEFT + index * 90, bottom + 8
+    x, y = _LEFT + index * _ENTRY, bottom + 9
     yield svg.rect(x, y, 10, 10, fill=fill)
     yield svg.text(x + 14, y + 9, words, kind="axis")

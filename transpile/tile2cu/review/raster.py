@@ -56,6 +56,11 @@ def raster_picture(settled: Settled) -> str:
     return svg.picture(width, height, parts, title="order of tiles", about=described(order))
 
 
+def order_in_words(settled: Settled) -> str:
+    """The order of a launch's tiles in words."""
+    return described(grid(settled).order)
+
+
 def described(order: TileOrder | None) -> str:
     """The order in words."""
     match order:

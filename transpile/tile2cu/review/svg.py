@@ -3,14 +3,15 @@
 from collections.abc import Iterable
 from html import escape
 
-CELL = 14  # pixels of an element's side
-FONT = 9
+CELL = 16  # pixels of an element's side
+FONT = 10
 # Light enough for black letters in both colour schemes; neighbours differ in hue and in lightness.
 PALETTE = ("#9ecbff", "#ffc98a", "#a8e6a1", "#ffaaa6", "#d3b8f8", "#f5e58a", "#8fe0dc", "#f6b3d8")
 # The page's colours where the picture is part of a page; on its own, those of the viewer's scheme.
 _STYLE = (
-    "text{font:9px ui-monospace,monospace;fill:#111}.axis,.note{fill:#555}.note{font-size:11px}"
-    "rect{stroke:#777;stroke-width:.5}@media (prefers-color-scheme:dark){.axis,.note{fill:#bbb}}"
+    "text{font:10px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;fill:#111}.axis,.note{fill:#57606a}"
+    ".note{font-size:12px}rect,circle{stroke:#57606a;stroke-width:.5}.line{stroke:#8c959f}"
+    "@media (prefers-color-scheme:dark){.axis,.note{fill:#a3adb8}}"
 )
 
 
@@ -26,11 +27,17 @@ def rect(x: float, y: float, width: float, height: float, *, fill: str, title: s
     return f"<rect {box}><title>{escape(title)}</title></rect>" if title else f"<rect {box}/>"
 
 
-def text(x: float, y: float, content: object, *, kind: str = "", middle: bool = False) -> str:
-    """A line of text."""
+def text(x: float, y: float, content: object, *, kind: str = "", middle: bool = False, turned: int = 0) -> str:
+    """A line of text, `turned` by so many degrees."""
     named = f' class="{kind}"' if kind else ""
     anchor = ' text-anchor="middle"' if middle else ""
-    return f'<text x="{x:g}" y="{y:g}"{named}{anchor}>{escape(str(content))}</text>'
+    turn = f' transform="rotate({turned} {x:g} {y:g})"' if turned else ""
+    return f'<text x="{x:g}" y="{y:g}"{named}{anchor}{turn}>{escape(str(content))}</text>'
+
+
+def cut(content: str, letters: int) -> str:
+    """A text of so many letters at most, with an ellipsis where it is cut."""
+    return content if len(content) <= letters else f"{content[: letters - 1]}…"
 
 
 def picture(width: float, height: float, parts: Iterable[str], *, title: str, about: str) -> str:

@@ -1,6 +1,7 @@
 """A pipelined loop as a Gantt chart: who does what in which iteration, and which stages hold tiles.
 
-Time is in steps of the loop's schedule, not in cycles: the chart shows order and overlap.
+Time is in steps of the loop's schedule, not in cycles: the chart shows order and overlap. Barriers are events between
+two steps: the mbarriers of a producer's stages, and the block barriers of a loop whose threads load themselves.
 """
 
 from collections.abc import Iterator
@@ -14,14 +15,21 @@ from tile2cu.plan.producer import rings_of
 from tile2cu.plan.settled import Settled
 from tile2cu.review import svg
 
-_STEP, _ROW, _LEFT, _TOP = 26, 22, 190, 30
+_STEPS, _ROW, _LEFT, _TOP = (19, 28), 22, 190, 30  # the least and the most pixels of a step
+_WIDTH = 1340  # pixels that a chart should not exceed
+_TICK = 5  # pixels of an event
+_LETTER = 6.1  # pixels of a character
+_BLOCK_BARRIER = "block barriers"
 _ARRIVAL = 2  # steps that a load takes in the chart
 _ITERATIONS = (4, 6)  # the fewest and the most that are shown
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """Steps `start` to `end` of one `row`: what happens, in which iteration, by which line of the Python file."""
+    """Steps `start` to `end` of one `row`: what happens, in which iteration, by which line of the Python file.
+
+    An event, as a barrier's completion, starts and ends at the same step.
+    """
 
     row: str
     start: int
@@ -67,6 +75,10 @@ class _Ring:
         """The row of the stage that the tiles of an iteration take."""
         return " ".join(filter(None, (self.name, f"stage {iteration % stages}")))
 
+    def barrier(self, kind: str) -> str:
+        """The row of its "full" or "empty" mbarriers."""
+        return " ".join(filter(None, (self.name, f"{kind} mbarriers")))
+
     def is_read_by(self, stmt: Stmt) -> bool:
         return any(buffer.memory.name in self.tiles for buffer in buffers_read(stmt))
 
@@ -96,12 +108,13 @@ class _Chart:
         self._issued = 0  # when the producer has issued its last load
 
     def rows(self) -> tuple[str, ...]:
-        """The rows in use: roles, then MMAs in flight, then stages."""
+        """The rows in use: roles, then MMAs in flight, barriers and stages."""
         used = tuple(dict.fromkeys(bar.row for bar in self.bars))
         roles = ("producer warp", self.threads, "warpgroup 0", "warpgroup 1", "registers")
         stages = [ring.stage(k, self.pipeline.stages) for ring in self.rings for k in range(self.pipeline.stages)]
-        mmas = (row for row in used if row not in roles and row not in stages)
-        return (*(row for row in roles if row in used), *mmas, *(row for row in stages if row in used))
+        barriers = [ring.barrier(kind) for ring in self.rings for kind in ("full", "empty")] + [_BLOCK_BARRIER]
+        mmas = (row for row in used if row not in (*roles, *barriers, *stages))
+        return (*(row for row in roles if row in used), *mmas, *(row for row in (*barriers, *stages) if row in used))
 
     def run(self, steps: tuple[Step, ...]) -> None:
         """All iterations of a schedule, those of the last MMAs included."""
@@ -125,13 +138,27 @@ class _Chart:
 
     def _before(self, k: int, now: int) -> int:
         """What precedes an iteration where all threads load: its tiles have arrived, and the next load is issued."""
+        one_stage = self.pipeline.stages == 1
+        if k >= self.count:
+            return now
+        if one_stage and k > 0:
+            self._block_barrier(k, now, f"all threads have read tile {k - 1}")
         if self.pipeline.staged:
+            if not one_stage:
+                self._block_barrier(k, now, f"tile {k} is visible to all threads")
             stored = k + self.pipeline.stages - 1
-            return self._fetch(stored + 1, self._store(stored, now))
-        if self.pipeline.stages == 1:
+            now = self._store(stored, now)
+            if one_stage:
+                self._block_barrier(k, now, f"tile {k} is visible to all threads")
+            return self._fetch(stored + 1, now)
+        if one_stage:
             now = self._load(k, now)
         now = max([now, *(self._arrived.get((ring.name, k), now) for ring in self.rings)])
-        return self._load(k + self.pipeline.stages - 1, now) if self.pipeline.stages > 1 else now
+        self._block_barrier(k, now, f"tile {k} is visible to all threads")
+        return now if one_stage else self._load(k + self.pipeline.stages - 1, now)
+
+    def _block_barrier(self, k: int, now: int, what: str) -> None:
+        self._bar(_BLOCK_BARRIER, now, now, k, self.pipeline.loads[0], what)
 
     def _step(self, step: Step, iteration: int, now: int, started: dict[tuple[int, int], int]) -> int:
         named = (id(step.stmt), iteration)
@@ -220,15 +247,24 @@ class _Chart:
     def _hold(self, ring: _Ring, k: int, begin: int) -> None:
         """The tiles of an iteration take a stage, until they are released."""
         arrived = self._arrived[ring.name, k] = begin + 1 + _ARRIVAL
+        if self.pipeline.producer:
+            self._bar(ring.barrier("full"), arrived, arrived, k, ring.loads[0], self._phase(k, "full"))
         self._bar(ring.stage(k, self.pipeline.stages), begin, arrived, k, ring.loads[0], "arrive")
 
     def _release(self, stmt: Stmt, k: int, end: int) -> None:
         """The stages that the statement reads are in use until here."""
         for ring in (ring for ring in self.rings if ring.is_read_by(stmt)):
             row, key = ring.stage(k, self.pipeline.stages), (ring.name, k)
-            old = (row, k, "in use")
-            self.bars = [bar for bar in self.bars if (bar.row, bar.iteration, bar.what) != old]
+            freed, phase = ring.barrier("empty"), self._phase(k, "empty")
+            old = {(row, k, "in use"), (freed, k, phase)}
+            self.bars = [bar for bar in self.bars if (bar.row, bar.iteration, bar.what) not in old]
             self._bar(row, self._arrived[key], end, k, ring.loads[0], "in use")
+            if self.pipeline.producer:
+                self._bar(freed, end, end, k, ring.loads[0], phase)
+
+    def _phase(self, k: int, kind: str) -> str:
+        """What completes: an mbarrier's phases are numbered by how often its stage was used."""
+        return f"the {kind} mbarrier of stage {k % self.pipeline.stages} completes phase {k // self.pipeline.stages}"
 
     def _bar(self, row: str, start: int, end: int, iteration: int, stmt: Stmt, what: str) -> None:
         self.bars.append(Bar(row=row, start=start, end=end, iteration=iteration, line=stmt.span.line, what=what))
@@ -240,10 +276,12 @@ def timeline_picture(chart: Timeline, text: dict[int, str]) -> str:
     `data-row`, `data-start`, `data-end`, `data-iteration` and `data-py` (the line) of a rectangle are its bar.
     """
     last = max(bar.end for bar in chart.bars)
-    width, bottom = _LEFT + last * _STEP + 20, _TOP + len(chart.rows) * _ROW
+    step = min(max((_WIDTH - _LEFT) // last, _STEPS[0]), _STEPS[1])
+    width, bottom = _LEFT + last * step + 20, _TOP + len(chart.rows) * _ROW
     parts = [svg.text(10, 14, f"line {chart.loop.span.line}: iterations, in steps of the schedule", kind="note")]
     parts += [svg.text(10, _TOP + index * _ROW + 14, row, kind="axis") for index, row in enumerate(chart.rows)]
-    parts += [_cell(bar, chart.rows.index(bar.row), text) for bar in chart.bars]
+    parts += [_lane(index, width) for index in range(len(chart.rows) + 1)]
+    parts += [_cell(bar, chart.rows.index(bar.row), step, text) for bar in chart.bars]
     iterations = sorted({bar.iteration for bar in chart.bars})
     parts += (part for each in iterations for part in _legend(each, bottom))
     about = "; ".join(_sentence(chart, row) for row in chart.rows)
@@ -256,13 +294,21 @@ def _sentence(chart: Timeline, row: str) -> str:
     return f"{row}: " + ", ".join(f"{bar.what} (iteration {bar.iteration}, line {bar.line})" for bar in bars)
 
 
-def _cell(bar: Bar, index: int, text: dict[int, str]) -> str:
-    x, y, width = _LEFT + bar.start * _STEP, _TOP + index * _ROW, (bar.end - bar.start) * _STEP
+def _lane(index: int, width: int) -> str:
+    """The line above a row."""
+    return f'<path class="line" d="M10 {_TOP + index * _ROW - 1.5:g}H{width - 10}" stroke-width=".3"/>'
+
+
+def _cell(bar: Bar, index: int, step: int, text: dict[int, str]) -> str:
+    """A bar with its label, or an event as a tick between two steps."""
+    x, y, width = _LEFT + bar.start * step, _TOP + index * _ROW, (bar.end - bar.start) * step
     title = f"iteration {bar.iteration}: {bar.what}, line {bar.line}: {text.get(bar.line, '').strip()}"
     data = {"row": bar.row, "start": bar.start, "end": bar.end, "iteration": bar.iteration, "py": bar.line}
+    if not width:
+        return svg.rect(x - _TICK / 2, y, _TICK, _ROW - 3, fill=svg.colour(bar.iteration), title=title, **data)
     cell = svg.rect(x, y, width, _ROW - 3, fill=svg.colour(bar.iteration), title=title, **data)
-    label = bar.what if bar.end - bar.start > 1 and len(bar.what) * 6 < width else str(bar.line)
-    return cell + (svg.text(x + width / 2, y + 13, label, middle=True) if width else "")
+    label = bar.what if bar.end - bar.start > 1 and len(bar.what) * _LETTER < width else str(bar.line)
+    return cell + (svg.text(x + width / 2, y + 13, label, middle=True) if len(label) * _LETTER <= width else "")
 
 
 def _legend(iteration: int, bottom: int) -> Iterator[str]:

@@ -1,0 +1,83 @@
+"""The statements that access a tile, with the instruction or the tl:: function of each."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile2cu.analysis.banks import BANK_BYTES, bank_ways
+from tile2cu.analysis.effects import effects
+from tile2cu.analysis.elements import byte_of
+from tile2cu.analysis.uses import statements
+from tile2cu.core.decisions import CALL, INSTRUCTION
+from tile2cu.core.layout import SharedLayout
+from tile2cu.core.program import Buffer, Copy, Gemm, Scope, Stmt, bodies
+from tile2cu.plan.settled import Settled
+
+_CHUNK_BITS = 128
+_ROWS = 8  # PTX ISA, "ldmatrix", and "Matrix Descriptor" of wgmma: core matrices of 8 rows of 16 bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileAccess:
+    """A statement that reads or writes a tile: its line, and what does it, empty of elementwise statements."""
+
+    line: int
+    reads: bool
+    writes: bool
+    by: str
+
+    def __str__(self) -> str:
+        verb = "read and written" if self.reads and self.writes else "read" if self.reads else "written"
+        return f"{verb} in line {self.line}" + (f" by {self.by}" if self.by else "")
+
+
+def accesses_of(tile: Buffer, settled: Settled) -> tuple[TileAccess, ...]:
+    """In the order of the statements, each line once for each of its instructions."""
+    return tuple(dict.fromkeys(_accesses(tile, settled.launch.body, settled)))
+
+
+def _accesses(tile: Buffer, body: tuple[Stmt, ...], settled: Settled) -> Iterator[TileAccess]:
+    for stmt in body:
+        inner = bodies(stmt)
+        for each in inner:
+            yield from _accesses(tile, each, settled)
+        if inner:
+            continue
+        found = effects(stmt)
+        reads = any(each.root is tile.memory for each in found.reads)
+        writes = any(each.root is tile.memory for each in found.writes)
+        if reads or writes:
+            yield TileAccess(line=stmt.span.line, reads=reads, writes=writes, by=_by(stmt, settled))
+
+
+def _by(stmt: Stmt, settled: Settled) -> str:
+    match stmt:
+        case Gemm():
+            return str(settled.facts.get(stmt, INSTRUCTION) or "")
+        case Copy():
+            call = settled.facts.get(stmt, CALL)
+            return f"tl::{call}" if call else ""
+        case _:
+            return ""
+
+
+def rows_read_together(tile: Buffer, settled: Settled) -> int:
+    """How many rows of 16 bytes an MMA reads in one pass: 8 by ldmatrix, and of a core matrix of wgmma; 0 of others.
+
+    Those are the reads of 16-bit operands in shared memory; other types are loaded otherwise where they are transposed.
+    """
+    if tile.scope is not Scope.SHARED or tile.dtype.bits != 16:
+        return 0
+    for gemm in statements(settled.launch.body, Gemm):
+        instruction = str(settled.facts.get(gemm, INSTRUCTION) or "")
+        operands = (region.buffer.memory for region in (gemm.a, gemm.b))
+        if instruction.startswith(("mma", "wgmma")) and any(each is tile.memory for each in operands):
+            return _ROWS
+    return 0
+
+
+def ways(layout: SharedLayout, rows: int, banks: int) -> int:
+    """The degree of bank conflicts of the first 16 bytes of so many rows, which are read together."""
+    last = len(layout.extents) - 1
+    starts = [byte_of(layout, (*(0 for _ in range(last - 1)), row, 0)) for row in range(min(rows, layout.extents[-2]))]
+    assert banks * BANK_BYTES >= rows * _CHUNK_BITS // 8, "one pass of all banks"
+    return bank_ways(starts, _CHUNK_BITS // 8)
