@@ -1,10 +1,12 @@
-"""Writes the review page of every example, and an index of them: python tools/gallery.py FOLDER [--target TARGET]."""
+"""Writes the review pages of the examples, and a table of them: python tools/gallery.py FOLDER [--target TARGET ...].
+
+The documentation site has them (tools/site.py).
+"""
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -13,59 +15,83 @@ sys.path[:0] = [str(ROOT)]
 from tests.golden.cases import GOLDEN  # noqa: E402
 from tile2cu.cli import main as tile2cu  # noqa: E402
 
-_PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="color-scheme" content="light dark"><title>Examples of tile2cu</title></head>
-<body>
-<h1>Examples of tile2cu, for {target}</h1>
-<ul>
-{items}
-</ul>
-</body>
-</html>
+TARGETS = ("cuda:sm_90a", "cuda:sm_80", "hip:gfx942")
+_HEAD = """# Gallery
+
+The [review page](../docs/review.md) of each example, by target: sources side by side, decisions with their reasons,
+pipelines, shared memory, layouts. `tile2cu review FILE` writes such a page about any kernel, with registers, waves and
+checks where compilers and sizes are given.
+
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A file, and the values that its kernels are emitted with."""
+    """A file, a target, and the values that its kernels are emitted with."""
 
     file: Path
+    target: str
     bindings: Mapping[str, object]
 
+    @property
+    def name(self) -> str:
+        """Of the page's file."""
+        return f"{self.file.stem}.{self.target.partition(':')[2]}.html"
 
-def pages_of_examples(target: str) -> list[Page]:
-    """A page per example, with the values of its first golden file for the target."""
-    found: dict[str, Page] = {}
+    @property
+    def about(self) -> str:
+        """The first sentence of the file."""
+        text = self.file.read_text(encoding="utf-8").partition('"""')[2].partition('"""')[0]
+        return text.strip().partition("\n\n")[0].replace("\n", " ").partition(". ")[0].rstrip(".")
+
+
+def pages_of_examples(targets: Sequence[str] = TARGETS) -> list[Page]:
+    """A page per example and target, with the values of its first golden file.
+
+    An example without a golden file has a page for the first target, with its own values.
+    """
+    found: dict[tuple[str, str], Page] = {}
     for each in GOLDEN:
-        if each.target == target and each.style == "tl":
-            found.setdefault(each.example, Page(file=ROOT / "examples" / each.example, bindings=each.bindings))
-    return [found[name] for name in sorted(found)]
+        if each.target in targets and each.style == "tl":
+            page = Page(file=ROOT / "examples" / each.example, target=each.target, bindings=each.bindings)
+            found.setdefault((each.example, each.target), page)
+    for file in sorted((ROOT / "examples").glob("*.py")):
+        if "@tilelang.jit" in file.read_text(encoding="utf-8") and not any(name == file.name for name, _ in found):
+            found[file.name, targets[0]] = Page(file=file, target=targets[0], bindings={})
+    return [found[key] for key in sorted(found)]
 
 
-def gallery(folder: Path, pages: Iterable[Page], target: str) -> list[Path]:
-    """Writes the pages and index.html. Gives the files that could not be reviewed."""
+def gallery(folder: Path, pages: Iterable[Page]) -> list[Page]:
+    """Writes the pages, and index.md with a table of them. Gives those that could not be reviewed."""
     folder.mkdir(parents=True, exist_ok=True)
-    items, failed = [], []
+    made, failed = [], []
     for page in pages:
-        file, output = page.file, folder / f"{page.file.stem}.html"
         values = [word for name, value in page.bindings.items() for word in ("-D", f"{name}={value}")]
-        if tile2cu(["review", str(file), "--target", target, *values, "--no-compile", "-o", str(output)]):
-            failed.append(file)
-            continue
-        about = file.read_text(encoding="utf-8").partition('"""')[2].partition('"""')[0].partition("\n")[0]
-        items.append(f'<li><a href="{escape(file.stem)}.html">{escape(file.name)}</a>: {escape(about)}</li>')
-    index = _PAGE.format(target=escape(target), items="\n".join(items))
-    (folder / "index.html").write_text(index, encoding="utf-8")
+        command = ["review", str(page.file), "--target", page.target, *values, "--no-compile"]
+        ok = tile2cu([*command, "-o", str(folder / page.name)]) == 0
+        (made if ok else failed).append(page)
+    (folder / "index.md").write_text(_HEAD + "\n".join(_table(made)) + "\n", encoding="utf-8")
     return failed
+
+
+def _table(pages: Sequence[Page]) -> list[str]:
+    """A row per file, a column per target."""
+    targets = list(dict.fromkeys(page.target for page in pages))
+    rows = [f"| Example | Computes | {' | '.join(targets)} |", "|" + "---|" * (2 + len(targets))]
+    for file in dict.fromkeys(page.file for page in pages):
+        of_file = {page.target: page for page in pages if page.file == file}
+        links = (f"[page]({of_file[target].name})" if target in of_file else "" for target in targets)
+        about = next(iter(of_file.values())).about.replace("|", "\\|")
+        rows.append(f"| `{file.name}` | {about} | {' | '.join(links)} |")
+    return rows
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--target", default="cuda:sm_90a")
+    parser.add_argument("--target", dest="targets", action="append", default=[])
     options = parser.parse_args()
-    return len(gallery(options.folder, pages_of_examples(options.target), options.target))
+    return len(gallery(options.folder, pages_of_examples(options.targets or TARGETS)))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
-"""Collects the pages of the documentation site, and all files that they link to, in build/pages.
+"""Collects the pages of the documentation site, all files that they link to, and the gallery, in build/pages.
 
 `python tools/site.py && zensical build --strict -f build/zensical.toml` (pip install 'tile2cu[docs]') makes build/site.
-build/zensical.toml is zensical.toml, with the pages of docs/ that its navigation does not name in a section "More".
-Paths stay as in the checkout, so that the links of README.md, docs/ and benchmarks/ are those of the site. Errors: a
-link that leads nowhere is a FileNotFoundError.
+build/zensical.toml is zensical.toml, with the pages of docs/ that its navigation does not name in a section "More", and
+the gallery, which has a review page per example and target (tools/gallery.py). Paths stay as in the checkout, so that
+the links of README.md, docs/ and benchmarks/ are those of the site. Errors: a link that leads nowhere is a
+FileNotFoundError.
 """
 
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "build" / "pages"
 CONFIG = ROOT / "build" / "zensical.toml"
 HOME = "docs/index.md"
+GALLERY = "gallery/index.md"
+_BEFORE_GALLERY = '    { "Review page" = "docs/review.md" },\n'
 # Links and pictures of Markdown, outside of code.
 _LINK = re.compile(r"\]\(([^)\s#]+)(?:#[^)\s]*)?\)|^\[[^\]]+\]: ([^\s#]+)", re.MULTILINE)
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
@@ -40,7 +44,9 @@ def collect(pages: Path) -> tuple[Path, ...]:
 
 
 def configured(config: str) -> str:
-    """The configuration with all pages of docs/ in its navigation."""
+    """The configuration with all pages of docs/ in its navigation, and the gallery behind the review page."""
+    assert _BEFORE_GALLERY in config, "the navigation names the review page"
+    config = config.replace(_BEFORE_GALLERY, f'{_BEFORE_GALLERY}    {{ "Gallery" = "{GALLERY}" }},\n')
     pages = (str(path.relative_to(ROOT)) for path in sorted((ROOT / "docs").rglob("*.md")))
     more = [f'    "{page}",' for page in pages if f'"{page}"' not in config and page != HOME]
     section = "\n".join(('  { "More" = [', *more, "  ] },", "]")) if more else "]"
@@ -58,6 +64,16 @@ def linked(page: Path) -> Iterator[Path]:
             yield path
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """Writes all of it. Gives the number of examples that have no page."""
+    sys.path[:0] = [str(ROOT)]
+    from tools.gallery import gallery, pages_of_examples
+
     collect(PAGES)
+    failed = gallery(PAGES / GALLERY.partition("/")[0], pages_of_examples())
     CONFIG.write_text(configured((ROOT / "zensical.toml").read_text(encoding="utf-8")), encoding="utf-8")
+    return len(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
