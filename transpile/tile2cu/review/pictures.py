@@ -45,13 +45,41 @@ def fragment_picture(name: str, layout: FragmentLayout, window: Window = WHOLE) 
     Elements that consecutive registers of the same threads hold are one rectangle: `data-at` is the first one's
     coordinates, `data-count` their number, `data-threads` who holds them, `data-register` the first register.
     """
-    found = holders(layout)
-    warps = sorted({threads[0][0] // warp_size(layout) for threads in found.values()})
-    runs = list(_runs(layout.shape, window, found))
-    cells = [_fragment_cell(run, found[run.at], warp_size(layout)) for run in runs]
-    legend = [(svg.colour(warp), f"warp {warp}") for warp in warps[:8]]
     about = f"{name}: {described(layout)}"
-    return _grid(name, layout.shape, window, runs, cells, legend, about)
+    return held_picture(name, layout.shape, holders(layout), warp_size(layout), about, window)
+
+
+def held_picture(
+    name: str,
+    shape: tuple[int, ...],
+    found: Mapping[Coordinates, tuple[Holder, ...]],
+    warp: int,
+    about: str,
+    window: Window = WHOLE,
+) -> str:
+    """The picture of a fragment by the threads and registers that hold each element, with warps of so many threads."""
+    warps = sorted({threads[0][0] // warp for threads in found.values()})
+    runs = list(_runs(shape, window, found))
+    cells = [_fragment_cell(run, found[run.at], warp) for run in runs]
+    legend = [(svg.colour(each), f"warp {each}") for each in warps[:8]]
+    return _grid(name, shape, window, runs, cells, legend, about)
+
+
+def mapping_picture(
+    name: str, shape: tuple[int, ...], to: Mapping[Coordinates, Coordinates], about: str, window: Window = WHOLE
+) -> str:
+    """Where a layout puts each element, coloured by an eighth of the last output coordinate.
+
+    Elements that go to consecutive places are one rectangle, with the first one's place: `data-at` and `data-count` are
+    the elements, `data-to` that place.
+    """
+    extent = 1 + max(place[-1] for place in to.values())
+    part = -(-extent // len(svg.PALETTE))
+    runs = list(_consecutive(shape, window, to, part))
+    cells = [_mapping_cell(run, to[run.at], part) for run in runs]
+    groups = range(-(-extent // part))
+    legend = [(svg.colour(group), f"{group * part}-{min((group + 1) * part, extent) - 1}") for group in groups]
+    return _grid(name, shape, window, runs, cells, legend, about)
 
 
 def shared_picture(
@@ -200,6 +228,29 @@ def _runs(shape: tuple[int, ...], window: Window, found: Mapping[Coordinates, tu
             if col == first + count or found[here] != ahead:
                 yield _Run(at=begins, count=col - start, row=row, col=start - first)
                 start = col
+
+
+def _consecutive(
+    shape: tuple[int, ...], window: Window, to: Mapping[Coordinates, Coordinates], part: int
+) -> Iterator[_Run]:
+    """Adjacent elements of a row whose places follow one another, in parts of one colour."""
+    for row, (leading, first, count) in enumerate(_rows(shape, window)):
+        start = first
+        for col in range(first + 1, first + count + 1):
+            begins, here = (*leading, start), (*leading, col)
+            place = to[begins]
+            ahead = (*place[:-1], place[-1] + col - start)
+            if col == first + count or to[here] != ahead or ahead[-1] % part == 0:
+                yield _Run(at=(*leading, start), count=col - start, row=row, col=start - first)
+                start = col
+
+
+def _mapping_cell(run: _Run, place: Coordinates, part: int) -> str:
+    x, y = _place(run)
+    data = {"at": _at(run.at), "count": run.count, "to": _at(place)}
+    title = f"{_elements(run)} at ({_at(place)})" + (" and after" if run.count > 1 else "")
+    cell = svg.rect(x, y, run.count * svg.CELL, svg.CELL, fill=svg.colour(place[-1] // part), title=title, **data)
+    return cell + _label(run, _at(place))
 
 
 def _chunks(layout: SharedLayout, window: Window) -> Iterator[_Run]:

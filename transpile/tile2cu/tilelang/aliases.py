@@ -31,7 +31,6 @@ WITHOUT_COUNTERPART = frozenset(
         "engine",
         "intrinsics",
         "ir",
-        "layout",
         "metal",
         "primitives",
         "quantize",
@@ -40,6 +39,27 @@ WITHOUT_COUNTERPART = frozenset(
         "webgpu",
     )
 )
+NAMES_WITHOUT_COUNTERPART = frozenset(
+    (
+        "build_date",
+        "deprecated",
+        "libinfo",
+        "prepend_dll_search_path",
+        "register_c_postproc",
+        "register_cuda_postproc",
+        "register_hip_postproc",
+    )
+)
+# Modules of TileLang whose names are in others here.
+_ELSEWHERE = {
+    "autotuner.capture": "autotuner",
+    "autotuner.tuner": "autotuner",
+    "cache": "env",
+    "dtypes": "language.dtypes",
+    "engine.lower": "lowering",
+    "jit.kernel": "kernel",
+    "profiler.bench": "profiler",
+}
 _VALUES: dict[str, Any] = {"DataType": DType}
 
 
@@ -90,6 +110,8 @@ def install() -> None:
     for found in pkgutil.walk_packages(own.__path__, f"{_OWN}."):
         if not found.name.endswith("__main__"):
             sys.modules[_bare(found.name)] = importlib.import_module(found.name)
+    for name, where in _ELSEWHERE.items():
+        sys.modules[f"tilelang.{name}"] = importlib.import_module(f"{_OWN}.{where}")
     sys.modules["tilelang"] = own
     sys.meta_path.insert(0, _Finder(*_STANDS_FOR, _OWN))
     own.tvm = importlib.import_module("tvm")  # type: ignore[attr-defined]
@@ -98,3 +120,7 @@ def install() -> None:
 def find_others() -> None:
     """Has `from tile2cu.tilelang.layout import ...` find symbols where tile2cu.tilelang has no such module."""
     sys.meta_path.append(_Finder(_OWN))
+    for name, where in _ELSEWHERE.items():
+        module = sys.modules[f"{_OWN}.{name}"] = importlib.import_module(f"{_OWN}.{where}")
+        parent, _, own = f"{_OWN}.{name}".rpartition(".")
+        setattr(importlib.import_module(parent), own, module)

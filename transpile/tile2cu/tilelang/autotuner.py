@@ -20,6 +20,7 @@ from tile2cu.tilelang.kernel import JITKernel
 from tile2cu.tilelang.notes import once
 from tile2cu.tilelang.profiler import Profiler, do_bench
 from tile2cu.tilelang.supply import TensorSupplyType
+from tile2cu.tilelang.symbols import others
 from tile2cu_runtime.errors import Error
 from tile2cu_runtime.tensors import view_of
 from tile2cu_runtime.timing import Timer, TorchGpu, interleaved
@@ -288,3 +289,6 @@ def _agrees(kernel: JITKernel, inputs: Sequence[Any], tuning: Tuning) -> bool:
 
 def _listed(configs: Any, args: tuple[Any, ...], kwargs: Config) -> list[Config]:
     return list(configs(*args, **kwargs) if callable(configs) else configs)
+
+
+__getattr__ = others(__name__)

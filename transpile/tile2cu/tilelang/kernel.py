@@ -108,6 +108,11 @@ class JITKernel:
         return max((each.registers for each in self._compiled()), default=0)
 
     @property
+    def n_max_threads(self) -> int:
+        """Threads per block, of the launch that has most."""
+        return max(each.threads for each in self.kernel.manifest.launches)
+
+    @property
     def n_spills(self) -> int:
         """Bytes of spill stores and loads per thread. Errors: CompileError without nvcc."""
         return sum(each.spill_store_bytes + each.spill_load_bytes for each in self._compiled())

@@ -10,6 +10,7 @@ from typing import Any
 from tile2cu.tilelang.kernel import JITKernel
 from tile2cu.tilelang.notes import once
 from tile2cu.tilelang.supply import TensorSupplyType, made_up
+from tile2cu.tilelang.symbols import others
 from tile2cu.tilelang.utils.tensor import torch_assert_close
 from tile2cu_runtime.timing import Timer, TorchGpu
 
@@ -145,3 +146,6 @@ def do_bench(
 
 def _listed(result: Any) -> list[Any]:
     return [] if result is None else list(result) if isinstance(result, tuple | list) else [result]
+
+
+__getattr__ = others(__name__)

@@ -5,6 +5,7 @@ What they mean is read from the file's text; as objects they only exist, and say
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from tile2cu.core.dtype import BY_NAME
@@ -56,6 +57,18 @@ class Symbol:
         )
 
     __bool__ = __iter__ = __len__ = __int__ = __float__ = __index__ = _no_value
+
+
+def others(module: str) -> Callable[[str], Any]:
+    """A `__getattr__` for one of TileLang's modules: its names without a counterpart, as symbols."""
+    qualified = module.removeprefix("tile2cu.")
+
+    def found(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Symbol(f"{qualified}.{name}", f"{qualified}.{name}")
+
+    return found
 
 
 class DType(str):

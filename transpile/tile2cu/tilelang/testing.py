@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile2cu.tilelang.options import DEVICE
+from tile2cu.tilelang.symbols import others
 from tile2cu.tilelang.utils.tensor import torch_assert_close
 from tile2cu_runtime.device import amd_architectures, compute_capability
 
@@ -18,6 +19,7 @@ __all__ = [
     "regression",
     "requires_cuda",
     "requires_cuda_compute_version",
+    "requires_cuda_or_cdna",
     "requires_package",
     "requires_rocm",
     "set_random_seed",
@@ -49,6 +51,12 @@ def _on_engine() -> bool:
 def requires_cuda(test: Test) -> Test:
     """Skips a test where neither a GPU of NVIDIA is nor the CPU engine is asked for."""
     return _skip_unless(compute_capability() is not None or _on_engine(), f"needs a GPU, or {DEVICE}=cpu")(test)
+
+
+def requires_cuda_or_cdna(test: Test) -> Test:
+    """Skips a test where neither a GPU nor the CPU engine is."""
+    found = compute_capability() is not None or bool(amd_architectures()) or _on_engine()
+    return _skip_unless(found, f"needs a GPU, or {DEVICE}=cpu")(test)
 
 
 def requires_rocm(test: Test) -> Test:
@@ -135,3 +143,6 @@ def regression(prefixes: Any = None) -> None:
     for name, found in list(sys._getframe(1).f_globals.items()):
         if name.startswith("regression_") and callable(found):
             found()
+
+
+__getattr__ = others(__name__)

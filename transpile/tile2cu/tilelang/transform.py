@@ -3,6 +3,7 @@
 from typing import Any
 
 from tile2cu.tilelang.options import PassConfigKey
+from tile2cu.tilelang.symbols import others
 
 __all__ = ["PassConfigKey", "apply_simplify", "simplify_prim_func"]
 
@@ -13,3 +14,6 @@ def simplify_prim_func(func: Any) -> Any:
 
 
 apply_simplify = simplify_prim_func
+
+
+__getattr__ = others(__name__)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tile2cu.tilelang.symbols import others
 from tile2cu_runtime.device import compute_capability
 
 
@@ -22,3 +23,6 @@ def parse_compute_version(version: str) -> tuple[int, int]:
 def have_tensorcore(*arguments: Any, **options: Any) -> bool:
     """Whether the GPU has Tensor Cores."""
     return (compute_capability() or (0, 0)) >= (7, 0)
+
+
+__getattr__ = others(__name__)

@@ -14,6 +14,7 @@ from typing import Any
 from tile2cu.core.dtype import BY_NAME
 from tile2cu.frontend import language as read_language
 from tile2cu.frontend.fault import did_you_mean
+from tile2cu.tilelang import layout as layouts
 from tile2cu.tilelang.primfunc import PrimFunc
 from tile2cu.tilelang.symbols import DType, Symbol
 
@@ -70,6 +71,8 @@ def __getattr__(name: str) -> Any:
     """Every name of the language; AttributeError for others, as TileLang has it."""
     if name in BY_NAME:
         return DType(name)
+    if name in ("Layout", "Fragment"):
+        return getattr(layouts, name)
     if name in _HOST:
         return _of_numbers(name, _HOST[name])
     if read_language.is_name(name):

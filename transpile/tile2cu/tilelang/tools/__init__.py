@@ -5,6 +5,7 @@ from typing import Any
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.review.layouts import TileLayout
+from tile2cu.tilelang.layout import Layout
 from tile2cu.tilelang.notes import once
 from tile2cu.tilelang.symbols import Symbol
 
@@ -14,14 +15,14 @@ Analyzer = Symbol("tilelang.tools.Analyzer", "tilelang.tools.Analyzer")
 
 
 def plot_layout(layout: Any, save_directory: str = "./tmp", name: str = "layout", **options: Any) -> Path:
-    """Writes a layout of `kernel.layouts` as SVG, and returns the file's path.
+    """Writes a layout of `kernel.layouts`, a `T.Layout` or a `T.Fragment` as SVG, and returns the file's path.
 
-    Errors: T2C-C031 for a layout that was made in Python, T2C-C005 where the file cannot be written.
+    Errors: T2C-C031 for something else, T2C-C005 where the file cannot be written.
     """
-    if not isinstance(layout, TileLayout):
+    if not isinstance(layout, TileLayout | Layout):
         raise Tile2CuError(
             "T2C-C031",
-            "plot_layout takes a layout of a kernel's tile",
+            "plot_layout takes a layout: of a kernel's tile, a T.Layout or a T.Fragment",
             help='plot_layout(kernel.layouts["C_local"]); `tile2cu layout FILE --tile NAME` plots without a program',
         )
     if options.get("formats", "svg") != "svg":

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tile2cu.tilelang.supply import TensorSupplyType
-from tile2cu.tilelang.symbols import DType
+from tile2cu.tilelang.symbols import DType, others
 from tile2cu.tilelang.utils.tensor import map_torch_type, torch_assert_close
 
 __all__ = ["TensorSupplyType", "determine_fp8_type", "determine_torch_fp8_type", "map_torch_type", "torch_assert_close"]
@@ -17,3 +17,6 @@ def determine_fp8_type(fp8_format: str = "e4m3") -> DType:
 def determine_torch_fp8_type(fp8_format: str = "e4m3") -> Any:
     """The same as torch's."""
     return determine_fp8_type(fp8_format).as_torch()
+
+
+__getattr__ = others(__name__)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tile2cu.tilelang.supply import TensorSupplyType, tensor_of
-from tile2cu.tilelang.symbols import DType
+from tile2cu.tilelang.symbols import DType, others
 
 __all__ = ["TensorSupplyType", "get_tensor_supply", "map_torch_type", "torch_assert_close"]
 
@@ -54,3 +54,6 @@ def torch_assert_close(
             f"atol={atol}; {allowed} may. The largest difference is {worst:g}"
         )
     return True
+
+
+__getattr__ = others(__name__)
