@@ -26,7 +26,7 @@ def build(gxx: str, folder: Path, kind: str, includes: list[str], link: list[str
     (one,) = emit_text(ROOT / "examples/linear_int4.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=look)
     for file, text in one.files.items():
         (folder / file).write_text(text, encoding="utf-8")
-    flags = [f"-I{ROOT / 'headers'}", *(f"-I{path}" for path in includes)]
+    flags = [f"-I{ROOT / 'headers'}", *(word for path in includes for word in ("-isystem", path))]
     kernel = [gxx, "-x", "c++", *host_flags(check=False), *flags, "-c", "linear_int4.cu"]
     shim = [gxx, "-std=c++20" if kind == "torch" else "-std=c++17", "-O1", "-fPIC", "-Wall", "-Werror", "-DTL_ON_CPU"]
     kind = kind.replace("-", "_")
@@ -158,3 +158,59 @@ def test_pybind11(gxx: str, tmp_path: Path) -> None:
     assert module.linear_int4_workspace_size(5, 64, 9) == 0 and module.linear_int4_supports(5, 64, 9, -1) == 0
     with pytest.raises(RuntimeError, match="not divisible as the kernel requires"):
         module.linear_int4(arrays[0].astype(np.float32), *arrays[1:])
+
+
+def jax_operator(gxx: str, folder: Path, includes: list[str]) -> Any:
+    """linear_int4 as a custom call of JAX on the CPU."""
+    jax = pytest.importorskip("jax")
+    library = build(gxx, folder, "jax", [jax.ffi.include_dir(), *includes], [], "shim.so")
+    target = jax.ffi.pycapsule(ctypes.CDLL(str(library)).linear_int4_jax)
+    jax.ffi.register_ffi_target("linear_int4", target, platform="cpu")
+
+    def call(*arrays: Any, shape: tuple[int, int] = (5, 9)) -> Any:
+        return jax.ffi.ffi_call("linear_int4", jax.ShapeDtypeStruct(shape, np.float16))(*arrays)
+
+    return call
+
+
+def test_jax(gxx: str, tmp_path: Path) -> None:
+    jax = pytest.importorskip("jax")
+    call = jax_operator(gxx, tmp_path, [])
+    x, w, s, _, expected = inputs()
+    np.testing.assert_array_equal(np.asarray(jax.jit(call)(x, w, s)), expected)
+    for wrong in ((x.astype(np.float32), w, s), (x, w[:, :8].copy(), s)):
+        with pytest.raises(Exception, match="linear_int4: W: dimension 1 must be 32|buffer dtype"):
+            jax.block_until_ready(call(*wrong))
+    with pytest.raises(Exception, match="linear_int4: Y: dimension 0 must be 5, not 6"):
+        jax.block_until_ready(call(x, w, s, shape=(6, 9)))
+
+
+def test_jax_compiles_for_a_gpu(gxx: str, tmp_path: Path) -> None:
+    """With the stream, which XLA gives for a GPU; with scalars, and a tensor that is read and written."""
+    jax = pytest.importorskip("jax")
+    path = tmp_path / "add_to.py"
+    path.write_text(ADD_TO, encoding="utf-8")
+    look = Look(shims=("jax",))
+    (one,) = emit_text(path, kernel=None, target=find("cuda:sm_80"), bindings={}, look=look)
+    for file, text in one.files.items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    shim = one.files["add_to_jax.cpp"]
+    assert "input_output_aliases={1: 0}" in shim and 'platform="CUDA"' in shim and "alpha=..." in shim
+    includes = [f"-I{ROOT / 'headers'}", "-isystem", jax.ffi.include_dir()]
+    flags = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
+    subprocess.run([gxx, *flags, *includes, "add_to_jax.cpp"], cwd=tmp_path, check=True)
+
+
+ADD_TO = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit
+def add_to(A, B, alpha: T.float32):
+    M = T.dynamic("M")
+    A: T.Tensor[[M], T.float32]
+    B: T.Tensor[[M], T.float32]
+    with T.Kernel(T.ceildiv(M, 32), threads=32) as bx:
+        for i in T.Parallel(32):
+            B[bx * 32 + i] += A[bx * 32 + i] * alpha
+"""

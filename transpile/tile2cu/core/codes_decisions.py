@@ -249,7 +249,8 @@ _EMISSION: Mapping[str, Explanation] = {
     ),
     "T2C-E031": Explanation(
         "a kernel cannot be called through a shim",
-        "--shim writes the kernel as an operator of torch, a function of tvm-ffi or over DLPack, or a pybind11 module. "
+        "--shim writes the kernel as an operator of torch, a custom call of JAX, a function of tvm-ffi or over DLPack, "
+        "or a pybind11 module. "
         "These know dense tensors of the common element types, and scalars that plain C++ has.",
     ),
     "T2C-E032": Explanation(

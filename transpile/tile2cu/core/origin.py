@@ -5,7 +5,7 @@ from typing import Literal
 
 ENVIRONMENT = "env:"  # how the names of bindings begin that are variables of the environment: --env
 
-SHIMS = ("dlpack", "pybind11", "torch", "tvm-ffi")
+SHIMS = ("dlpack", "jax", "pybind11", "torch", "tvm-ffi")
 STYLES = ("tl", "cute", "ck")
 
 

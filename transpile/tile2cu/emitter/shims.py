@@ -16,6 +16,13 @@ _TORCH = {
     "float32": "Float", "float64": "Double", "float8_e4m3fn": "Float8_e4m3fn", "float8_e5m2": "Float8_e5m2",
     "float8_e4m3fnuz": "Float8_e4m3fnuz", "float8_e5m2fnuz": "Float8_e5m2fnuz",
 }  # fmt: skip
+# xla/ffi/api/ffi.h, DataType.
+_XLA = {
+    "bool": "PRED", "int8": "S8", "int16": "S16", "int32": "S32", "int64": "S64", "uint8": "U8", "uint16": "U16",
+    "uint32": "U32", "uint64": "U64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
+    "float8_e4m3fn": "F8E4M3FN", "float8_e5m2": "F8E5M2", "float8_e4m3fnuz": "F8E4M3FNUZ",
+    "float8_e5m2fnuz": "F8E5M2FNUZ",
+}  # fmt: skip
 _CODES = {"bool": "kDLBool", "int": "kDLInt", "uint": "kDLUInt", "float": "kDLFloat"}
 _SPECIAL_CODES = {
     "bfloat16": "kDLBfloat", "float8_e4m3fn": "kDLFloat8_e4m3fn", "float8_e5m2": "kDLFloat8_e5m2",
@@ -48,9 +55,11 @@ def _tensor(param: Buffer, launches: tuple[Settled, ...], printer: Printer) -> S
         )
     return ShimTensorView(
         name=printer.names(param.name),
+        read=access_of(param, launches) != "write",
         written=access_of(param, launches) != "read",
         dtype=dtype.name,
         torch=_TORCH[dtype.name],
+        xla=_XLA[dtype.name],
         code=_SPECIAL_CODES.get(dtype.name, _CODES[dtype.kind]),
         bits=str(dtype.bits),
         rank=str(param.rank),

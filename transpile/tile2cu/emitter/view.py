@@ -199,9 +199,11 @@ class ShimTensorView:
     """A tensor of a shim: its element type as others name it, and its extents as C++ over the sizes."""
 
     name: str
+    read: bool
     written: bool
     dtype: str
     torch: str
+    xla: str
     code: str
     bits: str
     rank: str
@@ -238,6 +240,36 @@ class ShimView:
     params: tuple[str, ...]
     schema: str
     device: str
+
+    @property
+    def operands(self) -> tuple[ShimTensorView, ...]:
+        """The tensors that are read, which XLA passes as operands."""
+        return tuple(tensor for tensor in self.tensors if tensor.read)
+
+    @property
+    def results(self) -> tuple[ShimTensorView, ...]:
+        """The tensors that are written, which are XLA's results; one that is read, too, is aliased to its operand."""
+        return tuple(tensor for tensor in self.tensors if tensor.written)
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        return tuple(tensor.name for tensor in self.results)
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """`operand: result`, by their numbers, of tensors that are read and written."""
+        both = (tensor for tensor in self.tensors if tensor.read and tensor.written)
+        return tuple(f"{self.operands.index(tensor)}: {self.results.index(tensor)}" for tensor in both)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The scalars, and the sizes that no tensor has."""
+        return (*(scalar.name for scalar in self.scalars), *self.given_sizes)
+
+    @property
+    def platform(self) -> str:
+        """JAX's name of the GPU's platform."""
+        return {"kDLCUDA": "CUDA", "kDLROCM": "ROCM"}[self.device]
 
     @property
     def size_names(self) -> tuple[str, ...]:
