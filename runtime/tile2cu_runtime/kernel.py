@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from tile2cu_runtime.bench import Bench, Timing
     from tile2cu_runtime.resources import Resources
 
+_SHOWN = (16, 32)  # rows and columns of a tile that a notebook shows
 _NOT_SUPPORTED = 3  # TL_NOT_SUPPORTED of headers/tl/status.h
 Device = Literal["cpu", "cuda", "hip", "sim", "ptx"]
 # The device of the tensors in their libraries' spelling: torch uses "cuda" for AMD GPUs, too.
@@ -150,6 +152,18 @@ class Kernel:
     def __repr__(self) -> str:
         names = ", ".join(argument.name for argument in self.manifest.called)
         return f"<tile2cu kernel {self.manifest.kernel}({names}) for {self.manifest.target} on {self.device}>"
+
+    def _repr_html_(self) -> str:
+        """In a notebook: its arguments, the layouts of its tiles, and its source."""
+        layouts = (
+            f"<details><summary>layout of {escape(name)}: {escape(str(each))}</summary>"
+            f"{each.plot(rows=_SHOWN[0], cols=_SHOWN[1]).svg}</details>"
+            for name, each in self.layouts.items()
+        )
+        source = (
+            f"<details><summary>{escape(self.manifest.text_file)}</summary><pre>{escape(self.source)}</pre></details>"
+        )
+        return f"<p><code>{escape(repr(self))}</code></p>{''.join(layouts)}{source}"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Launches the kernel.

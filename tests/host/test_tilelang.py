@@ -43,6 +43,14 @@ def test_an_unchanged_program_runs_to_its_own_asserts() -> None:
     assert "says nothing about a GPU" in found.stderr
 
 
+@pytest.mark.parametrize("name", ["elementwise", "layouts", "rows", "splitk"])
+def test_programs_run_on_the_cpu_engine(name: str) -> None:
+    """Unmodified: factories, macros, dataclasses, tuning, atomics, profilers and layouts of the host."""
+    found = run("--device", "cpu", PROGRAMS / f"{name}.py")
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.splitlines()[-1] == "all checks passed"
+
+
 def test_a_program_that_fails_fails(tmp_path: Path) -> None:
     text = (
         (PROGRAMS / "eager.py")

@@ -156,3 +156,6 @@ def test_a_loaded_kernel_has_the_layouts_of_its_tiles(tmp_path: Path, monkeypatc
     assert list(kernel.layouts) == ["A_shared", "B_shared", "C_local"]
     assert kernel.layouts["C_local"].shape == (32, 32)
     assert "<svg" in kernel.layouts["C_local"]._repr_html_()
+    shown = kernel._repr_html_()
+    assert shown.count("<svg") == 3 and "layout of C_local: (T128 threads" in shown
+    assert "#include &lt;tl/tl.h&gt;" in shown and "&lt;tile2cu kernel gemm_relu(A, B, C)" in shown

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -160,6 +162,15 @@ def test_targets_have_tabs() -> None:
     assert [tab.text for tab in tabs] == ["cuda:sm_80", "hip:gfx942"]
     assert [tab.attributes["aria-controls"] for tab in tabs] == [panel.attributes["id"] for panel in panels]
     assert [tab.attributes["aria-selected"] for tab in tabs] == ["true", "false"]
+
+
+def test_the_same_bytes_in_every_process(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tile2cu", "review", str(EXAMPLES / "attention.py"), "--target", "cuda:sm_90a"]
+    for seed in ("1", "2"):
+        place = str(tmp_path / f"{seed}.html")
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        subprocess.run([*command, "--no-compile", "-o", place], check=True, env=environment)
+    assert (tmp_path / "1.html").read_bytes() == (tmp_path / "2.html").read_bytes()
 
 
 def test_text_of_the_user_is_escaped(tmp_path: Path) -> None:

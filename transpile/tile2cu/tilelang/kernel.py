@@ -164,3 +164,6 @@ class JITKernel:
 
     def __repr__(self) -> str:
         return repr(self.kernel)
+
+    def _repr_html_(self) -> str:
+        return self.kernel._repr_html_()
