@@ -1,8 +1,11 @@
 """A torch model with a tile2cu kernel, exported and compiled ahead of time by AOTInductor.
 
-python examples/interop/aot_inductor.py [FOLDER] writes model.pt2, loads it, and compares with eager torch; on a GPU, or
-on the CPU engine. A process that loads the package needs the operator: `register()`, or from C++ the library of
-`tile2cu gemm_relu.py --shim torch` (docs/vendoring.md).
+python examples/interop/aot_inductor.py [FOLDER] [cpu|cuda] writes model.pt2, loads it, and compares with eager torch:
+on the CPU engine, or on a GPU. A process that loads the package needs the operator: `register()`, or from C++ the
+library of `tile2cu gemm_relu.py --shim torch` (docs/vendoring.md).
+
+torch 2.13 runs it on the CPU. On an H200, torch 2.11 ended in a segmentation fault, where torch.compile with the same
+operator ran; later versions were not tried there.
 """
 
 import sys
@@ -54,7 +57,7 @@ def compile_ahead(folder: Path, device: str) -> tuple[Path, Mlp]:
 
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = sys.argv[2] if len(sys.argv) > 2 else "cpu"
     package, model = compile_ahead(folder, device)
     loaded = torch._inductor.aoti_load_package(str(package))
     for rows in (32, 77):

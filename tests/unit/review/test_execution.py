@@ -89,12 +89,12 @@ def test_a_gallery_links_the_pages_of_examples(tmp_path: Path, capsys: pytest.Ca
 
     wrong = tmp_path / "wrong.py"
     wrong.write_text("x = 1\n", encoding="utf-8")
-    (page,) = [each for each in pages_of_examples("cuda:sm_80") if each.file.name == "vector_add.py"]
-    failed = gallery(tmp_path / "pages", [page, Page(file=wrong, bindings={})], "cuda:sm_80")
-    assert failed == [wrong] and "T2C-F003" in capsys.readouterr().err
-    index = (tmp_path / "pages" / "index.html").read_text(encoding="utf-8")
-    assert '<a href="vector_add.html">vector_add.py</a>' in index and "wrong" not in index
-    assert (tmp_path / "pages" / "vector_add.html").is_file()
+    (page,) = [each for each in pages_of_examples(["cuda:sm_80"]) if each.file.name == "vector_add.py"]
+    failed = gallery(tmp_path / "pages", [page, Page(file=wrong, target="cuda:sm_80", bindings={})])
+    assert [each.file for each in failed] == [wrong] and "T2C-F003" in capsys.readouterr().err
+    index = (tmp_path / "pages" / "index.md").read_text(encoding="utf-8")
+    assert "(vector_add.sm_80.html)" in index and "wrong" not in index
+    assert (tmp_path / "pages" / "vector_add.sm_80.html").is_file()
 
 
 def test_tiles_may_be_the_model_s(tmp_path: Path) -> None:
