@@ -5,6 +5,8 @@
 Every kernel is emitted with the arguments of the call in its file, compiled if --compile names a compiler, and with
 --run also run on the CPU engine with all checks and compared with the reference interpreter (run_kernel.py). The table
 goes to standard output; `--write` merges it into the committed one, which may only improve, and into docs/coverage.md.
+All runs of a corpus take hours: with `--run --write --unrun` a kernel's status is committed when its run ends, and
+another call continues with the kernels that have not run.
 The folder is not part of this repository: a checkout of TileLang's `examples`, or with `--table tests` its
 `testing/python`, of which the folders of TESTS are walked.
 """
@@ -17,8 +19,9 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -116,18 +119,18 @@ def compiled(row: Row, command: list[str]) -> Row:
     return replace(row, status="compiled") if row.texts else row
 
 
-def ran(row: Row, folder: Path, target: Target) -> Row:
-    """The row after its kernel ran on the CPU engine, in a process of its own."""
+def ran(row: Row, folder: Path, target: Target, seconds: float = RUN_SECONDS) -> Row:
+    """The row after its kernel ran on the CPU engine, in a process of its own, for at most `seconds`."""
     if row.status != "emitted":
         return row
     command = [sys.executable, str(Path(__file__).with_name("run_kernel.py")), str(folder / row.file), row.kernel]
     try:
-        done = subprocess.run([*command, "--target", target.name], capture_output=True, text=True, timeout=RUN_SECONDS)
+        done = subprocess.run([*command, "--target", target.name], capture_output=True, text=True, timeout=seconds)
         said = json.loads(done.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
-        return replace(row, status="compiled", message=f"no end after {RUN_SECONDS} s")
+        return replace(row, status="compiled", message=f"no end after {seconds:g} s")
     except (ValueError, IndexError):
-        return replace(row, status="compiled", message=f"exit {done.returncode}: {done.stderr.strip()[-300:]}")
+        return replace(row, message=f"exit {done.returncode}: {done.stderr.strip()[-300:]}")
     return replace(row, status=said["status"], message=said["message"], choice=said["choice"])
 
 
@@ -141,6 +144,12 @@ def compile_command(compiler: str, target: Target) -> list[str]:
     return ["g++", "-x", "c++", "-std=c++17", "-fsyntax-only", "-Wno-unknown-pragmas", include]
 
 
+def told(row: Row) -> Row:
+    """Says on standard error what became of a kernel, since all of them take long."""
+    print(f"{row.status:10} {row.name}  {row.message[:200]} [{row.choice}]", file=sys.stderr, flush=True)
+    return row
+
+
 def survey(
     folder: Path,
     target: Target,
@@ -150,22 +159,28 @@ def survey(
     run: bool = False,
     jobs: int = 2,
     parts: tuple[str, ...] = (".",),
+    seconds: float = RUN_SECONDS,
+    known: Mapping[str, str] | None = None,
+    done: Callable[[Row], Row] = told,
 ) -> list[Row]:
-    """All rows of a folder, in the order of its files."""
+    """All rows of a folder, in the order of its files.
+
+    `known`: statuses by name; a kernel that has one beyond `emitted` does not run again. `done` has each row that ran.
+    """
+    known = known or {}
+
+    def run_one(row: Row) -> Row:
+        has_run = rank(known.get(row.name, "emitted")) > rank("emitted")
+        return row if has_run else done(ran(row, folder, target, seconds))
+
     with tempfile.TemporaryDirectory() as out, ThreadPoolExecutor(jobs) as pool:
         rows = [row for path in files(folder, only, parts) for row in emit_file(path, folder, target, Path(out))]
         if compiler:
             command = compile_command(compiler, target)
             rows = list(pool.map(lambda row: compiled(row, command), rows))
         if run:
-            rows = list(pool.map(lambda row: told(ran(row, folder, target)), rows))
+            rows = list(pool.map(run_one, rows))
     return rows
-
-
-def told(row: Row) -> Row:
-    """Says on standard error what became of a kernel, since all of them take long."""
-    print(f"{row.status:10} {row.name}  {row.message[:200]} [{row.choice}]", file=sys.stderr, flush=True)
-    return row
 
 
 def rank(status: str) -> int:
@@ -264,7 +279,16 @@ def main() -> int:
     parser.add_argument("--run", action="store_true", help="run on the CPU engine, compare with the interpreter")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--write", action="store_true", help="commit the statuses to status.json")
+    parser.add_argument("--unrun", action="store_true", help="run only kernels whose committed status is `emitted`")
+    parser.add_argument("--seconds", type=float, default=RUN_SECONDS, help="how long one kernel may run")
     options = parser.parse_args()
+    lock = threading.Lock()
+
+    def committed(row: Row) -> Row:
+        with lock:
+            write_table(options.target, [row], whole=False, table=options.table)
+        return told(row)
+
     rows = survey(
         options.folder,
         find(options.target),
@@ -273,9 +297,12 @@ def main() -> int:
         run=options.run,
         jobs=options.jobs,
         parts=TESTS if options.table == "tests" else (".",),
+        seconds=options.seconds,
+        known=read_table(options.target, options.table) if options.unrun else None,
+        done=committed if options.write else told,
     )
     print(report(rows))
-    depth = "correct" if options.run else "compiled" if options.compiler else "emitted"
+    depth = "correct" if options.run and not options.unrun else "compiled" if options.compiler else "emitted"
     table = read_table(options.target, options.table)
     if options.only:
         seen = {row.name for row in rows}

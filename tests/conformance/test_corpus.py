@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,16 @@ def test_what_no_driver_of_the_file_says_may_be_given(folder: Path, monkeypatch:
 def test_emitted_text_compiles(folder: Path, gxx: str) -> None:
     rows = survey(folder, find("cuda:sm_80"), only="good", compiler="g++")
     assert [row.status for row in rows] == ["compiled"]
+
+
+def test_kernels_that_have_run_do_not_run_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.conformance.run_corpus.ran", lambda row, *_: replace(row, status="correct"))
+    done: list[Row] = []
+    known = {"good.py::keep": "compiled"}
+    survey(folder, find("cuda:sm_80"), run=True, known=known, done=lambda row: done.append(row) or row)
+    assert [row.name for row in done] == ["bad.py::shuffle"]
+    survey(folder, find("cuda:sm_80"), only="good", run=True, known={}, done=lambda row: done.append(row) or row)
+    assert [(row.name, row.status) for row in done[1:]] == [("good.py::keep", "correct")]
 
 
 def test_only_steps_back_are_regressions() -> None:
