@@ -262,6 +262,22 @@ KERNELS: dict[str, tuple[str, int, str]] = {
         T.copy(sums, Y[0, 0])
         """,
     ),
+    "total-of-partials": (
+        "cuda:sm_80",
+        128,
+        """
+        F = T.alloc_fragment((64, 64), "float32")
+        partials = T.alloc_fragment((128, 2), "float32")
+        total = T.alloc_fragment((1,), "float32")
+        T.copy(X[64, 0], F)
+        T.clear(partials)
+        for i, j in T.Parallel(64, 64):
+            partials[i // 16 * 32 + i % 8 * 4 + j % 8 // 2, j % 2] += F[i, j]
+        T.reduce_sum(T.reshape(partials, (256,)), total, dim=0)
+        for i, j in T.Parallel(256, 64):
+            Y[i, j] = total[0]
+        """,
+    ),
     "uniform-updates": (
         "cuda:sm_80",
         128,

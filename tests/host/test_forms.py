@@ -381,3 +381,63 @@ def test_f():
     expected = a + 1
     kernel(a)
     np.testing.assert_array_equal(a, expected)
+
+
+def test_a_total_of_partial_sums_needs_no_shared_memory_for_them(tmp_path: Path) -> None:
+    """The partial sums' index is that of the thread, by the layout that the author knows; only their total is used."""
+    statements = """
+        F = T.alloc_fragment((64, 32), "float32")
+        partials = T.alloc_fragment((64, 2), "float32")
+        total = T.alloc_fragment((1,), "float32")
+        T.copy(X, F)
+        T.clear(partials)
+        for i, j in T.Parallel(64, 32):
+            partials[i // 2 + j % 4, (i + j) % 2] += F[i, j]
+        T.reduce_sum(T.reshape(partials, (128,)), total, dim=0, clear=True)
+        T.copy(total, O)
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((64, 32), "float32"), O: T.Tensor((1,), "float32")')
+    assert kernel.manifest.launches[0].shared_bytes < 128
+    x = RNG.integers(-9, 9, (64, 32)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), [x.sum()])
+
+
+def test_partial_sums_that_are_read_elsewhere_are_kept(tmp_path: Path) -> None:
+    statements = """
+        F = T.alloc_fragment((64, 32), "float32")
+        partials = T.alloc_fragment((64, 2), "float32")
+        total = T.alloc_fragment((1,), "float32")
+        T.copy(X, F)
+        T.clear(partials)
+        for i, j in T.Parallel(64, 32):
+            partials[i, j % 2] += F[i, j]
+        T.reduce_sum(T.reshape(partials, (128,)), total, dim=0, clear=True)
+        for i, j in T.Parallel(64, 2):
+            O[i, j] = partials[i, j] - total[0]
+    """
+    kernel = load_body(tmp_path, statements, 'X: T.Tensor((64, 32), "float32"), O: T.Tensor((64, 2), "float32")')
+    x = RNG.integers(-9, 9, (64, 32)).astype(np.float32)
+    np.testing.assert_array_equal(kernel(x), x.reshape(64, 16, 2).sum(axis=1) - x.sum())
+
+
+def test_a_vector_connects_tiles_of_one_row(tmp_path: Path) -> None:
+    """Both tiles have the vector's layout, which one of them alone would not have by itself."""
+    statements = """
+        v = T.alloc_fragment((256,), "float32")
+        copied = T.alloc_fragment((1, 256), "float32")
+        product = T.alloc_fragment((1, 256), "float32")
+        total = T.alloc_fragment((1,), "float32")
+        for j in T.Parallel(256):
+            v[j] = X[bx, j]
+            copied[0, j] = v[j] + 1
+        for j in T.Parallel(256):
+            product[0, j] = v[j] * W[j]
+        T.reduce_sum(product, total, dim=1)
+        for j in T.Parallel(256):
+            O[bx, j] = copied[0, j] + total[0]
+    """
+    params = 'X: T.Tensor((4, 256), "float16"), W: T.Tensor((256,), "float16"), O: T.Tensor((4, 256), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="4")
+    x, w = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((4, 256), (256,)))
+    expected = x.astype(np.float32) + 1 + (x.astype(np.float32) * w).sum(axis=1, keepdims=True)
+    np.testing.assert_array_equal(kernel(x, w), expected)

@@ -43,3 +43,8 @@ def starts_early(body: tuple[Stmt, ...]) -> bool:
 def awaits_stores(stmt: Stmt) -> bool:
     """Whether it is T.tma_store_wait."""
     return isinstance(stmt, CallStmt) and stmt.call.function.startswith((TMA_STORE_WAIT_READ, TMA_STORE_WAIT))
+
+
+def closes_or_awaits_copies(stmt: Stmt) -> bool:
+    """Whether it concerns groups of cp.async: of the user's asynchronous copies, not of T.Pipelined's."""
+    return isinstance(stmt, CallStmt) and stmt.call.function.startswith(("cp_async_commit", "cp_async_wait"))

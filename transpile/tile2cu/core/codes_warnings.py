@@ -52,4 +52,10 @@ WARNINGS: Mapping[str, Explanation] = {
         "the compiler keeps parts of them in local memory, which is global memory behind the L1 cache. Addresses and "
         "temporaries need registers besides, which are not counted here. Kernels with T.ws are not examined.",
     ),
+    "T2C-W010": Explanation(
+        "a name is bound again, which the next iteration does not see",
+        "One arm of a branch in a loop assigns to a name that the other arm reads. The loop's body is traced once, so "
+        "that the other arm reads the value from before the loop in every iteration; in Python it would read the "
+        "assigned one.",
+    ),
 }

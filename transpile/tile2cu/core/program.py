@@ -599,9 +599,10 @@ class Program:
     in global memory that the launches share (T.alloc_global): the launcher provides them, callers do not see them. With
     `own_barriers` the user writes all barriers between accesses to shared tiles (tl.disable_thread_storage_sync).
     `derived` are names for sizes, in the order in which the file computes them; expressions hold the values. `dropped`
-    are calls in the kernel's body that Python makes when it traces the file, by their names. `doc` is the function's
-    docstring, `about` the file's, without the paragraph that is its title, and both without paragraphs about other
-    values of the arguments. `choice` is how the values of its tile parameters were chosen, if they were to be.
+    are calls in the kernel's body that Python makes when it traces the file, by their names; `rebound` are assignments
+    in one arm of a branch to names that the other reads, in a loop, which the next iteration does not see. `doc` is the
+    function's docstring, `about` the file's, without the paragraph that is its title, and both without paragraphs about
+    other values of the arguments. `choice` is how the values of its tile parameters were chosen, if they were to be.
     """
 
     name: str
@@ -623,6 +624,7 @@ class Program:
     alias_of: str = ""
     derived: tuple[Derived, ...] = ()
     dropped: tuple[tuple[Span, str], ...] = ()
+    rebound: tuple[tuple[Span, str], ...] = ()
     choice: Choice | Unchosen | None = None
 
 

@@ -93,6 +93,8 @@ def _assign_name(cx: Context, name: str, value: object, env: Env, span: Span, fo
         _assign_mutable(cx, old, value, "")
         return
     _refuse_carried(name, value, env)
+    if env.is_read_beside(name):
+        cx.recorder.rebound.setdefault(span, name)
     env.bind(name, _bound(cx, name, value, env, span, formula), span)
 
 

@@ -414,6 +414,7 @@ class _Trace:
             user_code=tuple(recorder.pasted),
             own_barriers=self.decorated.own_barriers or (cx.live is not None and cx.live.own_barriers),
             dropped=tuple(recorder.dropped.items()),
+            rebound=tuple(recorder.rebound.items()),
             derived=tuple(replace(each, value=_as_expr(names.apply(each.value))) for each in cx.derived),
         )
 

@@ -89,6 +89,7 @@ class Recorder:
     reducer: Reducer | None = None  # of the T.attr around the current statement
     pasted: list[UserCode] = field(default_factory=list)  # C++ of the user's own
     dropped: dict[Span, str] = field(default_factory=dict)  # calls of the kernel's body that have no effect
+    rebound: dict[Span, str] = field(default_factory=dict)  # names that another arm in a loop has read
     random: bool = False  # whether T.rng_init has been called
     signature: tuple[str, ...] = ()
     params: dict[str, Buffer | Var] = field(default_factory=dict)

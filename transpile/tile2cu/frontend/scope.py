@@ -12,7 +12,7 @@ class Env:
     `declares`: a static number that is bound to a name here becomes a Constant of the program (module, factory and
     traced bodies; not helpers). `frame`: the body of a loop or branch of the program; names bound in it end with it.
     `loop`: a frame that runs more than once. `reads` are the names that a frame took from outside; `ended` those that
-    a frame inside bound before it ended, and where.
+    a frame inside bound before it ended, and where. `beside` are the names that the other arm of a branch has read.
     """
 
     parent: "Env | None" = None
@@ -23,6 +23,7 @@ class Env:
     places: dict[str, Span] = field(default_factory=dict)
     reads: set[str] = field(default_factory=set)
     ended: dict[str, Span] = field(default_factory=dict)
+    beside: set[str] = field(default_factory=set)
 
     def find(self, name: str) -> "Env | None":
         """The innermost scope that binds `name`; None also where its frame has ended."""
@@ -60,6 +61,34 @@ class Env:
             for env in self._enclosing():
                 env.values.pop(name, None)
             self.parent.ended[name] = place
+
+    def frame_reads(self) -> list[set[str]]:
+        """The names that this scope and each around it have read so far."""
+        return [set(scope.reads) for scope in (self, *self._enclosing())]
+
+    def put_aside(self, before: list[set[str]], other: "Env") -> list[set[str]]:
+        """Takes back the reads of a branch's first arm, for the time in which `other`, the second, is traced."""
+        scopes, reads = (self, *self._enclosing()), self.frame_reads()
+        for scope, earlier, now in zip(scopes, before, reads, strict=True):
+            scope.reads = earlier
+            other.beside |= now - earlier
+        return reads
+
+    def put_back(self, reads: list[set[str]]) -> None:
+        """The reads of the first arm count again."""
+        for scope, names in zip((self, *self._enclosing()), reads, strict=True):
+            scope.reads |= names
+
+    def is_read_beside(self, name: str) -> bool:
+        """Whether the other arm of a branch in a loop has read a name that this arm has not bound yet."""
+        beside = False
+        for env in (self, *self._enclosing()):
+            if name in env.values:
+                return False
+            beside = beside or name in env.beside
+            if env.loop and beside:
+                return True
+        return False
 
     def carried_by(self, name: str) -> "Env | None":
         """The loop that read `name` from outside before the name is now bound again inside it, if there is one."""

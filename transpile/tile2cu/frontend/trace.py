@@ -204,10 +204,13 @@ def _trace_arms(
     at = cx.recorder.take()
     then_env, else_env = env.inner_frame(loop=False), env.inner_frame(loop=False)
     cx.recorder.depth += 1
+    before = env.frame_reads()
     with cx.recorder.block() as then:
         first(then_env)
+    aside = env.put_aside(before, else_env)
     with cx.recorder.block() as orelse:
         second(else_env)
+    env.put_back(aside)
     cx.recorder.depth -= 1
     then_env.end_frame()
     else_env.end_frame()

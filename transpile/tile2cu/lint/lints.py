@@ -120,6 +120,20 @@ def dropped_calls(settled: Settled) -> Iterator[Tile2CuWarning]:
         )
 
 
+def rebound_names(settled: Settled) -> Iterator[Tile2CuWarning]:
+    """T2C-W010."""
+    for span, name in settled.program.rebound:
+        yield Tile2CuWarning(
+            code="T2C-W010",
+            message=f"`{name}` is bound again, and later iterations of the loop read the value from before the loop",
+            span=span,
+            notes=(
+                Note("the loop's body is traced once, as TileLang does: a name carries no value between iterations"),
+            ),
+            help=f"declare it before the loop, `{name} = T.alloc_var(...)`, or give this value another name",
+        )
+
+
 def scalar_gemms(settled: Settled) -> Iterator[Tile2CuWarning]:
     """T2C-W006."""
     mmas = statements(settled.launch.body, Gemm)

@@ -31,6 +31,7 @@ from tile2cu.passes.skip_iterations import skipped_iterations
 from tile2cu.passes.sum_after_loop import sums_after_loops
 from tile2cu.passes.thread_branches import by_thread
 from tile2cu.passes.thread_local_rows import rows_in_registers
+from tile2cu.passes.total_of_partials import totals_of_partials
 from tile2cu.passes.uniform_updates import with_uniform_updates
 from tile2cu.passes.unit_dimensions import without_ones
 from tile2cu.passes.whole_warps import in_whole_warps
@@ -136,6 +137,7 @@ PREPARATION: tuple[Pass, ...] = (
     Pass(name="dead-code", run=without_unused),
     Pass(name="group-fragments", run=disjoint, claims=_BRANCHES),
     Pass(name="unit-dimensions", run=without_ones),
+    Pass(name="total-of-partials", run=totals_of_partials),
     Pass(name="reshape-fragments", run=views_through_shared),
     Pass(name="collapse-loops", run=joined_loops),
     Pass(name="linear-index", run=flat_loops),

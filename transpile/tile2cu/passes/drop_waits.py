@@ -3,7 +3,13 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from tile2cu.analysis.sync_calls import START_KERNELS, TMA_STORE_COMMIT, WAIT_FOR_KERNELS, awaits_stores
+from tile2cu.analysis.sync_calls import (
+    START_KERNELS,
+    TMA_STORE_COMMIT,
+    WAIT_FOR_KERNELS,
+    awaits_stores,
+    closes_or_awaits_copies,
+)
 from tile2cu.core.program import (
     CallStmt,
     Copy,
@@ -34,7 +40,7 @@ def without_idle_waits(launch: Launch) -> Launch:
     by_hand = launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles)
     launch = launch if begun and (by_hand or not pipelined) else _without(launch, (WgmmaWait,))
     copies = any(isinstance(op, CallStmt) and op.call.function.startswith("cp_async<") for op in stmts)
-    launch = launch if copies else _dropped(launch, _closes_or_awaits_copies)
+    launch = launch if copies else _dropped(launch, closes_or_awaits_copies)
     stores = any(isinstance(op, Copy) and op.begun for op in stmts)
     return launch if stores else _dropped(launch, _closes_or_awaits_stores)
 
@@ -43,11 +49,6 @@ def without_early_starts(launch: Launch) -> Launch:
     """The launch without T.pdl_sync and T.pdl_trigger, for a target without programmatic dependent launch."""
     names = (START_KERNELS, WAIT_FOR_KERNELS)
     return _dropped(launch, lambda stmt: isinstance(stmt, CallStmt) and stmt.call.function in names)
-
-
-def _closes_or_awaits_copies(stmt: Stmt) -> bool:
-    """Whether it concerns groups of cp.async: of the user's asynchronous copies, not of T.Pipelined's."""
-    return isinstance(stmt, CallStmt) and stmt.call.function.startswith(("cp_async_commit", "cp_async_wait"))
 
 
 def _closes_or_awaits_stores(stmt: Stmt) -> bool:

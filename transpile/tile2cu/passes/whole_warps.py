@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from tile2cu.analysis.sync_calls import closes_or_awaits_copies
 from tile2cu.analysis.uses import all_expressions
 from tile2cu.core.expr import is_of_thread
 from tile2cu.core.program import Atomic, CallStmt, Gemm, Launch, Parallel, Reduce, Scan, steps
@@ -18,11 +19,13 @@ def in_whole_warps(launch: Launch, warp_size: int) -> Launch | None:
     if threads == launch.threads or launch.groups > 1:
         return None
     stmts = list(steps(launch.body))
-    if not any(isinstance(stmt, Gemm | Reduce | Scan) for stmt in stmts):
+    reducers = any(tile.reducer is not None for tile in launch.tiles)  # lowered to reductions by a later pass
+    if not reducers and not any(isinstance(stmt, Gemm | Reduce | Scan) for stmt in stmts):
         return None
-    updates = any(isinstance(stmt, Atomic | CallStmt) for stmt in stmts)
+    calls = any(isinstance(stmt, CallStmt) and not closes_or_awaits_copies(stmt) for stmt in stmts)
+    updates = any(isinstance(stmt, Atomic) for stmt in stmts)
     laid_out = any(isinstance(stmt, Parallel) and stmt.laid_out for stmt in stmts)
-    if updates or laid_out or any(map(is_of_thread, all_expressions(launch.body))):
+    if calls or updates or laid_out or any(map(is_of_thread, all_expressions(launch.body))):
         return None
     rounded = f"{threads} threads, whole warps of {warp_size}, where the source asks for {launch.threads}"
     return replace(launch, threads=threads, comments=(*launch.comments, rounded))

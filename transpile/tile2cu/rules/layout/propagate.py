@@ -7,7 +7,7 @@ from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Expr, Var, static_value
-from tile2cu.core.layout import FragmentLayout, Replicated, slice_of
+from tile2cu.core.layout import FragmentLayout, Replicated, Slice, slice_of
 from tile2cu.core.program import (
     Copy,
     If,
@@ -139,13 +139,20 @@ def scan_same(op: Scan, context: Context) -> Iterator[Decision]:
 def parallel_from_fragment(op: Parallel, context: Context) -> Iterator[Decision]:
     """An elementwise loop has the layout of its fragment: of the one it writes, else of the one it reads.
 
-    Gives: the loop's layout, from a fragment that is indexed by all of the loop's variables in order.
+    Gives: the loop's layout, from a fragment that is indexed by all of the loop's variables in order; of a loop over
+    one row or column, from one that is indexed by the other variables.
     """
-    covering = [access for access in fragment_accesses(op) if access.indices == op.vars]
+    accesses = fragment_accesses(op)
+    covering = [access for access in accesses if access.indices == op.vars]
     for access in sorted(covering, key=lambda access: not access.is_store):
         layout = context.facts.get(access.buffer, LAYOUT)
         if layout is not None and _covers(layout, op):
             yield op, LAYOUT, layout
+            return
+    for access in accesses:
+        layout = context.facts.get(access.buffer, LAYOUT)
+        if isinstance(layout, Slice) and _is_one_line(layout, op) and slice_for(access, op, layout.of) == layout:
+            yield op, LAYOUT, layout.of
             return
 
 
@@ -246,6 +253,12 @@ def _any_mentions(exprs: Iterable[Expr], variables: Collection[Var]) -> bool:
 
 def _covers(layout: FragmentLayout, op: Parallel) -> bool:
     return layout.shape == tuple(static_value(extent) for extent in op.extents)
+
+
+def _is_one_line(layout: Slice, op: Parallel) -> bool:
+    """Whether a loop runs over the tile of a slice layout, and the slice has all of its elements."""
+    removed = (extent for dim, extent in enumerate(layout.of.shape) if dim not in layout.kept)
+    return _covers(layout.of, op) and all(extent == 1 for extent in removed)
 
 
 def slice_for(access: Access, op: Parallel, layout: FragmentLayout) -> FragmentLayout | None:

@@ -30,7 +30,8 @@ def wgmma_unsupported(launch: Launch, context: Context) -> dict[int, str]:
 
 def _threads_unsupported(op: Gemm, launch: Launch, context: Context) -> str:
     threads = context.of(op).threads
-    if threads % WARPGROUP or any(sum(launch.sizes[:group]) % WARPGROUP for group in range(launch.groups)):
+    firsts = [sum(launch.sizes[:group]) for group, size in enumerate(launch.sizes) if size % WARPGROUP == 0]
+    if threads % WARPGROUP or any(first % WARPGROUP for first in firsts):
         return f"{threads} threads, or those of the groups before them, are not a whole number of warpgroups"
     return ""
 
