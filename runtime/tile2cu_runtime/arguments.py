@@ -51,20 +51,26 @@ def bind_call(manifest: Manifest, device: str, args: tuple[Any, ...], kwargs: Ma
             _check_type(tensor, views[tensor.name])
     where = _common_device(device, views)
     sizes = _solve_sizes(manifest, views, given)
-    _check_extents(manifest, views, sizes)
+    scalars = {a.name: _scalar(a, given[a.name]) for a in manifest.called if isinstance(a, ScalarArgument)}
+    known = {**_integers(scalars), **sizes}
+    _check_extents(manifest, views, known)
     allocated = tuple(manifest.arguments[i].name for i in manifest.outputs if manifest.arguments[i].name not in given)
     like = next(iter(views.values()), None)
     for tensor in manifest.tensors:
         if tensor.name in allocated:
-            shape = tuple(_extent(extent, sizes, tensor) for extent in tensor.shape)
+            shape = tuple(_extent(extent, known, tensor) for extent in tensor.shape)
             views[tensor.name] = allocate(shape, tensor.dtype, like, where)
     for tensor in manifest.tensors:
         if tensor.strides:
-            views[tensor.name] = _spread(tensor, views[tensor.name], sizes)
+            views[tensor.name] = _spread(tensor, views[tensor.name], known)
         _check_memory(tensor, views[tensor.name])
     _check_overlap(manifest, views)
-    scalars = {a.name: _scalar(a, given[a.name]) for a in manifest.called if isinstance(a, ScalarArgument)}
     return BoundCall(tensors=views, numbers={**scalars, **sizes}, allocated=allocated, device=where)
+
+
+def _integers(scalars: Mapping[str, int | float]) -> dict[str, int]:
+    """The scalars that the shape of an output may depend on."""
+    return {name: value for name, value in scalars.items() if isinstance(value, int)}
 
 
 def call_sizes(manifest: Manifest, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, int]:

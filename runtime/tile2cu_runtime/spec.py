@@ -394,8 +394,9 @@ def _problems(manifest: Manifest) -> Iterator[str]:
 
 
 def _shape_problems(manifest: Manifest) -> Iterator[str]:
-    sizes = {size.name for size in manifest.sizes}
+    known = {size.name for size in manifest.sizes}
+    known |= {each.name for each in manifest.arguments if isinstance(each, ScalarArgument)}
     for tensor in manifest.tensors:
         for extent in (*tensor.shape, *tensor.strides):
-            if unknown := sorted(extent.names - sizes):
-                yield f"the shape of `{tensor.name}` uses `{unknown[0]}`, which is not a size"
+            if unknown := sorted(extent.names - known):
+                yield f"the shape of `{tensor.name}` uses `{unknown[0]}`, which is neither a size nor a scalar"

@@ -87,6 +87,8 @@ def _outputs(manifest: Manifest, inputs: Sequence[TensorArgument | ScalarArgumen
         for extent, length in zip(each.shape, _elements(each, value), strict=True)
         if extent.is_plain
     }
+    numbers = zip(inputs, values, strict=True)
+    sizes |= {each.name: value for each, value in numbers if isinstance(each, ScalarArgument) and each.dtype != "bool"}
     found = []
     for index in manifest.outputs:
         output = manifest.arguments[index]

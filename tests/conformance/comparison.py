@@ -9,8 +9,24 @@ import numpy as np
 
 from tile2cu.analysis.accesses import expressions
 from tile2cu.core.dtype import TFLOAT32, DType
-from tile2cu.core.expr import Binary, Call, Load, walk
-from tile2cu.core.program import AtomicTile, Buffer, Copy, Gemm, Program, Reduce, Scope, Stmt, Store, walk_stmts
+from tile2cu.core.expr import Binary, Call, Load, static_value, walk
+from tile2cu.core.program import (
+    Assign,
+    AtomicTile,
+    Buffer,
+    Copy,
+    Gemm,
+    If,
+    Loop,
+    Parallel,
+    Program,
+    Reduce,
+    Scope,
+    Stmt,
+    Store,
+    While,
+    walk_stmts,
+)
 
 # Unit roundoffs: half the distance from 1 to the next number.
 _ROUNDOFF = {
@@ -28,9 +44,10 @@ class Tolerance:
     """The tolerated deviation of a program's results from exact ones.
 
     `inner` is the coarsest type of intermediate values (tf32 if float32 is multiplied), `length` the largest number of
-    values that one float32 accumulation adds. An element may deviate by 2 roundoffs of its own type, and by 8 of
-    `inner` and one of float32 per accumulated value, relative to the tensor's largest element. The root mean square
-    error, which is small for rounding and large for a wrong element, may be a quarter of that.
+    values that one float32 accumulation adds, or of roundings of one variable in loops. An element may deviate by 2
+    roundoffs of its own type, and by 8 of `inner` and one of float32 per accumulated value, relative to the tensor's
+    largest element. The root mean square error, which is small for rounding and large for a wrong element, may be a
+    quarter of that.
     """
 
     inner: float
@@ -67,7 +84,26 @@ def tolerance(program: Program, arguments: Mapping[str, object], *, wgmma: bool 
     if wgmma and any(_multiplies_float8(stmt) for launch in program.launches for stmt in walk_stmts(launch.body)):
         inner = max(inner, _FLOAT8_SUM)
     extents = [extent for value in arguments.values() for extent in np.shape(value)]
-    return Tolerance(inner, max(extents, default=1))
+    chains = (_roundings(launch.body) for launch in program.launches)
+    return Tolerance(inner, max([*extents, *chains], default=1))
+
+
+def _roundings(body: tuple[Stmt, ...]) -> int:
+    """The roundings of the longest chain of updates of one variable, in loops whose trip counts are known."""
+    longest = 0
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            trips = [static_value(end) for end in (stmt.start, stmt.stop)]
+            count = trips[1] - trips[0] if isinstance(trips[0], int) and isinstance(trips[1], int) else 1
+            longest = max(longest, count * _roundings(stmt.body))
+        elif isinstance(stmt, Parallel | While):
+            longest = max(longest, _roundings(stmt.body))
+        elif isinstance(stmt, If):
+            longest = max(longest, _roundings(stmt.then), _roundings(stmt.orelse))
+        elif isinstance(stmt, Assign):
+            parts = (part for part in walk(stmt.value) if isinstance(part, Binary | Call) and part.dtype.is_float)
+            longest = max(longest, sum(1 for _ in parts))
+    return longest
 
 
 def _rounded_to(program: Program) -> Iterator[DType]:

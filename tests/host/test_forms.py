@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import tile2cu
+from tests.conformance.comparison import tolerance
 from tests.host.kernels import load_body
+from tile2cu.frontend import programs
 from tile2cu_runtime import Kernel
 
 RNG = np.random.default_rng(7)
@@ -441,3 +443,34 @@ def test_a_vector_connects_tiles_of_one_row(tmp_path: Path) -> None:
     x, w = (RNG.integers(-4, 5, shape).astype(np.float16) for shape in ((4, 256), (256,)))
     expected = x.astype(np.float32) + 1 + (x.astype(np.float32) * w).sum(axis=1, keepdims=True)
     np.testing.assert_array_equal(kernel(x, w), expected)
+
+
+def test_a_scalar_decides_the_shape_of_an_output(tmp_path: Path) -> None:
+    text = """
+@T.prim_func
+def steps(n: T.int32):
+    output = T.empty((3, n * 2), T.float32)
+    with T.Kernel(3, threads=32) as bx:
+        for i in T.Parallel(n * 2):
+            output[bx, i] = bx * 100 + i
+    return output
+"""
+    kernel = load(tmp_path, text)
+    for n in (1, 11):
+        np.testing.assert_array_equal(kernel(n), 100 * np.arange(3)[:, None] + np.arange(2 * n))
+
+
+def test_a_long_chain_of_roundings_has_its_tolerance() -> None:
+    text = """
+import tilelang.language as T
+@T.prim_func
+def chain(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
+    with T.Kernel(1, threads=64):
+        for i in T.Parallel(64):
+            x = T.alloc_var(T.float32, init=A[i])
+            for _ in T.serial(1000):
+                x = x * 1.5 + 0.5
+            B[i] = x
+"""
+    (program,) = programs(None, text, kernel=None, bindings={})
+    assert tolerance(program, {"A": np.zeros(64)}).length == 2000

@@ -1,8 +1,13 @@
 """The user's names survive, and ours give way to them."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+from tile2cu.api import emit_text
 from tile2cu.styles.base.names import Names, ascii_name, can_be_c_function
+from tile2cu.targets import find
 
 
 def test_names_are_kept() -> None:
@@ -61,3 +66,24 @@ def test_keywords_and_namespaces_are_no_functions() -> None:
         "tl",
         "main",
     ]
+
+
+def test_names_of_loops_end_with_their_loops() -> None:
+    """A copy's loop has i, k, ... again behind the user's loop over them, but not inside one, nor a number's name."""
+    text = """
+import tilelang.language as T
+def f(M=256, j=64):
+    @T.prim_func
+    def main(A: T.Tensor((M, 64), "float32"), B: T.Tensor((M, 64), "float32")):
+        with T.Kernel(4, threads=128) as bx:
+            F = T.alloc_fragment((64, 64), "float32")
+            for i, k in T.Parallel(64, 64):
+                F[i, k] = A[bx * 64 + i, k] + j
+            T.copy(F[0:32, 0:64], B[bx * 64, 0])
+            for i in T.serial(2):
+                T.copy(F[i * 32:i * 32 + 32, 0:64], B[bx * 64 + i * 32, 0])
+    return main
+"""
+    (emitted,) = emit_text(Path("f.py"), kernel=None, target=find("cuda:sm_80"), bindings={}, text=text)
+    loops = re.findall(r"\[&\]\(auto (\w+), auto (\w+)\)", emitted.source)
+    assert loops == [("i", "k"), ("i", "k"), ("k", "l")]

@@ -15,6 +15,7 @@ from tile2cu.core.program import (
     Let,
     Loop,
     LoopKind,
+    Parallel,
     Stmt,
     steps,
     walk_stmts,
@@ -87,13 +88,39 @@ def names_of(launch: Launch) -> set[str]:
     return own | names_of_numbers(launch) | names_used((*launch.prelude, *launch.body))
 
 
+def names_but_of_loops(launch: Launch) -> set[str]:
+    """The names of a launch but for those of loop variables: of buffers, blocks, sizes, numbers and scalars."""
+    body = (*launch.prelude, *launch.body)
+    loops = {var for stmt in walk_stmts(body) for var in loop_variables(stmt)}
+    own = {tile.name for tile in launch.tiles} | {var.name for var in launch.blocks}
+    own |= {buffer.name for stmt in body for buffer in buffers_used(stmt)}
+    named = {part.name for expr in _numbers(launch) for part in walk(expr) if isinstance(part, Named)}
+    scalars = {*declared_in(body), *variables(*_numbers(launch))} - loops
+    return own | {var.name for var in scalars} | named
+
+
+def loop_variables(stmt: Stmt) -> tuple[Var, ...]:
+    """The variables of a loop; none of other statements."""
+    match stmt:
+        case Loop():
+            return (stmt.var,)
+        case Parallel():
+            return stmt.vars
+        case _:
+            return ()
+
+
 def names_of_numbers(launch: Launch) -> set[str]:
     """The names of the file's numbers, and of sizes, in the shapes and expressions of a launch."""
+    return {part.name for expr in _numbers(launch) for part in walk(expr) if isinstance(part, Named | Var)}
+
+
+def _numbers(launch: Launch) -> tuple[Expr, ...]:
+    """The expressions of a launch, its grid and the shapes of its buffers."""
     body = (*launch.prelude, *launch.body)
     buffers = {*launch.tiles, *(buffer.memory for stmt in body for buffer in buffers_used(stmt))}
     shapes = (extent for buffer in buffers for extent in (*buffer.shape, *(buffer.strides or ())))
-    exprs = (*launch.grid, *shapes, *all_expressions(body))
-    return {part.name for expr in exprs for part in walk(expr) if isinstance(part, Named | Var)}
+    return (*launch.grid, *shapes, *all_expressions(body))
 
 
 def comments_of(launch: Launch) -> tuple[tuple[str, Stmt], ...]:

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tile2cu.analysis.accesses import Access, element_accesses
-from tile2cu.analysis.uses import names_of
-from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, joined, static_value
 from tile2cu.core.program import (
     Atomic,
@@ -26,12 +24,11 @@ from tile2cu.core.program import (
     Stmt,
     Store,
 )
+from tile2cu.passes.loop_names import LoopNames
 from tile2cu.passes.rebuild import Body, in_body, under_comments, with_expressions
 from tile2cu.passes.reducers import reduced_after
 from tile2cu.passes.shifted_fragments import shifted
 from tile2cu.passes.tiles import fresh, whole
-
-_LETTERS = ("i", "j", "k", "l", "m", "n")
 
 
 def normal_form(launch: Launch) -> Launch:
@@ -47,19 +44,17 @@ class _Writer:
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self.tiles: list[Buffer] = []
-        self.loops = 0
-        used = names_of(launch)
-        self.names = [name for name in _LETTERS if name not in used]
-        self.names += [f"{name}_{number}" for number in range(2, 9) for name in _LETTERS]
-        self.names = [name for name in self.names if name not in used]
+        self.names = LoopNames(launch)
+        self.at: Stmt | None = None  # the statement that is replaced
 
     def variables(self, count: int, role: Role) -> tuple[Var, ...]:
         """The variables of one more loop."""
-        self.loops += 1
-        return tuple(Var(INT32, name, role, self.loops) for name in self.names[:count])
+        assert self.at is not None
+        return self.names.variables(count, role, self.at)
 
     def instead_of(self, stmt: Stmt) -> Body | None:
         """The replacement of this statement; None where it stays."""
+        self.at = stmt
         match stmt:
             case Copy() | AtomicTile() if not (_direct(stmt.src) and _direct(stmt.dst)) or _lacks_ones(stmt):
                 return (self.moved(stmt),)

@@ -4,9 +4,8 @@ from dataclasses import replace
 from math import prod
 
 from tile2cu.analysis.accesses import used_by_itself, viewed
-from tile2cu.analysis.uses import declared_in, has_mma, names_of_numbers
-from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Const, Load, Role, Var, static_value
+from tile2cu.analysis.uses import has_mma
+from tile2cu.core.expr import Const, Load, Role, static_value
 from tile2cu.core.program import (
     Buffer,
     Fill,
@@ -20,6 +19,7 @@ from tile2cu.core.program import (
     Store,
     steps,
 )
+from tile2cu.passes.loop_names import LoopNames
 from tile2cu.passes.rebuild import Body, in_body
 from tile2cu.passes.tiles import fresh, whole
 
@@ -43,6 +43,7 @@ def sums_after_loops(launch: Launch) -> Launch:
     if launch.groups > 1 or has_mma(launch):
         return launch
     parts: list[Buffer] = []
+    names = LoopNames(launch)
 
     def change(body: Body, position: int) -> Body | None:
         loop = body[position]
@@ -60,7 +61,7 @@ def sums_after_loops(launch: Launch) -> Launch:
             about = f"each thread adds its own elements; one reduction over threads after the loop  [{AFTER_LOOP}]"
             zero = Const(tile.dtype, 0)
             before.append(Fill(dst=whole(tile, op), value=zero, is_clear=True, span=op.span, comments=(about,)))
-            disjoint[id(op)] = _added(op, tile, launch)
+            disjoint[id(op)] = _added(op, tile, names)
             after.append(replace(op, src=tile, comments=()))
         inside = in_body(loop.body, lambda body, position: _instead(body[position], disjoint))
         return (*before, replace(loop, body=in_body(inside, change)), *after)
@@ -90,13 +91,9 @@ def _adds(op: Reduce, launch: Launch) -> bool:
     return in_registers and prod(op.src.static_shape) <= _MOST_ELEMENTS * launch.threads
 
 
-def _added(op: Reduce, tile: Buffer, launch: Launch) -> Parallel:
+def _added(op: Reduce, tile: Buffer, names: LoopNames) -> Parallel:
     """The loop that adds the reduced elements to per-thread partial sums."""
-    taken = {var.name for var in (*declared_in(launch.body), *launch.blocks)}  # other loops' indices end with them
-    taken |= names_of_numbers(launch)
-    names = [name for name in ("i", "j", "k", "m", "n", "p", "q", "r", "s") if name not in taken]
-    names += [f"{tile.name}_{dim}" for dim in range(tile.rank)]
-    vars_ = tuple(Var(INT32, name, Role.PARALLEL) for name in names[: tile.rank])
+    vars_ = names.variables(tile.rank, Role.PARALLEL, op)
     value = Load(op.src.dtype, op.src, vars_)
     store = Store(buffer=tile, indices=vars_, value=value, op="+", span=op.span)
     return Parallel(vars=vars_, extents=tile.shape, body=(store,), span=op.span, comments=op.comments)

@@ -1,0 +1,48 @@
+"""Names for the variables of loops that passes write: i, j, ..., where nothing in scope has them."""
+
+from collections.abc import Iterator
+
+from tile2cu.analysis.uses import loop_variables, names_but_of_loops, names_used
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Role, Var
+from tile2cu.core.program import Launch, Stmt, bodies, walk_stmts
+
+_LETTERS = ("i", "j", "k", "l", "m", "n")
+
+
+class LoopNames:
+    """Variables for new loops of a launch.
+
+    A name ends with its loop: other loops may have it, unless one is around or inside the new one. The names of all
+    else, as of tiles, numbers of the file and scalars, are taken everywhere.
+    """
+
+    def __init__(self, launch: Launch) -> None:
+        loops = (var for stmt in walk_stmts(launch.body) for var in loop_variables(stmt))
+        self._taken = names_but_of_loops(launch)
+        self._around = dict(_names_around(launch.body, frozenset()))
+        self._number = max((var.number for var in loops), default=0)
+
+    def variables(self, count: int, role: Role, at: Stmt) -> tuple[Var, ...]:
+        """The variables of one more loop, in the place of a statement of the launch or around it."""
+        self._number += 1  # so that variables of one name are not the same
+        taken = self._taken | self._around.get(id(at), frozenset()) | names_used((at,))
+        names = (name for name in _candidates() if name not in taken)
+        return tuple(Var(INT32, next(names), role, self._number) for _ in range(count))
+
+
+def _names_around(body: tuple[Stmt, ...], names: frozenset[str]) -> Iterator[tuple[int, frozenset[str]]]:
+    """For each statement, the names of the loops around it."""
+    for stmt in body:
+        yield id(stmt), names
+        inside = names | {var.name for var in loop_variables(stmt)}
+        for below in bodies(stmt):
+            yield from _names_around(below, inside)
+
+
+def _candidates() -> Iterator[str]:
+    yield from _LETTERS
+    number = 2
+    while True:
+        yield from (f"{letter}_{number}" for letter in _LETTERS)
+        number += 1
