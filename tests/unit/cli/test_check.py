@@ -56,8 +56,7 @@ def test_a_changed_source_makes_its_files_stale(project: Path, capsys: pytest.Ca
     (project / "scale.py").write_text(KERNEL.replace("2.0", "3.0"), encoding="utf-8")
     status, out = checked(capsys)
     assert status == 1
-    assert out.splitlines()[0] == "gen/scale.cu: stale: scale.py has changed; run tile2cu build"
-    assert len(out.splitlines()) == 3
+    assert out.splitlines() == ["gen/scale.cu and 2 more: stale: scale.py has changed; run tile2cu build"]
     status, out = checked(capsys, "--diff")
     assert status == 1
     assert "-  tl::parallel" in out or "* 2.0f" in out and "* 3.0f" in out

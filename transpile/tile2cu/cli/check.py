@@ -24,7 +24,7 @@ from tile2cu.cli.diagnostics import (
     workflow_command,
 )
 from tile2cu.cli.selection import add_selection_arguments, select
-from tile2cu.project.compare import Difference, State, differences
+from tile2cu.project.compare import Difference, State, by_cause, differences
 from tile2cu.project.job import emit_all
 from tile2cu.version import VERSION
 
@@ -65,17 +65,20 @@ def run(options: argparse.Namespace) -> int:
 def _text(found: Sequence[Difference], said: Sequence[Diagnostic], diff: bool) -> str:
     """The differences; diagnostics for people are on the standard error already."""
     lines = []
-    for each in found:
-        lines.append(f"{shown_path(each.path)}: {each.state.value}: {each.why}; {_WAYS_OUT[each.state]}\n")
-        lines += [each.diff()] if diff else []
+    for first, *others in by_cause(found):
+        files = shown_path(first.path) + (f" and {len(others)} more" if others else "")
+        lines.append(f"{files}: {first.state.value}: {first.why}; {_WAYS_OUT[first.state]}\n")
+        lines += [each.diff() for each in (first, *others)] if diff else []
     return "".join(lines)
 
 
 def _github(found: Sequence[Difference], said: Sequence[Diagnostic], diff: bool) -> str:
     """Workflow commands: GitHub shows them in the change, at the line."""
     lines = [FORMATS["github"](said)]
-    for each in found:
-        message = f"{each.why}; {_WAYS_OUT[each.state]}" + (f"\n{each.diff()}" if diff else "")
+    for each, *others in by_cause(found):
+        message = f"{each.why}; {_WAYS_OUT[each.state]}"
+        message += "".join(f"\nalso {shown_path(other.path)}" for other in others)
+        message += "".join(f"\n{one.diff()}" for one in (each, *others)) if diff else ""
         place = {"file": shown_path(each.path), "line": str(each.first_line)}
         lines.append(workflow_command("error", {**place, "title": f"tile2cu: {each.state.value}"}, message))
     return "".join(lines)

@@ -61,6 +61,15 @@ def differences(selection: Selection, outcomes: Sequence[Outcome]) -> list[Diffe
     return found + list(_unlisted(selection, outcomes))
 
 
+def by_cause(found: Sequence[Difference]) -> list[tuple[Difference, ...]]:
+    """The differences in groups that one edit of the source made, each where its first file is; manual edits alone."""
+    groups: dict[tuple[object, ...], tuple[Difference, ...]] = {}
+    for each in found:
+        key = (each.state, each.path if each.state is State.EDITED else each.why)
+        groups[key] = (*groups.get(key, ()), each)
+    return list(groups.values())
+
+
 def _of_kernel(folder: Path, emitted: "Emitted") -> Iterator[Difference]:
     name = f"{emitted.kernel}.json"
     why = _why(read_manifest(folder / name), json.loads(emitted.manifest))
