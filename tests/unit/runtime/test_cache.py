@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import subprocess
@@ -133,6 +134,37 @@ def test_a_killed_build_is_taken_over(tmp_path: Path) -> None:
     entry = get_or_build("things", "k", write_built, root=tmp_path)
     assert entry.built and (entry.folder / "built").read_text(encoding="utf-8") == "whole"
     assert not list(tmp_path.glob("things/k.build-*")), "the killed build's folder was left behind"
+
+
+LOAD = """
+import random, sys, time, pathlib
+from tile2cu_runtime.cache import get_or_build
+root, chance = pathlib.Path(sys.argv[1]), random.Random(int(sys.argv[2]))
+def build(temporary, place):
+    for part in range(20):
+        (temporary / f"part_{part}").write_text(str(part) * 1000)
+        time.sleep(chance.random() * 0.01)
+for _ in range(40):
+    key = f"k{chance.randrange(3)}"
+    folder = get_or_build("things", key, build, root=root).folder
+    for part in range(20):
+        assert (folder / f"part_{part}").read_text() == str(part) * 1000, (key, part)
+"""
+
+
+def test_loaders_that_are_killed_at_random_leave_whole_entries(tmp_path: Path) -> None:
+    """Of 24 processes that build and read three entries, half are killed; the others find no half-built entry."""
+    chance = random.Random(24)
+    processes = [script(LOAD, tmp_path, seed) for seed in range(24)]
+    victims = chance.sample(processes, 12)
+    for victim in victims:
+        time.sleep(chance.random() * 0.1)
+        victim.kill()
+    assert [each.wait(timeout=120) for each in processes if each not in victims] == [0] * 12
+    for key in ("k0", "k1", "k2"):
+        entry = get_or_build("things", key, write_built, root=tmp_path)
+        assert not entry.built and len(list(entry.folder.glob("part_*"))) == 20
+    assert not list(tmp_path.glob("things/*.build-*")), "a killed build's folder was left behind"
 
 
 def test_a_copied_cache_is_as_good(tmp_path: Path) -> None:
