@@ -12,6 +12,7 @@ from tile2cu.core.dtype import TFLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Load, static_value, walk
 from tile2cu.core.program import (
     Assign,
+    Atomic,
     AtomicTile,
     Buffer,
     Copy,
@@ -21,6 +22,7 @@ from tile2cu.core.program import (
     Parallel,
     Program,
     Reduce,
+    Reduction,
     Scope,
     Stmt,
     Store,
@@ -46,12 +48,14 @@ class Tolerance:
     `inner` is the coarsest type of intermediate values (tf32 if float32 is multiplied), `length` the largest number of
     values that one float32 accumulation adds, or of roundings of one variable in loops. An element may deviate by 2
     roundoffs of its own type, and by 8 of `inner` and one of float32 per accumulated value, relative to the tensor's
-    largest element. The root mean square error, which is small for rounding and large for a wrong element, may be a
+    largest element; `narrow`: sums in a type of 16 bits are rounded at each step, which errors in both directions
+    partly cancel. The root mean square error, which is small for rounding and large for a wrong element, may be a
     quarter of that.
     """
 
     inner: float
     length: int
+    narrow: bool = False
 
     def faults(self, actual: np.ndarray, expected: np.ndarray, dtype: DType) -> str:
         """What is wrong with a result, or nothing."""
@@ -68,7 +72,8 @@ class Tolerance:
         if not exact.size:
             return ""
         own, scale = 2 * _ROUNDOFF[dtype.name] * np.abs(exact), np.max(np.abs(exact))
-        through = (8 * self.inner + self.length * _ROUNDOFF["float32"]) * scale
+        steps = max(8.0, 2 * self.length**0.5) if self.narrow else 8.0
+        through = (steps * self.inner + self.length * _ROUNDOFF["float32"]) * scale
         error = np.abs(wide - exact)
         if np.any(error > own + through + 1e-30):
             worst = int(np.argmax(error - own))
@@ -85,7 +90,20 @@ def tolerance(program: Program, arguments: Mapping[str, object], *, wgmma: bool 
         inner = max(inner, _FLOAT8_SUM)
     extents = [extent for value in arguments.values() for extent in np.shape(value)]
     chains = (_roundings(launch.body) for launch in program.launches)
-    return Tolerance(inner, max([*extents, *chains], default=1))
+    narrow = any(_sums_in_16_bits(stmt) for launch in program.launches for stmt in walk_stmts(launch.body))
+    return Tolerance(inner, max([*extents, *chains], default=1), narrow)
+
+
+def _sums_in_16_bits(stmt: Stmt) -> bool:
+    match stmt:
+        case Reduce(kind=Reduction.SUM):
+            return stmt.dst.dtype.is_float and stmt.dst.dtype.bits <= 16
+        case (
+            Store(buffer=Buffer(scope=Scope.FRAGMENT)) | Atomic(kind=Reduction.SUM, buffer=Buffer(scope=Scope.FRAGMENT))
+        ):
+            return stmt.buffer.reducer is not None and stmt.buffer.dtype.is_float and stmt.buffer.dtype.bits <= 16
+        case _:
+            return False
 
 
 def _roundings(body: tuple[Stmt, ...]) -> int:

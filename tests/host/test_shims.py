@@ -3,6 +3,7 @@
 import ctypes
 import importlib.util
 import os
+import site
 import subprocess
 import sysconfig
 from pathlib import Path
@@ -20,7 +21,9 @@ from tile2cu_runtime.engine import load_engine
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def build(gxx: str, folder: Path, kind: str, includes: list[str], link: list[str], name: str) -> Path:
+def build(
+    gxx: str, folder: Path, kind: str, includes: list[str], link: list[str], name: str, defines: tuple[str, ...] = ()
+) -> Path:
     """linear_int4 with a shim, as a shared library."""
     look = Look(shims=(kind,))
     (one,) = emit_text(ROOT / "examples/linear_int4.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=look)
@@ -29,6 +32,7 @@ def build(gxx: str, folder: Path, kind: str, includes: list[str], link: list[str
     flags = [f"-I{ROOT / 'headers'}", *(word for path in includes for word in ("-isystem", path))]
     kernel = [gxx, "-x", "c++", *host_flags(check=False), *flags, "-c", "linear_int4.cu"]
     shim = [gxx, "-std=c++20" if kind == "torch" else "-std=c++17", "-O1", "-fPIC", "-Wall", "-Werror", "-DTL_ON_CPU"]
+    shim += [f"-D{define}" for define in defines]
     kind = kind.replace("-", "_")
     objects = ["linear_int4.o", f"linear_int4_{kind}.o"]
     for command in (kernel, [*shim, *flags, "-c", f"linear_int4_{kind}.cpp"]):
@@ -53,33 +57,43 @@ def torch_include() -> Path:
 
 
 @pytest.mark.needs("torch")
-def test_torch(gxx: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("api", ["TL_TORCH_STABLE", "TL_TORCH_CPP_API"])
+def test_torch(api: str, gxx: str, tmp_path: Path) -> None:
+    """On the stable ABI in tile2cu's namespace, and on the C++ API of older versions in the user's."""
     import torch
 
     libraries = torch_include().parent / "lib"
     link = [f"-L{libraries}", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{libraries}"]
-    library = build(gxx, tmp_path, "torch", [str(torch_include())], link, "shim.so")
+    namespace = "tile2cu" if api == "TL_TORCH_STABLE" else "engine"
+    defines = (api, *((f"TL_TORCH_NAMESPACE={namespace}",) if namespace != "tile2cu" else ()))
+    library = build(gxx, tmp_path, "torch", [str(torch_include())], link, "shim.so", defines)
     torch.ops.load_library(str(library))
-    run: Any = torch.ops.tile2cu.linear_int4
+    run: Any = getattr(torch.ops, namespace).linear_int4
     *arrays, expected = inputs()
     x, w, s, y = map(torch.from_numpy, arrays)
     run(x, w, s, y)
     np.testing.assert_array_equal(y.numpy(), expected)
-    assert str(run.default._schema) == "tile2cu::linear_int4(Tensor X, Tensor W, Tensor S, Tensor(a!) Y) -> ()"
+    assert str(run.default._schema) == f"{namespace}::linear_int4(Tensor X, Tensor W, Tensor S, Tensor(a!) Y) -> ()"
     for wrong in ((x.float(), w, s, y), (x, w[:, :8], s, y), (x, w, s, y.t()), (x.t().contiguous().t(), w, s, y)):
         with pytest.raises(RuntimeError, match="must|another element type"):
             run(*wrong)
 
 
 @pytest.mark.needs("torch")
-def test_torch_compiles_for_a_gpu(gxx: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("api", ["TL_TORCH_STABLE", "TL_TORCH_CPP_API"])
+def test_torch_compiles_for_a_gpu(api: str, gxx: str, tmp_path: Path) -> None:
     """The part that the CPU engine does not run: the current stream, and the guard of the device."""
     look = Look(shims=("torch",))
     (one,) = emit_text(ROOT / "examples/linear_int4.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=look)
     for file, text in one.files.items():
         (tmp_path / file).write_text(text, encoding="utf-8")
-    includes = [f"-I{ROOT / 'headers'}", "-isystem", str(torch_include())]
-    flags = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
+    cuda = [path / "nvidia/cu13/include" for path in map(Path, site.getsitepackages())]
+    toolkit = [str(path) for path in cuda if (path / "cuda_runtime_api.h").is_file()]
+    if api == "TL_TORCH_CPP_API" and not toolkit:
+        pytest.skip("needs CUDA's headers (pip install 'tile2cu[cuda]')")
+    includes = [f"-I{ROOT / 'headers'}", "-isystem", str(torch_include()), *(f"-isystem{path}" for path in toolkit)]
+    includes.append("-DC10_CUDA_NO_CMAKE_CONFIGURE_FILE")  # which torch for CPUs does not have
+    flags = ["-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", f"-D{api}"]
     subprocess.run([gxx, *flags, *includes, "linear_int4_torch.cpp"], cwd=tmp_path, check=True)
 
 

@@ -130,13 +130,13 @@ for m in range(int(sys.argv[2]), int(sys.argv[2]) + 200):
 
 
 def test_processes_that_are_killed_lose_nothing_that_was_written(tmp_path: Path) -> None:
-    """Three write into one file, and are killed at random: it is whole at every moment, and has all that they said."""
+    """Sixteen write to one file, and are killed at random: it is whole at every moment, and has all that they said."""
     place, drawn = tmp_path / "k.tune.json", random.Random(0)
     environment = {**os.environ, "PYTHONPATH": ":".join(sys.path)}
     command = [sys.executable, "-c", WRITER, str(place)]
     running = [
         subprocess.Popen([*command, str(1000 * n)], env=environment, stdout=subprocess.PIPE, text=True)
-        for n in range(3)
+        for n in range(16)
     ]
     for process in running:
         assert process.stdout is not None
