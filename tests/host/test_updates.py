@@ -93,3 +93,32 @@ def test_stores_that_are_left_to_one_thread_share_a_branch(tmp_path: Path) -> No
     x = RNG.integers(-9, 10, (8, 128)).astype(np.float32)
     np.testing.assert_array_equal(kernel(x), [x.sum(axis=1), x.sum(axis=1) ** 2])
     assert kernel.source.count("if (tl::is_writer(") == 1
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_a_group_of_threads_updates_an_element_once(target: str, tmp_path: Path) -> None:
+    """Of each of two groups one thread, with the values that all threads of the group hold."""
+    statements = """
+        S = T.alloc_shared((4,), "float32")
+        L = T.alloc_fragment((64,), "float32")
+        total = T.alloc_fragment((1,), "float32")
+        tx = T.get_thread_binding()
+        T.clear(S)
+        for turn in T.serial(3):
+            if tx < 128:
+                T.copy(X[bx * 64], L)
+                T.reduce_sum(L, total, dim=0)
+                S[1] += total[0]
+            else:
+                T.copy(X[bx * 64], L)
+                T.reduce_max(L, total, dim=0)
+                S[2] = S[2] + total[0] * 2.0
+        T.copy(S, Y[bx * 4])
+    """
+    params = 'X: T.Tensor((128,), "float32"), Y: T.Tensor((8,), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="2", threads=256, target=target)
+    x = RNG.integers(-9, 10, 128).astype(np.float32)
+    parts = x.reshape(2, 64)
+    expected = np.zeros((2, 4), np.float32)
+    expected[:, 1], expected[:, 2] = 3 * parts.sum(axis=1), 6 * parts.max(axis=1)
+    np.testing.assert_array_equal(kernel(x), expected.ravel())

@@ -149,7 +149,12 @@ PREPARATION: tuple[Pass, ...] = (
     Pass(name="loop-to-copy", run=loops_that_copy, when=_has_cp_async),
     Pass(name="thread-local-rows", run=rows_in_registers, when=_has_wgmma),
     Pass(name="clear-in-gemm", run=overwriting_gemms, when=_has_wgmma),
-    Pass(name="uniform-updates", run=with_uniform_updates, when=lambda needs: not needs.own_barriers),
+    Pass(
+        name="uniform-updates",
+        run=with_uniform_updates,
+        when=lambda needs: not needs.own_barriers,
+        claims=_BRANCHES,
+    ),
 )
 
 # Tried in order: the first that allows a producer warp is kept.

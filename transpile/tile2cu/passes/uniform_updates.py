@@ -5,26 +5,31 @@ from dataclasses import replace
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.analysis.uses import names_of
-from tile2cu.core.expr import Expr, Load, Role, Var, binary, walk
-from tile2cu.core.program import Buffer, If, Launch, Let, Loop, Stmt, Store, While
+from tile2cu.core.dtype import INT32
+from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, walk
+from tile2cu.core.program import Buffer, If, Launch, Let, Loop, Stmt, Store, While, group_of
 from tile2cu.passes.rebuild import Body
 
+_ELECTED = "One thread of the group updates the element, once"
 _WHY = "Every thread writes this value: all have read the element when the first does"
 
 
 def with_uniform_updates(launch: Launch) -> Launch:
     """The launch in which such an update first names its value, so that a barrier separates reads and writes.
 
-    A late thread would otherwise read another thread's new value, and update it twice.
+    A late thread would otherwise read another thread's new value, and update it twice. In a group of several, whose
+    barriers may be the user's, one thread updates the element.
     """
-    if launch.block_threads == 1 or launch.groups > 1:
+    if launch.block_threads == 1:
         return launch
-    body = _Writer(launch).body(launch.body)
+    writer = _Writer(launch) if launch.groups == 1 else _Electing(launch)
+    body = writer.body(launch.body)
     return launch if body is launch.body else replace(launch, body=body)
 
 
 class _Writer:
     def __init__(self, launch: Launch) -> None:
+        self.launch = launch
         self.known, self.bounds = Uniformity(launch, ordered=MEMORY), Bounds(launch)
         self.names = names_of(launch)
 
@@ -51,12 +56,18 @@ class _Writer:
         body = self.body(stmt.body)
         return stmt if body is stmt.body else replace(stmt, body=body)
 
-    def store(self, stmt: Store) -> Body:
-        """The update in two statements: its value, and the store."""
+    def update(self, stmt: Store) -> Expr | None:
+        """The value of a uniform update; None for other stores."""
         value = stmt.value
         if stmt.op:
             value = binary(stmt.op, Load(stmt.buffer.dtype, stmt.buffer, stmt.indices), value)
-        if not all(map(self.known.holds, (value, *stmt.indices))) or not self.may_read(value, stmt):
+        uniform = all(map(self.known.holds, (value, *stmt.indices)))
+        return value if uniform and self.may_read(value, stmt) else None
+
+    def store(self, stmt: Store) -> Body:
+        """The update in two statements: its value, and the store."""
+        value = self.update(stmt)
+        if value is None:
             return (stmt,)
         wish = f"{stmt.buffer.name}_new"
         wishes = (wish, *(f"{wish}_{number}" for number in range(1, len(self.names) + 2)))
@@ -77,3 +88,26 @@ class _Writer:
         """Whether two elements certainly differ."""
         gaps = (self.bounds.linear(a).plus(self.bounds.linear(b), -1) for a, b in zip(one, other, strict=True))
         return any(not gap.terms and gap.constant for gap in gaps)
+
+
+class _Electing(_Writer):
+    """Lets the first thread of a group execute its uniform updates."""
+
+    group: int | None = None
+
+    def statement(self, stmt: Stmt) -> Body:
+        group = group_of(stmt)
+        if group is None or self.group is not None:
+            return super().statement(stmt)
+        assert isinstance(stmt, If)
+        self.group = group
+        then = self.body(stmt.then)
+        self.group = None
+        return (stmt if then is stmt.then else replace(stmt, then=then),)
+
+    def store(self, stmt: Store) -> Body:
+        if self.group is None or self.update(stmt) is None:
+            return (stmt,)
+        first = binary("==", Call(INT32, "thread", ()), int_const(sum(self.launch.sizes[: self.group])))
+        branch = If(condition=first, then=(replace(stmt, comments=(), trailing=""),), span=stmt.span)
+        return (replace(branch, comments=(*stmt.comments, _ELECTED), trailing=stmt.trailing),)
