@@ -9,6 +9,7 @@ import pytest
 import tile2cu
 from tests.conformance.comparison import tolerance
 from tests.host.kernels import load_body
+from tile2cu.core.errors import Tile2CuError
 from tile2cu.frontend import programs
 from tile2cu_runtime import Kernel
 
@@ -474,3 +475,42 @@ def chain(A: T.Tensor((64,), "float32"), B: T.Tensor((64,), "float32")):
 """
     (program,) = programs(None, text, kernel=None, bindings={})
     assert tolerance(program, {"A": np.zeros(64)}).length == 2000
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_a_table_that_a_parallel_loop_reads_decides_about_iterations(target: str, tmp_path: Path) -> None:
+    """Each thread has the whole table, so that all of the block take the same branches."""
+    statements = """
+        x = T.alloc_shared((64, 64), "float16")
+        sums = T.alloc_fragment((64, 64), "float32")
+        table = T.alloc_fragment((6,), "int8")
+        T.clear(sums)
+        for i in T.Parallel(6):
+            table[i] = Table[bx, i] * 2
+        for k in T.Pipelined(6, num_stages=2):
+            if table[k] != 0:
+                T.copy(X[k, 0, 0], x)
+                T.gemm(x, x, sums)
+        T.copy(sums, O[bx, 0, 0])
+    """
+    params = 'X: T.Tensor((6, 64, 64), "float16"), Table: T.Tensor((2, 6), "int8"), O: T.Tensor((2, 64, 64), "float32")'
+    kernel = load_body(tmp_path, statements, params, grid="2", target=target)
+    x, table = RNG.integers(-2, 3, (6, 64, 64)).astype(np.float16), np.array([[1, 0, 0, 1, 1, 0], [0] * 6], np.int8)
+    squares = x.astype(np.float32) @ x.astype(np.float32)
+    np.testing.assert_array_equal(kernel(x, table), np.einsum("bk,kij->bij", table, squares))
+
+
+@pytest.mark.parametrize("value", ["T.get_thread_binding()", "X[bx, i] + T.get_thread_binding() % 2"])
+def test_a_table_of_threads_decides_nothing_for_the_block(value: str, tmp_path: Path) -> None:
+    statements = f"""
+        x = T.alloc_shared((64, 64), "float32")
+        table = T.alloc_fragment((6,), "int32")
+        for i in T.Parallel(6):
+            table[i] = {value}
+        if table[2] > 4:
+            T.copy(X[0:64, 0:64], x)
+            T.copy(x, O)
+    """
+    params = 'X: T.Tensor((64, 64), "int32"), O: T.Tensor((64, 64), "float32")'
+    with pytest.raises(Tile2CuError, match="P00[24]"):
+        load_body(tmp_path, statements, params)

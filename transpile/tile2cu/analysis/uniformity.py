@@ -53,6 +53,7 @@ class Uniformity:
         self._written = {buffer.memory for stmt in launch.body for buffer in buffers_written(stmt)}
         self._previous = {stmt.previous for stmt in walk_stmts(launch.body) if isinstance(stmt, Atomic)}
         self._varying: set[str] = set()  # mutable scalars, private arrays and fragments
+        self._indices: tuple[Var, ...] = ()  # of the iteration whose stores are examined
         known = -1
         while known != len(self._varying):  # an assigned value may vary itself: up to a fixpoint
             known = len(self._varying)
@@ -68,7 +69,7 @@ class Uniformity:
         """Whether one part of an expression, apart from its operands, is uniform."""
         match part:
             case Var(role=Role.THREAD | Role.PARALLEL):
-                return False
+                return part in self._indices
             case Var(role=Role.MUTABLE):
                 return part.name not in self._varying
             case Var() if part in self._previous:
@@ -106,9 +107,21 @@ class Uniformity:
                     same = self.holds(stmt.start) and self.holds(stmt.stop) and not self._is_left_by_some(stmt.body)
                     self._visit(stmt.body, divergent=divergent or not same)
                 case Parallel():
-                    self._visit(stmt.body, divergent=True)
+                    kept = () if divergent else self._elements(stmt)
+                    self._visit(tuple(each for each in stmt.body if each not in kept), divergent=True)
                 case _:
                     self._assign(stmt, divergent)
+
+    def _elements(self, loop: Parallel) -> tuple[Stmt, ...]:
+        """The stores to fragments that give an element one value, whichever threads execute its iteration.
+
+        A fragment that is read at an index which is no loop variable is replicated: each thread has all elements.
+        """
+        self._indices = loop.vars
+        stores = (stmt for stmt in loop.body if isinstance(stmt, Store) and stmt.buffer.scope is Scope.FRAGMENT)
+        kept = tuple(stmt for stmt in stores if stmt.indices == loop.vars and self.holds(stmt.value))
+        self._indices = ()
+        return kept
 
     def _is_uniform_branch(self, branch: If) -> bool:
         """Whether all threads take the same arm of a branch."""
