@@ -206,13 +206,18 @@ def make(program: Program, choice: Choice) -> dict[str, object]:
 
 def strides_of(tensor: Buffer, shape: tuple[int, ...], values: Values, sizes: dict[str, int]) -> tuple[int, ...]:
     """A tensor's strides in elements. A size that is nothing but one gets a value in `sizes`: rows do not touch."""
-    found: list[int] = []
-    for stride, extent in zip(reversed(tensor.strides or ()), reversed(shape), strict=True):
+    strides = dict(enumerate(tensor.strides or ()))
+    inner_first = sorted(reversed(strides), key=lambda dim: static_value(strides[dim]) is None)
+    found: dict[int, int] = {}
+    span = 1  # of the dimensions so far
+    for dim in inner_first:
+        stride = strides[dim]
         if isinstance(stride, Var) and stride not in tensor.shape:
-            sizes[stride.name] = -(-(found[-1] if found else 1) // _ROW_ELEMENTS) * _ROW_ELEMENTS + _ROW_ELEMENTS
+            sizes[stride.name] = -(-span // _ROW_ELEMENTS) * _ROW_ELEMENTS + _ROW_ELEMENTS
             values.set(stride, np.array([sizes[stride.name]]))
-        found.append(values.number(stride, np.ones(1, bool)) * extent)
-    return tuple(each // extent for each, extent in zip(reversed(found), shape, strict=True))
+        found[dim] = values.number(stride, np.ones(1, bool))
+        span = max(span, found[dim] * shape[dim])
+    return tuple(found[dim] for dim in strides)
 
 
 def with_strides(program: Program, arguments: Mapping[str, object], name: str, array: np.ndarray) -> np.ndarray:

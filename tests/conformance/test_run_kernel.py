@@ -229,3 +229,12 @@ def test_rows_of_strided_tensors_lie_apart() -> None:
     found = run_program(program, emit_program(program, TARGET))
     assert found.status == "correct"
     assert make(program, Choice((2, 136), "random"))["step"] == 80
+
+
+def test_columns_of_a_tensor_stored_by_columns_do_not_overlap() -> None:
+    params = 'X: T.StridedTensor((64, 8), (1, S), "float32"), Y: T.Tensor((64,), "float32")'
+    program = small_program(DOUBLE.replace("X[i]", "X[i, 3]"), params, head='S = T.dynamic("S")')
+    given = make(program, next(iter(choices(program))))
+    placed = arguments.with_strides(program, given, "X", np.arange(512, dtype=np.float32).reshape(64, 8))
+    assert placed.strides[0] == 4 and placed.strides[1] >= 4 * 64
+    np.testing.assert_array_equal(placed, np.arange(512).reshape(64, 8))
