@@ -514,3 +514,18 @@ def test_a_table_of_threads_decides_nothing_for_the_block(value: str, tmp_path: 
     params = 'X: T.Tensor((64, 64), "int32"), O: T.Tensor((64, 64), "float32")'
     with pytest.raises(Tile2CuError, match="P00[24]"):
         load_body(tmp_path, statements, params)
+
+
+def test_an_output_that_is_only_read_is_returned(tmp_path: Path) -> None:
+    text = """
+@T.prim_func
+def reads():
+    A = T.empty((128, 32), dtype=T.float32)
+    with T.Kernel(1, threads=128):
+        S = T.alloc_shared((128, 32), dtype=T.float32)
+        for i, j in T.Parallel(128, 32):
+            S[i, j] = A[i, j]
+    return A
+"""
+    (tmp_path / "reads.py").write_text("import tilelang.language as T\n" + text, encoding="utf-8")
+    assert tile2cu.load(tmp_path / "reads.py", device="cpu")().shape == (128, 32)

@@ -89,7 +89,9 @@ def access_of(tensor: Buffer, launches: tuple[Settled, ...]) -> str:
         elif tensor.name in writes:
             found = "readwrite" if found in ("read", "readwrite") else "write"
     program = launches[0].program
-    return found or ("write" if tensor in [program.params[place] for place in program.outputs] else "read")
+    if tensor in [program.params[place] for place in program.outputs]:
+        return {"": "write", "read": "readwrite"}.get(found, found)
+    return found or "read"
 
 
 def _bindings(program: Program) -> str:
