@@ -133,7 +133,7 @@ def _rounded_to(program: Program) -> Iterator[DType]:
                 case Copy() if stmt.dst.buffer.scope is not Scope.GLOBAL or stmt.dst.buffer.memory.name in kept:
                     if stmt.src.buffer.dtype != stmt.dst.buffer.dtype:
                         yield from _float(stmt.dst.buffer)
-                case Store() if stmt.buffer.scope is not Scope.GLOBAL or stmt.buffer.memory.name in kept:
+                case Store() | Atomic() if stmt.buffer.scope is not Scope.GLOBAL or stmt.buffer.memory.name in kept:
                     yield from _float(stmt.buffer)
                 case Gemm():
                     yield from _float(stmt.c.buffer)

@@ -278,3 +278,15 @@ def test_conversions_of_cuda_round_in_their_mode(mode: str, tmp_path: Path) -> N
         sums = exact + 1.0
         agree = (np.abs(x) > 2.0**-28) & (np.abs(x) < 2.0**28)  # where the sum is exact in float64
         np.testing.assert_array_equal(s[agree], in_mode(sums, sums.astype(np.float32), mode)[agree])
+
+
+def test_a_thread_sleeps(tmp_path: Path) -> None:
+    statements = """
+        t = T.get_thread_binding()
+        if t == 0:
+            T.call_extern("void", "__nanosleep", 100)
+        Y[t] = X[t] + 1
+    """
+    params = 'X: T.Tensor((32,), "int32"), Y: T.Tensor((32,), "int32")'
+    x = np.arange(32, dtype=np.int32)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params, threads=32)(x), x + 1)

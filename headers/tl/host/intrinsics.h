@@ -97,6 +97,7 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
   return unsigned((uint64_t(high) << 32 | low) >> (shift & 31));
 }
 template <class T> inline T __ldg(const T* p) { return *p; }
+inline void __nanosleep(unsigned) {}  // threads are fibers: another one runs when this one waits
 
 // Bit casts.
 inline int __float_as_int(float x) { return tl::host::bit_cast<int>(x); }
