@@ -1,10 +1,132 @@
-"""What the statements of an elementwise loop read, for styles that print them one by one."""
+"""Elementwise loops, for styles that print their statements one by one: what they access, and their text."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
-from tile2cu.core.expr import Binary, Const, Expr, Load, Var, binary, int_const, walk
+from tile2cu.core.expr import Binary, Const, Expr, Load, Var, binary, int_const, negated, walk
+from tile2cu.core.program import Buffer
 from tile2cu.plan import ops, structure
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
+from tile2cu.styles.base.expressions import Printer
+
+Key = tuple[str, tuple[Expr, ...]]  # of an element: its buffer's name and its indices
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """An element that a loop reads or writes, under `conditions`; an update is a read and a write."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    writes: bool
+    atomic: bool = False
+    conditions: tuple[Expr, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        """The element."""
+        return self.buffer.name, self.indices
+
+
+def accesses_of(body: tuple[structure.Statement, ...], conditions: tuple[Expr, ...] = ()) -> Iterator[Access]:
+    """The elements that statements read and write, in order."""
+    for op in (each.op for each in body):
+        for expr in own_expressions(op):
+            for part in walk(expr):
+                if isinstance(part, Load) and isinstance(part.buffer, Buffer):
+                    indices = tuple(part.indices)
+                    yield Access(buffer=part.buffer, indices=indices, writes=False, conditions=conditions)
+        if isinstance(op, Store | Atomic):
+            atomic = isinstance(op, Atomic)
+            element = Access(buffer=op.buffer, indices=op.indices, writes=True, atomic=atomic, conditions=conditions)
+            if isinstance(op, Store) and op.operator:
+                yield replace(element, writes=False)
+            yield element
+        if isinstance(op, structure.If):
+            for block, condition in ((op.then, op.condition), (op.orelse, negated(op.condition))):
+                inner = tuple(each for paragraph in block for each in paragraph.statements)
+                yield from accesses_of(inner, (*conditions, condition))
+
+
+def box_of(
+    indices: tuple[Expr, ...], variables: tuple[Var, ...], printer: Printer
+) -> tuple[tuple[Expr, ...], tuple[int, ...]] | None:
+    """(where a loop's elements begin, the dimensions that its variables run along), if the elements are a box."""
+    starts: list[Expr] = []
+    along: list[tuple[int, Var]] = []
+    for dim, index in enumerate(indices):
+        expanded = printer.bounds.expanded(index)
+        inside = [var for var in variables if var in walk(expanded)]
+        if not inside:
+            starts.append(index)
+            continue
+        start = without(expanded, inside[0])
+        if len(inside) > 1 or start is None or inside[0] in walk(start):
+            return None
+        starts.append(start)
+        along.append((dim, inside[0]))
+    if not along or tuple(var for _, var in along) != variables:
+        return None
+    return tuple(starts), tuple(dim for dim, _ in along)
+
+
+class ElementStatements(ABC):
+    """Prints the statements of a loop's body; a style gives the text of those that access memory."""
+
+    printer: Printer
+
+    @abstractmethod
+    def store(self, op: Store) -> str:
+        """One element's new value."""
+
+    @abstractmethod
+    def atomic(self, op: Atomic) -> str:
+        """One element's atomic update."""
+
+    @abstractmethod
+    def in_style(self, text: str) -> str:
+        """The text with the style's names of element types."""
+
+    @abstractmethod
+    def other(self, op: ops.Op) -> str:
+        """Another operation. Errors: T2C-E034 where the style has none."""
+
+    def statement(self, op: ops.Op, comments: tuple[str, ...] = ()) -> Iterator[str]:
+        """The lines of a statement, under the user's comments."""
+        yield from (f"// {line}" for text in comments for line in wrapped(text, BODY_WIDTH))
+        printer = self.printer
+        match op:
+            case Store():
+                yield self.store(op)
+            case Atomic():
+                yield self.atomic(op)
+            case structure.Let():
+                value = printer.text(op.value, op.var.dtype)
+                yield self.in_style(f"const {op.var.dtype.cpp} {printer.names(op.var.name)} = {value};")
+            case Declare():
+                value = printer.text(op.init, op.var.dtype)
+                yield self.in_style(f"{op.var.dtype.cpp} {printer.names(op.var.name)} = {value};")
+            case Assign():
+                yield f"{printer.names(op.var.name)} {op.operator}= {printer.text(op.value, op.var.dtype)};"
+            case structure.If():
+                yield f"if ({printer.condition(op.condition)}) {{"
+                yield from self._block(op.then)
+                if op.orelse:
+                    yield "} else {"
+                    yield from self._block(op.orelse)
+                yield "}"
+            case _:
+                yield self.other(op)
+
+    def body(self, body: tuple[structure.Statement, ...]) -> list[str]:
+        """The lines of a loop's body."""
+        return [line for each in body for line in self.statement(each.op, each.source.comments)]
+
+    def _block(self, block: structure.Block) -> Iterator[str]:
+        for statement in (each for paragraph in block for each in paragraph.statements):
+            yield from self.statement(statement.op, statement.source.comments)
 
 
 def by_each_holder(statement: structure.Statement) -> Iterator[structure.Statement]:

@@ -1,7 +1,12 @@
 """Where tiles are in the struct of a kernel's shared memory."""
 
+from collections.abc import Callable, Iterable, Iterator
+
 from tile2cu.core.schedule import Aliasing, Part
+from tile2cu.plan import shared
+from tile2cu.styles.base.comments import wrapped
 from tile2cu.styles.base.names import Names
+from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.base.vocabulary import SHARED
 
 
@@ -29,3 +34,20 @@ def part_name(number: int, count: int, names: Names) -> str:
 def type_of(member: str) -> str:
     """The type of such a member."""
     return "".join(word.capitalize() for word in member.split("_"))
+
+
+def overlaid(
+    found: shared.Overlaid, names: Names, declared: Callable[[shared.SharedTile], Iterable[Declaration]]
+) -> Iterator[Declaration]:
+    """A struct for each part of the tiles that share memory, and their union; `declared` declares a tile."""
+    members = [part_name(number, len(found.parts), names) for number in range(len(found.parts))]
+    for member, (part, tiles) in zip(members, found.parts, strict=True):
+        lines = "-".join(map(str, dict.fromkeys((part.first_line, part.last_line))))
+        yield Declaration(f"struct {type_of(member)} {{", (f"in use in {found.file}:{lines}",))
+        for tile in tiles:
+            yield from declared(tile)
+        yield Declaration("};")
+    about = "shared-memory aliasing: never live at the same time; a barrier separates their uses"
+    yield Declaration("union {", tuple(wrapped(f"{about}  [{found.rule}]")))
+    yield from (Declaration(f"{type_of(member)} {member};") for member in members)
+    yield Declaration("};")

@@ -4,40 +4,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Expr, Load, Var, children, walk
+from tile2cu.core.expr import Expr, Load, Var, children
 from tile2cu.core.layout import FragmentLayout, Replicated, Slice, slice_of
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.plan import ops, structure
-from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
-from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
-from tile2cu.styles.base.elements import by_each_holder, own_expressions, printed_expressions, without
+from tile2cu.plan.scalar_ops import Atomic, Declare, Store
+from tile2cu.styles.base.elements import (
+    Access,
+    ElementStatements,
+    Key,
+    accesses_of,
+    box_of,
+    by_each_holder,
+    printed_expressions,
+)
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.copies import Copies
 from tile2cu.styles.ck.expressions import CkPrinter
 from tile2cu.styles.ck.fragments import Distribution, Fragments, guarded
-from tile2cu.styles.ck.scalars import atomic, declare
+from tile2cu.styles.ck.scalars import atomic
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.types import SUPPORTED, in_ck, in_windows
 
-Key = tuple[str, tuple[Expr, ...]]
-
-
-@dataclass(frozen=True)
-class Access:
-    """An element that a loop reads or writes; `alone`: under no condition, and not on top of its value."""
-
-    buffer: Buffer
-    indices: tuple[Expr, ...]
-    writes: bool
-    alone: bool = True
-
-    @property
-    def key(self) -> Key:
-        return self.buffer.name, self.indices
-
 
 @dataclass
-class ElementLoop:
+class ElementLoop(ElementStatements):
     """Prints one loop."""
 
     op: structure.Elementwise
@@ -55,7 +46,7 @@ class ElementLoop:
 
     def lines(self) -> str:
         """The loop. Errors: T2C-E034."""
-        accesses = list(_accesses(self.op.body))
+        accesses = list(accesses_of(self.op.body))
         for each in accesses:
             if each.buffer.dtype.name not in SUPPORTED:
                 raise unsupported(f"{each.buffer.name} of {each.buffer.dtype} in a loop", self.op.source.span)
@@ -77,11 +68,11 @@ class ElementLoop:
         """Loads and stores a tensor's elements as a tile, where they are a box and each has one place."""
         buffer, span = access.buffer, self.op.source.span
         same = [each for each in accesses if each.buffer.memory is buffer.memory]
-        found = self._box(buffer, access.indices)
+        found = box_of(access.indices, self.op.vars, self.printer)
         if found is None or any(each.key != access.key for each in same) or buffer.dtype.bits < 8:
             return
         writes = any(each.writes for each in same)
-        if not all(each.alone for each in same if each.writes):
+        if not all(not (each.atomic or each.conditions) for each in same if each.writes):
             return
         starts, along = found
         try:
@@ -105,24 +96,6 @@ class ElementLoop:
             self.stores += [f"auto {out} = {window};", guarded(f"store_tile({out}, {value});", distribution.encoding)]
         self.tiles[access.key] = name
 
-    def _box(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], tuple[int, ...]] | None:
-        """(where the loop's elements of a tensor begin, the dimensions that they run along), if they are a box."""
-        starts, along, variables = [], [], list(self.op.vars)
-        for dim, index in enumerate(indices):
-            expanded = self.printer.bounds.expanded(index)
-            inside = [var for var in variables if var in walk(expanded)]
-            if not inside:
-                starts.append(index)
-                continue
-            start = without(expanded, inside[0])
-            if len(inside) > 1 or start is None or inside[0] in walk(start):
-                return None
-            starts.append(start)
-            along.append((dim, inside[0]))
-        if [var for _, var in along] != variables or not along:
-            return None
-        return tuple(starts), tuple(dim for dim, _ in along)
-
     # ---- forms --------------------------------------------------------------------------------------------------
 
     def _by_each_thread(self, accesses: list[Access]) -> str:
@@ -131,7 +104,7 @@ class ElementLoop:
         for var, extent in zip(self.op.vars, self.op.extents, strict=True):
             name = self.printer.names(var.name)
             opening.append(f"for (int {name} = 0; {name} < {self.printer.index(extent)}; ++{name}) {{")
-        body = [line for each in self.op.body for line in self._statement(each.op, each.source.comments)]
+        body = self.body(self.op.body)
         return "\n".join([*opening, *body, *["}"] * len(self.op.vars)])
 
     def _applied(self, accesses: list[Access]) -> list[str] | None:
@@ -150,7 +123,7 @@ class ElementLoop:
             return None
         written = {each.key for each in accesses if each.writes}
         params = ", ".join(f"{'auto&' if key in written else 'auto'} {name}" for key, name in held.items())
-        body = [line for each in self.op.body for line in self._statement(each.op, each.source.comments)]
+        body = self.body(self.op.body)
         capture = "[&]" if self._captures() else "[]"
         return [f"tile_elementwise_inout({capture}({params}) {{", *body, f"}}, {', '.join(held.values())});"]
 
@@ -190,7 +163,7 @@ class ElementLoop:
                 printer.places[each.key] = tile
             if each.buffer.scope is Scope.FRAGMENT and self._is_own(each):
                 over = over or names(each.buffer.name)
-        body = [line for each in op.body for line in self._statement(each.op, each.source.comments)]
+        body = self.body(op.body)
         touches = any(
             each.buffer.scope in (Scope.GLOBAL, Scope.SHARED) and each.key not in printer.places for each in accesses
         )
@@ -254,34 +227,24 @@ class ElementLoop:
 
     # ---- text ---------------------------------------------------------------------------------------------------
 
-    def _statement(self, op: ops.Op, comments: tuple[str, ...] = ()) -> Iterator[str]:
-        yield from (f"// {line}" for text in comments for line in wrapped(text, BODY_WIDTH))
-        printer, span = self.printer, op.source.span
-        printer.span = span
-        match op:
-            case Store():
-                yield self._store(op)
-            case Atomic():
-                yield self._by_writer(op.buffer, op.indices, atomic(op, printer))
-            case structure.Let() | Declare():
-                yield in_ck(declare(op, printer))
-            case Assign():
-                yield f"{printer.names(op.var.name)} {op.operator}= {printer.text(op.value, op.var.dtype)};"
-            case structure.If():
-                yield f"if ({printer.condition(op.condition)}) {{"
-                yield from self._block(op.then)
-                if op.orelse:
-                    yield "} else {"
-                    yield from self._block(op.orelse)
-                yield "}"
-            case _:
-                raise unsupported(f"the operation {type(op).__name__} in an elementwise loop", span)
+    def in_style(self, text: str) -> str:
+        """The text with ck's names of element types."""
+        return in_ck(text)
 
-    def _block(self, block: structure.Block) -> Iterator[str]:
-        for statement in (each for paragraph in block for each in paragraph.statements):
-            yield from self._statement(statement.op, statement.source.comments)
+    def other(self, op: ops.Op) -> str:
+        """Errors: T2C-E034."""
+        raise unsupported(f"the operation {type(op).__name__} in an elementwise loop", op.source.span)
 
-    def _store(self, op: Store) -> str:
+    def statement(self, op: ops.Op, comments: tuple[str, ...] = ()) -> Iterator[str]:
+        """The lines of a statement, at whose place errors are."""
+        self.printer.span = op.source.span
+        return super().statement(op, comments)
+
+    def atomic(self, op: Atomic) -> str:
+        """One element of a tensor, updated by one of the threads that hold it."""
+        return self._by_writer(op.buffer, op.indices, atomic(op, self.printer))
+
+    def store(self, op: Store) -> str:
         """Of the threads that hold an element, one writes it to memory."""
         printer = self.printer
         value = printer.text(op.value, op.buffer.dtype)
@@ -295,23 +258,3 @@ class ElementLoop:
         if isinstance(self.op.layout, Replicated):
             return f"if (threadIdx.x == 0) {text}"
         return guarded(text, self.fragments.of(self.op.layout, self.op.source.span).encoding)
-
-
-def _accesses(body: tuple[structure.Statement, ...], *, alone: bool = True) -> Iterator[Access]:
-    """The elements that statements read and write, in order."""
-    for op in (each.op for each in body):
-        for expr in own_expressions(op):
-            yield from (
-                Access(part.buffer, tuple(part.indices), False)
-                for part in walk(expr)
-                if isinstance(part, Load) and isinstance(part.buffer, Buffer)
-            )
-        if isinstance(op, Store | Atomic):
-            plain = alone and isinstance(op, Store)
-            if isinstance(op, Store) and op.operator:
-                yield Access(op.buffer, op.indices, False)
-            yield Access(op.buffer, op.indices, True, plain)
-        if isinstance(op, structure.If):
-            for block in (op.then, op.orelse):
-                inner = tuple(each for paragraph in block for each in paragraph.statements)
-                yield from _accesses(inner, alone=False)

@@ -8,9 +8,16 @@ from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, slic
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.span import Span
 from tile2cu.plan import ops, structure
-from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
-from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
-from tile2cu.styles.base.elements import by_each_holder, own_expressions, printed_expressions, without
+from tile2cu.plan.scalar_ops import Atomic, Store
+from tile2cu.styles.base.elements import (
+    Access,
+    ElementStatements,
+    accesses_of,
+    box_of,
+    by_each_holder,
+    own_expressions,
+    printed_expressions,
+)
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.atomics import atomic_add
 from tile2cu.styles.cute.copies import Copies, Place
@@ -23,19 +30,8 @@ from tile2cu.styles.cute.vectors import Uniform
 _MEMORY = (Scope.GLOBAL, Scope.SHARED)
 
 
-@dataclass(frozen=True)
-class Access:
-    """An element that a loop reads or writes; `alone`: not on top of its value, and under `conditions` at most."""
-
-    buffer: Buffer
-    indices: tuple[Expr, ...]
-    writes: bool
-    alone: bool = True
-    conditions: tuple[Expr, ...] = ()
-
-
 @dataclass
-class ElementLoop:
+class ElementLoop(ElementStatements):
     """Prints one loop."""
 
     op: structure.Elementwise
@@ -54,7 +50,7 @@ class ElementLoop:
     def lines(self) -> str:
         """The loop. Errors: T2C-E034."""
         op, span = self.op, self.op.source.span
-        accesses = list(_accesses(op.body))
+        accesses = list(accesses_of(op.body))
         if isinstance(op.layout, Replicated):
             return self._by_each_thread(accesses)
         partition = self.fragments.partition(op.layout, span)
@@ -64,7 +60,7 @@ class ElementLoop:
         self._places(accesses, partition, own)
         hoisted = list(self._hoisted(partition, own))
         op = self.op
-        body = [line for each in op.body for line in self._statement(each.op, each.source.comments)]
+        body = self.body(op.body)
         reads_index = any(self._counts(expr) for expr in printed_expressions(op.body))
         reads_last = any(self._counts(expr, op.vars[-1:]) for expr in printed_expressions(op.body))
         touches_memory = any(
@@ -96,7 +92,7 @@ class ElementLoop:
         op, whole = self.op, isinstance(partition.layout, Blocked) and partition.layout.rows == 1
         if not whole or len(own) > 1 or op.vector < 4 or partition.overhangs or isinstance(op.layout, Slice):
             return
-        written = [each.buffer.memory for each in _accesses(op.body) if each.writes]
+        written = [each.buffer.memory for each in accesses_of(op.body) if each.writes]
         uniform = Uniform(self.printer, op.vars[-1], op.vector, tuple(written))
         kept = []
         for each in op.body:
@@ -156,7 +152,7 @@ class ElementLoop:
         for each in accesses:
             if each.buffer.scope is Scope.FRAGMENT:
                 self.printer.places[each.buffer.name, each.indices] = self._fragment(each.buffer, each.indices, ())
-        body = [line for each in self.op.body for line in self._statement(each.op, each.source.comments)]
+        body = self.body(self.op.body)
         self.printer.places.clear()
         return "\n".join([*opening, *body, *["}"] * len(self.op.vars)])
 
@@ -207,7 +203,7 @@ class ElementLoop:
         writes = any(each.writes for each in of_memory)
         if writes and len(same) < len(of_memory) and not all(each.writes for each in of_memory):
             return  # another box is read, perhaps behind a store
-        if not all(each.alone and self._is_bound(each) for each in same if each.writes):
+        if not all(not each.atomic and self._is_bound(each) for each in same if each.writes):
             return
         name = self.printer.names.fresh(f"{self.printer.names(buffer.name)}_part")
         element = in_cute(buffer.dtype.cpp)
@@ -238,22 +234,12 @@ class ElementLoop:
         return access.buffer.scope is Scope.GLOBAL and all(map(in_bounds, access.conditions)) or not access.conditions
 
     def _box(self, buffer: Buffer, indices: tuple[Expr, ...]) -> Place | None:
-        """Where the loop's elements of a tensor begin, if they are a box of it."""
-        starts, along, variables = [], [], list(self.op.vars)
-        for dim, index in enumerate(indices):
-            expanded = self.printer.bounds.expanded(index)
-            inside = [var for var in variables if var in walk(expanded)]
-            if not inside:
-                starts.append(index)
-                continue
-            start = without(expanded, inside[0])
-            if len(inside) > 1 or start is None or inside[0] in walk(start):
-                return None
-            starts.append(start)
-            along.append((dim, inside[0]))
-        if [var for _, var in along] != variables or not along or along[-1][0] != buffer.rank - 1:
+        """Where the loop's elements of a tensor begin, if they are a box of it that runs along its rows."""
+        found = box_of(indices, self.op.vars, self.printer)
+        if found is None or found[1][-1] != buffer.rank - 1:
             return None
-        return self.copies.box(buffer, tuple(starts), tuple(dim for dim, _ in along), self.op.source.span)
+        starts, along = found
+        return self.copies.box(buffer, starts, along, self.op.source.span)
 
     # ---- text ---------------------------------------------------------------------------------------------------
 
@@ -293,38 +279,20 @@ class ElementLoop:
             return False
         return expr in (among or self.op.vars) or any(self._counts(each, among) for each in children(expr))
 
-    def _statement(self, op: ops.Op, comments: tuple[str, ...] = ()) -> Iterator[str]:
-        yield from (f"// {line}" for text in comments for line in wrapped(text, BODY_WIDTH))
-        printer, span = self.printer, op.source.span
-        printer.span = span
-        match op:
-            case Store():
-                yield self._store(op)
-            case Atomic():
-                yield self._atomic(op)
-            case structure.Let():
-                cpp = in_cute(op.var.dtype.cpp)
-                yield f"const {cpp} {printer.names(op.var.name)} = {printer.text(op.value, op.var.dtype)};"
-            case Declare():
-                cpp = in_cute(op.var.dtype.cpp)
-                yield f"{cpp} {printer.names(op.var.name)} = {printer.text(op.init, op.var.dtype)};"
-            case Assign():
-                yield f"{printer.names(op.var.name)} {op.operator}= {printer.text(op.value, op.var.dtype)};"
-            case structure.If():
-                yield f"if ({printer.condition(op.condition)}) {{"
-                yield from self._block(op.then)
-                if op.orelse:
-                    yield "} else {"
-                    yield from self._block(op.orelse)
-                yield "}"
-            case _:
-                raise unsupported(f"the operation {type(op).__name__} in an elementwise loop", span)
+    def in_style(self, text: str) -> str:
+        """The text with CuTe's names of element types."""
+        return in_cute(text)
 
-    def _block(self, block: structure.Block) -> Iterator[str]:
-        for statement in (each for paragraph in block for each in paragraph.statements):
-            yield from self._statement(statement.op, statement.source.comments)
+    def other(self, op: ops.Op) -> str:
+        """Errors: T2C-E034."""
+        raise unsupported(f"the operation {type(op).__name__} in an elementwise loop", op.source.span)
 
-    def _store(self, op: Store) -> str:
+    def statement(self, op: ops.Op, comments: tuple[str, ...] = ()) -> Iterator[str]:
+        """The lines of a statement, at whose place errors are."""
+        self.printer.span = op.source.span
+        return super().statement(op, comments)
+
+    def store(self, op: Store) -> str:
         """Of the threads that hold an element, one writes it to memory; outside of a tensor none does."""
         printer, target = self.printer, self.printer.place(op.buffer, op.indices)
         text = f"{target} {op.operator}= {printer.text(op.value, op.buffer.dtype)};"
@@ -332,7 +300,7 @@ class ElementLoop:
             return text
         return self._by_writer(op.buffer, op.indices, text, op.source.span)
 
-    def _atomic(self, op: Atomic) -> str:
+    def atomic(self, op: Atomic) -> str:
         """One element of memory, added to."""
         return self._by_writer(op.buffer, op.indices, atomic_add(op, self.printer), op.source.span)
 
@@ -363,23 +331,3 @@ class ElementLoop:
 def _loads(op: ops.Op) -> Iterator[Load]:
     """The loads that are done under no condition."""
     yield from (part for expr in own_expressions(op) for part in walk(expr) if isinstance(part, Load))
-
-
-def _accesses(
-    body: tuple[structure.Statement, ...], *, alone: bool = True, conditions: tuple[Expr, ...] = ()
-) -> Iterator[Access]:
-    """The elements that statements read and write, in order."""
-    for op in (each.op for each in body):
-        for expr in own_expressions(op):
-            yield from (
-                Access(part.buffer, tuple(part.indices), False)
-                for part in walk(expr)
-                if isinstance(part, Load) and isinstance(part.buffer, Buffer)
-            )
-        if isinstance(op, Store | Atomic):
-            replaced = alone and isinstance(op, Store) and not op.operator
-            yield Access(op.buffer, op.indices, True, replaced, conditions)
-        if isinstance(op, structure.If):
-            for block in (op.then, op.orelse):
-                inner = tuple(each for paragraph in block for each in paragraph.statements)
-                yield from _accesses(inner, alone=alone and not op.orelse, conditions=(*conditions, op.condition))

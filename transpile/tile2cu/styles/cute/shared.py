@@ -10,7 +10,7 @@ from tile2cu.plan.kernel import Kernel
 from tile2cu.styles.base.barriers import barriers_name
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
-from tile2cu.styles.base.shared import part_name, place_of, type_of, type_place_of
+from tile2cu.styles.base.shared import overlaid, place_of, type_place_of
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.expressions import CutePrinter
@@ -47,7 +47,7 @@ class SharedTiles:
             case shared.SharedTile():
                 yield from self._tile(member)
             case shared.Overlaid():
-                yield from self._overlaid(member)
+                yield from overlaid(member, self.printer.names, self._tile)
             case shared.StagingTile():
                 yield from self._staging(member)
             case shared.PipelineBarriers() | shared.PrologueBarriers() | shared.DrawnWork():
@@ -98,20 +98,6 @@ class SharedTiles:
                 return Declaration(f"{kind}<{names('__WorkTile')}> scheduled_tiles;", (about,))
             case _:
                 raise unsupported(f"a {type(member).__name__} in shared memory", self.plan.launch.span)
-
-    def _overlaid(self, overlaid: shared.Overlaid) -> Iterator[Declaration]:
-        names, count = self.printer.names, len(overlaid.parts)
-        members = [part_name(number, count, names) for number in range(count)]
-        for member, (part, tiles) in zip(members, overlaid.parts, strict=True):
-            lines = "-".join(map(str, dict.fromkeys((part.first_line, part.last_line))))
-            yield Declaration(f"struct {type_of(member)} {{", (f"in use in {overlaid.file}:{lines}",))
-            for tile in tiles:
-                yield from self._tile(tile)
-            yield Declaration("};")
-        about = "shared-memory aliasing: never live at the same time; a barrier separates their uses"
-        yield Declaration("union {", tuple(wrapped(f"{about}  [{overlaid.rule}]")))
-        yield from (Declaration(f"{type_of(member)} {member};") for member in members)
-        yield Declaration("};")
 
     def _workspaces(self, found: shared.Workspaces) -> Iterator[Declaration]:
         """What reductions exchange the parts of warps through."""

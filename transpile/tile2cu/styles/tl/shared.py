@@ -12,7 +12,7 @@ from tile2cu.styles.base.barriers import barriers_name
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.shared import part_name, type_of
+from tile2cu.styles.base.shared import overlaid
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import pipeline_name
@@ -53,7 +53,7 @@ class Shared:
                 yield self._staging(member)
                 yield Declaration("};")
             case plan.Overlaid():
-                yield from self._overlaid(member)
+                yield from overlaid(member, self.printer.names, lambda tile: (self._tile(tile),))
             case plan.Workspaces():
                 yield from self._workspaces(member)
             case plan.UserBarriers():
@@ -93,21 +93,6 @@ class Shared:
         names = rings or one
         kind = tl.TMA_SLAB_BARRIERS if panels else tl.TMA_BARRIERS
         return Declaration(f"{kind}<{stages}{panels}> {names};", (about,))
-
-    def _overlaid(self, overlaid: plan.Overlaid) -> Iterator[Declaration]:
-        """A struct for each part of the tiles that share memory, and their union."""
-        count, names = len(overlaid.parts), self.printer.names
-        members = [part_name(number, count, names) for number in range(count)]
-        for member, (part, tiles) in zip(members, overlaid.parts, strict=True):
-            lines = dict.fromkeys((part.first_line, part.last_line))
-            where = f"{overlaid.file}:{'-'.join(map(str, lines))}"
-            yield Declaration(f"struct {type_of(member)} {{", (f"in use in {where}",))
-            yield from map(self._tile, tiles)
-            yield Declaration("};")
-        about = "shared-memory aliasing: never live at the same time; a barrier separates their uses"
-        yield Declaration("union {", tuple(wrapped(f"{about}  [{overlaid.rule}]")))
-        yield from (Declaration(f"{type_of(member)} {member};") for member in members)
-        yield Declaration("};")
 
     def _workspaces(self, found: plan.Workspaces) -> Iterator[Declaration]:
         """What reductions and scans exchange values through."""
