@@ -34,19 +34,22 @@ template <class At, class Extent> CUTE_DEVICE bool inside(const At& at, const Ex
   return inside(at, extent, std::make_index_sequence<cute::rank_v<Extent>>());
 }
 
+// A partition as (elements of one instruction, instructions).
+template <class Partition> CUTE_DEVICE auto by_instruction(Partition&& partition) {
+  using namespace cute;
+  const auto l = partition.layout();
+  const auto others = make_layout(layout<0, 1>(l), take<1, decltype(rank(l))::value>(l));
+  return make_tensor(partition.data(), make_layout(layout<0, 0>(l), others));
+}
 // Calls visit(at, from, to) for each instruction; `at` are the coordinates of its elements.
 template <class At, class From, class To, class Visit>
 CUTE_DEVICE void each_instruction(const At& at, const From& from, To&& to, const Visit& visit) {
   using namespace cute;
-  const auto at_i = group_modes<1, At::rank>(at);
-  const auto from_i = group_modes<1, At::rank>(from);
-  auto to_i = group_modes<1, At::rank>(to);
+  const auto at_i = by_instruction(at);
+  const auto from_i = by_instruction(from);
+  auto to_i = by_instruction(to);
   CUTE_UNROLL
-  for (int i = 0; i < size<1>(at_i); ++i) {
-    CUTE_UNROLL
-    for (int v = 0; v < size<0, 1>(at_i); ++v)
-      visit(at_i(make_coord(_, v), i), from_i(make_coord(_, v), i), to_i(make_coord(_, v), i));
-  }
+  for (int i = 0; i < size<1>(at_i); ++i) visit(at_i(_, i), from_i(_, i), to_i(_, i));
 }
 
 // Whether all elements of one instruction are in bounds. Only a tensor of one dimension may end inside an instruction's
@@ -68,6 +71,15 @@ template <class Extent, class Start, class Shape>
 CUTE_DEVICE auto end_of(const Extent& extent, const Start& start, const Shape& tile) {
   return cute::transform(extent, start, tile,
                          [](int end, int first, int size) { return cute::max(0, cute::min(end, first + size)); });
+}
+
+// Whether rows end, and the first of a tile at `start` begins, at multiples of n elements. The last stride is 1.
+template <int n, class Tensor, class Start> CUTE_DEVICE bool starts_at_multiples(const Tensor& tensor, const Start& start) {
+  using namespace cute;
+  constexpr int last = rank_v<Start> - 1;
+  bool found = int(get<last>(shape(tensor))) % n == 0 && int(get<last>(start)) % n == 0;
+  for_each(take<0, last>(stride(tensor)), [&](auto pitch) { found = found && int64_t(pitch) % n == 0; });
+  return found && reinterpret_cast<uintptr_t>(raw_pointer_cast(tensor.data())) % (n * sizeof(*tensor.data())) == 0;
 }
 
 // A shared tile with its swizzle in the layout. TMA and wgmma need it in the pointer, but then compilers do not see
@@ -123,6 +135,29 @@ CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start
   });
 }
 
+// One instruction's elements, with zeros out of bounds.
+template <class TiledCopy, class At, class End, class From, class To>
+CUTE_DEVICE void load_or_zero(const TiledCopy& tiled, const At& at, const End& end, const From& from, To&& to) {
+  if (is_whole(at, end)) {
+    copy(tiled, from, to);
+  } else {
+    CUTE_UNROLL
+    for (int i = 0; i < cute::size(to); ++i)
+      to(i) = reaches_end<End> && inside(at(i), end) ? from(i) : typename From::value_type(0);
+  }
+}
+// The same in the other direction: out-of-bounds elements are not written.
+template <class TiledCopy, class At, class End, class From, class To>
+CUTE_DEVICE void store_inside(const TiledCopy& tiled, const At& at, const End& end, const From& from, To&& to) {
+  if (is_whole(at, end)) {
+    copy(tiled, from, to);
+  } else if constexpr (reaches_end<End>) {
+    CUTE_UNROLL
+    for (int i = 0; i < cute::size(from); ++i)
+      if (inside(at(i), end)) to(i) = from(i);
+  }
+}
+
 // Memory to registers: loads the tile of `shape` of `from` at `start`, with zeros out of bounds. `to` is the fragment
 // that `tiled` partitions, or an accumulator of the TiledMMA from which `tiled` was made. Called by: all threads of the
 // block.
@@ -140,14 +175,24 @@ CUTE_DEVICE void load_tile(const TiledCopy& tiled, const From& from, const Start
     const auto parts = slice.partition_S(tile_at(by_layout(from), tile, start));
     const auto end = end_of(extents(from), start, tile);
     each_instruction(at, parts, slice.retile_D(to), [&](const auto& at, const auto& part, auto&& into) {
-      if (is_whole(at, end)) {
-        copy(tiled, part, into);
-      } else {
-        CUTE_UNROLL
-        for (int i = 0; i < size(into); ++i) into(i) = reaches_end<Shape> && inside(at(i), end) ? part(i) : Source(0);
-      }
+      load_or_zero(tiled, at, end, part, into);
     });
   }
+}
+// One vector of such a tile, of which the thread has several: its elements v to v + n - 1.
+template <int n, class TiledCopy, class From, class Start, class Shape>
+CUTE_DEVICE auto load_vector(const TiledCopy& tiled, const From& from, const Start& start, const Shape& tile, int v) {
+  using namespace cute;
+  const auto slice = slice_of(tiled);
+  const auto at = by_instruction(slice.partition_S(tile_at(make_identity_tensor(extents(from)), tile, start)));
+  const auto parts = by_instruction(slice.partition_S(tile_at(by_layout(from), tile, start)));
+  const auto end = end_of(extents(from), start, tile);
+  constexpr int each = decltype(size<0>(at))::value;  // of an instruction
+  auto vector = make_tensor<typename From::value_type>(make_shape(Int<each>{}, Int<n / each>{}));
+  CUTE_UNROLL
+  for (int i = 0; i < n / each; ++i)
+    load_or_zero(tiled, at(_, v / each + i), end, parts(_, v / each + i), vector(_, i));
+  return vector;
 }
 
 // Registers to memory: stores a fragment, as for load_tile, to the tile of `shape` of `to` at `start`; out-of-bounds
@@ -162,26 +207,59 @@ CUTE_DEVICE void store_tile(const TiledCopy& tiled, const From& from, const To& 
   auto parts = slice.partition_D(tile_at(by_layout(to), tile, start));
   const auto end = end_of(extents(to), start, tile);
   each_instruction(at, slice.retile_S(from), parts, [&](const auto& at, const auto& part, auto&& into) {
-    if (is_whole(at, end)) {
-      copy(tiled, part, into);
-    } else if constexpr (reaches_end<Shape>) {
-      CUTE_UNROLL
-      for (int i = 0; i < size(part); ++i)
-        if (inside(at(i), end)) into(i) = part(i);
-    }
+    store_inside(tiled, at, end, part, into);
   });
 }
+// One vector of such a tile, of which the thread has several: its elements v to v + n - 1.
+template <int n, class TiledCopy, class From, class To, class Start, class Shape>
+CUTE_DEVICE void store_vector(const TiledCopy& tiled, const From& from, const To& to, const Start& start,
+                              const Shape& tile, int v) {
+  using namespace cute;
+  if (!takes_part(tiled)) return;
+  const auto slice = slice_of(tiled);
+  const auto at = by_instruction(slice.partition_D(tile_at(make_identity_tensor(extents(to)), tile, start)));
+  auto parts = by_instruction(slice.partition_D(tile_at(by_layout(to), tile, start)));
+  const auto end = end_of(extents(to), start, tile);
+  constexpr int each = decltype(size<0>(at))::value;  // of an instruction
+  const auto vector = make_tensor(from.data(), make_layout(make_shape(Int<each>{}, Int<n / each>{})));
+  CUTE_UNROLL
+  for (int i = 0; i < n / each; ++i)
+    store_inside(tiled, at(_, v / each + i), end, vector(_, i), parts(_, v / each + i));
+}
 
-// Registers to global memory: adds a fragment to the tile of `shape` of `to` at `start`, atomically; `at` are the
-// coordinates of its elements in the tile. Out-of-bounds elements are not updated.
-template <class From, class At, class To, class Start, class Shape>
+// Adds neighbours to as many elements of global memory, atomically each; from sm_90 two or four floats by one
+// instruction.
+template <int n, class T> CUTE_DEVICE void atomic_add_vector(T* to, const T* values) {
+  if constexpr (std::is_same<T, float>::value && n == 4) {
+    atomic_add_4(to, *reinterpret_cast<const uint4*>(values));
+  } else if constexpr (std::is_same<T, float>::value && n == 2) {
+    atomic_add_2(to, *reinterpret_cast<const uint2*>(values));
+  } else {
+    CUTE_UNROLL
+    for (int i = 0; i < n; ++i) atomicAdd(to + i, values[i]);
+  }
+}
+
+// Registers to global memory: adds a fragment to the tile of `shape` of `to` at `start`, atomically, n neighbours of a
+// row at once; `at` are the coordinates of its elements in the tile. Out-of-bounds elements are not updated.
+// Preconditions: a thread's elements are groups of n neighbours, each in bounds or out of bounds as a whole, and start
+// at multiples of n elements.
+template <int n = 1, class From, class At, class To, class Start, class Shape>
 CUTE_DEVICE void add_tile(const From& from, const At& at, To&& to, const Start& start, const Shape& tile) {
   using namespace cute;
   CUTE_UNROLL
-  for (int i = 0; i < size(from); ++i) {
+  for (int i = 0; i < size(from); i += n) {
     const auto coordinate = transform(start, at(i), [](int first, int offset) { return first + offset; });
-    if (inside(at(i), tile) && inside(coordinate, extents(to))) atomicAdd(&to(coordinate), from(i));
+    if (inside(at(i), tile) && inside(coordinate, extents(to))) atomic_add_vector<n>(&to(coordinate), &from(i));
   }
+}
+// The same, where it is known at run time only whether rows start at multiples of n elements.
+template <int n, class From, class At, class To, class Start, class Shape>
+CUTE_DEVICE void add_tile_by_rows(const From& from, const At& at, To&& to, const Start& start, const Shape& tile) {
+  if (starts_at_multiples<n>(to, start))
+    add_tile<n>(from, at, to, start, tile);
+  else
+    add_tile(from, at, to, start, tile);
 }
 
 // Shared to global memory: adds the tile of `from` to that of `to` at `start`, atomically. Out-of-bounds elements are
@@ -216,13 +294,7 @@ CUTE_DEVICE void store_tile(const TiledCopy& tiled, const From& from, const To& 
   const auto at = slice.partition_D(tile_at(make_identity_tensor(extents(to)), tile, start));
   auto parts = slice.partition_D(tile_at(to, tile, start));
   each_instruction(at, slice.partition_S(by_layout(from)), parts, [&](const auto& at, const auto& part, auto&& into) {
-    if (is_whole(at, extents(to))) {
-      copy(tiled, part, into);
-    } else if constexpr (reaches_end<Start>) {
-      CUTE_UNROLL
-      for (int i = 0; i < size(part); ++i)
-        if (inside(at(i), extents(to))) into(i) = part(i);
-    }
+    store_inside(tiled, at, extents(to), part, into);
   });
 }
 
@@ -261,9 +333,43 @@ CUTE_DEVICE auto vector_at(const Tensor& tensor, const Indices&... at) {
   return *reinterpret_cast<const Vector*>(&tensor(at...));
 }
 
+// This thread's rows (kept 0) or columns (kept 1) of a tile, from a tensor of one dimension: to(i) = from(start + row);
+// zero out of bounds. `at` is the rowcol view of the coordinates in the tile. n neighbours are loaded at once.
+// Precondition for n > 1: the rows come in neighbours that start at multiples of n, all in bounds or none.
+template <int kept, int n = 1, class From, class Start, class At, class To>
+CUTE_DEVICE void load_values(const From& from, const Start& start, const At& at, To& to) {
+  using Target = typename To::value_type;
+  CUTE_UNROLL
+  for (int i = 0; i < cute::size(to); i += n) {
+    const int first = int(start) + int(cute::get<kept>(kept == 0 ? at(i, 0) : at(0, i)));
+    if constexpr (n == 1) {
+      to(i) = Target(value_at(from, first));
+    } else {
+      const bool is_inside = inside(cute::make_coord(first), cute::shape(from));
+      const auto values = is_inside ? vector_at<n>(from, first) : decltype(vector_at<n>(from, first)){};
+      CUTE_UNROLL
+      for (int k = 0; k < n; ++k) to(i + k) = Target(values[k]);
+    }
+  }
+}
+
 // An integer from -512 to 511 as half_t, exact, without the conversion unit: it is added to the bits of 1536.
 CUTE_DEVICE cutlass::half_t exact_half(int x) {
   return cutlass::half_t::bitcast(uint16_t(0x6600 + x)) - cutlass::half_t(1536.0f);
+}
+
+// n numbers of 4 bits, the lower half of each byte first, as half_t, less `less`: exact, 8 at a time and without the
+// conversion unit. at(...) are the indices of the first byte. Preconditions: the bytes are consecutive and start at a
+// multiple of 4; 0 <= less <= 256.
+template <int n, class Tensor, class... Indices>
+CUTE_DEVICE auto unpack_uint4(int less, const Tensor& bytes, const Indices&... at) {
+  static_assert(n % 8 == 0, "whole words of 4-bit numbers");
+  const auto words = *reinterpret_cast<const cutlass::Array<uint32_t, n / 8>*>(&bytes(at...));
+  cutlass::Array<cutlass::half_t, n> numbers;
+  CUTE_UNROLL
+  for (int w = 0; w < n / 8; ++w)
+    reinterpret_cast<Vec<uint32_t, 4>*>(&numbers)[w] = nibbles_as_halves(words[w], less);
+  return numbers;
 }
 
 // ---- fragments ------------------------------------------------------------------------------------------------------
@@ -301,6 +407,11 @@ template <class Fragment> CUTE_DEVICE auto rowcol(Fragment&& fragment) {
   else
     return make_tensor(fragment.data(), make_layout(make_layout(layout<0, 1>(l), layout<1>(l)),
                                                     make_layout(layout<0, 0>(l), layout<0, 2>(l), layout<2>(l))));
+}
+
+// Elements v to v + n - 1 of a fragment, as an array.
+template <int n, class Fragment> CUTE_DEVICE auto& array_at(Fragment& fragment, int v) {
+  return *reinterpret_cast<cutlass::Array<typename Fragment::value_type, n>*>(&fragment(v));
 }
 
 // Converts a fragment to another element type, rounded to nearest even; from float to a 16-bit type two elements per

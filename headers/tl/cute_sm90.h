@@ -144,11 +144,13 @@ CUTE_DEVICE void tma_store(const Mma& mma, const From& from, Tile&& staging, con
 // ---- wgmma ----------------------------------------------------------------------------------------------------------
 
 // Issues c = a @ b if `first` is Zero, else c += a @ b. `a` is (M, K), in shared memory or an A operand fragment, and
-// `b` is (N, K) in shared memory. Between warpgroup_arrive and warpgroup_commit_batch. Called by: the MMA's warpgroups.
+// `b` is (N, K) in shared memory. `warpgroup` is this thread's, in which descriptors are computed for the first thread.
+// Between warpgroup_arrive and warpgroup_commit_batch. Called by: the MMA's warpgroups.
 template <class Mma, class A, class B, class C>
-CUTE_DEVICE void wgmma(Mma mma, const A& a, const B& b, C& c, cute::GMMA::ScaleOut first = cute::GMMA::ScaleOut::One) {
+CUTE_DEVICE void wgmma(Mma mma, int warpgroup, const A& a, const B& b, C& c,
+                       cute::GMMA::ScaleOut first = cute::GMMA::ScaleOut::One) {
   using namespace cute;
-  const auto slice = mma.get_slice(threadIdx.x);
+  const auto slice = mma.get_slice(warpgroup * cutlass::NumThreadsPerWarpGroup);
   const auto tCrB = slice.partition_fragment_B(b);  // descriptors, (V, N, K)
   mma.accumulate_ = first;
   const auto each_k = [&](const auto& tCrA) {
@@ -164,14 +166,21 @@ CUTE_DEVICE void wgmma(Mma mma, const A& a, const B& b, C& c, cute::GMMA::ScaleO
     each_k(a);
 }
 
-// Shared memory to an A operand that has an accumulator's layout; `atom` is a copy atom (ldmatrix). Called by: the
-// MMA's warpgroups.
+// Shared memory to an A operand that has an accumulator's layout, perhaps converted; `atom` is a copy atom (ldmatrix).
+// Called by: the MMA's warpgroups.
 template <class Atom, class Mma, class Tile, class To>
 CUTE_DEVICE void load_operand_A(const Atom& atom, const Mma& mma, const Tile& tile, To& to) {
   using namespace cute;
+  using Source = typename Tile::value_type;
   const auto load = make_tiled_copy_C(atom, mma);
   const auto slice = load.get_slice(threadIdx.x);
-  copy(load, slice.partition_S(tile), slice.retile_D(to));
+  if constexpr (std::is_same<Source, typename To::value_type>::value) {
+    copy(load, slice.partition_S(tile), slice.retile_D(to));
+  } else {
+    auto loaded = make_tensor<Source>(shape(to));
+    copy(load, slice.partition_S(tile), slice.retile_D(loaded));
+    convert_each(loaded, to);
+  }
 }
 
 }  // namespace tl

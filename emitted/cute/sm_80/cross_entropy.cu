@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(threads)
     for (int e = 0; e < size(x); ++e) {
       const int j = get<0>(x_at(e));
       const bool inside = k * block_N + j < vocab;
-      const float logit = float(tl::value_at(Logits, row, k * block_N + j));
+      const float logit = float(tl::value_at(Logits(row, _), k * block_N + j));
       x(e) = inside ? logit : -tl::infinity<float>;
     }
     copy(largest, previous);
@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(threads)
   CUTE_UNROLL
   for (int e = 0; e < size(i_at); ++e) {
     const int i = get<0>(i_at(e));
-    const float logit = float(tl::value_at(Logits, row, tl::max(label, 0)));
+    const float logit = float(tl::value_at(Logits(row, _), tl::max(label, 0)));
     if (tl::takes_part(i_partition{})) Loss(row + i) = label >= 0 ? tl::log(total(0)) + largest(0) - logit : 0.0f;
   }
 
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(threads)
       const int j = get<0>(j_at(e));
       const int column = k * block_N + j;
       if (column < vocab) {
-        const float p = tl::divide(tl::exp2((float(tl::value_at(Logits, row, column)) - largest(0)) * log2e), total(0));
+        const float p = tl::divide(tl::exp2((float(Logits(row, column)) - largest(0)) * log2e), total(0));
         Grad(row, column) = half_t(label >= 0 ? p - (column == label ? 1.0f : 0.0f) : 0.0f);
       }
     }

@@ -192,12 +192,14 @@ __global__ void __launch_bounds__(threads)
   for (int s = 0; s < splits; ++s) {
     // gemm_splitk.py:51  for i, j in T.Parallel(add_M, add_N):
     // 4 elements at a time  [vector.loop.vectors]
-    Tensor parts_part = tl::partition_fragment<float>(total_partition{}, Shape<Int<add_M>, Int<add_N>>{});
-    tl::load_tile(total_copy{}, parts(s, _, _), make_coord(by * add_M, bx * add_N), Shape<Int<add_M>, Int<add_N>>{},
-                  parts_part);
     CUTE_UNROLL
-    for (int e = 0; e < size(total); ++e) {
-      total(e) += parts_part(e);
+    for (int v = 0; v < size(total); v += 4) {
+      Tensor parts_part = tl::load_vector<4>(total_copy{}, parts(s, _, _), make_coord(by * add_M, bx * add_N),
+                                             Shape<Int<add_M>, Int<add_N>>{}, v);
+      CUTE_UNROLL
+      for (int e = 0; e < 4; ++e) {
+        total(v + e) += parts_part(e);
+      }
     }
   }
 

@@ -83,10 +83,7 @@ __global__ void __launch_bounds__(threads)
 
   // rmsnorm.py:55-59
   tl::load_tile(x_copy{}, X, make_coord(bx * block_M, 0), Shape<Int<block_M>, Int<dim>>{}, x);
-  CUTE_UNROLL
-  for (int e = 0; e < size(weights); ++e) {
-    weights(e) = tl::value_at(W, get<1>(x_at_rowcol(0, e)));
-  }
+  tl::load_values<1, 8>(W, 0, x_at_rowcol, weights);
   CUTE_UNROLL
   for (int r = 0; r < size<0>(x_rowcol); ++r) {
     CUTE_UNROLL

@@ -44,18 +44,21 @@ __global__ void __launch_bounds__(threads)
   Tensor C = make_tensor(make_gmem_ptr(C_data), make_shape(N), make_stride(_1{}));
   const int bx = blockIdx.x;
 
+  const Tensor i_at = tl::coordinates(i_partition{}, Shape<Int<block_N>>{});
+
   // vector_add.py:15  for i in T.Parallel(block_N):
   // 4 elements at a time  [vector.loop.vectors]
-  Tensor A_part = tl::partition_fragment<float>(i_partition{}, Shape<Int<block_N>>{});
-  tl::load_tile(i_copy{}, A, make_coord(bx * block_N), Shape<Int<block_N>>{}, A_part);
-  Tensor B_part = tl::partition_fragment<float>(i_partition{}, Shape<Int<block_N>>{});
-  tl::load_tile(i_copy{}, B, make_coord(bx * block_N), Shape<Int<block_N>>{}, B_part);
-  Tensor C_part = tl::partition_fragment<float>(i_partition{}, Shape<Int<block_N>>{});
   CUTE_UNROLL
-  for (int e = 0; e < size(A_part); ++e) {
-    C_part(e) = A_part(e) + B_part(e);
+  for (int v = 0; v < size(i_at); v += 4) {
+    Tensor A_part = tl::load_vector<4>(i_copy{}, A, make_coord(bx * block_N), Shape<Int<block_N>>{}, v);
+    Tensor B_part = tl::load_vector<4>(i_copy{}, B, make_coord(bx * block_N), Shape<Int<block_N>>{}, v);
+    Tensor C_part = make_tensor<float>(Int<4>{});
+    CUTE_UNROLL
+    for (int e = 0; e < 4; ++e) {
+      C_part(e) = A_part(e) + B_part(e);
+    }
+    tl::store_vector<4>(i_copy{}, C_part, C, make_coord(bx * block_N), Shape<Int<block_N>>{}, v);
   }
-  tl::store_tile(i_copy{}, C_part, C, make_coord(bx * block_N), Shape<Int<block_N>>{});
 }
 
 }  // namespace vector_add_impl

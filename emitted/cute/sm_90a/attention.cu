@@ -205,6 +205,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     return;
   }
   cutlass::arch::warpgroup_reg_alloc<consumer_registers>();
+  __builtin_assume(threadIdx.x < threads);  // so that copies need not ask who takes part
 
   Tensor acc_s = partition_fragment_C(acc_s_mma{}, Shape<Int<block_M>, Int<block_N>>{});  // (V, M, N)
   Tensor acc_s_cast =
@@ -216,6 +217,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   Tensor scores_sum = make_tensor<float>(_2{});       // this thread's rows of acc_s
   Tensor logsum = make_tensor<float>(_2{});           // this thread's rows of acc_s
   Tensor Q_local = make_tensor<half_t>(partition_shape_C(acc_s_mma{}, Shape<Int<block_M>, Int<dim>>{}));  // (V, M, N)
+  const int warpgroup = cutlass::canonical_warp_group_idx();  // warp-uniform, as its MMAs' descriptors then are
   const Tensor acc_s_at = tl::coordinates(acc_s_mma{}, Shape<Int<block_M>, Int<block_N>>{});
   Tensor acc_s_rowcol = tl::rowcol(acc_s);  // (rows, columns) of this thread
   Tensor acc_o_rowcol = tl::rowcol(acc_o);  // (rows, columns) of this thread
@@ -247,7 +249,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       K_shared_barriers.consumer_wait(K_shared_stage);
       warpgroup_fence_operand(acc_s);
       warpgroup_arrive();
-      tl::wgmma(acc_s_mma{}, tl::as_operand_A(Q_local), K_shared(_, _, K_shared_stage.index()), acc_s,
+      tl::wgmma(acc_s_mma{}, warpgroup, tl::as_operand_A(Q_local), K_shared(_, _, K_shared_stage.index()), acc_s,
                 GMMA::ScaleOut::Zero);
       warpgroup_commit_batch();
     };
@@ -322,8 +324,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       V_shared_barriers.consumer_wait(V_shared_stage);
       warpgroup_fence_operand(acc_o);
       warpgroup_arrive();
-      tl::wgmma(acc_o_mma{}, tl::as_operand_A(acc_s_cast), tl::swap_modes(V_shared(_, _, V_shared_stage.index())),
-                acc_o);
+      tl::wgmma(acc_o_mma{}, warpgroup, tl::as_operand_A(acc_s_cast),
+                tl::swap_modes(V_shared(_, _, V_shared_stage.index())), acc_o);
       warpgroup_commit_batch();
     };
 

@@ -130,8 +130,10 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     }
     return;
   }
+  __builtin_assume(threadIdx.x < threads);  // so that copies need not ask who takes part
 
   Tensor C_local = partition_fragment_C(C_local_mma{}, Shape<Int<block_M>, Int<block_N>>{});  // (V, M, N)
+  const int warpgroup = cutlass::canonical_warp_group_idx();  // warp-uniform, as its MMAs' descriptors then are
   cutlass::PipelineState<num_stages> stage;
 
   // gemm_relu.py:20  T.clear(C_local)
@@ -145,7 +147,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // wgmma.m64n256k16.f32.f16.f16 x 4 per warpgroup, A and B in shared memory (SS)
     warpgroup_fence_operand(C_local);
     warpgroup_arrive();
-    tl::wgmma(C_local_mma{}, A_shared(_, _, stage.index()), tl::swap_modes(B_shared(_, _, stage.index())), C_local);
+    tl::wgmma(C_local_mma{}, warpgroup, A_shared(_, _, stage.index()), tl::swap_modes(B_shared(_, _, stage.index())),
+              C_local);
     warpgroup_commit_batch();
     warpgroup_wait<0>();
     warpgroup_fence_operand(C_local);

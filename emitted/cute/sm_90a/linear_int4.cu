@@ -176,9 +176,11 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     return;
   }
   cutlass::arch::warpgroup_reg_alloc<consumer_registers>();
+  __builtin_assume(threadIdx.x < threads);  // so that copies need not ask who takes part
 
   Tensor Y_local = partition_fragment_C(Y_local_mma{}, Shape<Int<block_M>, Int<block_N>>{});  // (V, M, N)
   const Tensor ij_at = tl::coordinates(ij_partition{}, Shape<Int<block_N>, Int<block_K>>{});
+  const int warpgroup = cutlass::canonical_warp_group_idx();  // warp-uniform, as its MMAs' descriptors then are
   cutlass::PipelineState<num_stages> stage;
 
   // linear_int4.py:32  T.clear(Y_local)
@@ -204,13 +206,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     for (int v = 0; v < size(W_shared_part); v += 8) {
       const int i = get<0>(ij_at(v)), j = get<1>(ij_at(v));  // of the first of 8 elements
       const half_t scale = tl::value_at(S, bx * block_N + i, (ko * block_K + j) / group_1);
-      const auto packed_bytes = tl::vector_at<4>(packed_elements, i, j / 2, stage.index());
-      CUTE_UNROLL
-      for (int e = v; e < v + 8; ++e) {
-        const int j = get<1>(ij_at(e));
-        const uint8_t nibble = (packed_bytes[e % 8 / 2] >> tl::cast<uint8_t>(4 * (j % 2))) & 15;
-        W_shared_part(e) = tl::exact_half(tl::cast<int>(nibble) - 8) * scale;
-      }
+      const auto packed_numbers = tl::unpack_uint4<8>(8, packed_elements, i, j / 2, stage.index());  // Array<half_t, 8>
+      tl::array_at<8>(W_shared_part, v) = packed_numbers * scale;
     }
     tl::store_tile(ij_copy{}, W_shared_part, W_shared(_, _, ko % written_stages), make_coord(0, 0),
                    Shape<Int<block_N>, Int<block_K>>{});
@@ -221,7 +218,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // wgmma.m64n128k16.f32.f16.f16 x 8 per warpgroup, A and B in shared memory (SS)
     warpgroup_fence_operand(Y_local);
     warpgroup_arrive();
-    tl::wgmma(Y_local_mma{}, X_shared(_, _, stage.index()), W_shared(_, _, ko % written_stages), Y_local);
+    tl::wgmma(Y_local_mma{}, warpgroup, X_shared(_, _, stage.index()), W_shared(_, _, ko % written_stages), Y_local);
     warpgroup_commit_batch();
     warpgroup_wait<1>();  // the MMA of the iteration before is done, this one stays in flight
     if (ko > 0) {

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from tile2cu.core.expr import Binary, Const, Expr, Load, Var, binary, int_const, negated, walk
@@ -93,6 +94,10 @@ class ElementStatements(ABC):
     def other(self, op: ops.Op) -> str:
         """Another operation. Errors: T2C-E034 where the style has none."""
 
+    def under(self, condition: Expr) -> AbstractContextManager[object]:
+        """While a block is printed, in which a condition holds."""
+        return nullcontext()
+
     def statement(self, op: ops.Op, comments: tuple[str, ...] = ()) -> Iterator[str]:
         """The lines of a statement, under the user's comments."""
         yield from (f"// {line}" for text in comments for line in wrapped(text, BODY_WIDTH))
@@ -112,10 +117,12 @@ class ElementStatements(ABC):
                 yield f"{printer.names(op.var.name)} {op.operator}= {printer.text(op.value, op.var.dtype)};"
             case structure.If():
                 yield f"if ({printer.condition(op.condition)}) {{"
-                yield from self._block(op.then)
+                with self.under(op.condition):
+                    yield from self._block(op.then)
                 if op.orelse:
                     yield "} else {"
-                    yield from self._block(op.orelse)
+                    with self.under(negated(op.condition)):
+                        yield from self._block(op.orelse)
                 yield "}"
             case _:
                 yield self.other(op)

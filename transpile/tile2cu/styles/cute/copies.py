@@ -206,7 +206,14 @@ class Copies:
         partition, name = self.fragments.partition(layout, span), self.printer.names(src.buffer.name)
         if len(place.start) != src.buffer.rank:
             raise unsupported("an atomic update of a box of another rank", span)
-        return f"{words.ADD_TILE}({name}, {self.fragments.at(partition)}, {place.arguments}, {partition.shape});"
+        call = f"({name}, {self.fragments.at(partition)}, {place.arguments}, {partition.shape});"
+        neighbours = min(partition.vector, VECTOR // dst.buffer.dtype.bytes)
+        if neighbours < 2 or dst.buffer.dtype.name != "float32":
+            return f"{words.ADD_TILE}{call}"
+        always, _ = self._starts_of_rows(place, neighbours)
+        ends = isinstance(dst, TensorTile) and any(end is not None for end in dst.ends)
+        known = always and dst.buffer.rank > 1 and not ends
+        return f"{words.ADD_TILE if known else words.ADD_TILE_BY_ROWS}<{neighbours}>{call}"
 
     def _add_shared(self, src: Operand, dst: Operand, span: Span) -> str:
         """A shared tile, added one element at a time: neighbouring threads add to neighbours of a row."""
@@ -250,8 +257,11 @@ class Copies:
     def _by_ldmatrix(self, layout: FragmentLayout, fragment: Operand, memory: Operand) -> bool:
         """Whether a shared tile is read as an operand of wgmma."""
         shared = isinstance(memory, Tile) and memory.buffer.scope is Scope.SHARED and memory.region.whole
-        same = memory.buffer.dtype == fragment.buffer.dtype and memory.buffer.dtype.bytes == 2
-        return shared and same and isinstance(layout, WgmmaAccumulator) and layout.cols % 16 == 0
+        of_two_bytes = memory.buffer.dtype.bytes == 2 and (
+            memory.buffer.dtype == fragment.buffer.dtype
+            or (is_half(memory.buffer.dtype) and fragment.buffer.dtype.name == "float32")
+        )
+        return shared and of_two_bytes and isinstance(layout, WgmmaAccumulator) and layout.cols % 16 == 0
 
     def _of_rows(self, layout: Slice, fragment: Operand, memory: Operand, *, loads: bool, span: Span) -> str:
         """The values of rows or columns, one by one; of those that hold one the thread at the row's start stores it."""
@@ -263,15 +273,26 @@ class Copies:
         name, own = self.printer.names(fragment.buffer.name), self.fragments.at_rowcol(partition)
         at = f"{own}({e}, 0)" if kept == 0 else f"{own}(0, {e})"
         (start,) = place.start
+        if loads:
+            vector = self.neighbours(partition, place) if kept else 1
+            form = f"{kept}, {vector}" if vector > 1 else kept
+            arguments = f"{place.tensor}, {self.printer.coordinate(start)}, {own}, {name}"
+            return f"{words.LOAD_VALUES}<{form}>({arguments});"
         index = f"get<{kept}>({at})" if static_value(start) == 0 else f"{self.printer.index(start)} + get<{kept}>({at})"
         loop = f"CUTE_UNROLL\nfor (int {e} = 0; {e} < size({name}); ++{e}) {{\n"
-        if loads:
-            value = self._as(fragment.buffer, memory.buffer, f"{words.VALUE_AT}({place.tensor}, {index})")
-            return f"{loop}{name}({e}) = {value};\n}}"
         part = f"{words.TAKES_PART}({partition.name}{{}}) && " if partition.layout.replicas > 1 else ""
         asked = f"{part}get<{1 - kept}>({at}) == 0 && {words.INSIDE}(make_coord({index}), shape({place.tensor}))"
         value = self._as(memory.buffer, fragment.buffer, f"{name}({e})")
         return f"{loop}if ({asked}) {place.tensor}({index}) = {value};\n}}"
+
+    def neighbours(self, partition: Partition, place: Place) -> int:
+        """How many values of a thread's columns are neighbours that one load has, always."""
+        extent = static_value(place.buffer.shape[-1])
+        vector = min(partition.vector, VECTOR // place.buffer.dtype.bytes)
+        if vector < 2 or extent is None or int(extent) % vector or partition.overhangs:
+            return 1
+        always, _ = self._starts_of_rows(place, vector)
+        return vector if always else 1
 
     def _of_each_thread(self, fragment: Operand, memory: Operand, *, loads: bool, span: Span) -> str:
         """A fragment that every thread holds: each loads all of it, one stores it."""

@@ -1,14 +1,18 @@
 """Elementwise loops: over a thread's own elements of a tile, or over its rows and columns."""
 
+import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+from tile2cu.core.dtype import FLOAT16
 from tile2cu.core.expr import Binary, Expr, Load, Var, children, walk
 from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, slice_of
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.span import Span
 from tile2cu.plan import ops, structure
 from tile2cu.plan.scalar_ops import Atomic, Store
+from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.elements import (
     Access,
     ElementStatements,
@@ -19,6 +23,7 @@ from tile2cu.styles.base.elements import (
     printed_expressions,
 )
 from tile2cu.styles.cute import vocabulary as words
+from tile2cu.styles.cute.arrays import Arrays
 from tile2cu.styles.cute.atomics import atomic_add
 from tile2cu.styles.cute.copies import Copies, Place
 from tile2cu.styles.cute.expressions import CutePrinter
@@ -39,8 +44,11 @@ class ElementLoop(ElementStatements):
     fragments: Fragments
     copies: Copies
     by_vectors: bool = False  # whether tensors are read and written a vector at a time
+    index: str = ""  # of an element among those of the thread
     loads: list[str] = field(default_factory=list)  # of tiles of tensors to registers, before the loop
     stores: list[str] = field(default_factory=list)  # and back, behind it
+    vectors: list[str] = field(default_factory=list)  # what comes before the elements of one vector
+    stored: list[str] = field(default_factory=list)  # and behind them
 
     def __post_init__(self) -> None:
         """Each store and atomic asks for itself which of its threads does it."""
@@ -49,65 +57,96 @@ class ElementLoop(ElementStatements):
 
     def lines(self) -> str:
         """The loop. Errors: T2C-E034."""
-        op, span = self.op, self.op.source.span
+        op = self.op
         accesses = list(accesses_of(op.body))
         if isinstance(op.layout, Replicated):
             return self._by_each_thread(accesses)
-        partition = self.fragments.partition(op.layout, span)
+        partition = self.fragments.partition(op.layout, op.source.span)
         by_rows = isinstance(op.layout, Slice) or any(isinstance(self._layout(a.buffer), Slice) for a in accesses)
         counters = ("r", "c") if by_rows and len(op.vars) == 2 else ("e",)
         own = tuple(map(self.fragments.counter, counters))
-        self._places(accesses, partition, own)
-        hoisted = list(self._hoisted(partition, own))
+        takes_vectors = self._takes_vectors(partition) and len(own) == 1
+        try:
+            found = self._by_vector(partition, own[0], accesses) if takes_vectors else None
+            return found or self._by_element(partition, own, accesses)
+        finally:
+            self.printer.places.clear()
+
+    def _takes_vectors(self, partition: Partition) -> bool:
+        """Whether a thread's elements are vectors along rows, all inside of the tile."""
+        layout, vector = partition.layout, self.op.vector
+        rows = isinstance(layout, Blocked) and layout.rows == 1 and not partition.overhangs
+        return rows and vector >= 2 and partition.vector % vector == 0 and not isinstance(self.op.layout, Slice)
+
+    def _by_element(self, partition: Partition, own: tuple[str, ...], accesses: list[Access]) -> str:
+        """A loop over all elements of the thread, or over its rows and columns."""
         op = self.op
+        self.index = own[0]
+        self._places(accesses, partition, own)
         body = self.body(op.body)
         reads_index = any(self._counts(expr) for expr in printed_expressions(op.body))
-        reads_last = any(self._counts(expr, op.vars[-1:]) for expr in printed_expressions(op.body))
-        touches_memory = any(
-            a.buffer.scope in (Scope.GLOBAL, Scope.SHARED) and (a.buffer.name, a.indices) not in self.printer.places
-            for a in accesses
-        )
+        touches_memory = any(a.buffer.scope in _MEMORY and a.key not in self.printer.places for a in accesses)
         sizes = self._sizes(partition, own, accesses)
         inner = list(self._indices(partition, own, reads=reads_index, memory=touches_memory))
         opening = []
         for name, size in zip(own, sizes, strict=True):
             opening += ["CUTE_UNROLL", f"for (int {name} = 0; {name} < {size}; ++{name}) {{"]
-        self.printer.places.clear()
-        if hoisted:
-            self.by_vectors = True
-            opening, closing = self._vector_loops(own[0], sizes[0], hoisted), 2
-            at, last = f"{self.fragments.at(partition)}({own[0]})", self.printer.names(op.vars[-1].name)
-            inner = [f"const int {last} = get<{len(op.vars) - 1}>({at});"] * reads_last
+        return "\n".join([*self.loads, *opening, *inner, *body, *["}"] * len(own), *self.stores])
+
+    # ---- vectors ------------------------------------------------------------------------------------------------
+
+    def _by_vector(self, partition: Partition, own: str, accesses: list[Access]) -> str | None:
+        """A loop over vectors, and one over the elements of each; None where elements alone say the same."""
+        op, printer, v = self.op, self.printer, self.fragments.counter("v")
+        self.index = f"{v} + {own}"
+        self._places(accesses, partition, (own,))
+        shared, kept, uniform = self._hoisted()
+        arrays = self._as_arrays(kept, uniform)
+        if arrays is not None:
+            each = arrays
         else:
-            closing = len(own)
-        return "\n".join([*self.loads, *opening, *inner, *body, *["}"] * closing, *self.stores])
+            read = dict.fromkeys(part for statement in kept for part in _loads(statement.op))
+            shared += [line for load in read for line in self._hoisted_load(load, uniform, own)]
+            body, last = self.body(kept), op.vars[-1:]
+            reads_last = any(self._counts(expr, last) for expr in printed_expressions(kept))
+            at = f"get<{len(op.vars) - 1}>({self.fragments.at(partition)}({self.index}))" if reads_last else ""
+            inner = [f"const int {printer.names(last[0].name)} = {at};"] * reads_last
+            each = ["CUTE_UNROLL", f"for (int {own} = 0; {own} < {op.vector}; ++{own}) {{", *inner, *body, "}"]
+        if not (shared or arrays or self.vectors or self.stored or self.loads or self.stores):
+            printer.places.clear()
+            return None
+        self.by_vectors = True
+        first = self._first(partition, v, [*shared, *each, *self.vectors, *self.stored])
+        size = self._size(accesses) or self.fragments.at(partition)
+        opening = ["CUTE_UNROLL", f"for (int {v} = 0; {v} < size({size}); {v} += {op.vector}) {{"]
+        inside = [*first, *shared, *self.vectors, *each, *self.stored]
+        return "\n".join([*self.loads, *opening, *inside, "}", *self.stores])
 
-    # ---- what is the same for a vector ------------------------------------------------------------------------------
+    def _first(self, partition: Partition, v: str, lines: list[str]) -> list[str]:
+        """The indices of a vector's first element that the lines read."""
+        names = [self.printer.names(each.name) for each in self.op.vars]
+        read = [name for name in names if any(re.search(rf"\b{name}\b", line) for line in lines)]
+        if not read:
+            return []
+        at = f"{self.fragments.at(partition)}({v})"
+        indices = ", ".join(f"{name} = get<{names.index(name)}>({at})" for name in read)
+        return [f"const int {indices};  // of the first of {self.op.vector} elements"]
 
-    def _hoisted(self, partition: Partition, own: tuple[str, ...]) -> Iterator[str]:
-        """What all elements of a vector share, and vectors of bytes that they read: computed once for each vector.
-
-        The loop's body is then without it.
-        """
-        op, whole = self.op, isinstance(partition.layout, Blocked) and partition.layout.rows == 1
-        if not whole or len(own) > 1 or op.vector < 4 or partition.overhangs or isinstance(op.layout, Slice):
-            return
+    def _hoisted(self) -> tuple[list[str], tuple[structure.Statement, ...], Uniform]:
+        """(the names of what all elements of a vector share, the other statements, what is shared)."""
+        op, lines, kept = self.op, list[str](), list[structure.Statement]()
         written = [each.buffer.memory for each in accesses_of(op.body) if each.writes]
         uniform = Uniform(self.printer, op.vars[-1], op.vector, tuple(written))
-        kept = []
         for each in op.body:
             if isinstance(each.op, structure.Let) and uniform.holds(each.op.value):
-                cpp, name = in_cute(each.op.var.dtype.cpp), self.printer.names(each.op.var.name)
-                yield f"const {cpp} {name} = {self.printer.text(each.op.value, each.op.var.dtype)};"
+                lines += self.statement(each.op, each.source.comments)
                 continue
             if isinstance(each.op, structure.Let):
                 uniform.others.add(each.op.var)
             kept.append(each)
-        for load in dict.fromkeys(part for each in kept for part in _loads(each.op)):
-            yield from self._hoisted_load(load, uniform, own[0])
-        self.op = replace(op, body=tuple(kept))
+        return lines, tuple(kept), uniform
 
-    def _hoisted_load(self, load: Load, uniform: "Uniform", own: str) -> Iterator[str]:
+    def _hoisted_load(self, load: Load, uniform: Uniform, own: str) -> Iterator[str]:
         """One load of what a vector's elements share, or of the bytes that they read."""
         buffer, vector = load.buffer, self.op.vector
         if not isinstance(buffer, Buffer) or (buffer.name, load.indices) in self.printer.places:
@@ -124,24 +163,28 @@ class ElementLoop(ElementStatements):
             value = self.printer.names.fresh(f"{name}_bytes")
             place = self.printer.place(buffer, load.indices).partition("(")
             yield f"const auto {value} = {words.VECTOR_AT}<{count}>({place[0]}, {place[2].removesuffix(')')});"
-            self.printer.places[buffer.name, load.indices] = f"{value}[{own} % {vector} / {vector // count}]"
+            self.printer.places[buffer.name, load.indices] = f"{value}[{own} / {vector // count}]"
 
-    def _vector_loops(self, own: str, size: str, hoisted: list[str]) -> list[str]:
-        """A loop over vectors, and one over the elements of each; the indices outside are those of a vector's first."""
-        vector, v = self.op.vector, self.fragments.counter("v")
-        partition = self.fragments.partition(self.op.layout, self.op.source.span)
-        at = f"{self.fragments.at(partition)}({v})"
-        indices = ", ".join(
-            f"{self.printer.names(each.name)} = get<{dim}>({at})" for dim, each in enumerate(self.op.vars)
-        )
-        return [
-            "CUTE_UNROLL",
-            f"for (int {v} = 0; {v} < {size}; {v} += {vector}) {{",
-            f"const int {indices};  // of the first of {vector} elements",
-            *hoisted,
-            "CUTE_UNROLL",
-            f"for (int {own} = {v}; {own} < {v} + {vector}; ++{own}) {{",
-        ]
+    def _as_arrays(self, kept: tuple[structure.Statement, ...], uniform: Uniform) -> list[str] | None:
+        """The statements for all elements of a vector at once."""
+        lets = {each.op.var: each.op.value for each in kept if isinstance(each.op, structure.Let)}
+        arrays, lines = Arrays(uniform, lets), list[str]()
+        for each in kept:
+            if isinstance(each.op, structure.Let):
+                continue
+            place = (
+                self.printer.places.get((each.op.buffer.name, each.op.indices)) if isinstance(each.op, Store) else None
+            )
+            if not isinstance(each.op, Store) or each.op.operator or place is None or each.op.buffer.dtype != FLOAT16:
+                return None
+            text = arrays.text(each.op.value)
+            if text is None:
+                return None
+            name, _, index = place.removesuffix(")").partition("(")
+            first = index.partition(" + ")[0] if " + " in index else "0"
+            lines += [f"// {line}" for comment in each.source.comments for line in wrapped(comment, BODY_WIDTH)]
+            lines.append(f"{words.ARRAY_AT}<{self.op.vector}>({name}, {first}) = {text};")
+        return [*arrays.lines, *lines]
 
     def _by_each_thread(self, accesses: list[Access]) -> str:
         """A loop that every thread runs over all elements: all of them hold these."""
@@ -174,7 +217,9 @@ class ElementLoop(ElementStatements):
             elif (
                 buffer.scope in (Scope.GLOBAL, Scope.SHARED) and len(own) == 1 and not isinstance(self.op.layout, Slice)
             ):
-                self._tile_of_tensor(buffer, each.indices, accesses, partition, own[0])
+                self._tile_of_tensor(buffer, each.indices, accesses, partition)
+            elif buffer.scope in _MEMORY and len(own) == 2:
+                self._columns_of_tensor(each, accesses, partition, own[1])
 
     def _fragment(self, buffer: Buffer, indices: tuple[Expr, ...], own: tuple[str, ...]) -> str:
         layout, loop, variables = self._layout(buffer), self.op.layout, self.op.vars
@@ -183,7 +228,7 @@ class ElementLoop(ElementStatements):
             return f"{name}({', '.join(map(self.printer.coordinate, indices))})"
         if layout == loop and indices == tuple(variables):
             if len(own) == 1:
-                return f"{name}({own[0]})"
+                return f"{name}({self.index})"
             return f"{self.fragments.rowcol(name)}({', '.join(own)})"
         if isinstance(layout, Slice) and len(own) == 2 and slice_of(loop, layout.kept) == layout:
             (kept,) = layout.kept
@@ -192,7 +237,7 @@ class ElementLoop(ElementStatements):
         raise unsupported(f"an element of {buffer.name} that another thread holds", self.op.source.span)
 
     def _tile_of_tensor(
-        self, buffer: Buffer, indices: tuple[Expr, ...], accesses: list[Access], partition: Partition, own: str
+        self, buffer: Buffer, indices: tuple[Expr, ...], accesses: list[Access], partition: Partition
     ) -> None:
         """Loads and stores a tensor's elements, or a shared tile's, a vector at a time, where they are a box."""
         of_memory = [each for each in accesses if each.buffer.memory is buffer.memory]
@@ -206,19 +251,54 @@ class ElementLoop(ElementStatements):
         if not all(not each.atomic and self._is_bound(each) for each in same if each.writes):
             return
         name = self.printer.names.fresh(f"{self.printer.names(buffer.name)}_part")
-        element = in_cute(buffer.dtype.cpp)
-        self.loads.append(
-            f"Tensor {name} = {words.PARTITION_FRAGMENT}<{element}>({partition.name}{{}}, {partition.shape});"
+        element, reads = in_cute(buffer.dtype.cpp), any(not each.writes for each in same)
+        load, store = (
+            self.copies.of_partition(partition, found, stores=way) if used else ""
+            for way, used in ((False, reads), (True, writes))
         )
-        if any(not each.writes for each in same):
-            copy = self.copies.of_partition(partition, found, stores=False)
-            call = f"{words.LOAD_TILE}({copy}{{}}, {found.arguments}, {partition.shape}, {name});"
-            self.loads.append(call)
-        if writes:
-            copy = self.copies.of_partition(partition, found, stores=True)
-            self.stores.append(f"{words.STORE_TILE}({copy}{{}}, {name}, {found.arguments}, {partition.shape});")
-        self.printer.places[buffer.name, indices] = f"{name}({own})"
+        arguments = f"{found.arguments}, {partition.shape}"
+        if (
+            self._takes_vectors(partition)
+            and partition.vector == self.op.vector
+            and not (writes and self.op.stores_last)
+        ):
+            v, n = self.fragments.counter("v"), self.op.vector
+            declared = f"{words.LOAD_VECTOR}<{n}>({load}{{}}, {arguments}, {v})" if reads else ""
+            declared = declared or f"make_tensor<{element}>(Int<{n}>{{}})"
+            self.vectors.append(f"Tensor {name} = {declared};")
+            if writes:
+                self.stored.append(f"{words.STORE_VECTOR}<{n}>({store}{{}}, {name}, {arguments}, {v});")
+            self.printer.places[buffer.name, indices] = f"{name}({self.fragments.counter('e')})"
+        else:
+            declared = f"{words.PARTITION_FRAGMENT}<{element}>({partition.name}{{}}, {partition.shape})"
+            self.loads.append(f"Tensor {name} = {declared};")
+            if reads:
+                self.loads.append(f"{words.LOAD_TILE}({load}{{}}, {arguments}, {name});")
+            if writes:
+                self.stores.append(f"{words.STORE_TILE}({store}{{}}, {name}, {arguments});")
+            self.printer.places[buffer.name, indices] = f"{name}({self.index})"
         self.by_vectors = True
+
+    def _columns_of_tensor(self, access: Access, accesses: list[Access], partition: Partition, own: str) -> None:
+        """Loads what a loop reads of each of the thread's columns before the loop, a vector at a time."""
+        buffer, last = access.buffer, self.op.vars[-1]
+        found = box_of(access.indices, (last,), self.printer)
+        written = any(each.writes and each.buffer.memory is buffer.memory for each in accesses)
+        if found is None or written or found[1] != (buffer.rank - 1,):
+            return
+        starts, along = found
+        if any(var in walk(self.printer.bounds.expanded(start)) for start in starts for var in self.op.vars):
+            return
+        place = self.copies.box(buffer, starts, along, self.op.source.span)
+        vector = self.copies.neighbours(partition, place)
+        if vector < 2:
+            return
+        at = self.fragments.at_rowcol(partition)
+        name = self.printer.names.fresh(f"{self.printer.names(buffer.name)}_columns")
+        self.loads.append(f"Tensor {name} = make_tensor<{in_cute(buffer.dtype.cpp)}>(size<1>({at}));")
+        start = self.printer.coordinate(place.start[-1])
+        self.loads.append(f"{words.LOAD_VALUES}<1, {vector}>({place.tensor}, {start}, {at}, {name});")
+        self.printer.places[access.key] = f"{name}({own})"
 
     def _is_bound(self, access: Access) -> bool:
         """Whether an element is written under no other condition than that it is in bounds, which stores ask, too."""
@@ -251,9 +331,14 @@ class ElementLoop(ElementStatements):
             return [f"size<0>({view})", f"size<1>({view})"]
         if not held and isinstance(self.op.layout, Slice):
             return [f"size<{self.op.layout.kept[0]}>({self.fragments.at_rowcol(partition)})"]
-        places, suffix = self.printer.places.values(), f"({own[0]})"
-        loaded = (text.removesuffix(suffix) for text in places if text.endswith(suffix))
-        return [f"size({next(iter((*held, *loaded)), None) or self.fragments.at(partition)})"]
+        return [f"size({self._size(accesses) or self.fragments.at(partition)})"]
+
+    def _size(self, accesses: list[Access]) -> str:
+        """A tensor of as many elements as the thread has; empty where no statement names one."""
+        held = [self.printer.names(a.buffer.name) for a in accesses if self._layout(a.buffer) == self.op.layout]
+        suffix = f"({self.index})"
+        loaded = (text.removesuffix(suffix) for text in self.printer.places.values() if text.endswith(suffix))
+        return next(iter((*held, *loaded)), "")
 
     def _indices(self, partition: Partition, own: tuple[str, ...], *, reads: bool, memory: bool) -> Iterator[str]:
         """The loop's variables, and the condition under which there is such an element."""
@@ -287,6 +372,13 @@ class ElementLoop(ElementStatements):
         """Errors: T2C-E034."""
         raise unsupported(f"the operation {type(op).__name__} in an elementwise loop", op.source.span)
 
+    @contextmanager
+    def under(self, condition: Expr) -> Iterator[None]:
+        """While a block is printed, in which a condition holds."""
+        self.printer.known.append(condition)
+        yield
+        self.printer.known.pop()
+
     def statement(self, op: ops.Op, comments: tuple[str, ...] = ()) -> Iterator[str]:
         """The lines of a statement, at whose place errors are."""
         self.printer.span = op.source.span
@@ -307,9 +399,7 @@ class ElementLoop(ElementStatements):
     def _by_writer(self, buffer: Buffer, indices: tuple[Expr, ...], text: str, span: Span) -> str:
         """A statement of one of the threads that hold an element, for an element in bounds."""
         asked = list(self._writer(span))
-        if buffer.name in self.printer.checked:
-            at = ", ".join(map(self.printer.coordinate, indices))
-            asked.append(f"{words.INSIDE}(make_coord({at}), shape({self.printer.names(buffer.name)}))")
+        asked += filter(None, (self.printer.inside(buffer, indices),))
         return f"if ({' && '.join(asked)}) {text}" if asked else text
 
     def _writer(self, span: Span) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Expressions over CuTe's tensors."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tile2cu.core.dtype import FLOAT16, FLOAT32, DType
@@ -20,12 +20,13 @@ _OF_ANY_TYPE = ("infinity", "cast", "reinterpret", "if_then_else")
 class CutePrinter(Printer):
     """Prints elements of CuTe's tensors: `places` has those that a loop holds in registers, by buffer and indices.
 
-    `everywhere` are fragments that every thread holds. `span` is the line that is printed. Elements of tensors whose
-    extents are `checked` are predicated.
+    `everywhere` are fragments that every thread holds. `span` is the line that is printed. Elements of tensors are
+    predicated where a dimension is `checked`, unless a condition that is `known` to hold says that it is in bounds.
     """
 
     places: dict[tuple[str, tuple[Expr, ...]], str] = field(default_factory=dict)
-    checked: frozenset[str] = frozenset()
+    checked: Mapping[str, tuple[bool, ...]] = field(default_factory=dict)
+    known: list[Expr] = field(default_factory=list)
     everywhere: frozenset[str] = frozenset()
     span: Span | None = None
     elements_of: Callable[[Buffer], str] | None = None  # the tensor of a shared tile that its elements are read from
@@ -35,9 +36,41 @@ class CutePrinter(Printer):
         held = self.places.get((buffer.name, tuple(indices)))
         if held is not None:
             return held
-        if buffer.scope is Scope.GLOBAL and buffer.name in self.checked:
-            return f"{words.VALUE_AT}({', '.join([self.names(buffer.name), *map(self.coordinate, indices)])})"
+        checked = self._checked(buffer, indices)
+        if any(checked):
+            return (
+                f"{words.VALUE_AT}({', '.join([self._sliced(buffer, indices, checked), *self._of(indices, checked)])})"
+            )
         return self.place(buffer, indices)
+
+    def inside(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
+        """The condition that an element is in bounds; empty where it is known to be."""
+        checked = self._checked(buffer, indices)
+        if not any(checked):
+            return ""
+        at, tensor = ", ".join(self._of(indices, checked)), self._sliced(buffer, indices, checked)
+        return f"{words.INSIDE}(make_coord({at}), shape({tensor}))"
+
+    def _checked(self, buffer: Buffer, indices: tuple[Expr, ...]) -> tuple[bool, ...]:
+        """The dimensions in which an element may be out of bounds."""
+        checked = self.checked.get(buffer.name, ()) if buffer.scope is Scope.GLOBAL else ()
+        return tuple(each and not self._is_known(indices[dim], buffer.shape[dim]) for dim, each in enumerate(checked))
+
+    def _is_known(self, index: Expr, extent: Expr) -> bool:
+        """Whether a condition says that an index is below an extent, and it cannot be negative."""
+        bounds, low = self.bounds, self.bounds.interval(index).low
+        below = (each for each in self.known if isinstance(each, Binary) and each.op == "<" and each.rhs == extent)
+        index = bounds.expanded(index)
+        return low is not None and low >= 0 and any(bounds.expanded(each.lhs) == index for each in below)
+
+    def _of(self, indices: tuple[Expr, ...], checked: tuple[bool, ...]) -> list[str]:
+        return [self.coordinate(index) for index, each in zip(indices, checked, strict=True) if each]
+
+    def _sliced(self, buffer: Buffer, indices: tuple[Expr, ...], checked: tuple[bool, ...]) -> str:
+        """A tensor along its `checked` dimensions."""
+        name = self.names(buffer.name)
+        texts = ("_" if each else self.coordinate(index) for index, each in zip(indices, checked, strict=True))
+        return name if all(checked) else f"{name}({', '.join(texts)})"
 
     def place(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
         """The same, assignable."""

@@ -57,7 +57,7 @@ class CuteKernel(Statements):
         self, plan: Kernel, printer: Printer, constants: Constants, file: str, maps: Mapping[int, TensorMap]
     ) -> None:
         """`maps` by the id of the statement. Errors: T2C-E034 for what no kernel may have."""
-        checked = frozenset(view.tensor.name for view in plan.tensors.views if any(view.checked))
+        checked = {view.tensor.name: view.checked for view in plan.tensors.views if any(view.checked)}
         held = plan.registers.fragments
         everywhere = frozenset(each.tile.name for each in held if isinstance(each.layout, Replicated))
         given = {each.name: getattr(printer, each.name) for each in fields(Printer)}
@@ -351,10 +351,8 @@ class CuteKernel(Statements):
 
     def _inside(self, op: Store | Atomic, text: str) -> str:
         """A statement for an element in bounds."""
-        if op.buffer.name not in self.printer.checked:
-            return text
-        at = ", ".join(map(self.printer.coordinate, op.indices))
-        return f"if ({words.INSIDE}(make_coord({at}), shape({self.printer.names(op.buffer.name)}))) {text}"
+        asked = self.printer.inside(op.buffer, op.indices)
+        return f"if ({asked}) {text}" if asked else text
 
 
 def _factor(text: str) -> str:

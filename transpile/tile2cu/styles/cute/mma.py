@@ -18,6 +18,8 @@ from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import in_cute
 from tile2cu.styles.cute.wgmma import fences
 
+_WARPGROUP = 128  # threads
+
 
 @dataclass(frozen=True)
 class Mmas:
@@ -62,7 +64,7 @@ class Mmas:
             a = f"{words.SWAP_MODES}({a})" if op.a.transposed else a
         b = self._shared_operand(op.b, op)
         b = b if op.b.transposed else f"{words.SWAP_MODES}({b})"
-        arguments = [f"{mma}{{}}", a, b, c]
+        arguments = [f"{mma}{{}}", self._warpgroup(op), a, b, c]
         if op.overwrites:
             arguments.append("GMMA::ScaleOut::Zero")
         elif op.overwrites_if is not None:
@@ -73,6 +75,16 @@ class Mmas:
         if not op.starts:
             lines += ["warpgroup_wait<0>();", fences((c,))]
         return "\n".join(lines)
+
+    def _warpgroup(self, op: ops.Mma) -> str:
+        """The warpgroup's number, which a variable holds where there are several."""
+        layout = self.fragments.layout(op.c.buffer)
+        if layout.threads_of_block == _WARPGROUP:
+            return "0"
+        name = self.fragments.counter("warpgroup")
+        about = "warp-uniform, as its MMAs' descriptors then are"
+        self.fragments.views[name] = f"const int {name} = cutlass::canonical_warp_group_idx();  // {about}"
+        return name
 
     def _shared_operand(self, tile: Tile, op: ops.Mma) -> str:
         if tile.buffer.scope is not Scope.SHARED or tile.buffer.rank != 2:

@@ -245,7 +245,8 @@ class Role:
         condition = {"condition": f"{words.IS_PRODUCER}<threads>()"}
         role = StatementView("branch", condition, line, about, (*fewer, *body, text_line("return;")), gap=True)
         more = (text_line("cutlass::arch::warpgroup_reg_alloc<consumer_registers>();"),) * moves
-        return (role, *more)
+        known = text_line("__builtin_assume(threadIdx.x < threads);  // so that copies need not ask who takes part")
+        return (role, *more, known)
 
     def _by_one(self, body: tuple[StatementView, ...]) -> StatementView:
         """What one thread of the producer does."""

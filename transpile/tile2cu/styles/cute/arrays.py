@@ -1,0 +1,109 @@
+"""Loops that unpack numbers of 4 bits: a vector's elements are computed together, as CUTLASS's arrays."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tile2cu.core.dtype import FLOAT16
+from tile2cu.core.expr import Binary, Call, Expr, Load, Var, nibbles_of, static_value
+from tile2cu.core.program import Buffer, Scope
+from tile2cu.styles.cute import vocabulary as words
+from tile2cu.styles.cute.vectors import Uniform
+
+_WORD = 8  # numbers
+_MOST = 256  # that is subtracted from a number exactly
+_SUM, _PRODUCT, _VALUE = 1, 2, 3  # precedence
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Value:
+    text: str
+    precedence: int
+    is_array: bool
+
+    def inside(self, precedence: int) -> str:
+        """The text as an operand."""
+        return self.text if self.precedence >= precedence else f"({self.text})"
+
+
+@dataclass
+class Arrays:
+    """Prints expressions of float16 for all elements of a vector at once; `lets` are the names of a loop's body.
+
+    `lines` declare the arrays of numbers.
+    """
+
+    uniform: Uniform
+    lets: Mapping[Var, Expr]
+    lines: list[str] = field(default_factory=list)
+    names: dict[tuple[Load, int], str] = field(default_factory=dict)
+
+    def text(self, expr: Expr) -> str | None:
+        """The expression's array; None where it has no such form."""
+        found = self._value(expr) if self.uniform.vector % _WORD == 0 else None
+        return found.text if found is not None and found.is_array and self.names else None
+
+    def _value(self, expr: Expr) -> _Value | None:
+        expr = self.lets.get(expr, expr) if isinstance(expr, Var) else expr
+        if expr.dtype != FLOAT16:
+            return None
+        if self.uniform.holds(expr):
+            return self._shared(expr)
+        if isinstance(expr, Call) and expr.function == "cast":
+            return self._numbers(expr.args[0])
+        if isinstance(expr, Binary) and expr.op in ("+", "-", "*"):
+            lhs, rhs = self._value(expr.lhs), self._value(expr.rhs)
+            return self._binary(expr.op, lhs, rhs) if lhs is not None and rhs is not None else None
+        return None
+
+    def _shared(self, expr: Expr) -> _Value:
+        """A value that all elements share."""
+        printer = self.uniform.printer
+        if isinstance(expr, Load) and isinstance(expr.buffer, Buffer) and expr.buffer.scope is Scope.GLOBAL:
+            key, name = (expr.buffer.name, expr.indices), printer.names(expr.buffer.name)
+            if key not in printer.places:
+                value = printer.names.fresh(f"{name}_value")
+                self.lines.append(f"const half_t {value} = {printer.element(expr.buffer, expr.indices)};")
+                printer.places[key] = value
+        is_name = isinstance(expr, Load | Var)
+        return _Value(text=printer.text(expr, FLOAT16), precedence=_VALUE if is_name else 0, is_array=False)
+
+    def _binary(self, op: str, lhs: _Value, rhs: _Value) -> _Value | None:
+        """Arrays take a scalar on either side of a product and of a sum; a difference of one is a sum."""
+        if op == "*":
+            return _Value(text=f"{lhs.inside(_PRODUCT)} * {rhs.inside(_VALUE)}", precedence=_PRODUCT, is_array=True)
+        if op == "-" and not rhs.is_array:
+            return _Value(text=f"{lhs.inside(_SUM)} + -{rhs.inside(_VALUE)}", precedence=_SUM, is_array=True)
+        if op == "-" and not lhs.is_array:
+            return None
+        return _Value(text=f"{lhs.inside(_SUM)} {op} {rhs.inside(_PRODUCT)}", precedence=_SUM, is_array=True)
+
+    def _numbers(self, expr: Expr) -> _Value | None:
+        """Numbers of 4 bits of a shared tile, less a constant."""
+        less, expr = 0, self._resolved(expr)
+        if isinstance(expr, Binary) and expr.op == "-" and static_value(expr.rhs) is not None:
+            less, expr = int(static_value(expr.rhs) or 0), self._resolved(expr.lhs)
+        found, printer = nibbles_of(expr, self.uniform.last), self.uniform.printer
+        if found is None or not isinstance(found.buffer, Buffer) or not 0 <= less <= _MOST:
+            return None
+        shared = found.buffer.scope is Scope.SHARED and found.buffer.memory not in self.uniform.written
+        if not shared or 2 * self.uniform.share(found.indices[-1]) != self.uniform.vector:
+            return None
+        if not all(map(self.uniform.holds, found.indices[:-1])):
+            return None
+        if (found, less) not in self.names:
+            tensor, _, at = printer.place(found.buffer, found.indices).partition("(")
+            name = printer.names.fresh(f"{printer.names(found.buffer.name)}_numbers")
+            call = f"{words.UNPACK_UINT4}<{self.uniform.vector}>({less}, {tensor}, {at}"
+            self.lines.append(f"const auto {name} = {call};  // Array<half_t, {self.uniform.vector}>")
+            self.names[found, less] = name
+        return _Value(text=self.names[found, less], precedence=_VALUE, is_array=True)
+
+    def _resolved(self, expr: Expr) -> Expr:
+        """What a name stands for, without conversions among integers."""
+        while True:
+            if isinstance(expr, Var) and expr in self.lets:
+                expr = self.lets[expr]
+            elif isinstance(expr, Call) and expr.function == "cast" and expr.args[0].dtype.is_int:
+                expr = expr.args[0]
+            else:
+                return expr
