@@ -64,6 +64,7 @@ GOLDEN = (
     Golden("cute/sm_80", "row_softmax.py", style="cute"),
     Golden("cute/sm_80", "rmsnorm.py", bindings={"dim": 4096}, style="cute"),
     Golden("cute/sm_80", "attention.py", bindings={"is_causal": True}, style="cute"),
+    Golden("cute/sm_80", "attention_varlen.py", bindings={"dim": 128, "group": 4, "is_causal": True}, style="cute"),
     Golden("ck/gfx942", "vector_add.py", "hip:gfx942", style="ck"),
     Golden("ck/gfx942", "row_softmax.py", "hip:gfx942", style="ck"),
     Golden("ck/gfx942", "gemm_relu.py", "hip:gfx942", {"threads": 256}, style="ck"),

@@ -151,17 +151,40 @@ def test_elements_of_swizzled_tiles_are_accessed_through_their_layout() -> None:
     assert "Tensor packed_elements = tl::by_layout(packed);" in source and "packed_elements, i, j / 2" in source
 
 
-def test_what_a_vectors_elements_share_is_computed_once() -> None:
+def test_numbers_of_4_bits_are_unpacked_and_computed_with_8_at_a_time() -> None:
     source = cute_source("dequant.py", "dequant_gemm")
-    outside, inside = source.split("for (int e = v; e < v + 8; ++e) {")
-    assert "const half_t zero = tl::value_at(Z, n, g);" in outside and "tl::value_at" not in inside.split("}")[0]
+    assert "const auto packed_numbers = tl::unpack_uint4<8>(0, packed_elements, i, j / 2, stage.index());" in source
+    assert "tl::array_at<8>(W_shared_part, v) = (packed_numbers + -zero) * S_value;" in source
+    assert "tl::unpack_uint4<8>(8, packed" in cute_source("linear_int4.py", target="cuda:sm_80")
+
+
+def test_what_a_vectors_elements_share_is_computed_once() -> None:
+    source = cute_source("dequant.py", "dequant_gemm", dtype="bfloat16")
+    outside, inside = source.split("for (int e = 0; e < 8; ++e) {")
+    assert "const bfloat16_t S_value = tl::value_at(S, n, g);" in outside and "tl::value_at" not in inside.split("}")[0]
     assert "const auto packed_bytes = tl::vector_at<4>(" in outside
+
+
+def test_values_of_columns_are_loaded_before_the_loop_in_vectors() -> None:
+    source = cute_source("layernorm.py", dim=1024)
+    assert "tl::load_values<1, 8>(W, 0, x_at_rowcol, W_columns);" in source and "float(W_columns(c))" in source
+
+
+def test_atomic_sums_of_neighbours_are_pairs() -> None:
+    """Whether rows start at multiples of a pair is known for sm_90a, where TMA needs it, and asked for at run time."""
+    assert "tl::add_tile<2>(" in cute_source("gemm_splitk.py", "gemm_splitk_atomic", block_N=256, block_K=64)
+    assert "tl::add_tile_by_rows<2>(" in cute_source("gemm_splitk.py", "gemm_splitk_atomic", target="cuda:sm_80")
+
+
+def test_an_element_is_not_asked_for_its_bounds_where_a_condition_states_them() -> None:
+    source = cute_source("cross_entropy.py")
+    assert "(float(Logits(row, column)) - largest(0))" in source and "tl::value_at(Logits(row, _), k *" in source
 
 
 def test_stores_under_the_bound_of_their_tensor_are_stores_of_a_tile() -> None:
     """`if s < seq_len` is what each store of a tile asks, too; another condition is not."""
     source = cute_source("rope.py", dim=128)
-    assert source.count("tl::store_tile(") == 5 and "Q(bz, s, by, j" not in source
+    assert source.count("tl::store_vector<") == 5 and "Q(bz, s, by, j" not in source
 
 
 def test_vectors_of_the_next_iteration_are_loaded_during_an_iterations_mmas() -> None:
