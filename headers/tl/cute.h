@@ -74,7 +74,8 @@ CUTE_DEVICE auto end_of(const Extent& extent, const Start& start, const Shape& t
 }
 
 // Whether rows end, and the first of a tile at `start` begins, at multiples of n elements. The last stride is 1.
-template <int n, class Tensor, class Start> CUTE_DEVICE bool starts_at_multiples(const Tensor& tensor, const Start& start) {
+template <int n, class Tensor, class Start>
+CUTE_DEVICE bool starts_at_multiples(const Tensor& tensor, const Start& start) {
   using namespace cute;
   constexpr int last = rank_v<Start> - 1;
   bool found = int(get<last>(shape(tensor))) % n == 0 && int(get<last>(start)) % n == 0;
@@ -99,6 +100,8 @@ template <class Tiled> CUTE_DEVICE bool takes_part(const Tiled& tiled) {
   return threadIdx.x < unsigned(decltype(cute::size(tiled))::value);
 }
 
+// Converts a fragment to another element type: defined below.
+template <class From, class To> CUTE_DEVICE void convert(const From& from, To&& to);
 // Converts element by element.
 template <class From, class To> CUTE_DEVICE void convert_each(const From& from, To&& to) {
   using Target = typename std::decay_t<To>::value_type;
@@ -138,12 +141,14 @@ CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start
 // One instruction's elements, with zeros out of bounds.
 template <class TiledCopy, class At, class End, class From, class To>
 CUTE_DEVICE void load_or_zero(const TiledCopy& tiled, const At& at, const End& end, const From& from, To&& to) {
+  using T = typename From::value_type;
   if (is_whole(at, end)) {
     copy(tiled, from, to);
-  } else {
+  } else if constexpr (reaches_end<End>) {
     CUTE_UNROLL
-    for (int i = 0; i < cute::size(to); ++i)
-      to(i) = reaches_end<End> && inside(at(i), end) ? from(i) : typename From::value_type(0);
+    for (int i = 0; i < cute::size(to); ++i) to(i) = inside(at(i), end) ? from(i) : T(0);
+  } else {  // at once, as it is loaded: else the compiler merges loaded elements with zeros one by one
+    clear(cute::recast<cute::uint_bit_t<cute::sizeof_bits_v<T>* decltype(cute::size(to))::value>>(to));
   }
 }
 // The same in the other direction: out-of-bounds elements are not written.
@@ -168,15 +173,14 @@ CUTE_DEVICE void load_tile(const TiledCopy& tiled, const From& from, const Start
   if constexpr (!std::is_same<Source, typename To::value_type>::value) {
     auto loaded = make_tensor<Source>(shape(to));
     load_tile(tiled, from, start, tile, loaded);
-    convert_each(loaded, to);
+    convert(loaded, to);
   } else {
     const auto slice = slice_of(tiled);
     const auto at = slice.partition_S(tile_at(make_identity_tensor(extents(from)), tile, start));
     const auto parts = slice.partition_S(tile_at(by_layout(from), tile, start));
     const auto end = end_of(extents(from), start, tile);
-    each_instruction(at, parts, slice.retile_D(to), [&](const auto& at, const auto& part, auto&& into) {
-      load_or_zero(tiled, at, end, part, into);
-    });
+    each_instruction(at, parts, slice.retile_D(to),
+                     [&](const auto& at, const auto& part, auto&& into) { load_or_zero(tiled, at, end, part, into); });
   }
 }
 // One vector of such a tile, of which the thread has several: its elements v to v + n - 1.
@@ -206,9 +210,8 @@ CUTE_DEVICE void store_tile(const TiledCopy& tiled, const From& from, const To& 
   const auto at = slice.partition_D(tile_at(make_identity_tensor(extents(to)), tile, start));
   auto parts = slice.partition_D(tile_at(by_layout(to), tile, start));
   const auto end = end_of(extents(to), start, tile);
-  each_instruction(at, slice.retile_S(from), parts, [&](const auto& at, const auto& part, auto&& into) {
-    store_inside(tiled, at, end, part, into);
-  });
+  each_instruction(at, slice.retile_S(from), parts,
+                   [&](const auto& at, const auto& part, auto&& into) { store_inside(tiled, at, end, part, into); });
 }
 // One vector of such a tile, of which the thread has several: its elements v to v + n - 1.
 template <int n, class TiledCopy, class From, class To, class Start, class Shape>
@@ -345,10 +348,11 @@ CUTE_DEVICE void load_values(const From& from, const Start& start, const At& at,
     if constexpr (n == 1) {
       to(i) = Target(value_at(from, first));
     } else {
-      const bool is_inside = inside(cute::make_coord(first), cute::shape(from));
-      const auto values = is_inside ? vector_at<n>(from, first) : decltype(vector_at<n>(from, first)){};
-      CUTE_UNROLL
-      for (int k = 0; k < n; ++k) to(i + k) = Target(values[k]);
+      auto values = cute::make_tensor<std::remove_const_t<typename From::value_type>>(cute::Int<n>{});
+      auto& vector = *reinterpret_cast<decltype(vector_at<n>(from, first))*>(&values(0));
+      vector = {};
+      if (inside(cute::make_coord(first), cute::shape(from))) vector = vector_at<n>(from, first);
+      convert(values, cute::make_tensor(&to(i), cute::Layout<cute::Int<n>>{}));
     }
   }
 }
@@ -367,8 +371,7 @@ CUTE_DEVICE auto unpack_uint4(int less, const Tensor& bytes, const Indices&... a
   const auto words = *reinterpret_cast<const cutlass::Array<uint32_t, n / 8>*>(&bytes(at...));
   cutlass::Array<cutlass::half_t, n> numbers;
   CUTE_UNROLL
-  for (int w = 0; w < n / 8; ++w)
-    reinterpret_cast<Vec<uint32_t, 4>*>(&numbers)[w] = nibbles_as_halves(words[w], less);
+  for (int w = 0; w < n / 8; ++w) reinterpret_cast<Vec<uint32_t, 4>*>(&numbers)[w] = nibbles_as_halves(words[w], less);
   return numbers;
 }
 
@@ -414,19 +417,30 @@ template <int n, class Fragment> CUTE_DEVICE auto& array_at(Fragment& fragment, 
   return *reinterpret_cast<cutlass::Array<typename Fragment::value_type, n>*>(&fragment(v));
 }
 
-// Converts a fragment to another element type, rounded to nearest even; from float to a 16-bit type two elements per
-// register.
+// Converts a fragment to another element type, rounded to nearest even; from float to a 16-bit type, and from half_t
+// and bfloat16_t to float, two elements per register: those of a 128-bit load would be shifted out of it one by one.
 template <class From, class To> CUTE_DEVICE void convert(const From& from, To&& to) {
   using namespace cute;
   using Source = typename From::value_type;
   using Target = typename std::decay_t<To>::value_type;
-  if constexpr (sizeof(Target) == 2 && std::is_same<Source, float>::value && decltype(size(from))::value % 2 == 0) {
+  constexpr bool is_even = decltype(size(from))::value % 2 == 0;
+  constexpr bool is_half = std::is_same<Source, half_t>::value || std::is_same<Source, bfloat16_t>::value;
+  if constexpr (sizeof(Target) == 2 && std::is_same<Source, float>::value && is_even) {
     auto pairs = recast<uint32_t>(to);
     CUTE_UNROLL
     for (int i = 0; i < size(pairs); ++i) {
       const cutlass::Array<Source, 2> pair{from(2 * i), from(2 * i + 1)};
       const cutlass::Array<Target, 2> rounded = cutlass::NumericArrayConverter<Target, Source, 2>()(pair);
       pairs(i) = reinterpret_cast<const uint32_t&>(rounded);
+    }
+  } else if constexpr (is_half && std::is_same<Target, float>::value && is_even) {
+    const auto pairs = recast<uint32_t>(from);
+    CUTE_UNROLL
+    for (int i = 0; i < size(pairs); ++i) {
+      const auto pair = reinterpret_cast<const cutlass::Array<Source, 2>&>(pairs(i));
+      const cutlass::Array<float, 2> exact = cutlass::NumericArrayConverter<float, Source, 2>()(pair);
+      to(2 * i) = exact[0];
+      to(2 * i + 1) = exact[1];
     }
   } else {
     convert_each(from, to);

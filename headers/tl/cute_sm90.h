@@ -179,7 +179,7 @@ CUTE_DEVICE void load_operand_A(const Atom& atom, const Mma& mma, const Tile& ti
   } else {
     auto loaded = make_tensor<Source>(shape(to));
     copy(load, slice.partition_S(tile), slice.retile_D(loaded));
-    convert_each(loaded, to);
+    convert(loaded, to);
   }
 }
 
