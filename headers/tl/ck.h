@@ -2,6 +2,7 @@
 // ck_tile lacks: tiles in LDS with tl's swizzles, windows over pipeline stages, a block GEMM whose warps own contiguous
 // parts of C, reductions across warps. C++17, ck_tile's public names only.
 #pragma once
+#include "common/offsets.h"
 #include "tl.h"
 
 // Conversions to bfloat16 round to nearest even. Out-of-bounds loads move their offset past the buffer's end: one
@@ -20,6 +21,8 @@
 static_assert(CK_TILE_FLOAT_TO_BFLOAT16_DEFAULT == CK_TILE_FLOAT_TO_BFLOAT16_STANDARD,
               "conversions to bfloat16 round to nearest even");
 static_assert(!CK_TILE_USE_PK_FP16_TILE_CAST, "cast_tile would round toward zero");
+static_assert(CK_TILE_EXPERIMENTAL_BLOCK_SYNC_LDS_WITHOUT_SYNC_VMEM,
+              "block_sync_lds would wait for the loads of the next tile");
 
 namespace tl {
 
@@ -27,13 +30,6 @@ namespace tl {
 // Elements per access of a tensor whose rows have this alignment.
 template <class Alignment, class T>
 constexpr int vector_length = Alignment::alignment >= 16 ? 16 / static_cast<int>(sizeof(T)) : 1;
-
-// Whether ck_tile's offsets, which have 32 bits, address a tensor of these extents and the tiles that overhang it.
-template <class T, class... Extents> bool fits_in_2gib(Extents... extents) {
-  double bytes = sizeof(T);
-  for (const int64_t extent : {static_cast<int64_t>(extents)...}) bytes *= static_cast<double>(extent);
-  return bytes < 2147483648.0;
-}
 
 // The type in which windows move elements: ck_tile's buffers know no unsigned integers and no bool.
 template <class T> struct InWindows {
@@ -56,10 +52,11 @@ template <class T> CK_TILE_HOST_DEVICE auto* window_data(const T* data) {
 }
 
 // The view with bounds checks on both sides of the dimensions that are `clipped`: pad_tensor_view checks ends only.
-template <class View, bool... clipped>
-CK_TILE_DEVICE auto clip_tensor_view(const View& view, ck_tile::sequence<clipped...> flags) {
+template <class View, ck_tile::index_t... clipped>
+CK_TILE_DEVICE auto clip_tensor_view(const View& view, ck_tile::sequence<clipped...>) {
   using namespace ck_tile;
   constexpr int rank = sizeof...(clipped);
+  constexpr sequence<clipped...> flags;
   const auto transforms = generate_tuple(
       [&](auto dim) {
         const auto length = view.get_tensor_descriptor().get_length(dim);
@@ -81,6 +78,7 @@ using DistributedTile =
 
 // Row-major; rows are padded by `padding` elements.
 template <int padding, int... extents> struct LdsRows {
+  template <class T> static CK_TILE_HOST_DEVICE constexpr auto operand_descriptor() { return descriptor<T>(); }
   template <class T> static CK_TILE_HOST_DEVICE constexpr auto descriptor() {
     using namespace ck_tile;
     constexpr int vector = 16 / static_cast<int>(sizeof(T));
@@ -98,6 +96,7 @@ template <int padding, int... extents> struct LdsRows {
 
 // Rows in slabs of `span` bytes; the 16-byte chunks of a row are permuted by XOR with row / (128 / span).
 template <int span, int rows, int cols> struct LdsSwizzled {
+  template <class T> static CK_TILE_HOST_DEVICE constexpr auto operand_descriptor() { return descriptor<T>(); }
   template <class T> static CK_TILE_HOST_DEVICE constexpr auto descriptor() {
     using namespace ck_tile;
     constexpr int vector = 16 / static_cast<int>(sizeof(T)), chunks = span / 16, slabs = cols / (vector * chunks);
@@ -121,11 +120,20 @@ template <int span, int rows, int cols> struct LdsSwizzled {
   }
 };
 
-// A (k, n) tile whose columns are stored in 16-byte chunks along k, for MFMA operands that read along k. Chunk c of
-// line l is at line l ^ c; lines are the columns in the order in which `count` instructions read them, runs of `run`
-// each.
-template <int k, int n, int count = 1, int run = 4> struct LdsTransposed {
-  template <class T> static CK_TILE_HOST_DEVICE constexpr auto descriptor() {
+// The order along K in which registers of A hold it: `groups` groups of lanes have `held` neighbours each, of one
+// instruction after another. groups = 1: in order.
+template <int groups_, int held_> struct HeldK {
+  static constexpr int groups = groups_, held = held_;
+};
+
+// A (k, n) tile whose columns are stored in 16-byte chunks along K, for MFMA operands that read along K. Chunk c of
+// line l is at line l ^ c; lines are the columns in the order in which Interleave::count instructions read them, runs
+// of 4 each. A chunk has the values of one lane: neighbours along K, or what Order gives it of several instructions.
+template <int k, int n, class Interleave, class Order = HeldK<1, 1>> struct LdsTransposed {
+  static constexpr int count = Interleave::count, run = 4;
+
+  // Of the coordinates (position along K in the order of the chunks, column).
+  template <class T> static CK_TILE_HOST_DEVICE constexpr auto operand_descriptor() {
     using namespace ck_tile;
     constexpr int vector = 16 / static_cast<int>(sizeof(T)), chunks = k / vector;
     constexpr auto stored = make_naive_tensor_descriptor_packed(
@@ -149,10 +157,36 @@ template <int k, int n, int count = 1, int run = 4> struct LdsTransposed {
                        make_tuple(number<n / (count * run)>{}, number<count>{}, number<run>{}))),
         make_tuple(sequence<0, 4>{}, sequence<2, 1, 3>{}), make_tuple(sequence<0>{}, sequence<1>{}));
   }
+  // Of the coordinates (k, column).
+  template <class T> static CK_TILE_HOST_DEVICE constexpr auto descriptor() {
+    using namespace ck_tile;
+    constexpr auto ordered = operand_descriptor<T>();
+    if constexpr (Order::groups == 1) {
+      return ordered;
+    } else {
+      constexpr int vector = 16 / static_cast<int>(sizeof(T)), steps = vector / Order::held;
+      constexpr int outer = k / (vector * Order::groups);
+      constexpr auto digits = transform_tensor_descriptor(
+          ordered,
+          make_tuple(make_unmerge_transform(
+                         make_tuple(number<outer>{}, number<Order::groups>{}, number<steps>{}, number<Order::held>{})),
+                     make_pass_through_transform(number<n>{})),
+          make_tuple(sequence<0>{}, sequence<1>{}), make_tuple(sequence<0, 1, 2, 3>{}, sequence<4>{}));
+      return transform_tensor_descriptor(
+          digits,
+          make_tuple(make_merge_transform_v3_division_mod(
+                         make_tuple(number<outer>{}, number<steps>{}, number<Order::groups>{}, number<Order::held>{})),
+                     make_pass_through_transform(number<n>{})),
+          make_tuple(sequence<0, 2, 1, 3>{}, sequence<4>{}), make_tuple(sequence<0>{}, sequence<1>{}));
+    }
+  }
 };
 
-template <class T, class Layout, int elements> struct alignas(16) LdsTile {
+// A tile in LDS; `Layout` is one of the above.
+template <class T, class Layout_> struct alignas(16) LdsTile {
   using Element = T;
+  using Layout = Layout_;
+  static constexpr int elements = Layout::template descriptor<T>().get_element_space_size();
   T data[elements];
 
   static CK_TILE_HOST_DEVICE constexpr auto descriptor() { return Layout::template descriptor<T>(); }
@@ -176,29 +210,38 @@ template <class Tile, class Window> struct StagedWindow {
     return window;
   }
 };
-template <class Tile, class Encoding> CK_TILE_DEVICE auto staged_window(Tile* stages, Encoding) {
+template <class Tile, class Encoding, class Descriptor>
+CK_TILE_DEVICE auto staged_window(Tile* stages, Encoding, Descriptor) {
   using namespace ck_tile;
-  const auto lengths = Tile::descriptor().get_lengths();
-  constexpr auto window_lengths = generate_tuple([](auto i) { return number<Tile::descriptor().get_length(i)>{}; },
-                                                 number<decltype(lengths)::size()>{});
-  const auto origin = generate_tuple([](auto) { return 0; }, number<decltype(lengths)::size()>{});
-  auto window = make_tile_window(stages[0].view(), window_lengths, to_multi_index(origin),
-                                 make_static_tile_distribution(Encoding{}));
+  constexpr auto window_lengths = generate_tuple([](auto i) { return number<Descriptor{}.get_length(i)>{}; },
+                                                 number<Descriptor::get_num_of_dimension()>{});
+  const auto origin = generate_tuple([](auto) { return 0; }, number<Descriptor::get_num_of_dimension()>{});
+  const auto view = make_tensor_view<address_space_enum::lds>(window_data(stages[0].data), Descriptor{});
+  auto window =
+      make_tile_window(view, window_lengths, to_multi_index(origin), make_static_tile_distribution(Encoding{}));
   return StagedWindow<Tile, decltype(window)>{stages, window};
+}
+// For stores, and loads of other than operands.
+template <class Tile, class Encoding> CK_TILE_DEVICE auto staged_window(Tile* stages, Encoding encoding) {
+  return staged_window(stages, encoding, Tile::descriptor());
+}
+// For the operands of MFMAs, whose coordinate along K is in the order of A's registers.
+template <class Tile, class Encoding> CK_TILE_DEVICE auto operand_window(Tile* stages, Encoding encoding) {
+  return staged_window(stages, encoding, Tile::Layout::template operand_descriptor<typename Tile::Element>());
 }
 
 // ---- block GEMM -----------------------------------------------------------------------------------------------------
 // C += A B of tiles in registers, by warp GEMMs with TransposeC whose warps own contiguous parts of C: ck_tile's block
 // GEMMs distribute single instructions to warps round-robin. Registers: A (m, k), B (group, t, k), C (m, group, q, t,
-// r): `count` instructions t share a group of columns, in which a lane holds runs of neighbours. All threads.
-template <class WarpGemm, int K, int count = 1, class C, class A, class B>
+// r): Interleave::count instructions t share a group of columns, in which a lane holds runs of neighbours. All threads.
+template <class WarpGemm, int K, class Interleave = Interleave<1>, class C, class A, class B>
 CK_TILE_DEVICE void block_gemm(C& c, const A& a, const B& b) {
   using namespace ck_tile;
   using AWarp = typename WarpGemm::AWarpTensor;
   using BWarp = typename WarpGemm::BWarpTensor;
   using CWarp = typename WarpGemm::CWarpTensor;
   constexpr int in_a = AWarp::get_thread_buffer_size(), in_b = BWarp::get_thread_buffer_size();
-  constexpr int in_c = CWarp::get_thread_buffer_size(), run = 4, k = K / WarpGemm::kK;
+  constexpr int in_c = CWarp::get_thread_buffer_size(), run = 4, k = K / WarpGemm::kK, count = Interleave::count;
   constexpr int m = A::get_thread_buffer_size() / (k * in_a), n = B::get_thread_buffer_size() / (k * in_b);
   static_assert(K % WarpGemm::kK == 0 && n % count == 0 && C::get_thread_buffer_size() == m * n * in_c,
                 "the tiles are operands of one product");
@@ -275,9 +318,8 @@ CK_TILE_DEVICE void reduce_across_warps(Rows& rows, T (&workspace)[size], const 
 }
 
 // Each element of a tile in LDS becomes `value`. All `threads` threads.
-template <int threads, class T, class Layout, int elements>
-CK_TILE_DEVICE void fill_tile(LdsTile<T, Layout, elements>& tile, T value) {
-  for (int i = static_cast<int>(threadIdx.x); i < elements; i += threads) tile.data[i] = value;
+template <int threads, class T, class Layout> CK_TILE_DEVICE void fill_tile(LdsTile<T, Layout>& tile, T value) {
+  for (int i = static_cast<int>(threadIdx.x); i < tile.elements; i += threads) tile.data[i] = value;
 }
 
 }  // namespace tl

@@ -38,7 +38,9 @@ def test_rows_and_tiles_are_aligned_as_claimed(path: Path) -> None:
 @pytest.mark.parametrize("path", TL, ids=str)
 def test_registers_are_those_of_the_tiles_that_are_declared(path: Path) -> None:
     for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
-        claimed = re.search(r"---- registers: (\d+) per thread for tiles(?:, (\d+) of them prefetched)?", kernel.head)
+        claimed = re.search(
+            r"---- registers: (\d+) per thread for tiles(?:, (\d+) of which hold the next tile)?", kernel.head
+        )
         fragments, prefetched = fragment_bytes(kernel), prefetched_bytes(kernel)
         found = (-(-fragments // 4) + prefetched // 4, prefetched // 4)
         assert (int(claimed[1]), int(claimed[2] or 0)) == found if claimed else found == (0, 0)
@@ -83,18 +85,22 @@ def limit_of(size: str, stated: str) -> str:
 @pytest.mark.parametrize("path", [path for path in TL if path.suffix == ".hip"], ids=str)
 def test_workgroups_of_a_cu_are_those_that_registers_and_lds_have_room_for(path: Path) -> None:
     for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
-        claimed = re.search(r"per CU: (\d+) or more by registers, (\d+) by LDS(, which limits)?", kernel.head)
+        pattern = r"per CU: (\d+)(?: to (\d+))? by registers \(tiles take (\d+)\), (\d+) by LDS: ([\w ]+?) limits? the"
+        claimed = re.search(pattern, re.sub(r"\n// ", " ", kernel.head))
         waves = kernel.constants.get("waves_per_simd_by_registers")
         shared = re.search(r"sizeof\(Shared\) == (\d+)", kernel.head)
         if waves is None or shared is None:
             assert claimed is None
             continue
-        by_registers = waves * 4 // (kernel.constants["threads"] // 64)  # 4 SIMDs
-        by_lds = 65536 // (ceil(int(shared[1]) / 512) * 512)
         assert claimed is not None
-        assert (by_registers, by_lds) == (int(claimed[1]), int(claimed[2])) and (by_lds <= by_registers) == bool(
-            claimed[3]
-        )
+        tiles = re.search(r"---- registers: (\d+) per thread for tiles", kernel.head)
+        assert tiles is not None and tiles[1] == claimed[3]
+        per_simd = kernel.constants["threads"] // 64 / 4  # waves of a workgroup on each of 4 SIMDs
+        least, most = waves / per_simd, min(8, 512 // (ceil(int(tiles[1]) / 8) * 8)) / per_simd
+        by_lds = 65536 // (ceil(int(shared[1]) / 512) * 512)
+        assert (least, most, by_lds) == (int(claimed[1]), int(claimed[2] or claimed[1]), int(claimed[4]))
+        limiters = {"LDS": by_lds < least, "registers": by_lds > most, "both": by_lds == least == most}
+        assert limiters.get(claimed[5], not any(limiters.values()))
 
 
 @pytest.mark.parametrize("path", TL, ids=str)

@@ -16,7 +16,8 @@ extern "C" {
 //   B  in   float32  (N)  row-major
 //   C  out  float32  (N)  row-major
 //
-// N may be any size from 0 within these limits. A, B and C must have less than 2 GiB each; else TL_INVALID_SIZE.
+// N may be any size from 0 within these limits. The last elements that a tile may address, in bounds or not, must end
+// within the first 2 GiB of their tensors: A[N + 1022], B[N + 1022] and C[N + 1022]; else TL_INVALID_SIZE.
 // Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.

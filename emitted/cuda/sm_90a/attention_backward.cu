@@ -140,7 +140,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 92160, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
-// ---- registers: 194 per thread for tiles, 2 of them prefetched ------------------------------------------------------
+// ---- registers: 194 per thread for tiles, 2 of which hold the next tile ---------------------------------------------
 // of pT, pT_cast, dsT, dsT_cast:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]

@@ -86,7 +86,6 @@ using acc_s_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // of acc_o, Q_local:
 // (T256 threads, V32 values each) -> (128, 64); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
 // 16 w + 15 of each 64; TV layout ((4,8,8),(2,2,8)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
-// Q_local: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_o_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T256 threads, V2 values each) -> (128); 4 threads hold the same value; TV layout ((4,8,8),2):((0,1,16),8)

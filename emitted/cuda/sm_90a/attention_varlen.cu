@@ -94,7 +94,6 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 using acc_s_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // of acc_o, Q_local:
 // here the same as acc_s_layout: the sizes are equal
-// Q_local: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_o_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T256 threads, V2 values each) -> (128); 4 threads hold the same value; TV layout ((4,8,8),2):((0,1,16),8)

@@ -87,7 +87,6 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // of weights, weights_cast:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.copy.same]
-// weights_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using weights_layout = tl::WgmmaAccumulator<block_M, block_K, threads / 128>;
 // of y:
 // here the same as weights_layout: the sizes are equal

@@ -103,7 +103,6 @@ using acc_s_layout = tl::WgmmaAccumulator<block_H, block_N, 1>;
 using acc_o_layout = tl::WgmmaAccumulator<block_H, dim, 1, threads / 128>;
 // of Q_pe_local:
 // here the same as acc_s_layout: the sizes are equal
-// Q_pe_local: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using Q_pe_local_layout = tl::WgmmaAccumulator<block_H, pe_dim, 1>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T128 threads, V2 values each) -> (64); each warpgroup holds values of its own; 4 threads hold the same value

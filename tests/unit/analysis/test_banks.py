@@ -1,11 +1,13 @@
 """Bank conflicts of a warp's access, and that the rules' layouts have none."""
 
+import numpy as np
 import pytest
 
 from tests.unit.rules.kernels import settled, subject
-from tile2cu.analysis.banks import bank_ways
+from tile2cu.analysis.banks import bank_ways, lds_ways
 from tile2cu.core.decisions import SHARED_LAYOUT
 from tile2cu.core.layout import SharedLayout
+from tile2cu_runtime.amdgcn.lds_banks import bank_use, phase_of_lane
 
 
 def test_neighbours_and_the_same_word_are_free_of_conflicts() -> None:
@@ -18,6 +20,25 @@ def test_lanes_128_bytes_apart_share_a_bank() -> None:
     assert bank_ways([128 * lane for lane in range(32)], 4) == 32
     assert bank_ways([128 * lane for lane in range(32)], 16) == 8  # eight lanes are served at once
     assert bank_ways([136 * lane for lane in range(32)], 8) == 1
+
+
+@pytest.mark.parametrize("banks", [32, 64])
+@pytest.mark.parametrize(("width", "is_read"), [(4, True), (8, True), (8, False), (16, True), (16, False)])
+def test_lds_is_served_as_the_simulator_serves_it(banks: int, width: int, is_read: bool) -> None:
+    """Ways are the words of a bank in the simulator's phases; with one way it counts no conflict."""
+    generator = np.random.default_rng(7)
+    found = set()
+    for _ in range(200):
+        shift, step, flip = (int(each) for each in generator.integers(0, (5, 9, 8)))
+        lanes = np.arange(64)
+        at = (lanes * width * step + (lanes >> shift & flip) * width).astype(np.int64)
+        use = bank_use(at[None], width, None, banks, is_read=is_read)
+        ways = lds_ways(at.tolist(), width, is_read=is_read, banks=banks)
+        phases = [at[phase_of_lane(width, banks, is_read=is_read) == phase] for phase in range(int(64 * width / 4))]
+        assert ways == max(_words_of_a_bank(phase, width, banks) for phase in phases if len(phase))
+        assert ways > 1 or use.cycles == use.ideal
+        found.add(ways > 1)
+    assert found == {True, False}
 
 
 @pytest.mark.parametrize(
@@ -48,3 +69,8 @@ def test_gathered_operands_are_stored_with_few_conflicts(
     lanes = [(lane // 4, lane % 4 * each) for lane in range(32)]
     places = [k * pitch + line * size if across else line * pitch + k * size for line, k in lanes]
     assert bank_ways(places, size) == worst
+
+
+def _words_of_a_bank(at: np.ndarray, width: int, banks: int) -> int:
+    words = np.unique((at // 4)[:, None] + np.arange(width // 4))
+    return int(np.bincount(words % banks).max())

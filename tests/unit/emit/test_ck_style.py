@@ -54,10 +54,29 @@ def test_constants_have_no_names_of_ck_tile(tmp_path: Path, constant: str) -> No
     assert f"constexpr int {constant}_1 = 64;" in found.source
 
 
-def test_tensors_of_2_gib_are_rejected() -> None:
+def test_tensors_and_the_tiles_that_overhang_them_are_within_2_gib() -> None:
+    """Blocks are named, so that a larger tile is checked as well; a batch overhangs once."""
     (found,) = tile2cu.emit(EXAMPLES / "gemm_relu.py", style="ck", target="hip:gfx942", threads=256).values()
-    assert "if (!tl::fits_in_2gib<half_t>(int64_t{M} + 128, int64_t{K} + 128)" in found.source
-    assert "offsets of elements 32" in found.source
+    assert "if (!tl::fits_in_2gib<half_t>({{M, block_M}, {K, block_K}})" in found.source
+    assert "A[M + 126, K + 30]" in found.source and "offsets of elements 32" in found.source
+    (found,) = tile2cu.emit(EXAMPLES / "attention.py", style="ck", target="hip:gfx942", threads=256, dim=128).values()
+    assert "!tl::fits_in_2gib<half_t>({{batch}, {seq_len, block_M}, {heads}, {dim}})" in found.source
+
+
+def test_a_tile_whose_places_exceed_a_row_is_checked_by_its_places() -> None:
+    (found,) = tile2cu.emit(EXAMPLES / "row_softmax.py", style="ck", target="hip:gfx942", N=1000).values()
+    assert "tl::fits_in_2gib<float>({{M, block_M}, {N, 1024}})" in found.source
+
+
+def test_an_operand_beside_registers_is_stored_in_their_order() -> None:
+    """P of attention has 4 neighbours along K per lane and MFMA: V is stored so that a lane reads those of two."""
+    bindings = {"threads": 256, "dim": 128, "is_causal": False}
+    (found,) = tile2cu.emit(EXAMPLES / "attention.py", style="ck", target="hip:gfx942", **bindings).values()
+    assert "tl::LdsTransposed<block_N, dim, tl::Interleave<8>, tl::HeldK<4, 4>>> V_shared" in found.source
+    reads = [line for line in found.source.splitlines() if "bytes per lane and read" in line]
+    assert len(reads) == 2 and all("16 bytes per lane and read" in line for line in reads)
+    assert found.source.count("free of bank conflicts") == 2
+    assert "at times 64 for operands of a GEMM and 16 for a tile's transpose" in found.source
 
 
 def test_a_vector_at_the_end_of_one_dimension_is_whole() -> None:

@@ -4,6 +4,11 @@ from collections.abc import Sequence
 
 BANKS, BANK_BYTES = 32, 4  # CUDA C++ Programming Guide, 'Shared Memory': 32 banks of 32 bits
 _PHASE_BYTES = BANKS * BANK_BYTES
+# The first lanes of the groups of four that ds_read_b128 serves together. [triton-lang/triton, pull request 11365]
+_DS_READ_B128 = (
+    ((0, 20), (32, 52), (4, 16), (36, 48), (8, 28), (40, 60), (12, 24), (44, 56)),
+    ((0, 12, 20, 24), (32, 44, 52, 56), (4, 8, 16, 28), (36, 40, 48, 60)),
+)
 
 
 def bank_ways(addresses: Sequence[int], width: int) -> int:
@@ -13,11 +18,26 @@ def bank_ways(addresses: Sequence[int], width: int) -> int:
     lanes that access the same word share it.
     """
     lanes = min(len(addresses), max(1, _PHASE_BYTES // max(width, BANK_BYTES)))
-    worst = 1
-    for first in range(0, len(addresses), lanes):
-        words: dict[int, set[int]] = {}
-        for address in addresses[first : first + lanes]:
-            for word in range(address // BANK_BYTES, (address + width - 1) // BANK_BYTES + 1):
-                words.setdefault(word % BANKS, set()).add(word)
-        worst = max(worst, *(len(different) for different in words.values()))
-    return worst
+    phases = (addresses[first : first + lanes] for first in range(0, len(addresses), lanes))
+    return max((_ways(phase, width, BANKS) for phase in phases), default=1)
+
+
+def lds_ways(addresses: Sequence[int], width: int, *, is_read: bool, banks: int = 32) -> int:
+    """The same of a wave's access to the LDS of a CDNA GPU: 64 addresses, of gfx950 in 64 banks. [ROCm, Composable
+    Kernel, "Understanding AMD GPU LDS and Bank Conflicts"]
+    """
+    if width == 16 and is_read:
+        phases = [[first + lane for first in quads for lane in range(4)] for quads in _DS_READ_B128[banks // 64]]
+    else:
+        lanes = min(len(addresses), banks * BANK_BYTES // max(width, BANK_BYTES))
+        phases = [[*range(first, first + lanes)] for first in range(0, len(addresses), lanes)]
+    return max(_ways([addresses[lane] for lane in phase], width, banks) for phase in phases)
+
+
+def _ways(addresses: Sequence[int], width: int, banks: int) -> int:
+    """The number of different words of one bank that lanes access together."""
+    words: dict[int, set[int]] = {}
+    for address in addresses:
+        for word in range(address // BANK_BYTES, (address + width - 1) // BANK_BYTES + 1):
+            words.setdefault(word % banks, set()).add(word)
+    return max((len(different) for different in words.values()), default=1)

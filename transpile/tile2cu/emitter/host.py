@@ -71,7 +71,7 @@ def _host_launch(written: Written, number: int, launches: tuple[Written, ...], s
     return HostLaunch(
         namespace=settled.namespace,
         about=f"{place}  launch {number} of {count}" if settled.namespace else "",
-        choice=_choice(settled, printer, written.multiples),
+        choice=_choice(settled, printer, written.multiples, width=style.vector_accesses),
         grid=own_grid if style.functor else grid_text(settled, printer),
         tiles=_staying(settled, printer),
         call=_launch(written, style),
@@ -317,13 +317,15 @@ def _rows(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 
-def _choice(settled: Settled, printer: Printer, more: tuple[Multiple, ...]) -> tuple[Declaration, ...]:
+def _choice(
+    settled: Settled, printer: Printer, more: tuple[Multiple, ...], *, width: str = "16-byte accesses"
+) -> tuple[Declaration, ...]:
     """Which of the kernel's two forms runs, where a run-time size decides how rows start."""
     conditions = aligned_when(settled, more)
     if not conditions:
         return ()
     texts = [f"{printer.text(condition.value)} % {condition.of} == 0" for condition in conditions]
-    comment = f"16-byte accesses where all rows are 16-byte aligned  [{rule_of_rows(settled)}]"
+    comment = f"{width} where all rows are 16-byte aligned  [{rule_of_rows(settled)}]"
     kernel = settled.function
     text = f"const auto chosen = {' && '.join(texts)} ? {kernel}<{ALIGNED_ROWS}> : {kernel}<{ANY_ALIGNMENT}>;"
     return (Declaration(text, (comment,)),)
@@ -347,7 +349,7 @@ def _launch(written: Written, style: Style) -> str:
     if settled.launch.cluster:
         launch, cluster = "launch_clusters", [f"dim3({', '.join(map(str, settled.launch.cluster))})"]
     if style.functor:  # its shared memory is static
-        shared, arguments = "", [f"Kernel::MakeKargs({', '.join(arguments)})"]
+        threads, shared, arguments = "Kernel::kBlockSize", "", [f"Kernel::MakeKargs({', '.join(arguments)})"]
     return f"tl::{launch}{shared}({', '.join([kernel, *cluster, 'grid', threads, 'stream', *arguments])})"
 
 

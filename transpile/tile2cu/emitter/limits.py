@@ -28,6 +28,9 @@ class Written:
     multiples: tuple[Multiple, ...] = ()  # more conditions on run-time sizes for 16-byte accesses, of the style
 
 
+_WORK_ITEMS = 2**32 - 1  # of a grid along x
+
+
 def size_limits(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Limit, ...]:
     """The limits of a grid, and of tensors without elements, on run-time sizes, `of_call` where a scalar argument
     decides: NAME_supports, which is asked with sizes, has none.
@@ -36,6 +39,7 @@ def size_limits(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Limit,
         *_divisors(launches, of_call),
         *_extent_limits(launches, of_call),
         *_grid_limits(launches, of_call),
+        *_workitem_limits(launches, of_call),
         *_tile_limits(launches, of_call),
     )
     return tuple(limit for limit in limits if limit.conditions)
@@ -106,6 +110,28 @@ def _grid_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit
         comment="A grid may have 65,535 blocks along y, and along z",
         stated=f"{_words(found)} must be at most 65,535 (blocks of a grid along y or z)",
     )
+
+
+def _workitem_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
+    """A dispatch counts the work-items of a grid along x in 32 bits. [HSA Platform System Architecture, "Architected
+    Queuing Language"]
+    """
+    found = [
+        (each.printer, extent, most)
+        for each in launches
+        if each.settled.target.is_amd
+        for extent in _open(each.settled.launch.grid[:1])
+        if of_call == is_of_call(extent, each.settled.program)
+        for most in [_WORK_ITEMS // each.settled.launch.block_threads]
+        if most < (each.settled.bounds.interval(extent).high or _WORK_ITEMS)
+    ]
+    for most in dict.fromkeys(limit for _, _, limit in found):
+        own = [(printer, extent) for printer, extent, limit in found if limit == most]
+        yield Limit(
+            conditions=_unique(f"{printer.index(extent)} > {most}" for printer, extent in own),
+            comment="A grid may have 2^32 - 1 work-items along x",
+            stated=f"{_words(own)} must be at most {most:,} (work-items of a grid along x have 32 bits)",
+        )
 
 
 def _tile_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:

@@ -25,6 +25,7 @@ from tile2cu.emitter.tma import asked_blocks, producer_loop
 from tile2cu.emitter.view import words
 from tile2cu.plan.grid import kernel_expressions
 from tile2cu.plan.producer import ping_pong_of
+from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import WIDTH, file_of, rule_line, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES, Constants
@@ -114,9 +115,9 @@ def _waves_per_simd(settled: Settled) -> Iterator[Declaration]:
     if waves is not None:
         rule, registers = settled.facts.rule(settled.launch, WAVES_PER_SIMD), settled.target.max_registers // waves
         about = (
-            f"at most {registers} registers for each lane of a wave, of a SIMD's {settled.target.max_registers}: all "
+            f"at most {registers} registers for each lane of a wave, of a SIMD's {settled.target.max_registers}: clang "
         )
-        about += f"are VGPRs, and no value moves to or from AccVGPRs  [{rule}]"
+        about += f"then keeps MFMA accumulators in VGPRs, and no value moves to or from AccVGPRs  [{rule}]"
         text = f"constexpr int waves_per_simd_by_registers = {waves};"
         yield Declaration(text, (*wrapped(about), *wrapped(_occupancy(settled, waves))))
 
@@ -124,12 +125,22 @@ def _waves_per_simd(settled: Settled) -> Iterator[Declaration]:
 def _occupancy(settled: Settled, waves: int) -> str:
     """The workgroups of a CU, by its registers and by its LDS. [AMD CDNA 3 ISA, "VGPR Allocation", "LDS"]"""
     target, shared = settled.target, settled.facts[settled.launch, SHARED_BUDGET].total
-    by_registers = waves * target.simds * target.warp_size // settled.launch.block_threads
-    text = f"workgroups per CU: {by_registers} or more by registers"
+    tiles, waves_per_block = tile_registers(settled), settled.launch.block_threads // target.warp_size
+    # A SIMD has up to 8 waves; registers are allocated in steps of 8 per lane, of which tiles need `tiles` at least.
+    most_waves = max(waves, min(8, target.max_registers // (-(-max(tiles, 1) // 8) * 8)))
+    least, most = (each * target.simds // waves_per_block for each in (waves, most_waves))
+    of_registers = f"{least} to {most}" if most > least else f"{least}"
+    text = f"workgroups per CU: {of_registers} by registers (tiles take {tiles})"
     if not shared:
         return text
     by_lds = target.shared_limit // (-(-shared // target.lds_step) * target.lds_step)
-    return f"{text}, {by_lds} by LDS" + (", which limits the occupancy" if by_lds <= by_registers else "")
+    if by_lds < least:
+        limiter = "LDS limits the occupancy"
+    elif by_lds > most:
+        limiter = "registers limit the occupancy"
+    else:
+        limiter = "both limit the occupancy" if least == most else "the lower of the two limits the occupancy"
+    return f"{text}, {by_lds} by LDS: {limiter}"
 
 
 def _least_blocks(settled: Settled) -> Iterator[Declaration]:

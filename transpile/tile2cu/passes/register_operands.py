@@ -28,7 +28,7 @@ def in_registers(launch: Launch, mma: Gemm, tile: Buffer) -> Launch:
 def loaded(launch: Launch, tile: Buffer) -> Launch:
     """The launch with an A operand, a shared tile, loaded from its tensor to registers in its place."""
     held = replace(tile, name=fresh(launch, f"{tile.name.removesuffix('_shared')}_local"), scope=Scope.FRAGMENT)
-    about = f"To registers, not to shared memory: each wave's MMAs read its own rows of {tile.name}  [{LOADED}]"
+    about = f"To registers, not through {tile.name}: the MMAs of each wave read its own rows only  [{LOADED}]"
 
     def noted(body: tuple[Stmt, ...], position: int) -> tuple[Stmt, ...] | None:
         stmt = body[position]

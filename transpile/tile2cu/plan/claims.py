@@ -33,12 +33,15 @@ class Executes(Claim):
     """An MMA is `counts` of each of these instructions, of each warp, wave or warpgroup.
 
     `lds_reads`, of an MFMA: the bytes that a lane reads at a time of A (0: A is in registers) and of B; None where that
-    is not known.
+    is not known. `lds_ways` are the conflict degrees of these reads, 1 for none; `permuted`, whether lanes read rows of
+    K, whose elements v_perm_b32 then pairs along K.
     """
 
     counts: tuple[tuple[MmaInstruction, int], ...]
     a_in_registers: bool
     lds_reads: tuple[int, int] | None = None
+    lds_ways: tuple[int, int] = (0, 0)
+    permuted: tuple[bool, bool] = (False, False)
 
 
 @dataclass(frozen=True, kw_only=True)

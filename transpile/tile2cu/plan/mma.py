@@ -16,6 +16,7 @@ from tile2cu.core.instruction import WARPGROUP_WARPS, MmaUnit, executed
 from tile2cu.core.mfma_layout import WAVE, MfmaAccumulator, MfmaTile
 from tile2cu.core.program import Gemm, Region, Scope, Stmt, WgmmaWait
 from tile2cu.plan.claims import AwaitedAtOnce, Claim, Executes, NoTensorCore, Prioritised, Widened
+from tile2cu.plan.lds_reads import lds_ways_of
 from tile2cu.plan.operands import Tile
 from tile2cu.plan.ops import ClearIf, Mma, MmaWait, WaitPoint
 from tile2cu.plan.settled import Settled
@@ -127,6 +128,14 @@ def _of_instruction(op: Gemm, settled: Settled) -> Iterator[Claim]:
     along_m = warps.m // WARPGROUP_WARPS if instruction.unit is MmaUnit.WARPGROUP else warps.m
     counts = executed(instruction, op.mnk, along_m, warps.n)
     in_registers = op.a.buffer.scope is Scope.FRAGMENT
-    yield Executes(counts=counts, a_in_registers=in_registers, lds_reads=_lds_reads(op, settled))
+    reads = _lds_reads(op, settled)
+    across = (op.transpose_a and not in_registers, not op.transpose_b)
+    yield Executes(
+        counts=counts,
+        a_in_registers=in_registers,
+        lds_reads=reads,
+        lds_ways=lds_ways_of(op, settled, reads) if reads is not None else (0, 0),
+        permuted=across if reads is not None else (False, False),
+    )
     if instruction.through is not None:
         yield Widened(rule=rule, arch=arch, types=types, through=str(instruction.through))

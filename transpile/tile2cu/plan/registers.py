@@ -57,12 +57,13 @@ class Registers:
     """All that a thread holds. `count` registers of 4 bytes are for tiles, of `limit` that it can have.
 
     `prefetched` of them hold the next tile before it is stored. `operands` are the tiles that MMAs read as
-    their first operand; `random` is the state of a generator.
+    their first operand, `loaded` those of them that copies from memory write; `random` is the state of a generator.
     """
 
     declared: tuple[Fragment | LocalArray, ...]
     loops: tuple[LoopSpread, ...]
     operands: tuple[Buffer, ...]
+    loaded: tuple[Buffer, ...]
     alternation: Alternation | None
     random: bool
     count: int
@@ -102,6 +103,9 @@ def registers(settled: Settled) -> Registers:
             if isinstance(op, Parallel)
         ),
         operands=tuple(op.a.buffer for op in stmts if isinstance(op, Gemm)),
+        loaded=tuple(
+            op.dst.buffer for op in stmts if isinstance(op, Copy) and op.src.buffer.scope is not Scope.FRAGMENT
+        ),
         alternation=None
         if found is None
         else Alternation(kept=values_kept(found), operands=operands_of(found), computed=found.store.src.buffer),
@@ -130,9 +134,15 @@ def _fragment_registers(settled: Settled) -> int:
 
 def staged_registers(copy: Copy, threads: int) -> int:
     """The registers in which a tile waits (headers/tl/common/cdna/staged.h): pieces of up to 16 bytes, as stored."""
+    count, width = staged_loads(copy, threads)
+    return count * -(-width // 4)
+
+
+def staged_loads(copy: Copy, threads: int) -> tuple[int, int]:
+    """(loads that a thread issues for a tile, bytes of each) of aligned rows."""
     extents, source = copy.dst.buffer.static_shape, copy.src.buffer.dtype
     vector = min(extents[-1] & -extents[-1], 16 // max(source.bytes, copy.dst.buffer.dtype.bytes))
-    return _per_thread(prod(extents) // vector, threads) * -(-vector * source.bytes // 4)
+    return _per_thread(prod(extents) // vector, threads), vector * source.bytes
 
 
 def _prefetched(loop: Loop, settled: Settled) -> int:

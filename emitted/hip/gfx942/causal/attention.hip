@@ -18,8 +18,9 @@
 //   Output  out  float16  (batch, seq_len, heads, dim)          row-major
 //
 // batch, heads and seq_len may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
-// of a grid along y or z); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated
-// off.
+// of a grid along y or z); else TL_INVALID_SIZE. ceildiv(seq_len, block_M) must be at most 16,777,215 (work-items of a
+// grid along x have 32 bits); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are
+// predicated off.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention.py:114) and Output (float16, attention.py:124). tl::exp2 is v_exp_f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
@@ -48,9 +49,9 @@ constexpr float scale = 0.12751743f;
 constexpr int shared_stages = 1;
 // 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.full-row]
 constexpr int threads = 256;
-// at most 256 registers for each lane of a wave, of a SIMD's 512: all are VGPRs, and no value moves to or from
-// AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 or more by registers, 2 by LDS, which limits the occupancy
+// at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
+// no value moves to or from AccVGPRs  [launch.cdna.two-waves]
+// workgroups per CU: 2 by registers (tiles take 186), 2 by LDS: both limit the occupancy
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
@@ -63,23 +64,22 @@ struct Shared {
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 186 per thread for tiles, 32 of them prefetched -----------------------------------------------------
+// ---- registers: 186 per thread for tiles, 32 of which hold the next tile --------------------------------------------
 // of acc_s, acc_s_cast:
 // (T256 threads, V32 values each) -> (128, 64); warp w holds rows 32 w to 32 w + 31, a lane 4 neighbouring columns
-// of a row at a time; TV layout ((16,4,4),(4,4,2)):((1,512,32),(128,2048,16))  [layout.gemm.mfma-accumulator]
+// of a row at a time; i = (warp, repeat, lane % 16), j = (repeat, lane / 16, value)  [layout.gemm.mfma-accumulator]
 // acc_s_cast: an accumulator's registers are the A operand's, lane for lane: no shuffle
 using acc_s_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<4, 1>>;
 // of acc_o:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds rows 32 w to 32 w + 31, a lane 32 neighbouring columns
-// of a row at a time; TV layout ((16,4,4),(32,2)):((1,4096,32),(128,16))  [layout.gemm.mfma-accumulator]
+// of a row at a time; i = (warp, repeat, lane % 16), j = (lane / 16, value)  [layout.gemm.mfma-accumulator]
 using acc_o_layout = tl::MfmaAccumulator<block_M, dim, tl::Warps<4, 1>, tl::Interleave<8>>;
 // of Q_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds rows 32 w to 32 w + 31, a lane 8 neighbouring columns
-// of a row at a time; TV layout ((16,4,4),(8,4,2)):((1,1024,32),(128,4096,16))  [layout.gemm.mfma-operand]
-// Q_local: an accumulator's registers are the A operand's, lane for lane: no shuffle
-using Q_local_layout = tl::MfmaAccumulator<block_M, dim, tl::Warps<4, 1>, tl::Interleave<2>>;
+// of a row at a time; i = (warp, repeat, lane % 16), j = (repeat, lane / 16, value)  [layout.gemm.mfma-operand]
+using Q_local_layout = tl::MfmaOperandA<block_M, dim, tl::Warps<4, 1>, tl::Interleave<2>>;
 // of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
-// (T256 threads, V2 values each) -> (128); 4 threads hold the same value; TV layout ((16,4,4),2):((1,0,32),16)
+// (T256 threads, V2 values each) -> (128); 4 threads hold the same value; i = (warp, repeat, lane % 16)
 // [layout.reduce.kept-dimension]
 using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
   tl::Fragment<tl::half, Q_local_layout> Q_local;
 
-  // attention.py:58-60  To registers, not to shared memory: each wave's MMAs read its own rows of Q_shared
+  // attention.py:58-60  To registers, not through Q_shared: the MMAs of each wave read its own rows only
   // [pipeline.gemm.loaded-operand]
   tl::copy(Q(bz, tl::all, by, tl::all).tile(bx * block_M, 0), Q_local);
   tl::fill(acc_o, 0.0f);
@@ -122,9 +122,10 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   const int loop_range = tl::min(tl::ceildiv(seq_len, block_N), tl::ceildiv((bx + 1) * block_M, block_N));
 
   // attention.py:76  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
-  // K_shared_next, V_shared_next: the next tile, between its global loads and its shared stores, in 32 registers
-  // per thread. tl::load: buffer loads of up to 16 bytes, whose descriptor's range check returns zeros out of
-  // bounds, where rows are aligned and 32-bit offsets reach the tile; else loads behind tests of indices
+  // K_shared_next, V_shared_next: the next tile, in flight from global memory to LDS, in 32 registers per thread.
+  // tl::load issues 4 x 16 bytes + 4 x 16 bytes per lane (vmcnt 8): buffer loads where rows are aligned and 32-bit
+  // offsets reach the tile (tested per tile), else predicated loads. The buffer ends with the tensor's last row,
+  // and a lane past the last column takes an offset past that end: both load zeros
   tl::Staged<tl::half, block_N, dim, threads> K_shared_next;
   tl::Staged<tl::half, block_N, dim, threads> V_shared_next;
   auto load = [&](int k) {
@@ -143,7 +144,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     tl::sync_threads();  // all threads' parts of tile k are visible
 
     // attention.py:96  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-    // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read
+    // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read,
+    // free of bank conflicts
     tl::gemm(Q_local, tl::transposed(K_shared[k % shared_stages]), acc_s, tl::overwrite);
 
     // Masked scores are minus infinity for any finite Q and K: the GEMM adds finite values to them.
@@ -172,7 +174,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     // attention.py:114-117
     tl::copy(acc_s, acc_s_cast);
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
-    // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read
+    // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read,
+    // free of bank conflicts, of a row of K: v_perm_b32 pairs them along K
     tl::gemm(acc_s_cast, V_shared[k % shared_stages], acc_o);
   }
 
@@ -194,6 +197,8 @@ extern "C" tl_status attention_supports(int batch, int heads, int seq_len, int d
   if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
+  // A grid may have 2^32 - 1 work-items along x
+  if (tl::ceildiv(seq_len, block_M) > 16777215) return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }
 

@@ -184,8 +184,17 @@ def _lds_reads(claim: Executes) -> str:
     """From where a lane has the operands of an MFMA."""
     if claim.lds_reads is None:
         return ""
-    a, b = ("VGPRs" if not each else f"LDS, {each} bytes per lane and read" for each in claim.lds_reads)
+    parts = zip(claim.lds_reads, claim.lds_ways, claim.permuted, strict=True)
+    a, b = (_of_lds(*each) if each[0] else "VGPRs" for each in parts)
     return f"; A and B from {a}" if a == b else f"; A from {a}; B from {b}"
+
+
+def _of_lds(width: int, ways: int, permuted: bool) -> str:
+    """How a lane reads an operand from LDS."""
+    text = f"LDS, {width} bytes per lane and read"
+    if ways:
+        text += ", free of bank conflicts" if ways == 1 else f", {ways}-way bank conflicts"
+    return text + (", of a row of K: v_perm_b32 pairs them along K" if permuted and width > 2 else "")
 
 
 def _ended(claim: Ends, names: Names) -> str:

@@ -39,9 +39,10 @@ def _call(order: TileOrder) -> tuple[str, str]:
         )
     kind, reason = _PANELS[order.across], f"  [{order.rule}]" if order.rule else ""
     if order.dies > 1:
-        return f"grouped_order<{order.size}, {GROUP_OF}::{kind}, {order.dies}>", (
-            f"the hardware assigns blocks to {order.dies} XCDs round-robin, each with its own L2: each XCD takes a "
-            f"contiguous range of the tiles, in groups of {order.size} {kind}, which share operands there{reason}"
+        return f"grouped_order<{order.size}, {GROUP_OF}::{kind}, /*XCDs=*/{order.dies}>", (
+            f"Tuned for {order.dies} XCDs, each with its own L2, to which the hardware assigns workgroups round-robin "
+            f"(MI300X in SPX mode): those of one XCD take a contiguous range of the tiles, in groups of {order.size} "
+            f"{kind}, which share operands there. Any number of XCDs computes each tile once{reason}"
         )
     who = "clusters" if order.cluster else "blocks"
     groups = f"groups of up to {order.size} {kind} of tiles"

@@ -8,16 +8,18 @@ from tile2cu.core.layout import (
     MmaOperandA,
     MmaOperandB,
     Replicated,
+    Slice,
     SplitColumns,
     WgmmaAccumulator,
 )
-from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaOperandA
+from tile2cu.core.mfma_layout import MfmaAccumulator, MfmaOperandA, MfmaTile
+from tile2cu.styles.base.digits import in_digits
 
 
-def described(layout: FragmentLayout, part: str = "") -> str:
+def described(layout: FragmentLayout, part: str = "", *, in_tv: bool = True) -> str:
     """The layout in CuTe's notation, (threads, values) -> (rows, columns), and which warp holds what.
 
-    That is `part` where a style has another distribution over warps.
+    That is `part` where a style has another distribution over warps. `in_tv`: with CuTe's TV layout.
     """
     shape = ", ".join(map(str, layout.shape))
     text = f"(T{layout.threads_of_block} threads, V{layout.registers} values each) -> ({shape})"
@@ -42,11 +44,14 @@ def described(layout: FragmentLayout, part: str = "") -> str:
         case _:
             pass
     text += f"; {layout.replicas} threads hold the same value" if layout.replicas > 1 else ""
-    return text + in_cute(layout)
+    return text + (in_cute(layout) if in_tv else "")
 
 
 def in_cute(layout: FragmentLayout) -> str:
-    """The layout as CuTe writes it, behind a semicolon; empty where it adds nothing."""
+    """The layout as CuTe writes it, behind a semicolon; of an MFMA, as digits of lanes; empty where it adds nothing."""
+    of = layout.of if isinstance(layout, Slice) else layout
+    if isinstance(of, MfmaTile) and (digits := in_digits(layout)):
+        return f"; {digits}"
     found = "" if isinstance(layout, Replicated) else tv_layout(layout)
     return f"; TV layout {found}" if found else ""
 

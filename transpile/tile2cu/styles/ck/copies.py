@@ -1,7 +1,7 @@
 """Copies of tiles: by windows between memories, and between memory and the registers of fragments."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.layout import Replicated
@@ -36,6 +36,7 @@ class Copies:
     fragments: Fragments
     tensors: Tensors
     shared: SharedTiles
+    most_transposed: int = 0  # registers of a tile between its load by rows and its store by columns
 
     def text(self, op: copy_ops.Copy) -> str:
         """A copy. Errors: T2C-E034 for what no window does."""
@@ -213,6 +214,8 @@ class Copies:
         window, value = self.shared.window(tile, through.stored, "store"), registers
         if through.loaded != through.stored:
             value = self.printer.names.fresh(f"{self.printer.names(tile.name)}_by_columns")
+            count = -(-through.stored.encoding.registers * source.dtype.bytes // 4)
+            self.most_transposed = max(self.most_transposed, count)
             kind = self.element(source)
             given = f"make_static_tile_distribution({through.stored.name}{{}})"
             yield f"auto {value} = make_static_distributed_tensor<{kind}>({given});"
@@ -258,6 +261,4 @@ class Copies:
 
 def origin_at(box: Box, printer: CkPrinter, starts: tuple[Expr, ...]) -> str:
     """The coordinate of a window whose box starts elsewhere."""
-    return Box(tensor=box.tensor, view=box.view, origin=starts, lengths=box.lengths, lines=box.lines).origin_text(
-        printer
-    )
+    return replace(box, origin=starts).origin_text(printer)

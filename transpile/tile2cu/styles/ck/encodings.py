@@ -7,34 +7,12 @@ registers (Y) the encoding lists the digits, the most significant first.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from enum import Enum
+from dataclasses import dataclass
 from math import gcd, prod
 
-from tile2cu.core.layout import Blocked, FragmentLayout, Slice
+from tile2cu.core.layout import Blocked, FragmentLayout
 from tile2cu.core.mfma_layout import WAVE, MfmaTile
-
-
-class Source(Enum):
-    """What a digit is a part of."""
-
-    WARP = "warp"
-    LANE = "lane"
-    REGISTER = "value"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Digit:
-    """`length` values of dimension `dim` at distances of `stride`: the digit of its source at distance `source_stride`.
-
-    The order of registers is that of their source strides.
-    """
-
-    dim: int
-    length: int
-    stride: int
-    source: Source
-    source_stride: int
+from tile2cu.styles.base.digits import Digit, Source, digits_of, register, word
 
 
 @dataclass(frozen=True)
@@ -117,7 +95,7 @@ def encode(digits: Iterable[Digit], rank: int, threads: int) -> Encoding | None:
             below *= each.length
         places |= {each: (dim + 1, position) for position, each in enumerate(own)}
         hs.append(tuple(each.length for each in own))
-        names.append(tuple(_name(each, threads) for each in own))
+        names.append(tuple(word(each, threads) for each in own))
     rs: list[int] = []
     ps = []
     sources = [(Source.WARP, threads // WAVE)] * (threads > WAVE) + [(Source.LANE, WAVE)]
@@ -150,104 +128,10 @@ def _of_source(
     return tuple(listed)
 
 
-def _name(digit: Digit, threads: int) -> str:
-    """A digit in words."""
-    if digit.source is Source.REGISTER:
-        return "value" if digit.stride == 1 and digit.length > 1 else "repeat"
-    total = WAVE if digit.source is Source.LANE else threads // WAVE
-    quotient = f" / {digit.source_stride}" if digit.source_stride > 1 else ""
-    remainder = f" % {digit.length}" if digit.source_stride * digit.length < total else ""
-    return f"{digit.source.value}{quotient}{remainder}"
-
-
-# ---- the digits of layouts ------------------------------------------------------------------------------------------
-
-
 def encoding_of(layout: FragmentLayout) -> Encoding | None:
     """The encoding that gives each element the thread and register that the layout gives it; None where none does."""
     digits = digits_of(layout)
     return None if digits is None else encode(digits, len(layout.shape), layout.threads_of_block)
-
-
-def digits_of(layout: FragmentLayout) -> tuple[Digit, ...] | None:
-    """The digits of a layout's elements; None where they are not all digits."""
-    match layout:
-        case MfmaTile():
-            return tuple(_of_mfma(layout))
-        case Blocked():
-            found = tuple(_of_blocked(layout))
-            return None if None in found else tuple(each for each in found if each is not None)
-        case Slice():
-            return _of_slice(layout)
-        case _:
-            return None
-
-
-def _of_mfma(layout: MfmaTile) -> Iterator[Digit]:
-    """Of core/mfma_layout.py's tiles: rows are lanes, runs of columns registers."""
-    n, size, waves = layout.warps.n, layout.size, layout.waves_of_columns
-    rows, cols = layout.rows // layout.warps.m, layout.cols // waves
-    run, groups = layout.run * layout.interleave, WAVE // size
-    row_registers = cols // groups
-    yield Digit(dim=0, length=layout.warps.m, stride=rows, source=Source.WARP, source_stride=n)
-    yield _register(0, rows // size, size, row_registers)
-    yield Digit(dim=0, length=size, stride=1, source=Source.LANE, source_stride=1)
-    yield Digit(dim=1, length=waves, stride=cols, source=Source.WARP, source_stride=1)
-    yield _register(1, cols // (run * groups), run * groups, run)
-    yield Digit(dim=1, length=groups, stride=run, source=Source.LANE, source_stride=size)
-    yield _register(1, run, 1, 1)
-
-
-def _register(dim: int, length: int, stride: int, source_stride: int) -> Digit:
-    return Digit(dim=dim, length=length, stride=stride, source=Source.REGISTER, source_stride=source_stride)
-
-
-def _of_blocked(layout: Blocked) -> Iterator[Digit | None]:
-    """Of a grid of threads: a thread's number is warp and lane, and a digit of it may be a part of both."""
-    last, below = len(layout.extents) - 1, 1
-    for dim in reversed(range(last + 1)):
-        run = layout.vector if dim == last else layout.rows if dim == 0 else 1
-        threads = layout.threads[dim]
-        repeats = -(-layout.extents[dim] // (threads * run))
-        yield _register(dim, run, 1, below)
-        yield from _of_threads(dim, threads, run, prod(layout.threads[dim + 1 :]))
-        yield _register(dim, repeats, run * threads, below * run)
-        below *= run * repeats
-
-
-def _of_threads(dim: int, length: int, stride: int, of_thread: int) -> Iterator[Digit | None]:
-    """A digit of the thread's number as one of the lane, of the warp, or one of each."""
-    lanes = max(1, WAVE // of_thread) if WAVE % of_thread == 0 else 0
-    if lanes == 0 and of_thread % WAVE:
-        yield None
-        return
-    if length > 1 and lanes > 1:
-        in_lane = min(length, lanes)
-        if lanes % in_lane or length % in_lane:
-            yield None
-            return
-        yield Digit(dim=dim, length=in_lane, stride=stride, source=Source.LANE, source_stride=of_thread)
-        length, stride, of_thread = length // in_lane, stride * in_lane, of_thread * in_lane
-    yield (
-        Digit(dim=dim, length=length, stride=stride, source=Source.WARP, source_stride=max(1, of_thread // WAVE))
-        if length > 1
-        else _register(dim, 1, 1, 1)
-    )
-
-
-def _of_slice(layout: Slice) -> tuple[Digit, ...] | None:
-    """Those of the kept dimensions; their registers are numbered anew."""
-    digits = digits_of(layout.of)
-    if digits is None:
-        return None
-    dims = {dim: number for number, dim in enumerate(layout.kept)}
-    kept = [replace(each, dim=dims[each.dim]) for each in digits if each.dim in dims]
-    below, found = 1, [each for each in kept if each.source is not Source.REGISTER]
-    registers = (each for each in kept if each.source is Source.REGISTER)
-    for each in sorted(registers, key=lambda each: (each.source_stride, each.stride)):
-        found.append(replace(each, source_stride=below))
-        below *= each.length
-    return tuple(found)
 
 
 # ---- operands of warp GEMMs, and copies -----------------------------------------------------------------------------
@@ -261,7 +145,7 @@ def operand_a(layout: MfmaTile, k: int, pack: int, *, k_first: bool) -> Encoding
     per_lane = k // groups
     digits = (
         Digit(dim=of_m, length=layout.warps.m, stride=rows, source=Source.WARP, source_stride=n),
-        _register(of_m, rows // size, size, per_lane),
+        register(of_m, rows // size, size, per_lane),
         Digit(dim=of_m, length=size, stride=1, source=Source.LANE, source_stride=1),
         *_along_k(of_k, k, pack, size),
     )
@@ -278,10 +162,10 @@ def operand_b(layout: MfmaTile, k: int, pack: int, *, k_first: bool) -> Encoding
     group = size * count
     digits = (
         Digit(dim=of_n, length=layout.warps.n, stride=cols, source=Source.WARP, source_stride=1),
-        _register(of_n, cols // group, group, per_lane * count),
+        register(of_n, cols // group, group, per_lane * count),
         Digit(dim=of_n, length=runs, stride=groups * run * count, source=Source.LANE, source_stride=groups * run),
         Digit(dim=of_n, length=groups, stride=run * count, source=Source.LANE, source_stride=run),
-        _register(of_n, count, run, per_lane),
+        register(of_n, count, run, per_lane),
         Digit(dim=of_n, length=run, stride=1, source=Source.LANE, source_stride=1),
         *_along_k(of_k, k, pack, size),
     )
@@ -290,9 +174,9 @@ def operand_b(layout: MfmaTile, k: int, pack: int, *, k_first: bool) -> Encoding
 
 def _along_k(dim: int, k: int, pack: int, size: int) -> Iterator[Digit]:
     groups = WAVE // size
-    yield _register(dim, k // (groups * pack), groups * pack, pack)
+    yield register(dim, k // (groups * pack), groups * pack, pack)
     yield Digit(dim=dim, length=groups, stride=pack, source=Source.LANE, source_stride=size)
-    yield _register(dim, pack, 1, 1)
+    yield register(dim, pack, 1, 1)
 
 
 def copy_of_rows(extents: tuple[int, ...], vector: int, threads: int) -> Encoding | None:
@@ -360,11 +244,11 @@ def _transposing(k: int, n: int, runs: int, pieces: tuple[int, int], threads: in
         return None
     size = of_k * of_n
     for length, stride in repeats:
-        digits.append(_register(1, length, stride, size))
+        digits.append(register(1, length, stride, size))
         size *= length
     encodings = []
     for stride_k, stride_n in ((of_n, 1), (1, of_k)):
-        own = (_register(0, of_k, 1, stride_k), _register(1, of_n, 1, stride_n))
+        own = (register(0, of_k, 1, stride_k), register(1, of_n, 1, stride_n))
         encodings.append(encode((*digits, *own), 2, threads))
     loaded, stored = encodings
     return None if loaded is None or stored is None else Transposing(loaded, stored)

@@ -49,19 +49,19 @@ class Fragments:
         for layout, tiles in same.items():
             if not isinstance(layout, Replicated):
                 names = ", ".join(self.printer.names(each.tile.name) for each in tiles)
-                self._add(layout, self.printer.names(tiles[0].tile.name), f"of {names}:", tiles[0].rule, ())
+                self._add(layout, self.printer.names(tiles[0].tile.name), f"Layout of {names}:", tiles[0].rule, ())
         for loop in self.plan.registers.loops:
             if loop.layout not in self._of_layout and not isinstance(loop.layout, Replicated):
                 over = tuple(self.printer.names(name) for name in loop.over)
-                self._add(loop.layout, "_".join(over), f"of a loop over {', '.join(over)}:", loop.rule, over)
+                self._add(loop.layout, "_".join(over), f"Layout of a loop over {', '.join(over)}:", loop.rule, over)
 
     def _add(self, layout: FragmentLayout, of: str, about: str, rule: str, over: tuple[str, ...]) -> None:
         encoding, span = encoding_of(layout), self.plan.launch.span
         if encoding is None or layout.threads_of_block != self.plan.launch.threads:
             kind = f"{type(layout).__name__}, whose elements are no digits of threads and registers"
-            what = f"the layout {about.removesuffix(':')} ({kind})"
+            what = f"the layout {about.removesuffix(':').removeprefix('Layout ')} ({kind})"
             raise unsupported(what, span)
-        lines = (about, *wrapped(f"{described(layout)}  [{rule}]"))
+        lines = (about, *wrapped(f"{described(layout, in_tv=False)}  [{rule}]"))
         self._of_layout[layout] = self.named(f"{of}_layout", encoding, lines, over)
 
     def named(self, wish: str, encoding: Encoding, about: tuple[str, ...], over: tuple[str, ...] = ()) -> Distribution:

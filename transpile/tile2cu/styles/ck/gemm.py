@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from tile2cu.core.dtype import DType
 from tile2cu.core.instruction import MmaUnit
-from tile2cu.core.mfma_layout import MfmaTile
+from tile2cu.core.mfma_layout import WAVE, MfmaTile
 from tile2cu.core.program import Scope
 from tile2cu.plan import copy_ops, ops
 from tile2cu.plan.kernel import Kernel
@@ -44,13 +44,24 @@ def layouts_of_operands(operations: Iterable[ops.Op], fragments: dict[str, MfmaT
             layout = fragments.get(op.c.buffer.name)
             for tile, by_rows, columns in (
                 (op.a, op.a.transposed, ByColumns(count=1, run=4)),
-                (op.b, not op.b.transposed, ByColumns(count=layout.interleave if layout else 1, run=4)),
+                (op.b, not op.b.transposed, _columns_of_b(op, layout, fragments.get(op.a.buffer.name))),
             ):
                 if tile.buffer.scope is not Scope.SHARED or tile.buffer.rank != 2:
                     continue
                 if not by_rows or along_rows.setdefault(tile.buffer.name, columns) != columns:
                     others.add(tile.buffer.name)
     return {name: columns for name, columns in along_rows.items() if name not in others}
+
+
+def _columns_of_b(op: ops.Mma, c: MfmaTile | None, a: MfmaTile | None) -> ByColumns:
+    """How B's tile is stored along K: of A in registers, in the order in which they hold K."""
+    count, size = c.interleave if c else 1, op.b.buffer.dtype.bytes
+    if a is not None and op.a.buffer.scope is Scope.FRAGMENT:
+        held, groups = a.run * a.interleave, WAVE // a.size
+        whole = op.b.buffer.static_shape[0] % (groups * VECTOR // size) == 0
+        if held * size < VECTOR and VECTOR // size % held == 0 and whole:
+            return ByColumns(count=count, run=4, held=held, groups=groups)
+    return ByColumns(count=count, run=4)
 
 
 @dataclass
@@ -63,6 +74,10 @@ class Gemms:
     shared: SharedTiles
     warp_gemms: dict[str, str] = field(default_factory=dict)
     reads: tuple[int, int] = (0, 0)  # bytes that a lane reads at a time of A and B of the MMA printed last
+    ways: tuple[int, int] = (0, 0)  # conflict degrees of these reads
+    most_operands: int = 0  # registers of the operands that a GEMM loads from LDS
+    _loaded: int = 0
+    _ways: dict[str, int] = field(default_factory=dict)  # of a tile's reads
 
     def text(self, op: ops.Mma) -> str:
         """An MMA of shared tiles, or of a fragment's registers and a shared tile. Errors: T2C-E034."""
@@ -80,18 +95,23 @@ class Gemms:
         name, k = self.printer.names(op.c.buffer.name), op.instruction.k
         extent = op.a.region.ranges[0 if op.a.transposed else 1].extent
         per_lane = k * size // 64
+        self._loaded = 0
         a, pack = self._held(op, per_lane) if op.a.buffer.scope is Scope.FRAGMENT else ("", 0)
         if not pack:
             wide = VECTOR // dtype.bytes
             rows = self._static(op.a, 0 if op.a.transposed else 1)
             pack = wide if rows % (wide * 64 // size) == 0 else per_lane
             a = self._operand(op.a, "A", layout, pack, op)
-        b = self._operand(op.b, "B", layout, pack, op)
+        columns = self.shared.by_columns.get(op.b.buffer.name)
+        pack_b = VECTOR // dtype.bytes if columns is not None and columns.held == pack else pack
+        b = self._operand(op.b, "B", layout, pack_b, op)
         self.reads = (
             self._reads(op.a, pack, along_rows=op.a.transposed),
-            self._reads(op.b, pack, along_rows=not op.b.transposed),
+            self._reads(op.b, pack_b, along_rows=not op.b.transposed),
         )
-        count = f", {layout.interleave}" if layout.interleave > 1 else ""
+        self.ways = (self._ways.get(op.a.buffer.name, 0), self._ways.get(op.b.buffer.name, 0))
+        self.most_operands = max(self.most_operands, self._loaded)
+        count = f", {words.INTERLEAVE}<{layout.interleave}>" if layout.interleave > 1 else ""
         warp_gemm = self._warp_gemm(dtype, op.c.buffer.dtype, size, k)
         call = f"{words.BLOCK_GEMM}<{warp_gemm}, {self.printer.index(extent)}{count}>({name}, {a}, {b});"
         lines = [f"clear_tile({name});"] * op.overwrites
@@ -106,6 +126,10 @@ class Gemms:
             return 0
         is_strided = along_rows and tile.buffer.name not in self.shared.by_columns
         return tile.buffer.dtype.bytes * (1 if is_strided else pack)
+
+    def _width(self, tile: Tile, pack: int, k_first: bool) -> int:
+        """The bytes of a read, as _reads."""
+        return self._reads(tile, pack, along_rows=k_first)
 
     def _static(self, tile: Tile, dim: int) -> int:
         return tile.buffer.static_shape[dim]
@@ -122,9 +146,13 @@ class Gemms:
         if encoding is None or encoding.shape != buffer.static_shape:
             raise unsupported(f"{buffer.name} as an operand of this MMA", span)
         over = ("k", "m" if role == "A" else "n") if k_first else ("m" if role == "A" else "n", "k")
-        about = (f"of {self.printer.names(buffer.name)} as operand {role}: {pack} neighbours along K per lane",)
+        columns = self.shared.by_columns.get(buffer.name)
+        what = "neighbours" if columns is None or not columns.held else "values, in the order of A's registers,"
+        about = (f"of {self.printer.names(buffer.name)} as operand {role}: {pack} {what} along K per lane",)
         wish = f"{self.printer.names(buffer.name)}_operand"
         distribution = self.fragments.named(f"{wish}_layout", encoding, about, over)
+        self._ways[buffer.name] = self.shared.ways(buffer, encoding, self._width(tile, pack, k_first), is_read=True)
+        self._loaded += -(-encoding.registers * buffer.dtype.bytes // 4)
         return f"load_tile({self.shared.window(buffer, distribution, 'operand')})"
 
     def _held(self, op: ops.Mma, per_lane: int) -> tuple[str, int]:

@@ -12,7 +12,7 @@ from tile2cu.plan.claims import Evicts, Executes, Packets, Streams
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
 from tile2cu.styles.base.claims import comment
-from tile2cu.styles.base.comments import rule_line
+from tile2cu.styles.base.comments import listed, rule_line
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
@@ -82,7 +82,11 @@ class CkKernel(Statements):
     def registers(self) -> Section:
         """The distributions of tiles, and the warp GEMMs."""
         count = self.plan.registers.count
-        title = f"registers: {count} per thread for tiles" if count else "how loops are distributed over the threads"
+        title = "how loops are distributed over the threads"
+        if count:
+            more = [f"{self.gemms.most_operands} for operands of a GEMM"] * bool(self.gemms.most_operands)
+            more += [f"{self.copies.most_transposed} for a tile's transpose"] * bool(self.copies.most_transposed)
+            title = f"registers: {count} per thread for tiles" + (f"; at times {listed(more)}" if more else "")
         return Section(rule_line(title), (*self.gemms.declared(), *self.fragments.types()))
 
     def setup(self) -> tuple[Declaration, ...]:
@@ -119,7 +123,8 @@ class CkKernel(Statements):
                 text = self._text(op)
         claims = [each for each in op.claims if not isinstance(each, (Evicts, Streams, Packets))]
         if isinstance(op, ops.Mma):  # the style stores operands and reads them in its own way
-            claims = [replace(c, lds_reads=self.gemms.reads) if isinstance(c, Executes) else c for c in claims]
+            own = {"lds_reads": self.gemms.reads, "lds_ways": self.gemms.ways, "permuted": (False, False)}
+            claims = [replace(c, **own) if isinstance(c, Executes) else c for c in claims]  # type: ignore[arg-type]
         return text_line(in_ck(text), 0, tuple(comment(each, self.printer.names) for each in claims))
 
     def _text(self, op: ops.Op) -> str:

@@ -1,44 +1,105 @@
 """The sizes that ck_tile's offsets of 32 bits allow."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from tile2cu.analysis.uses import statements
-from tile2cu.core.expr import static_value
-from tile2cu.core.program import Launch, Parallel, Scope
+from tile2cu.analysis.accesses import buffers_used
+from tile2cu.core.decisions import LAYOUT
+from tile2cu.core.expr import Expr, int_const, static_value
+from tile2cu.core.layout import FragmentLayout
+from tile2cu.core.program import AtomicTile, Buffer, Copy, Parallel, Region, Scope, walk_stmts
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import tensor_view, viewed_tensors
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.view import Limit
+from tile2cu.styles.base.vocabulary import NAMESPACE
 from tile2cu.styles.ck import vocabulary as words
+from tile2cu.styles.ck.encodings import encoding_of
 from tile2cu.styles.ck.types import in_ck
 
 
+@dataclass(frozen=True)
+class _Reach:
+    """A dimension of a tensor: its extent, and that of the largest tile that may overhang it; None where none may."""
+
+    extent: Expr
+    tile: Expr | None
+
+    def in_code(self, printer: Printer) -> str:
+        parts = (self.extent, *([] if self.tile is None else [self.tile]))
+        return f"{{{', '.join(map(printer.index, parts))}}}"
+
+    def last(self, printer: Printer) -> str:
+        """The last index that a tile may address."""
+        beyond = int(static_value(self.tile) or 0) - 2 if self.tile is not None else -1
+        extent = static_value(self.extent)
+        if extent is not None:
+            return str(int(extent) + beyond)
+        text = printer.index(self.extent).replace(NAMESPACE, "")
+        return f"{text} {'+' if beyond >= 0 else '-'} {abs(beyond)}" if beyond else text
+
+
 def size_limits(launches: tuple[Settled, ...], printer: Printer) -> Iterator[Limit]:
-    """Each tensor of a run-time size, with the tiles that overhang it, has less than 2 GiB."""
-    conditions: dict[str, str] = {}
+    """Each tensor of a run-time size, with the tile that overhangs it, has less than 2 GiB."""
+    checks: dict[str, None] = {}
+    last: dict[str, None] = {}
     for settled in launches:
-        overhang = _largest_extent(settled.launch)
         for tensor in viewed_tensors(settled):
             if tensor.of is not None or all(static_value(extent) is not None for extent in tensor.shape):
                 continue
-            checked = tensor_view(tensor, settled).checked
-            extents = (
-                f"int64_t{{{text}}} + {overhang}" if is_checked else text
-                for text, is_checked in zip(map(printer.index, tensor.shape), checked, strict=True)
-            )
-            conditions[printer.names(tensor.name)] = f"!{words.FITS}<{in_ck(tensor.dtype.cpp)}>({', '.join(extents)})"
-    if conditions:
+            found = _reach(tensor, settled)
+            given = ", ".join(each.in_code(printer) for each in found)
+            checks[f"!{words.FITS}<{in_ck(tensor.dtype.cpp)}>({{{given}}})"] = None
+            last[f"{printer.names(tensor.name)}[{', '.join(each.last(printer) for each in found)}]"] = None
+    if checks:
         yield Limit(
-            conditions=tuple(dict.fromkeys(conditions.values())),
-            comment="ck_tile's offsets have 32 bits: a tensor, and the tiles that overhang it, have less than 2 GiB",
-            stated=f"{listed(list(conditions))} must have less than 2 GiB each",
+            conditions=tuple(checks),
+            comment="ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension",
+            stated=f"The last elements that a tile may address, in bounds or not, must end within the first 2 GiB of "
+            f"their tensors: {listed(list(last))}",
         )
 
 
-def _largest_extent(launch: Launch) -> int:
-    """The largest extent of a tile or a loop over elements: by so much a tile overhangs a tensor at most."""
-    found = [extent for tile in launch.tiles if tile.scope is not Scope.BARRIER for extent in tile.static_shape]
-    loops = [*statements(launch.body, Parallel)]
-    found += [int(static_value(extent) or 0) for loop in loops for extent in loop.extents]
-    return max(found, default=1)
+def _reach(tensor: Buffer, settled: Settled) -> tuple[_Reach, ...]:
+    """What a kernel may address of a tensor."""
+    tiles: list[dict[int, Expr]] = [{} for _ in tensor.shape]  # by their extents
+    for stmt in walk_stmts(settled.launch.body):
+        match stmt:
+            case Copy() | AtomicTile():
+                for region, other in ((stmt.src, stmt.dst), (stmt.dst, stmt.src)):
+                    if region.buffer.memory is tensor:
+                        for dim, tile in _of_region(region, other, settled):
+                            tiles[dim][int(static_value(tile) or 0)] = tile
+            case Parallel() if tensor in {buffer.memory for buffer in buffers_used(stmt)}:
+                for each, size in zip(tiles, _rounded(settled.facts[stmt, LAYOUT], stmt.extents), strict=False):
+                    each[size] = int_const(size)
+            case _:
+                pass
+    checked = tensor_view(tensor, settled).checked
+    return tuple(
+        _Reach(extent, sizes[max(sizes)] if sizes and _may_overhang(extent, max(sizes), of) else None)
+        for extent, sizes, of in zip(tensor.shape, tiles, checked, strict=True)
+    )
+
+
+def _may_overhang(extent: Expr, tile: int, checked: bool) -> bool:
+    """Whether a tile may: where bounds are checked, or its distribution has idle places behind a static extent."""
+    of = static_value(extent)
+    return tile > 1 and (checked or (of is not None and tile > of))
+
+
+def _of_region(region: Region, other: Region, settled: Settled) -> Iterator[tuple[int, Expr]]:
+    """The extents of a box of a tensor along its dimensions, as the registers of a fragment cover them."""
+    layout = settled.facts.get(other.buffer, LAYOUT) if other.buffer.scope is Scope.FRAGMENT else None
+    sizes = _rounded(layout, region.extents)
+    for dim, extent, size in zip(region.kept, region.extents, sizes, strict=True):
+        yield dim, extent if static_value(extent) == size else int_const(size)
+
+
+def _rounded(layout: FragmentLayout | None, extents: tuple[Expr, ...]) -> tuple[int, ...]:
+    """The extents that the places of a layout cover."""
+    encoding = encoding_of(layout) if layout is not None else None
+    if encoding is not None and len(encoding.shape) == len(extents):
+        return encoding.shape
+    return tuple(int(static_value(each) or 0) for each in extents)

@@ -52,10 +52,15 @@ class Pipelines:
             count = sum(
                 staged_registers(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy)
             )
-            about = (
-                f"{names}: the next tile, between its global loads and its shared stores, in {count} registers per "
-                "thread"
+            about = f"{names}: the next tile, in flight from global memory to LDS, in {count} registers per thread"
+            about += f". {self._about_loads(tiles)}" if tiles else ""
+            moves = all(each.steps is not None for each in tiles) and not parts["variable"]
+            moves = moves and all(
+                isinstance(each.op, copy_ops.LoadRegisters) for p in op.loads for each in p.statements
             )
+            if moves:
+                parts["load"] = part_name("load_next", op.number, printer)
+            parts["moves"] = "yes" if moves else ""
             stores = [line for each in op.stores for line in self._stores(each)]
             parts |= {"store": part_name("store", op.number, printer), "stores": "\n".join(map(in_ck, stores))}
             return StatementView(
@@ -66,6 +71,19 @@ class Pipelines:
                 notes=tuple(wrapped(about_overlap(op, parts["k"], parts["stages"], printer), BODY_WIDTH)),
                 declared=(*(f"// {line}" for line in wrapped(about, BODY_WIDTH)), *map(in_ck, declared)),
             )
+
+    def _about_loads(self, tiles: list[Staged]) -> str:
+        """How wide the loads of an iteration are, and how many are outstanding behind the last barrier."""
+        found = []
+        for each in tiles:
+            encoding, size = each.through.loaded.encoding, each.box.tensor.dtype.bytes
+            dim, at = encoding.ys[-1]
+            run = encoding.hs[dim - 1][at] if dim == len(encoding.hs) else 1
+            found.append((each.registers, encoding.registers // run, run * size))
+        widths = ", ".join(f"{count} loads of {width} bytes to {name}" for name, count, width in found)
+        by_instance = any("Alignment" in each.box.view_text for each in tiles)
+        total = f"vmcnt {sum(count for _, count, _ in found)}"
+        return f"A lane issues {widths} ({total}){', single elements with AnyAlignment' if by_instance else ''}"
 
     def _declared(self, store: copy_ops.StoreRegisters, op: PipelinedLoop, printer: Printer) -> list[str]:
         """The registers of a tile, and the window from which it is loaded."""

@@ -4,7 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
 
+from tile2cu.analysis.banks import lds_ways
+from tile2cu.analysis.elements import byte_of
 from tile2cu.core.layout import SharedLayout
+from tile2cu.core.mfma_layout import WAVE
 from tile2cu.core.program import Buffer
 from tile2cu.core.span import Span
 from tile2cu.plan import shared
@@ -14,6 +17,7 @@ from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.shared import overlaid, part_name
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.ck import vocabulary as words
+from tile2cu.styles.ck.encodings import Encoding
 from tile2cu.styles.ck.expressions import CkPrinter
 from tile2cu.styles.ck.fragments import Distribution
 from tile2cu.styles.ck.support import unsupported
@@ -26,10 +30,35 @@ def _rounded(size: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class ByColumns:
-    """A (k, n) tile that is stored along K, as its MMA reads it: `count` instructions have runs of `run` columns."""
+    """A (k, n) tile that is stored along K, as its MMA reads it: `count` instructions have runs of `run` columns.
+
+    Of `groups` other than 0, each of so many groups of lanes has `held` neighbours of A along K per instruction: the
+    elements of the instructions that 16 bytes are for are neighbours in memory.
+    """
 
     count: int
     run: int
+    held: int = 0
+    groups: int = 0
+
+    def byte_of(self, at: tuple[int, ...], tile: Buffer) -> int:
+        """The offset of an element at (position along K, column). [headers/tl/ck.h, operand_descriptor]"""
+        (k, column), n, size = at, tile.static_shape[1], tile.dtype.bytes
+        chunk, element = divmod(k, VECTOR // size)
+        rest, r = divmod(column, self.run)
+        group, t = divmod(rest, self.count)
+        line = t * (n // self.count) + group * self.run + r
+        return ((chunk * n + (line ^ chunk)) * (VECTOR // size) + element) * size
+
+    def position(self, k: int, tile: Buffer) -> int:
+        """Where an element along K is in the order of the chunks."""
+        if not self.groups:
+            return k
+        steps = VECTOR // (tile.dtype.bytes * self.held)
+        rest, element = divmod(k, self.held)
+        rest, group = divmod(rest, self.groups)
+        outer, step = divmod(rest, steps)
+        return ((outer * self.groups + group) * steps + step) * self.held + element
 
 
 @dataclass
@@ -96,22 +125,33 @@ class SharedTiles:
             raise unsupported(f"{tile.name} of {tile.dtype}", self.plan.launch.span)
         about = f"{member.bytes:,} bytes" + (f" in {member.stages} stages" if member.stages > 1 else "")
         if tile.name in self.by_columns:
-            about += "; stored along K, 16-byte chunks permuted by XOR"
+            about += f"; {self._about_columns(tile)}"
         elif tile.rank > 1 or member.layout.swizzle:
             about += f"; {member.layout}"
         comments = (*(wrapped(tile.comment) if tile.comment else ()), *wrapped(f"{about}  [{member.rule}]"))
-        elements = member.layout.bytes // tile.dtype.bytes
         stages = f"[{self.constants.stages_of(tile.memory, member.stages)}]" if member.stages else ""
         layout = self._layout(tile, member.layout)
-        kind = f"{words.LDS_TILE}<{in_ck(tile.dtype.cpp)}, {layout}, {elements}>"
+        kind = f"{words.LDS_TILE}<{in_ck(tile.dtype.cpp)}, {layout}>"
         return Declaration(f"{kind} {name}{stages};", comments)
+
+    def _about_columns(self, tile: Buffer) -> str:
+        """How a tile is stored along K."""
+        columns, per_chunk = self.by_columns[tile.name], VECTOR // tile.dtype.bytes
+        text = f"transposed as it is stored: {per_chunk} neighbours along K are a chunk of 16 bytes"
+        if columns.groups:
+            text = (
+                f"transposed as it is stored: a chunk of 16 bytes has the {per_chunk // columns.held} x {columns.held} "
+                "values along K that a lane passes to as many MFMAs, as A's registers have them"
+            )
+        return f"{text}; chunk c of column n is at n ^ c"
 
     def _layout(self, tile: Buffer, layout: SharedLayout) -> str:
         """The layout of a tile as a type."""
         extents = [self.printer.index(each) for each in tile.shape]
         columns = self.by_columns.get(tile.name)
         if columns is not None:
-            given = [*extents, *([str(columns.count)] if columns.count > 1 else [])]
+            order = f"{words.HELD_K}<{columns.groups}, {columns.held}>"
+            given = [*extents, f"{words.INTERLEAVE}<{columns.count}>", *([order] if columns.groups else [])]
             return f"{words.LDS_TRANSPOSED}<{', '.join(given)}>"
         if layout.swizzle:
             rows = layout.extents[0] if len(layout.extents) == 2 else 0
@@ -158,7 +198,8 @@ class SharedTiles:
         if key not in self.windows:
             name = self.printer.names(tile.name)
             stages = name if self.member(tile).stages else f"&{name}"
-            text = f"{words.STAGED_WINDOW}({stages}, {distribution.name}{{}})"
+            call = words.OPERAND_WINDOW if use == "operand" else words.STAGED_WINDOW
+            text = f"{call}({stages}, {distribution.name}{{}})"
             self.windows[key] = (self.printer.names.fresh(f"{name}_{use}"), text)
         stage = self.printer.stages.get(tile.name, "0")
         return f"{self.windows[key][0]}[{stage}]"
@@ -171,6 +212,16 @@ class SharedTiles:
         while most > 1 and (row % most or layout.extents[-1] % most):
             most //= 2
         return most
+
+    def ways(self, tile: Buffer, encoding: Encoding, width: int, *, is_read: bool) -> int:
+        """The conflict degree of the accesses of `width` bytes by which a wave reads or stores a tile."""
+        layout, columns = self.member(tile).layout, self.by_columns.get(tile.name)
+        size, worst = tile.dtype.bytes, 1
+        for register in range(0, encoding.registers, max(1, width // size)):
+            at = (encoding.element(0, lane, register) for lane in range(WAVE))
+            addresses = [byte_of(layout, each) if columns is None else columns.byte_of(each, tile) for each in at]
+            worst = max(worst, lds_ways(addresses, width, is_read=is_read))
+        return worst
 
     def check_rank(self, tile: Buffer, span: Span) -> None:
         """Errors: T2C-E034 for a tile that windows do not cover."""

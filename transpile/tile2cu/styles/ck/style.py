@@ -25,6 +25,7 @@ class Ck:
     uses = "using namespace ck_tile;"
     functor = True
     offset_bits = 32
+    vector_accesses = "accesses of up to 16 bytes"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in ck_tile: the launcher sees both."""

@@ -23,13 +23,14 @@ _OF_BLOCKS = (Role.SIZE, Role.SCALAR, Role.BLOCK)  # what has its value before t
 
 @dataclass(frozen=True, kw_only=True)
 class Box:
-    """A box of a tensor: the view's name or text, the coordinate at which it starts, and its extents.
+    """A box of a tensor: the view's name, its text, the coordinate at which it starts, and its extents.
 
     `lines` declare its view where that depends on what only the statement knows.
     """
 
     tensor: Buffer
     view: str
+    view_text: str
     origin: tuple[Expr, ...]
     lengths: str
     lines: tuple[str, ...]
@@ -132,7 +133,8 @@ class Tensors:
             memory = "address_space_enum::global"
             text = text.replace(f"{memory}>", f"{memory}, memory_operation_enum::atomic_add>")
         name, lines = self._named(buffer, text, (*fixed, *clipped, *(each for each in ends if each)), any(pads))
-        return Box(tensor=buffer, view=name, origin=origin, lengths=f"make_tuple({', '.join(windows)})", lines=lines)
+        lengths_text = f"make_tuple({', '.join(windows)})"
+        return Box(tensor=buffer, view=name, view_text=text, origin=origin, lengths=lengths_text, lines=lines)
 
     def _check(self, buffer: Buffer, starts: tuple[Expr, ...], along: tuple[int, ...], span: Span) -> None:
         reads_bits = buffer.of is not None and buffer.of.dtype != buffer.dtype
@@ -239,7 +241,7 @@ class Tensors:
         most = max(1, min(most, view.alignment // size))
         while most > 1 and (start % most or row is None or (int(row) | end) % most):
             most //= 2
-        return str(most)
+        return str(most) if most * size < VECTOR else f"16 / sizeof({in_ck(buffer.dtype.cpp)})"
 
     def _named(self, buffer: Buffer, text: str, depends: tuple[Expr, ...], padded: bool) -> tuple[str, tuple[str, ...]]:
         """(the view's name, the lines that declare it where its text depends on what only the statement knows)."""
@@ -264,9 +266,11 @@ class Tensors:
 
     def declared(self) -> Iterator[Declaration]:
         """The views that hold in all of the kernel, and tensors whose elements are accessed one by one."""
+        padded = any(call in text for text in self._views for call in ("pad_tensor_view(", words.CLIP))
         about = (
-            "padded: tiles may reach past an extent; out-of-bounds loads return zero, stores are dropped, behind the "
-            f"last row by the buffer's end  [{self.plan.tensors.bounds_rule}]"
+            "Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the "
+            f"hardware checks{', and of columns past it a lane moves its offset there' if padded else ''}: loads "
+            f"return zero, stores are dropped  [{self.plan.tensors.bounds_rule}]"
         )
         comments = tuple(wrapped(about, BODY_WIDTH)) if self._notes else ()
         for text, name in self._views.items():

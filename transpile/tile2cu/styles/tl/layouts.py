@@ -94,7 +94,7 @@ class Layouts:
         count, limit = self.registers.count, self.registers.limit
         title = f"registers: {count} per thread for tiles" if count else "how loops are spread over the threads"
         if prefetched := self.registers.prefetched:
-            title += f", {prefetched} of them prefetched"
+            title += f", {prefetched} of which hold the next tile"
         if count > limit:
             title += f", of {limit} that it can have: some go through memory"
         return Section(rule_line(title), tuple(map(self._declared, ordered)))
@@ -133,11 +133,15 @@ class Layouts:
 
     def _operand_about(self, alias: _Alias) -> tuple[str, ...]:
         """Why an MMA's result may be the next one's operand."""
-        operands = self.registers.operands
-        names = [self.printer.names(tile.name) for tile in alias.users if any(tile is a for a in operands)]
+        names = [self.printer.names(tile.name) for tile in alias.users if self._is_operand(tile, loaded=False)]
         if not names or not isinstance(alias.layout, MmaAccumulator | WgmmaAccumulator | MfmaAccumulator):
             return ()
         return (f"{', '.join(names)}: an accumulator's registers are the A operand's, lane for lane: no shuffle",)
+
+    def _is_operand(self, tile: Buffer, *, loaded: bool) -> bool:
+        """Whether MMAs read a tile as operand A, and whether it is `loaded` for them or computed."""
+        is_loaded = any(tile is each for each in self.registers.loaded)
+        return is_loaded == loaded and any(tile is each for each in self.registers.operands)
 
     def _type(self, layout: FragmentLayout, extents: tuple[str, ...]) -> str:
         """The C++ type of a layout."""
@@ -152,7 +156,9 @@ class Layouts:
                 return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>>"
             case MfmaAccumulator() | MfmaOperandA():
                 rows, cols = extents
-                kind = "MfmaAccumulator" if isinstance(layout, MfmaAccumulator) else "MfmaOperandA"
+                users = self._users(layout)
+                is_operand = users and all(self._is_operand(tile, loaded=True) for tile in users)
+                kind = "MfmaOperandA" if is_operand or isinstance(layout, MfmaOperandA) else "MfmaAccumulator"
                 shape = ", tl::Mfma16x16Double" if layout.run == 1 else ""
                 interleave = f", tl::Interleave<{layout.interleave}>" if layout.interleave > 1 or shape else ""
                 return f"tl::{kind}<{rows}, {cols}, tl::Warps<{layout.warps.m}, {layout.warps.n}>{interleave}{shape}>"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tile2cu.core.program import Copy
-from tile2cu.plan.registers import staged_registers
+from tile2cu.plan.registers import staged_loads, staged_registers
 from tile2cu.plan.structure import PipelinedLoop
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.constants import Constants
@@ -46,7 +46,8 @@ def _staged(op: PipelinedLoop, parts: dict[str, str], operations: Operations, vi
         tiles.append(staged_tile(store.source, printer))
         registers[id(store.source)] = tiles[-1].name
     count = sum(staged_registers(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy))
-    about = [f"// {line}" for line in _staged_about(tiles, count)]
+    loads = [staged_loads(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy)]
+    about = [f"// {line}" for line in _staged_about(tiles, loads, count)]
     stores = [f"{tl.STORE}({registers[id(each.source)]}, {operations.operands(each.dst)});" for each in op.stores]
     parts |= {"store": part_name("store", op.number, printer), "stores": "\n".join(stores)}
     body = views(op.body)
@@ -60,12 +61,15 @@ def _staged(op: PipelinedLoop, parts: dict[str, str], operations: Operations, vi
     )
 
 
-def _staged_about(tiles: list[StagedTile], registers: int) -> tuple[str, ...]:
-    """What the registers are for, and how many there are."""
+def _staged_about(tiles: list[StagedTile], loads: list[tuple[int, int]], registers: int) -> tuple[str, ...]:
+    """What the registers are for, how many there are, and how tl::load fills them; `loads` are (number, bytes)."""
     names = ", ".join(tile.name for tile in tiles)
+    total = sum(count for count, _ in loads)
+    issued = " + ".join(f"{count} x {width} bytes" for count, width in loads)
     text = (
-        f"{names}: the next tile, between its global loads and its shared stores, in {registers} registers per thread. "
-        f"{tl.LOAD}: buffer loads of up to 16 bytes, whose descriptor's range check returns zeros out of bounds, where "
-        "rows are aligned and 32-bit offsets reach the tile; else loads behind tests of indices"
+        f"{names}: the next tile, in flight from global memory to LDS, in {registers} registers per thread. {tl.LOAD} "
+        f"issues {issued} per lane (vmcnt {total}): buffer loads where rows are aligned and 32-bit offsets "
+        "reach the tile (tested per tile), else predicated loads. The buffer ends with the tensor's last row, and a "
+        "lane past the last column takes an offset past that end: both load zeros"
     )
     return tuple(wrapped(text, BODY_WIDTH))

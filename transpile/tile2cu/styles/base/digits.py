@@ -1,0 +1,139 @@
+"""Layouts as numbers with digits: each coordinate is a number whose digits come from the warp, the lane, or a register.
+
+The words for them are those of AMD's matrix instruction calculator: row = (warp, tile, lane % 16).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from math import prod
+
+from tile2cu.core.layout import Blocked, FragmentLayout, Slice
+from tile2cu.core.mfma_layout import WAVE, MfmaTile
+
+
+class Source(Enum):
+    """What a digit is a part of."""
+
+    WARP = "warp"
+    LANE = "lane"
+    REGISTER = "value"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Digit:
+    """`length` values of dimension `dim` at distances of `stride`: the digit of its source at distance `source_stride`.
+
+    The order of registers is that of their source strides.
+    """
+
+    dim: int
+    length: int
+    stride: int
+    source: Source
+    source_stride: int
+
+
+def word(digit: Digit, threads: int) -> str:
+    """A digit in words."""
+    if digit.source is Source.REGISTER:
+        return "value" if digit.stride == 1 and digit.length > 1 else "repeat"
+    total = WAVE if digit.source is Source.LANE else threads // WAVE
+    quotient = f" / {digit.source_stride}" if digit.source_stride > 1 else ""
+    remainder = f" % {digit.length}" if digit.source_stride * digit.length < total else ""
+    return f"{digit.source.value}{quotient}{remainder}"
+
+
+def digits_of(layout: FragmentLayout) -> tuple[Digit, ...] | None:
+    """The digits of a layout's elements; None where they are not all digits."""
+    match layout:
+        case MfmaTile():
+            return tuple(_of_mfma(layout))
+        case Blocked():
+            found = tuple(_of_blocked(layout))
+            return None if None in found else tuple(each for each in found if each is not None)
+        case Slice():
+            return _of_slice(layout)
+        case _:
+            return None
+
+
+def _of_mfma(layout: MfmaTile) -> Iterator[Digit]:
+    """Of core/mfma_layout.py's tiles: rows are lanes, runs of columns registers."""
+    n, size, waves = layout.warps.n, layout.size, layout.waves_of_columns
+    rows, cols = layout.rows // layout.warps.m, layout.cols // waves
+    run, groups = layout.run * layout.interleave, WAVE // size
+    row_registers = cols // groups
+    yield Digit(dim=0, length=layout.warps.m, stride=rows, source=Source.WARP, source_stride=n)
+    yield register(0, rows // size, size, row_registers)
+    yield Digit(dim=0, length=size, stride=1, source=Source.LANE, source_stride=1)
+    yield Digit(dim=1, length=waves, stride=cols, source=Source.WARP, source_stride=1)
+    yield register(1, cols // (run * groups), run * groups, run)
+    yield Digit(dim=1, length=groups, stride=run, source=Source.LANE, source_stride=size)
+    yield register(1, run, 1, 1)
+
+
+def register(dim: int, length: int, stride: int, source_stride: int) -> Digit:
+    """A digit of the number of a thread's register."""
+    return Digit(dim=dim, length=length, stride=stride, source=Source.REGISTER, source_stride=source_stride)
+
+
+def _of_blocked(layout: Blocked) -> Iterator[Digit | None]:
+    """Of a grid of threads: a thread's number is warp and lane, and a digit of it may be a part of both."""
+    last, below = len(layout.extents) - 1, 1
+    for dim in reversed(range(last + 1)):
+        run = layout.vector if dim == last else layout.rows if dim == 0 else 1
+        threads = layout.threads[dim]
+        repeats = -(-layout.extents[dim] // (threads * run))
+        yield register(dim, run, 1, below)
+        yield from _of_threads(dim, threads, run, prod(layout.threads[dim + 1 :]))
+        yield register(dim, repeats, run * threads, below * run)
+        below *= run * repeats
+
+
+def _of_threads(dim: int, length: int, stride: int, of_thread: int) -> Iterator[Digit | None]:
+    """A digit of the thread's number as one of the lane, of the warp, or one of each."""
+    lanes = max(1, WAVE // of_thread) if WAVE % of_thread == 0 else 0
+    if lanes == 0 and of_thread % WAVE:
+        yield None
+        return
+    if length > 1 and lanes > 1:
+        in_lane = min(length, lanes)
+        if lanes % in_lane or length % in_lane:
+            yield None
+            return
+        yield Digit(dim=dim, length=in_lane, stride=stride, source=Source.LANE, source_stride=of_thread)
+        length, stride, of_thread = length // in_lane, stride * in_lane, of_thread * in_lane
+    yield (
+        Digit(dim=dim, length=length, stride=stride, source=Source.WARP, source_stride=max(1, of_thread // WAVE))
+        if length > 1
+        else register(dim, 1, 1, 1)
+    )
+
+
+def _of_slice(layout: Slice) -> tuple[Digit, ...] | None:
+    """Those of the kept dimensions; their registers are numbered anew."""
+    digits = digits_of(layout.of)
+    if digits is None:
+        return None
+    dims = {dim: number for number, dim in enumerate(layout.kept)}
+    kept = [replace(each, dim=dims[each.dim]) for each in digits if each.dim in dims]
+    below, found = 1, [each for each in kept if each.source is not Source.REGISTER]
+    registers = (each for each in kept if each.source is Source.REGISTER)
+    for each in sorted(registers, key=lambda each: (each.source_stride, each.stride)):
+        found.append(replace(each, source_stride=below))
+        below *= each.length
+    return tuple(found)
+
+
+def in_digits(layout: FragmentLayout, over: Sequence[str] = "ij") -> str:
+    """The digits of each coordinate, the most significant first; empty where a layout has none."""
+    digits = digits_of(layout)
+    if digits is None:
+        return ""
+    parts = []
+    for dim, name in zip(range(len(layout.shape)), over, strict=False):
+        own = sorted((each for each in digits if each.dim == dim and each.length > 1), key=lambda each: -each.stride)
+        words = [word(each, layout.threads_of_block) for each in own]
+        parts.append(f"{name} = {words[0] if len(words) == 1 else '(' + ', '.join(words) + ')'}")
+    return ", ".join(parts)
