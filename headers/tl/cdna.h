@@ -10,5 +10,6 @@
 
 #include "common/cdna/mfma_accumulator.h"
 #include "common/cdna/mfma_gemm.h"
+#include "common/cdna/rescale.h"
 #include "common/cdna/staged.h"
 #include "common/cdna/direct.h"

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import inputs
+import references
 import tile2cu
 from tests.amdgcn.code import assert_well_compiled
 from tests.host.example_calls import EXAMPLES, RAGGED, Example
@@ -136,6 +138,24 @@ def test_attention_has_the_lds_clocks_of_the_style_tl() -> None:
     np.testing.assert_allclose(ours, theirs, atol=1e-3)
     assert cost is not None and other is not None
     assert cost.lds.cycles == cost.lds.ideal <= other.lds.cycles
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("style", ["ck", "tl"])
+def test_flash_decoding(style: str) -> None:
+    """The second launch combines what every thread holds."""
+    kernel = tile2cu.load(
+        EXAMPLES / "flash_decoding.py", target="hip:gfx942", device="sim", style=style, check=True, options={},
+        dim=64, group=5, num_split=4, threads=256,
+    )  # fmt: skip
+    caches = [(2, 130, 2, 64)] * 2
+    shapes = [(2, 2, 5, 64), *caches, (2,)]
+    data = inputs.cache(np.random.default_rng(130), shapes)
+    q, k, v = (each.astype(np.float16) for each in data[:3])
+    expected = references.flash_decoding([q, k, v, data[3]], {})
+    found = np.asarray(kernel(q, k, v, data[3].astype(np.int32))).astype(float)
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+    assert kernel.report is not None and kernel.report.is_clean
 
 
 @pytest.mark.nightly

@@ -46,7 +46,7 @@ class Golden:
 
 
 HOPPER_ATTENTION = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256}
-CDNA_ATTENTION = {"block_M": 128, "threads": 256, "slack": 0}
+CDNA_ATTENTION = {"block_M": 128, "threads": 256}
 TRANSPOSED = {"dtype": "bfloat16", "out_dtype": "float32", "transpose_A": True, "transpose_B": True, "bias": True}
 INT8 = {"dtype": "int8", "out_dtype": "int32", "accum_dtype": "int32", "transpose_B": True}
 VARLEN = HOPPER_ATTENTION | {"group": 4, "is_causal": True}

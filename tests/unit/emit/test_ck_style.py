@@ -36,7 +36,7 @@ def test_targets_without_ck_tile() -> None:
 
 
 def test_an_operation_that_it_lacks_has_its_line() -> None:
-    with pytest.raises(Tile2CuError, match="a reduction other than of two dimensions") as raised:
+    with pytest.raises(Tile2CuError, match="a reduction of other than two dimensions") as raised:
         tile2cu.emit(EXAMPLES / "gemv.py", style="ck", target="hip:gfx942")
     assert raised.value.code == "T2C-E034" and "gemv.py:" in raised.value.render()
 

@@ -39,6 +39,7 @@ from tile2cu.core.schedule import (
     Schedule,
     SharedBudget,
     Staging,
+    VotedRescale,
     WarpSpecialised,
     Workspace,
 )
@@ -125,6 +126,9 @@ PROLOGUE_LOADS: Key[PrologueLoads] = Key(
 )
 SCHEDULE: Key[Schedule] = Key(
     "schedule", "how those that compute run the iterations of a producer's loop, where not in sequence", Loop, Schedule
+)
+VOTED_RESCALE: Key[VotedRescale] = Key(
+    "voted_rescale", "a loop multiplies by a factor that warps vote to skip", Parallel, VotedRescale
 )
 AWAITED_AT: Key[str] = Key("awaited_at", "where the result of an asynchronous MMA is awaited", Gemm, str)
 RETIRED: Key[Retirement] = Key(

@@ -164,6 +164,17 @@ class DeferredReduction:
     total: Buffer
 
 
+@dataclass(frozen=True)
+class VotedRescale:
+    """A loop multiplies by a factor that is 1 in rows of which `before` and `after` are equal, and finite."""
+
+    before: Buffer
+    after: Buffer
+
+    def __str__(self) -> str:
+        return f"where {self.after.name} changes"
+
+
 @dataclass(frozen=True, kw_only=True)
 class MmaOverlap(Schedule):
     """Software pipelining of two groups of MMAs: the second of one iteration runs concurrently with the next's first.

@@ -15,6 +15,7 @@ from tile2cu.core.decisions import (
     STORE_LAST,
     TRANSPOSED,
     VECTOR,
+    VOTED_RESCALE,
 )
 from tile2cu.core.expr import Load
 from tile2cu.core.layout import Blocked
@@ -23,7 +24,7 @@ from tile2cu.plan.claims import ByLdmatrix, Claim, HalfBytes, IdleLanesCompute, 
 from tile2cu.plan.copy_ops import Copy, CopyMechanism
 from tile2cu.plan.operands import Tile
 from tile2cu.plan.settled import Settled
-from tile2cu.plan.structure import ByOneHolder, DotsOfFour, Elementwise, Statement, Writers
+from tile2cu.plan.structure import ByOneHolder, DotsOfFour, Elementwise, Scaled, Statement, Writers
 
 _WRITERS = {"once": Writers.ONCE, "stores": Writers.STORES}
 
@@ -51,9 +52,21 @@ def elementwise(op: Parallel, settled: Settled, lower: Callable[[Stmt, bool], St
         in_registers=facts.get(op, IN_REGISTERS) is True,
         any_order=facts.get(op, PERMUTATION_INVARIANT) is True,
         stores_last=bool(facts.get(op, STORE_LAST)),
+        scales=_scaled(op, settled),
         used=frozenset(variables(*all_expressions(op.body))),
         body=body,
     )
+
+
+def _scaled(op: Parallel, settled: Settled) -> Scaled | None:
+    """What a rescale multiplies, where warps vote to skip it."""
+    voted = settled.facts.get(op, VOTED_RESCALE)
+    if voted is None:
+        return None
+    (store,) = op.body
+    assert isinstance(store, Store) and isinstance(store.value, Load) and isinstance(store.value.buffer, Buffer)
+    rule, factor = settled.facts.rule(op, VOTED_RESCALE), store.value.buffer
+    return Scaled(tile=store.buffer, factor=factor, before=voted.before, after=voted.after, rule=rule)
 
 
 def _joined(body: tuple[Statement, ...]) -> tuple[Statement, ...]:

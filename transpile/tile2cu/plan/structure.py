@@ -126,12 +126,23 @@ class Writers(Enum):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class Scaled:
+    """The rows of `tile` are multiplied by `factor`, which is 1 in rows of which `before` and `after` are equal."""
+
+    tile: Buffer
+    factor: Buffer
+    before: Buffer
+    after: Buffer
+    rule: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Elementwise(Op):
     """A loop over all elements in parallel: `layout` states which thread takes which, `vector` neighbours at a time.
 
     Vectors of `neighbours` are adjacent. `in_registers`: idle lanes compute, too. `any_order`: elements are in
-    the order in which numbers of 4 bits come apart. `stores_last`: all is computed before the one store. `used`: the
-    variables that the body reads.
+    the order in which numbers of 4 bits come apart. `stores_last`: all is computed before the one store. `scales`:
+    it is a rescale that warps may vote to skip. `used`: the variables that the body reads.
     """
 
     vars: tuple[Var, ...]
@@ -143,6 +154,7 @@ class Elementwise(Op):
     in_registers: bool
     any_order: bool
     stores_last: bool
+    scales: Scaled | None
     used: frozenset[Var]
     body: tuple[Statement, ...]
 

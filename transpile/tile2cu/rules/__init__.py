@@ -74,6 +74,7 @@ from tile2cu.rules.schedule.ping_pong import ping_pong
 from tile2cu.rules.schedule.pipeline import cp_async
 from tile2cu.rules.schedule.prologue_loads import prologue_loads
 from tile2cu.rules.schedule.register_budget import register_operand, register_shares
+from tile2cu.rules.schedule.voted_rescales import voted_rescale
 from tile2cu.rules.select import (
     atomic_tile,
     copy_cp_async,
@@ -164,6 +165,7 @@ RULES: tuple[Rule, ...] = (
     pairs,
     tma,
     overlap,
+    voted_rescale,
     register_shares,
     explicit_setmaxnreg,
     prologue_loads,

@@ -27,8 +27,12 @@ def reduction(op: ops.Reduce, printer: CkPrinter, fragments: Fragments) -> str:
     span, src, dst = op.source.span, op.src, op.dst
     if src.scope is not Scope.FRAGMENT or dst.scope is not Scope.FRAGMENT or op.kind not in _COMBINED:
         raise unsupported("a reduction other than of a fragment by sum, maximum or minimum", span)
-    if src.dtype != dst.dtype or src.dtype.name not in ("float32", "int32") or op.keeps_nan or src.rank != 2:
-        raise unsupported("a reduction other than of two dimensions, in 32 bits, or one that keeps NaN", span)
+    if src.dtype != dst.dtype or src.dtype.name not in ("float32", "int32") or op.keeps_nan:
+        raise unsupported("a reduction other than in 32 bits, or one that keeps NaN", span)
+    if src.rank == 1 and isinstance(fragments.layout(dst), Replicated):
+        return "\n".join(_in_each_thread(op, printer, fragments))
+    if src.rank != 2:
+        raise unsupported("a reduction of other than two dimensions, or of one that every thread holds", span)
     layout, result = fragments.layout(src), fragments.layout(dst)
     kept = (1 - op.dim,)
     if not isinstance(layout, MfmaTile | Blocked) or isinstance(result, Replicated) or slice_of(layout, kept) != result:
@@ -37,6 +41,22 @@ def reduction(op: ops.Reduce, printer: CkPrinter, fragments: Fragments) -> str:
     if encoding.rs and op.kind not in _IDEMPOTENT:
         raise unsupported("a sum of values that several threads hold", span)
     return "\n".join(_lines(op, printer, encoding.shape != src.static_shape))
+
+
+def _in_each_thread(op: ops.Reduce, printer: CkPrinter, fragments: Fragments) -> Iterator[str]:
+    """Every thread holds all elements, and combines them one by one. Errors: T2C-E034 where it holds a part."""
+    src, dst, layout = printer.names(op.src.name), f"{printer.names(op.dst.name)}[0]", fragments.layout(op.src)
+    if not op.accumulates:
+        yield f"{dst} = {_NEUTRAL.get(op.kind, '{}(0)').format(op.dst.dtype.cpp)};"
+    e = printer.names.fresh("e")
+    if isinstance(layout, Replicated):
+        combined = f"{_COMBINED[op.kind]}{{}}({dst}, {src}[{e}])"
+        yield f"for (int {e} = 0; {e} < {printer.index(op.src.shape[0])}; ++{e}) {dst} = {combined};"
+        return
+    encoding = fragments.of(layout, op.source.span).encoding
+    if encoding.shape != op.src.static_shape or encoding.registers != op.src.static_shape[0]:
+        raise unsupported("a reduction of one dimension whose elements several threads hold", op.source.span)
+    yield f"sweep_tile({src}, [&](auto {e}) {{ {dst} = {_COMBINED[op.kind]}{{}}({dst}, {src}({e})); }});"
 
 
 def _lines(op: ops.Reduce, printer: CkPrinter, overhangs: bool) -> Iterator[str]:

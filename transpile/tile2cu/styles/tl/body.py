@@ -11,9 +11,9 @@ from tile2cu.plan import ops, structure
 from tile2cu.plan.claims import StoredLast
 from tile2cu.plan.producer_ops import AcquireStage, AwaitStage, Iterations, PrefetchNext, Visit, Visits
 from tile2cu.plan.scalar_ops import Atomic, AtomicVector, Store
-from tile2cu.plan.structure import Elementwise, Purpose, Statement, Writers
+from tile2cu.plan.structure import Elementwise, Purpose, Scaled, Statement, Writers
 from tile2cu.styles.base.claims import comment
-from tile2cu.styles.base.comments import listed
+from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.loops import head
@@ -88,7 +88,7 @@ class Body(Statements):
             case structure.PipelinedLoop():
                 return self._pipelined(op)
             case Elementwise():
-                return self._elementwise(op)
+                return self._scaled(op, op.scales) if op.scales is not None else self._elementwise(op)
             case structure.For():
                 with self.continuing(""):
                     return StatementView("loop", head(op, self.printer), body=self.views(op.body))
@@ -204,6 +204,15 @@ class Body(Statements):
             case structure.AwaitStaging():
                 until = "before it is written again" if op.again else "before the block ends"
                 return f"{tl.TMA_STORE_WAIT_READ}();  // {until}"
+
+    def _scaled(self, op: Elementwise, scaled: Scaled) -> StatementView:
+        """A rescale of rows that warps vote to skip."""
+        names = self.printer.names
+        before, after = names(scaled.before.name), names(scaled.after.name)
+        changed = f"{tl.ANY_CHANGED}({before}, {after})"
+        text = f"{tl.SCALE_ROWS_IF}({changed}, {names(scaled.tile.name)}, {names(scaled.factor.name)});"
+        about = f"where no row's {after} changes the factor is 1 in the whole wave: no rescale  [{scaled.rule}]"
+        return text_line(text, op.source.span.line, tuple(wrapped(about, BODY_WIDTH)))
 
     def _elementwise(self, op: Elementwise) -> StatementView:
         """A loop over elements, with a word on each of its means that does not speak for itself."""
