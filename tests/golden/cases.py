@@ -50,6 +50,7 @@ CDNA_ATTENTION = {"block_M": 128, "threads": 256}
 TRANSPOSED = {"dtype": "bfloat16", "out_dtype": "float32", "transpose_A": True, "transpose_B": True, "bias": True}
 INT8 = {"dtype": "int8", "out_dtype": "int32", "accum_dtype": "int32", "transpose_B": True}
 VARLEN = HOPPER_ATTENTION | {"group": 4, "is_causal": True}
+CK_VARLEN = {"dim": 128, "group": 4, "is_causal": True, "threads": 256}
 INT4_WEIGHTS = {"block_M": 256, "block_N": 128, "block_K": 64, "num_stages": 4, "threads": 256}
 EPILOGUE = {"transpose_B": True, "bias": True, "activation": "gelu"}
 GOLDEN = (
@@ -69,6 +70,7 @@ GOLDEN = (
     Golden("ck/gfx942", "row_softmax.py", "hip:gfx942", style="ck"),
     Golden("ck/gfx942", "gemm_relu.py", "hip:gfx942", {"threads": 256}, style="ck"),
     Golden("ck/gfx942", "attention.py", "hip:gfx942", {"threads": 256, "slack": 0, "is_causal": False}, style="ck"),
+    Golden("ck/gfx942", "attention_varlen.py", "hip:gfx942", CK_VARLEN, style="ck"),
     Golden("cute/sm_90a", "gemm_relu.py", "cuda:sm_90a", {"block_N": 256, "block_K": 64, "threads": 256}, "cute"),
     Golden("cute/sm_90a", "attention.py", "cuda:sm_90a", HOPPER_ATTENTION | {"is_causal": False}, "cute"),
     Golden("cute/sm_90a", "attention_varlen.py", "cuda:sm_90a", VARLEN, "cute"),

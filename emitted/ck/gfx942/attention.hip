@@ -34,6 +34,7 @@
 
 namespace attention_impl {
 
+// tested with ck_tile of mid 2025: Composable Kernel in flash-attn 2.8.3
 using namespace ck_tile;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -288,6 +289,8 @@ struct Kernel {
       constexpr auto row = make_tuple(i_j[number<0>{}]);
       acc_o(i_j) *= logsum(row);
     });
+    // a lane stores 4 x 16 bytes per row, 32 neighbouring columns at a time, where rows are aligned; elements are
+    // rounded once, to float16 (RN)
     auto Output_tile = make_tile_window(Output, make_tuple(number<block_M>{}, number<dim>{}), {bx * block_M, 0});
     store_tile(Output_tile, cast_tile<half_t>(acc_o));
   }

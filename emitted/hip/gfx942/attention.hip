@@ -56,10 +56,11 @@ constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
-  // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, shared_stages> K_shared;
+  // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8
+  // [layout.gemm.widest-swizzle]
+  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[shared_stages];
   // 16,384 bytes; rows of 256 bytes, no swizzle  [layout.gemm.mfma-rows]
-  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::NoSwizzle>, shared_stages> V_shared;
+  tl::SharedTile<tl::half, block_N, dim, tl::NoSwizzle> V_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
@@ -183,6 +184,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   // attention.py:120-124  One division per row, not one per element.
   tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = 1.0f / logsum(i); });
   tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= logsum(i); });
+  // a lane stores 4 x 16 bytes per row, 32 neighbouring columns at a time, where rows are aligned; elements are
+  // rounded once, to float16 (RN)
   tl::copy(acc_o, Output(bz, tl::all, by, tl::all).tile(bx * block_M, 0));
 }
 

@@ -40,10 +40,12 @@ constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
-  // 16,384 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B>, shared_stages> A_shared;
-  // 16,384 bytes in 2 stages; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::Array<tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B>, shared_stages> B_shared;
+  // 16,384 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle: 16-byte chunk c of row r is at c ^ (r / 2) % 4
+  // [layout.gemm.widest-swizzle]
+  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B> A_shared[shared_stages];
+  // 16,384 bytes in 2 stages; 2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8
+  // [layout.gemm.widest-swizzle]
+  tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
@@ -120,6 +122,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });
 
   // gemm_relu.py:30  T.copy(C_local, C[by * block_M, bx * block_N])
+  // a lane stores 2 x 16 bytes per row, 16 neighbouring columns at a time, where rows are aligned; elements are
+  // rounded once, to float16 (RN)
   tl::copy(C_local, C.tile(by * block_M, bx * block_N));
 }
 

@@ -24,6 +24,16 @@ class Exchanged(Claim):
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoredByLanes(Claim):
+    """A lane stores `columns` neighbours of a row by accesses of up to `bytes` bytes; `rounded`: to this type."""
+
+    columns: int
+    count: int
+    bytes: int
+    rounded: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class AddedByTma(Claim):
     """TMA adds the staged rows to the tensor while the block continues."""
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
     CALL,
+    LAYOUT,
     ROW_ALIGNMENT,
     SHARED_LAYOUT,
     SLICE_ALIGNMENT,
@@ -13,8 +14,19 @@ from tile2cu.core.decisions import (
     STREAMING,
 )
 from tile2cu.core.expr import static_value
+from tile2cu.core.mfma_layout import WAVE, MfmaAccumulator
 from tile2cu.core.program import Copy, Region, Scope, Stmt
-from tile2cu.plan.claims import Aligned, Claim, CpAsyncs, Evicts, Staged, StoredByTma, Streams, TmaBoxes
+from tile2cu.plan.claims import (
+    Aligned,
+    Claim,
+    CpAsyncs,
+    Evicts,
+    Staged,
+    StoredByLanes,
+    StoredByTma,
+    Streams,
+    TmaBoxes,
+)
 from tile2cu.plan.settled import Settled
 
 _POLICIES = ("evict_first", "evict_last")
@@ -45,6 +57,22 @@ def copy_claims(op: Copy, settled: Settled) -> Iterator[Claim]:
         yield Aligned(rule=facts.rule(op, SLICE_ALIGNMENT))
     elif op.evict in _POLICIES and next(stmt for stmt in copies if stmt.evict == op.evict) is op:
         yield Evicts(policy=op.evict)
+    else:
+        yield from _stored_by_lanes(op, settled)
+
+
+def _stored_by_lanes(op: Copy, settled: Settled) -> Iterator[StoredByLanes]:
+    """How an MFMA accumulator leaves for a tensor (headers/tl/common/copy.h)."""
+    layout, dst = settled.facts.get(op.src.buffer, LAYOUT), op.dst.buffer
+    if not isinstance(layout, MfmaAccumulator) or dst.scope is not Scope.GLOBAL or dst.strides is not None:
+        return
+    columns = layout.run * layout.interleave
+    if dst.dtype.bits % 8 or op.dst.kept[-1:] != (dst.rank - 1,):
+        return
+    size, row = dst.dtype.bytes, layout.cols // layout.waves_of_columns // (WAVE // layout.size)
+    width = min(columns * size & -(columns * size), 16)
+    rounded = str(dst.dtype) if dst.dtype.bytes < op.src.buffer.dtype.bytes and dst.dtype.is_float else ""
+    yield StoredByLanes(columns=columns, count=row * size // width, bytes=width, rounded=rounded)
 
 
 def _boxes(op: Copy, settled: Settled) -> Iterator[TmaBoxes]:

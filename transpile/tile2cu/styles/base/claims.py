@@ -24,6 +24,7 @@ from tile2cu.plan.claims import (
     ReachedElsewhere,
     Reuses,
     Staged,
+    StoredByLanes,
     StoredByTma,
     StoredLast,
     Streams,
@@ -119,6 +120,10 @@ def _moved(claim: Claim) -> str:
 
 def _of_copy(claim: Claim) -> str:
     match claim:
+        case StoredByLanes():
+            rounded = f"; elements are rounded once, to {claim.rounded} (RN)" if claim.rounded else ""
+            runs = f"{claim.columns} neighbouring columns at a time"
+            return f"a lane stores {claim.count} x {claim.bytes} bytes per row, {runs}, where rows are aligned{rounded}"
         case AddedByTma():
             return (
                 "Each warp writes its rows to the staging tile and fences them for TMA, which adds them to the "

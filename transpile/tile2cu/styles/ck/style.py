@@ -22,7 +22,8 @@ from tile2cu.styles.ck.vocabulary import RESERVED, all_names
 class Ck:
     """Writes kernels in ck_tile's names."""
 
-    uses = "using namespace ck_tile;"
+    # The revision of tools/fetch_ck.py, which the tests compile against.
+    uses = "// tested with ck_tile of mid 2025: Composable Kernel in flash-attn 2.8.3\nusing namespace ck_tile;"
     functor = True
     offset_bits = 32
     vector_accesses = "accesses of up to 16 bytes"

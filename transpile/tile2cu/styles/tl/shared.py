@@ -24,9 +24,11 @@ class Shared:
     def __init__(self, printer: Printer, constants: Constants) -> None:
         self.printer = printer
         self.constants = constants
+        self._is_lds = False
 
     def struct(self, memory: plan.SharedMemory) -> Section:
         """The struct of shared tiles, with what they take."""
+        self._is_lds = memory.lds
         return Section(
             rule_line(memory.title), tuple(each for member in memory.members for each in self._member(member))
         )
@@ -127,7 +129,8 @@ class Shared:
     def _tile(self, shared: plan.SharedTile) -> Declaration:
         tile, layout = shared.tile, shared.layout
         about = f"{shared.bytes:,} bytes" + (f" in {shared.stages} stages" if shared.stages > 1 else "")
-        about += f"; {_rows_about(layout)}  [{shared.rule}]" if tile.rank > 1 or layout.swizzle else ""
+        chunks = _swizzled(layout) if self._is_lds and layout.swizzle else ""
+        about += f"; {_rows_about(layout)}{chunks}  [{shared.rule}]" if tile.rank > 1 or layout.swizzle else ""
         comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
         return Declaration(f"{self._tile_type(shared)} {self.printer.names(tile.name)};", tuple(comments))
 
@@ -165,6 +168,13 @@ class Shared:
         kind = tl.SHARED_TILE if staging.transposed else tl.STAGING_TILE
         kind = f"{kind}<{staging.dtype.cpp}, {extents}, {tl.SWIZZLES[staging.layout.swizzle]}>"
         return Declaration(f"{kind} {names(staging.name)};", tuple(wrapped(f"{about}  [{member.rule}]")))
+
+
+def _swizzled(layout: SharedLayout) -> str:
+    """Where a swizzle stores a chunk. [analysis/elements.py, byte_of]"""
+    rows, chunks = 128 // layout.swizzle, layout.swizzle // 16
+    row = "r" if rows == 1 else f"(r / {rows})"
+    return f": 16-byte chunk c of row r is at c ^ {row} % {chunks}"
 
 
 def _rows_about(layout: SharedLayout) -> str:
