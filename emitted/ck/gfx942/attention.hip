@@ -154,7 +154,11 @@ struct Kernel {
   // grid dims: (#blocks of queries, heads, batch)
   CK_TILE_DEVICE void operator()(const Kargs& kargs) const {
     const auto heads = kargs.heads, seq_len = kargs.seq_len;
-    const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
+    // Tuned for 8 XCDs, each with its own L2, to which the hardware assigns workgroups round-robin (MI300X in SPX
+    // mode): those of one XCD take a contiguous range of the grid, whose neighbours share tensors there. Any number
+    // of XCDs computes each tile once  [schedule.grid.contiguous-xcds]
+    const auto block = tl::contiguous_order</*XCDs=*/8>();
+    const int bx = block.x, by = block.y, bz = block.z;
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
     // checks: loads return zero, stores are dropped  [guard.tensor.out-of-bounds]
     const auto Q = make_naive_tensor_view<address_space_enum::global>(

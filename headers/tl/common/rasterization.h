@@ -86,4 +86,13 @@ template <class Grid> TL_DEVICE BlockCoord tile_coord(unsigned block, const Grid
           static_cast<int>(block / grid.x / grid.y)};
 }
 
+// The same for an order in which each of `xcds` XCDs has a contiguous range of the tiles. Each tile is computed by
+// exactly one block, for any grid. Any thread.
+template <int xcds, class Grid> TL_DEVICE BlockCoord contiguous_order(unsigned block, const Grid& grid) {
+  return tile_coord(index_by_xcd<xcds>(block, grid.x * grid.y * grid.z), grid);
+}
+template <int xcds> TL_DEVICE BlockCoord contiguous_order() {
+  return contiguous_order<xcds>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), gridDim);
+}
+
 }  // namespace tl

@@ -120,6 +120,14 @@ def test_panels_of_clusters_keep_their_blocks_together(
     np.testing.assert_array_equal(run.written[0], expected)
 
 
+@pytest.mark.parametrize("grid", [(1, 1, 1), (4, 3, 2), (5, 7, 3), (3, 1, 1)])
+def test_each_xcd_has_a_contiguous_range(kernels: Callable[[str], Kernels], grid: tuple[int, int, int]) -> None:
+    """The blocks that the hardware assigns to an XCD, every fourth one, are neighbours, and come one XCD at a time."""
+    run = kernels("loops")("order_contiguous", Written(shape=grid[::-1], dtype=np.int32), *grid)
+    blocks = run.written[0].ravel()
+    assert blocks.tolist() == [block for xcd in range(4) for block in range(xcd, blocks.size, 4)]
+
+
 def test_blocks_that_run_on_one_die_share_operands(kernels: Callable[[str], Kernels]) -> None:
     """Nine blocks at once on the first of four dies: as the grid comes they need 9 columns and 2 rows of tiles."""
     run = kernels("loops")("order_on_dies", Written(shape=(16, 33), dtype=np.int32), 33, 16)

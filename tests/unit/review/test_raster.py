@@ -10,7 +10,7 @@ import pytest
 
 from tests.built import built
 from tile2cu.api import one_settled_kernel
-from tile2cu.plan.grid import Across, InPanels, LptOrder, TileOrder
+from tile2cu.plan.grid import Across, ByXcd, InPanels, LptOrder, TileOrder
 from tile2cu.review.raster import Tile, described, order_of_tiles, raster_picture
 from tile2cu.targets import find
 from tile2cu_runtime import paths
@@ -41,6 +41,13 @@ template <int least> void longest(unsigned columns, unsigned rows) {
   }
   std::printf("\\n");
 }
+template <int xcds> void contiguous(unsigned columns, unsigned rows) {
+  for (unsigned block = 0; block < columns * rows; ++block) {
+    const tl::BlockCoord tile = tl::contiguous_order<xcds>(block, Grid{columns, rows, 1});
+    std::printf("%d,%d ", tile.x, tile.y);
+  }
+  std::printf("\\n");
+}
 int main() {
 CALLS
 }
@@ -59,6 +66,7 @@ ORDERS: tuple[TileOrder | None, ...] = (
     panels(2, cluster=(1, 2)),
     panels(4, dies=8),
     LptOrder(least=4, rule=""),
+    ByXcd(xcds=8, rule=""),
 )
 
 
@@ -85,13 +93,16 @@ def test_the_header_gives_the_same(tmp_path: Path) -> None:
     source = tmp_path / "raster.cpp"
     flags = [*host_flags(check=False), "-I", str(paths.headers_dir())]
     calls += [f"  longest<4>({columns}, {rows});" for columns, rows in LONG_GRIDS]
+    calls += [f"  contiguous<8>({columns}, {rows});" for columns, rows in LONG_GRIDS]
     source.write_text(PROGRAM.replace("CALLS", "\n".join(calls)), encoding="utf-8")
     program = built("raster", [[find_gxx().path, *flags, str(source), "-c", "-o", "raster.o"]], source)
     linked = [find_gxx().path, str(program.parent / "raster.o"), "-o", str(tmp_path / "raster")]
     subprocess.run(linked, check=True)
     lines = subprocess.run([str(tmp_path / "raster")], check=True, capture_output=True, text=True).stdout.splitlines()
-    for (columns, rows), line in zip(LONG_GRIDS, lines[len(cases) :], strict=True):
-        found = order_of_tiles(LptOrder(least=4, rule=""), columns, rows)
+    orders: tuple[TileOrder, ...] = (LptOrder(least=4, rule=""), ByXcd(xcds=8, rule=""))
+    long = [(order, *extents) for order in orders for extents in LONG_GRIDS]
+    for (each, columns, rows), line in zip(long, lines[len(cases) :], strict=True):
+        found = order_of_tiles(each, columns, rows)
         assert [f"{tile.x},{tile.y}" for tile in found] == line.split()
     for (columns, rows, group, across, dies), line in zip(cases, lines, strict=False):
         order = panels(group, across, dies=dies)

@@ -163,6 +163,9 @@ RASTER_GROUP: Key[int | None] = Key(
     "raster_group", "rows of blocks per group of a grouped rasterisation", Launch, (int, NoneType)
 )
 TILE_ORDER: Key[LptOrder] = Key("tile_order", "longest-processing-time-first order of the blocks", Launch, LptOrder)
+XCD_ORDER: Key[int | None] = Key(
+    "xcd_order", "XCDs of which each takes a contiguous range of the blocks", Launch, (int, NoneType)
+)
 BARRIER: Key[tuple[Hazard, ...]] = Key("barrier", "hazards that a barrier before the statement ends", Stmt, tuple)
 WAR_ONLY: Key[bool] = Key(
     "war_only", "the barrier before the statement ends reads alone, and publishes no writes", Stmt, bool

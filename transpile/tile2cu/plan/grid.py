@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.analysis.uses import all_expressions, statements
-from tile2cu.core.decisions import PERSISTENT, RASTER_GROUP, TILE_ORDER
+from tile2cu.core.decisions import PERSISTENT, RASTER_GROUP, TILE_ORDER, XCD_ORDER
 from tile2cu.core.expr import Expr, Var, walk
 from tile2cu.core.program import Swizzle
 from tile2cu.plan.settled import Settled
@@ -38,7 +38,15 @@ class InPanels:
     rule: str
 
 
-TileOrder = LptOrder | InPanels
+@dataclass(frozen=True, kw_only=True)
+class ByXcd:
+    """Each of `xcds` XCDs has a contiguous range of the tiles, the first index fastest."""
+
+    xcds: int
+    rule: str
+
+
+TileOrder = LptOrder | InPanels | ByXcd
 _ASKED = {"row": Across.ROWS, "col": Across.COLUMNS, "column": Across.COLUMNS}
 
 
@@ -88,7 +96,9 @@ def _order(settled: Settled) -> TileOrder | None:
     asked = next(statements(launch.body, Swizzle), None)
     if asked is not None and len(launch.grid) > 1:
         return InPanels(size=asked.panel, across=_ASKED[asked.order], cluster=launch.cluster, dies=1, rule="")
-    size = facts.get(launch, RASTER_GROUP)
+    xcds, size = facts.get(launch, XCD_ORDER), facts.get(launch, RASTER_GROUP)
+    if xcds is not None:
+        return ByXcd(xcds=xcds, rule=facts.rule(launch, XCD_ORDER))
     if size is None:
         return None
     rule = facts.rule(launch, RASTER_GROUP)

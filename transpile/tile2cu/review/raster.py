@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tile2cu.core.expr import static_value
-from tile2cu.plan.grid import Across, InPanels, LptOrder, TileOrder, grid
+from tile2cu.plan.grid import Across, ByXcd, InPanels, LptOrder, TileOrder, grid
 from tile2cu.plan.settled import Settled
 from tile2cu.review import svg
 
@@ -28,6 +28,9 @@ def order_of_tiles(order: TileOrder | None, columns: int, rows: int) -> list[Til
     match order:
         case LptOrder(least=least):
             return [_longest_first(block, columns, rows, least) for block in blocks]
+        case ByXcd(xcds=xcds):
+            tiles = (_of_die(block, columns * rows, xcds) for block in blocks)
+            return [Tile(number % columns, number // columns) for number in tiles]
         case InPanels():
             return [_in_groups(block, columns, rows, order) for block in blocks]
         case _:
@@ -66,6 +69,8 @@ def described(order: TileOrder | None) -> str:
     match order:
         case LptOrder(least=least):
             return f"the largest x first, for {least} or more values of y at a time"
+        case ByXcd(xcds=xcds):
+            return f"rows of tiles, a stretch for each of {xcds} XCDs"
         case InPanels(size=size, across=across, cluster=cluster, dies=dies):
             of = f" of clusters of {' x '.join(map(str, cluster))} blocks" if cluster else ""
             each = f", a stretch for each of {dies} XCDs" if dies > 1 else ""

@@ -19,7 +19,7 @@ from tile2cu.passes.thread_local_rows import THREAD_LOCAL_ROWS, rows_in_register
 from tile2cu.rules.engine import Context, Example, Phase, Rule, resolve
 from tile2cu.rules.launch.clusters import arrives_as_reader, cluster, exit_barrier, multicast
 from tile2cu.rules.launch.early_exit import early_exit
-from tile2cu.rules.launch.grid import grid_raster_groups, grid_xcds, lpt_order
+from tile2cu.rules.launch.grid import grid_contiguous_xcds, grid_raster_groups, grid_xcds, lpt_order
 from tile2cu.rules.launch.persistent import persistent
 from tile2cu.rules.launch.threads import inline_ptx, shared_addressed, thread_available
 from tile2cu.rules.layout.free import flat, loop_flat, loop_over_rows, rows_in_warps
@@ -192,6 +192,7 @@ RULES: tuple[Rule, ...] = (
     tma_store,
     grid_raster_groups,
     grid_xcds,
+    grid_contiguous_xcds,
     lpt_order,
     early_exit,
     priority,

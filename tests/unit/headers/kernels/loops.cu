@@ -141,6 +141,15 @@ extern "C" tl_status order_columns(void* Y, int x, int y) {
   return tl::launch(order<2, tl::GroupOf::columns>, dim3(x, y), 1, nullptr, static_cast<int*>(Y));
 }
 
+__global__ void order_on_xcds(int* Y_data) {
+  const auto Y = tl::tensor<tl::Aligned<4>>(Y_data, int(gridDim.z), int(gridDim.y), int(gridDim.x));
+  const auto tile = tl::contiguous_order<4>();
+  Y(tile.z, tile.y, tile.x) = int(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z));
+}
+extern "C" tl_status order_contiguous(void* Y, int x, int y, int z) {
+  return tl::launch(order_on_xcds, dim3(x, y, z), 1, nullptr, static_cast<int*>(Y));
+}
+
 template <int wide, int high> __global__ void order_of_clusters(int* Y_data) {
   const auto Y = tl::tensor<tl::Aligned<4>>(Y_data, int(gridDim.y), int(gridDim.x));
   const auto tile = tl::grouped_order_of_clusters<6, tl::GroupOf::rows, wide, high>();

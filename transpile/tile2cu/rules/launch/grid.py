@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import sqrt
 
 from tile2cu.analysis.uses import has
-from tile2cu.core.decisions import RASTER_GROUP, TILE_ORDER, WARP_SPECIALISED
+from tile2cu.core.decisions import RASTER_GROUP, TILE_ORDER, WARP_SPECIALISED, XCD_ORDER
 from tile2cu.core.expr import Call, Expr, Load, Var, children, static_value, walk
 from tile2cu.core.program import Gemm, Launch, Loop, Swizzle
 from tile2cu.core.schedule import LptOrder
@@ -64,6 +64,27 @@ def grid_xcds(launch: Launch, context: Context) -> Iterator[Decision]:
     if target.dies > 1 and any(isinstance(op, Gemm) for op in context.statements):
         side = round(sqrt(target.multiprocessors / target.dies))
         yield launch, RASTER_GROUP, side if _is_plain(launch, context) else None
+
+
+@rule(
+    "schedule.grid.contiguous-xcds",
+    phase=Phase.SELECT,
+    on=Launch,
+    writes=(XCD_ORDER,),
+    source="AMD CDNA 3 white paper: an L2 in each XCD; workgroups go round-robin to XCDs (Modular, chiplet_transform)",
+    examples=(Example(_GEMM.replace("bx + 1", "4"), "launch", "xcd_order", "None", target="hip:gfx942"),),
+)
+def grid_contiguous_xcds(launch: Launch, context: Context) -> Iterator[Decision]:
+    """On a GPU of several XCDs each takes adjacent blocks of a 3-D grid, which differ in the first index.
+
+    Blocks of one head of attention read the same K and V: in the grid's own order neighbours are on different XCDs, and
+    each L2 holds a copy. Blocks in longest-processing-time-first order keep that.
+    Gives: the number of XCDs; None where the grid has another shape or something else orders it.
+    """
+    dies = context.target.dies
+    if dies > 1 and any(isinstance(op, Gemm) for op in context.statements):
+        ordered = any(isinstance(op, Swizzle) for op in context.statements) or longest_axis(launch, context) is not None
+        yield launch, XCD_ORDER, dies if len(launch.grid) == 3 and not ordered else None
 
 
 @rule(

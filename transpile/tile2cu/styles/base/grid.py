@@ -1,6 +1,6 @@
 """The indices of a block, in the order in which blocks take their tiles."""
 
-from tile2cu.plan.grid import Across, Grid, InPanels, LptOrder, TileOrder
+from tile2cu.plan.grid import Across, ByXcd, Grid, InPanels, LptOrder, TileOrder
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.view import Declaration
@@ -36,6 +36,12 @@ def _call(order: TileOrder) -> tuple[str, str]:
             "LPT order: blocks with the most iterations start first, so that short ones fill the tail; of those that "
             f"differ in other indices, {order.least} at a time, or as many as make 128 blocks, so that they share "
             f"their tensors in L2  [{order.rule}]"
+        )
+    if isinstance(order, ByXcd):
+        return f"contiguous_order</*XCDs=*/{order.xcds}>", (
+            f"Tuned for {order.xcds} XCDs, each with its own L2, to which the hardware assigns workgroups round-robin "
+            "(MI300X in SPX mode): those of one XCD take a contiguous range of the grid, whose neighbours share "
+            f"tensors there. Any number of XCDs computes each tile once  [{order.rule}]"
         )
     kind, reason = _PANELS[order.across], f"  [{order.rule}]" if order.rule else ""
     if order.dies > 1:
