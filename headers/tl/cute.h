@@ -147,7 +147,7 @@ CUTE_DEVICE void load_or_zero(const TiledCopy& tiled, const At& at, const End& e
   } else if constexpr (reaches_end<End>) {
     CUTE_UNROLL
     for (int i = 0; i < cute::size(to); ++i) to(i) = inside(at(i), end) ? from(i) : T(0);
-  } else {  // at once, as it is loaded: else the compiler merges loaded elements with zeros one by one
+  } else {  // immediately, as it is loaded: else the compiler merges loaded elements with zeros one by one
     clear(cute::recast<cute::uint_bit_t<cute::sizeof_bits_v<T>* decltype(cute::size(to))::value>>(to));
   }
 }
@@ -244,7 +244,7 @@ template <int n, class T> CUTE_DEVICE void atomic_add_vector(T* to, const T* val
 }
 
 // Registers to global memory: adds a fragment to the tile of `shape` of `to` at `start`, atomically, n neighbours of a
-// row at once; `at` are the coordinates of its elements in the tile. Out-of-bounds elements are not updated.
+// row together; `at` are the coordinates of its elements in the tile. Out-of-bounds elements are not updated.
 // Preconditions: a thread's elements are groups of n neighbours, each in bounds or out of bounds as a whole, and start
 // at multiples of n elements.
 template <int n = 1, class From, class At, class To, class Start, class Shape>
@@ -337,7 +337,7 @@ CUTE_DEVICE auto vector_at(const Tensor& tensor, const Indices&... at) {
 }
 
 // This thread's rows (kept 0) or columns (kept 1) of a tile, from a tensor of one dimension: to(i) = from(start + row);
-// zero out of bounds. `at` is the rowcol view of the coordinates in the tile. n neighbours are loaded at once.
+// zero out of bounds. `at` is the rowcol view of the coordinates in the tile. n neighbours are loaded together.
 // Precondition for n > 1: the rows come in neighbours that start at multiples of n, all in bounds or none.
 template <int kept, int n = 1, class From, class Start, class At, class To>
 CUTE_DEVICE void load_values(const From& from, const Start& start, const At& at, To& to) {

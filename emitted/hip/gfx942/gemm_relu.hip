@@ -42,10 +42,10 @@ constexpr int waves_per_simd_by_registers = 2;
 struct Shared {
   // 16,384 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle: 16-byte chunk c of row r is at c ^ (r / 2) % 4
   // [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B> A_shared[shared_stages];
+  tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B>, shared_stages> A_shared;
   // 16,384 bytes in 2 stages; 2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8
   // [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[shared_stages];
+  tl::Array<tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B>, shared_stages> B_shared;
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");

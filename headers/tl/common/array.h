@@ -26,7 +26,9 @@ template <class T, int n> struct CheckedArray {
 };
 #endif
 
-template <class T, int... extents> struct ArrayOf { using type = T; };
+template <class T, int... extents> struct ArrayOf {
+  using type = T;
+};
 template <class T, int n, int... more> struct ArrayOf<T, n, more...> {
   using Element = typename ArrayOf<T, more...>::type;
 #if defined(TL_ENGINE_INSTRUMENTED)

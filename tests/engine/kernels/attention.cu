@@ -54,9 +54,9 @@ struct Shared {
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, num_stages> K_shared;
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> V_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, num_stages> V_shared;
 };
 static_assert(sizeof(Shared) == 40960, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");

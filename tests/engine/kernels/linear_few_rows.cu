@@ -34,9 +34,9 @@ constexpr int threads = 128;
 // ---- shared memory: 20,480 of 166,912 bytes per block ---------------------------------------------------------------
 struct Shared {
   // 4,096 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> X_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B>, num_stages> X_shared;
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B> W_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B>, num_stages> W_shared;
 };
 static_assert(sizeof(Shared) == 20480, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");

@@ -36,9 +36,9 @@ constexpr int threads = 128;
 // ---- shared memory: 66,560 of 232,448 bytes per block (992 are padding) ---------------------------------------------
 struct Shared {
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> X_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B>, num_stages> X_shared;
   // 32,768 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B> W_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle128B>, num_stages> W_shared;
   // 16,384 bytes; Y_local staged for its TMA store, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::StagingTile<tl::half, block_M, block_N, tl::Swizzle128B> Y_local_staging;
   // 32 bytes; full and empty of each stage, 8 bytes each

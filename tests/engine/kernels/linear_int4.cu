@@ -40,9 +40,9 @@ constexpr int threads = 128;
 // ---- shared memory: 14,336 of 166,912 bytes per block ---------------------------------------------------------------
 struct Shared {
   // 8,192 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B> X_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B>, num_stages> X_shared;
   // 2,048 bytes in 2 stages; rows of 16 bytes, no swizzle  [layout.shared.plain]
-  tl::SharedTile<uint8_t, block_N, block_K / 2, tl::NoSwizzle> packed[num_stages];
+  tl::Array<tl::SharedTile<uint8_t, block_N, block_K / 2, tl::NoSwizzle>, num_stages> packed;
   // 4,096 bytes; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle64B> W_shared;
 };

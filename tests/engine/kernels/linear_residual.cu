@@ -33,9 +33,9 @@ constexpr int threads = 128;
 // ---- shared memory: 16,384 of 166,912 bytes per block ---------------------------------------------------------------
 struct Shared {
   // 8,192 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B> X_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B>, num_stages> X_shared;
   // 8,192 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle64B> W_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, block_K, tl::Swizzle64B>, num_stages> W_shared;
 };
 static_assert(sizeof(Shared) == 16384, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");

@@ -59,9 +59,9 @@ constexpr int waves_per_simd_by_registers = 2;
 struct Shared {
   // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8
   // [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[shared_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, shared_stages> K_shared;
   // 16,384 bytes; rows of 256 bytes, no swizzle  [layout.gemm.mfma-rows]
-  tl::SharedTile<tl::half, block_N, dim, tl::NoSwizzle> V_shared[shared_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::NoSwizzle>, shared_stages> V_shared;
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");

@@ -11,7 +11,7 @@ from tile2cu.styles.cute.vectors import Uniform
 
 _WORD = 8  # numbers
 _MOST = 256  # that is subtracted from a number exactly
-_SUM, _PRODUCT, _VALUE = 1, 2, 3  # precedence
+_PLUS, _TIMES, _VALUE = 1, 2, 3  # precedence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class _Value:
 
 @dataclass
 class Arrays:
-    """Prints expressions of float16 for all elements of a vector at once; `lets` are the names of a loop's body.
+    """Prints expressions of float16 for all elements of a vector together; `lets` are the names of a loop's body.
 
     `lines` declare the arrays of numbers.
     """
@@ -68,14 +68,14 @@ class Arrays:
         return _Value(text=printer.text(expr, FLOAT16), precedence=_VALUE if is_name else 0, is_array=False)
 
     def _binary(self, op: str, lhs: _Value, rhs: _Value) -> _Value | None:
-        """Arrays take a scalar on either side of a product and of a sum; a difference of one is a sum."""
+        """Arrays take a scalar on either side of `*` and of `+`; a difference of one is a sum."""
         if op == "*":
-            return _Value(text=f"{lhs.inside(_PRODUCT)} * {rhs.inside(_VALUE)}", precedence=_PRODUCT, is_array=True)
+            return _Value(text=f"{lhs.inside(_TIMES)} * {rhs.inside(_VALUE)}", precedence=_TIMES, is_array=True)
         if op == "-" and not rhs.is_array:
-            return _Value(text=f"{lhs.inside(_SUM)} + -{rhs.inside(_VALUE)}", precedence=_SUM, is_array=True)
+            return _Value(text=f"{lhs.inside(_PLUS)} + -{rhs.inside(_VALUE)}", precedence=_PLUS, is_array=True)
         if op == "-" and not lhs.is_array:
             return None
-        return _Value(text=f"{lhs.inside(_SUM)} {op} {rhs.inside(_PRODUCT)}", precedence=_SUM, is_array=True)
+        return _Value(text=f"{lhs.inside(_PLUS)} {op} {rhs.inside(_TIMES)}", precedence=_PLUS, is_array=True)
 
     def _numbers(self, expr: Expr) -> _Value | None:
         """Numbers of 4 bits of a shared tile, less a constant."""
@@ -99,7 +99,7 @@ class Arrays:
         return _Value(text=self.names[found, less], precedence=_VALUE, is_array=True)
 
     def _resolved(self, expr: Expr) -> Expr:
-        """What a name stands for, without conversions among integers."""
+        """The value of a name, without conversions among integers."""
         while True:
             if isinstance(expr, Var) and expr in self.lets:
                 expr = self.lets[expr]

@@ -96,7 +96,7 @@ class ElementLoop(ElementStatements):
     # ---- vectors ------------------------------------------------------------------------------------------------
 
     def _by_vector(self, partition: Partition, own: str, accesses: list[Access]) -> str | None:
-        """A loop over vectors, and one over the elements of each; None where elements alone say the same."""
+        """A loop over vectors, and one over the elements of each; None where elements alone do."""
         op, printer, v = self.op, self.printer, self.fragments.counter("v")
         self.index = f"{v} + {own}"
         self._places(accesses, partition, (own,))
@@ -166,7 +166,7 @@ class ElementLoop(ElementStatements):
             self.printer.places[buffer.name, load.indices] = f"{value}[{own} / {vector // count}]"
 
     def _as_arrays(self, kept: tuple[structure.Statement, ...], uniform: Uniform) -> list[str] | None:
-        """The statements for all elements of a vector at once."""
+        """The statements for all elements of a vector together."""
         lets = {each.op.var: each.op.value for each in kept if isinstance(each.op, structure.Let)}
         arrays, lines = Arrays(uniform, lets), list[str]()
         for each in kept:

@@ -21,7 +21,7 @@ class CutePrinter(Printer):
     """Prints elements of CuTe's tensors: `places` has those that a loop holds in registers, by buffer and indices.
 
     `everywhere` are fragments that every thread holds. `span` is the line that is printed. Elements of tensors are
-    predicated where a dimension is `checked`, unless a condition that is `known` to hold says that it is in bounds.
+    predicated where a dimension is `checked`, unless a condition that is `known` to hold implies that it is in bounds.
     """
 
     places: dict[tuple[str, tuple[Expr, ...]], str] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class CutePrinter(Printer):
         return tuple(each and not self._is_known(indices[dim], buffer.shape[dim]) for dim, each in enumerate(checked))
 
     def _is_known(self, index: Expr, extent: Expr) -> bool:
-        """Whether a condition says that an index is below an extent, and it cannot be negative."""
+        """Whether a condition implies that an index is below an extent, and it cannot be negative."""
         bounds, low = self.bounds, self.bounds.interval(index).low
         below = (each for each in self.known if isinstance(each, Binary) and each.op == "<" and each.rhs == extent)
         index = bounds.expanded(index)
