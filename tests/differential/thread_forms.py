@@ -100,7 +100,7 @@ def explicit(w: Writer) -> None:
             w.add(f"T.gemm({tile}, {tile}, {out}{w.one('', ', wg_wait=-1')})", "T.wait_wgmma(0)")
             w.show(out, rows, 64)
         case _:
-            w.threads, fragment = 384, w.fragment(rows, 64, dtype="float16")
+            w.threads, w.grid, fragment = 384, (1,), w.fragment(rows, 64, dtype="float16")
             registers = w.often()
             for first, group in ((0, "0"), (rows, "1, 2")):
                 with w.within(f"with T.ws({group}):"):
