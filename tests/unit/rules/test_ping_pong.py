@@ -35,9 +35,12 @@ for k in T.Pipelined(4, num_stages=2):
 """
 
 
-def facts(between: str = "", after: str = "", *, rows: int = 64, policy: str = "FullCol", threads: int = 256) -> str:
+def facts(
+    between: str = "", after: str = "", *, rows: int = 64, policy: str = "FullCol", threads: int = 256, stages: int = 2
+) -> str:
     """The schedule of the alternating warpgroups, or why there is none; empty for neither."""
     body = LATENT.format(between=between, after=after, rows=rows, cols=128, policy=policy, start=0)
+    body = body.replace("num_stages=2", f"num_stages={stages}")
     context = settled(body, threads=threads, target="cuda:sm_90a")
     loop = next(op for op in context.statements if isinstance(op, Loop))
     found = [context.facts.get(loop, key) for key in (SCHEDULE, NO_PING_PONG)]
@@ -230,3 +233,9 @@ def test_factors_of_rows_that_did_not_change_are_left_out(value: str) -> None:
 )
 def test_other_factors_are_not(value: str, more: str, scaled: str) -> None:
     assert factor(value, more, scaled) == ""
+
+
+def test_each_warpgroup_needs_a_stage() -> None:
+    """With one, each waits for the tile that the producer loads when the other has released its own."""
+    assert facts(stages=1) == "each warpgroup needs a stage of its own"
+    assert "each warpgroup" not in facts(stages=3)
