@@ -147,7 +147,7 @@ CUTE_DEVICE void load_or_zero(const TiledCopy& tiled, const At& at, const End& e
   } else if constexpr (reaches_end<End>) {
     CUTE_UNROLL
     for (int i = 0; i < cute::size(to); ++i) to(i) = inside(at(i), end) ? from(i) : T(0);
-  } else {  // immediately, as it is loaded: else the compiler merges loaded elements with zeros one by one
+  } else {  // by one store, as it is loaded: else the compiler merges loaded elements with zeros one by one
     clear(cute::recast<cute::uint_bit_t<cute::sizeof_bits_v<T>* decltype(cute::size(to))::value>>(to));
   }
 }
