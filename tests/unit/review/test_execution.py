@@ -72,7 +72,7 @@ def test_the_page_of_a_run(tmp_path: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert "no findings" in text and "M = 128, N = 128, K = 32" in text
     assert '<td>shared</td><td>read</td><td class="number">16</td>' in text
-    assert "shared read of 16 bytes: 1.00 x the wavefronts needed" in text  # at its line
+    assert "shared read, 16 bytes: 1.00 x wavefronts" in text  # at its line
 
 
 def test_styles_have_tabs(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ function linesOf(line) {
 function mark(line, name, on) {
   for (const each of linesOf(line)) each.classList.toggle(name, on);
 }
-function scrollTo(line) {
+function scrollPaneTo(line) {
   const pane = line.closest(".pane");
   pane.scrollTop += line.getBoundingClientRect().top - pane.getBoundingClientRect().top - pane.clientHeight / 3;
 }
@@ -16,7 +16,7 @@ function pin(line) {
   mark(line, "pin", true);
   const pane = line.closest(".pane");
   const other = [...linesOf(line)].find((each) => each.closest(".pane") !== pane);
-  if (other) scrollTo(other);
+  if (other) scrollPaneTo(other);
   return other;
 }
 for (const line of document.querySelectorAll(".code li[data-py]")) {
