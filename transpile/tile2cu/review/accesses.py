@@ -67,7 +67,8 @@ def rows_read_together(tile: Buffer, settled: Settled) -> int:
     """
     if tile.scope is not Scope.SHARED or tile.dtype.bits != 16:
         return 0
-    for gemm in statements(settled.launch.body, Gemm):
+    gemms = statements(settled.launch.body, Gemm)
+    for gemm in gemms:
         instruction = str(settled.facts.get(gemm, INSTRUCTION) or "")
         operands = (region.buffer.memory for region in (gemm.a, gemm.b))
         if instruction.startswith(("mma", "wgmma")) and any(each is tile.memory for each in operands):

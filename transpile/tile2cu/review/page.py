@@ -274,7 +274,8 @@ def _pass(tile: TileLayout) -> str:
 def _charts(kernel: Kernel) -> Iterator[tuple[str, Markup]]:
     text = dict(enumerate(kernel.python.splitlines(), 1))
     for settled in kernel.launches:
-        for loop in statements(settled.launch.body, Loop):
+        loops = statements(settled.launch.body, Loop)
+        for loop in loops:
             chart = timeline(loop, settled)
             if chart is not None:
                 yield settled.namespace, Markup(timeline_picture(chart, text))
