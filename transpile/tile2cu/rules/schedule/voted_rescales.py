@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import buffers_written
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import LAYOUT, VOTED_RESCALE
 from tile2cu.core.layout import Slice
 from tile2cu.core.mfma_layout import MfmaAccumulator
@@ -55,9 +56,11 @@ def voted_rescale(op: Loop, context: Context) -> Iterator[Decision]:
     """
     if not context.target.mfma:
         return
-    for position, computed in enumerate(op.body):
-        factor = row_factor(computed, op.body[position + 1 :])
-        if factor is None or not any(keeps(each, factor) for each in op.body[:position]):
+    body = op.body
+    loops = [loop for loop in statements(body, Parallel) if loop in body]
+    for position, computed in enumerate(loops):
+        factor = row_factor(computed, tuple(loops[position + 1 :]))
+        if factor is None or not any(keeps(each, factor) for each in loops[:position]):
             continue
         for scaled in factor.scaled:
             if isinstance(scaled, Parallel) and len(scaled.vars) == 2 and _holds_at(scaled, factor, op, context):

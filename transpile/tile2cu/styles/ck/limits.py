@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import buffers_used
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.expr import Expr, int_const, static_value
 from tile2cu.core.layout import FragmentLayout
-from tile2cu.core.program import AtomicTile, Buffer, Copy, Parallel, Region, Scope, walk_stmts
+from tile2cu.core.program import AtomicTile, Buffer, Copy, Parallel, Region, Scope
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import tensor_view, viewed_tensors
 from tile2cu.styles.base.comments import listed
@@ -64,18 +65,17 @@ def size_limits(launches: tuple[Settled, ...], printer: Printer) -> Iterator[Lim
 def _reach(tensor: Buffer, settled: Settled) -> tuple[_Reach, ...]:
     """What a kernel may address of a tensor."""
     tiles: list[dict[int, Expr]] = [{} for _ in tensor.shape]  # by their extents
-    for stmt in walk_stmts(settled.launch.body):
-        match stmt:
-            case Copy() | AtomicTile():
-                for region, other in ((stmt.src, stmt.dst), (stmt.dst, stmt.src)):
-                    if region.buffer.memory is tensor:
-                        for dim, tile in _of_region(region, other, settled):
-                            tiles[dim][int(static_value(tile) or 0)] = tile
-            case Parallel() if tensor in {buffer.memory for buffer in buffers_used(stmt)}:
-                for each, size in zip(tiles, _rounded(settled.facts[stmt, LAYOUT], stmt.extents), strict=False):
-                    each[size] = int_const(size)
-            case _:
-                pass
+    body = settled.launch.body
+    moves: tuple[Copy | AtomicTile, ...] = (*statements(body, Copy), *statements(body, AtomicTile))
+    for move in moves:
+        for region, other in ((move.src, move.dst), (move.dst, move.src)):
+            if region.buffer.memory is tensor:
+                for dim, tile in _of_region(region, other, settled):
+                    tiles[dim][int(static_value(tile) or 0)] = tile
+    for loop in statements(body, Parallel):
+        if tensor in {buffer.memory for buffer in buffers_used(loop)}:
+            for each, size in zip(tiles, _rounded(settled.facts[loop, LAYOUT], loop.extents), strict=False):
+                each[size] = int_const(size)
     checked = tensor_view(tensor, settled).checked
     return tuple(
         _Reach(extent, sizes[max(sizes)] if sizes and _may_overhang(extent, max(sizes), of) else None)
