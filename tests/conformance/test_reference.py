@@ -681,6 +681,21 @@ def test_whole_warps_of_a_branch_shuffle() -> None:
         small(statements.format(rest="Y[tx] = T.shfl_xor(X[tx], 1)"), params, x, np.zeros(128, np.int32))
 
 
+def test_votes_of_a_block() -> None:
+    statements = """
+        tx = T.get_thread_binding()
+        Y[tx] = T.{vote}(X[tx])
+    """
+    params = 'X: T.Tensor((128,), "int32"), Y: T.Tensor((128,), "int32")'
+    x = (RNG.random(128) < 0.5).astype(np.int32)
+    for vote, expected in (("syncthreads_count", x.sum()), ("syncthreads_or", 1), ("syncthreads_and", 0)):
+        found = small(statements.format(vote=vote), params, x, np.zeros(128, np.int32))
+        np.testing.assert_array_equal(found, np.full(128, expected))
+    some = "tx = T.get_thread_binding()\nif tx < 64:\n    Y[tx] = T.syncthreads_count(X[tx])"
+    with pytest.raises(CannotInterpret, match="not all threads"):
+        small(some, params, x, np.zeros(128, np.int32))
+
+
 def test_blocks_wait_for_one_another() -> None:
     """In each turn a block reads what the one before it wrote in the last; without a barrier that is a fault."""
     statements = """

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from tests.conformance.reference.lanes import among_lanes
+from tests.conformance.reference.lanes import VOTES_OF_BLOCK, among_lanes
 from tests.conformance.reference.memory import Memory
 from tests.conformance.reference.numbers import (
     Array,
@@ -148,14 +148,20 @@ class Values:
                 return self._binary(expr, mask)
             case Call() if expr.function.startswith("atomic_load"):
                 return self._of(expr.args[0], mask)
-            case Call() if expr.function.partition("<")[0] in OF_THREAD and expr.args and self.thread is not None:
-                values = [self._of(arg, mask) for arg in expr.args]
-                return among_lanes(expr.function, values[0], values[-1], mask)
-            case Call(function="::__match_any_sync"):  # CUDA's own name of it
-                return among_lanes("match_any", self._of(expr.args[1], mask), np.zeros(1), mask)
             case Call():
-                return self._call(expr, mask)
+                exchanged = self._exchanged(expr, mask)
+                return self._call(expr, mask) if exchanged is None else exchanged
         raise CannotInterpret(f"the expression {type(expr).__name__}")
+
+    def _exchanged(self, expr: Call, mask: Array) -> Array | None:
+        """The value of a function among lanes or of a vote of the block; None for other functions."""
+        if expr.function == "::__match_any_sync":  # CUDA's own name of it
+            return among_lanes("match_any", self._of(expr.args[1], mask), np.zeros(1), mask)
+        known = expr.function.partition("<")[0] in OF_THREAD or expr.function in VOTES_OF_BLOCK
+        if known and expr.args and self.thread is not None:
+            values = [self._of(arg, mask) for arg in expr.args]
+            return among_lanes(expr.function, values[0], values[-1], mask)
+        return None
 
     def _as(self, expr: Expr, dtype: DType, mask: Array) -> Array:
         return converted(self._of(expr, mask), dtype)

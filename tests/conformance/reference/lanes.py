@@ -9,14 +9,21 @@ from tests.conformance.reference.numbers import Array, CannotInterpret
 _WARP = 32
 _REDUCE = {"sum": np.add, "max": np.maximum, "min": np.minimum, "bitand": np.bitwise_and, "bitor": np.bitwise_or}
 
+VOTES_OF_BLOCK = {"count_of_block": np.count_nonzero, "any_of_block": np.any, "all_of_block": np.all}
+
 
 def among_lanes(name: str, values: Array, operand: Array, mask: Array) -> Array:
-    """The value of a function among lanes of what each brings, and for a shuffle of where it takes its value from.
+    """The value of a function among lanes, or of a vote of the block, of what each thread brings.
 
+    `operand` is where a shuffle takes its value from.
     `name` may end with the number of lanes of a group, as in `shuffle<8>`. Groups come whole, or not at all: what those
     that do not come would get is of no concern.
     """
     function, _, count = name.rstrip(">").partition("<")
+    if function in VOTES_OF_BLOCK:
+        if not mask.all():
+            raise CannotInterpret(f"{name} where not all threads of the block come")
+        return np.full(mask.shape, VOTES_OF_BLOCK[function](np.broadcast_to(values, mask.shape).astype(bool)))
     lanes = int(count) if count else _WARP
     if len(mask) % _WARP or (mask.reshape(-1, lanes) != mask[::lanes, None]).any():
         raise CannotInterpret(f"{name} where not all lanes of a group come")
