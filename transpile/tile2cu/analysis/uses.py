@@ -17,6 +17,7 @@ from tile2cu.core.program import (
     LoopKind,
     Parallel,
     Stmt,
+    operations,
     steps,
     walk_stmts,
 )
@@ -91,12 +92,22 @@ def names_of(launch: Launch) -> set[str]:
 def names_but_of_loops(launch: Launch) -> set[str]:
     """The names of a launch but for those of loop variables: of buffers, blocks, sizes, numbers and scalars."""
     body = (*launch.prelude, *launch.body)
-    loops = {var for stmt in walk_stmts(body) for var in loop_variables(stmt)}
+    loops = variables_of_loops(launch)
     own = {tile.name for tile in launch.tiles} | {var.name for var in launch.blocks}
     own |= {buffer.name for stmt in body for buffer in buffers_used(stmt)}
     named = {part.name for expr in _numbers(launch) for part in walk(expr) if isinstance(part, Named)}
     scalars = {*declared_in(body), *variables(*_numbers(launch))} - loops
     return own | {var.name for var in scalars} | named
+
+
+def variables_of_loops(launch: Launch) -> set[Var]:
+    """The variables of all loops of a launch."""
+    return {var for stmt in walk_stmts(launch.body) for var in loop_variables(stmt)}
+
+
+def users(launch: Launch, memory: Buffer) -> list[Stmt]:
+    """The operations, elementwise loops among them, that use a tile under any name, in order."""
+    return [stmt for stmt in operations(launch.body) if any(used.memory is memory for used in buffers_used(stmt))]
 
 
 def loop_variables(stmt: Stmt) -> tuple[Var, ...]:

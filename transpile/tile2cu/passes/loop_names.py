@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.uses import loop_variables, names_but_of_loops, names_used
+from tile2cu.analysis.uses import loop_variables, names_but_of_loops, names_used, variables_of_loops
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Role, Var
-from tile2cu.core.program import Launch, Stmt, bodies, walk_stmts
+from tile2cu.core.program import Launch, Stmt, bodies
 
 _LETTERS = ("i", "j", "k", "l", "m", "n")
 
@@ -18,7 +18,7 @@ class LoopNames:
     """
 
     def __init__(self, launch: Launch) -> None:
-        loops = (var for stmt in walk_stmts(launch.body) for var in loop_variables(stmt))
+        loops = variables_of_loops(launch)
         self._taken = names_but_of_loops(launch)
         self._around = dict(_names_around(launch.body, frozenset()))
         self._number = max((var.number for var in loops), default=0)

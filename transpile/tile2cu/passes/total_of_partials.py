@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import buffers_used
+from tile2cu.analysis.uses import users
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.program import (
     Atomic,
@@ -37,7 +38,8 @@ def totals_of_partials(launch: Launch) -> Launch:
     """
     instead: dict[int, Body] = {}
     tiles: list[Buffer] = []
-    for total in _totals(launch.body, launch):
+    found = list(_totals(launch.body, launch))
+    for total in found:
         instead |= total.replaced(tiles, launch)
     if not instead:
         return launch
@@ -94,8 +96,7 @@ def _totals(body: Body, launch: Launch) -> Iterator[_Total]:
 
 def _total(clear: Fill, body: Body, launch: Launch) -> _Total | None:
     partials = clear.dst.buffer
-    uses = [stmt for stmt in steps(launch.body) if any(used.memory is partials for used in buffers_used(stmt))]
-    uses = [stmt for stmt in uses if not list(bodies(stmt))]
+    uses = users(launch, partials)
     match uses:
         case [Fill(), Parallel(body=(Atomic(kind=Reduction.SUM) as update,)) as loop, Reduce() as reduce]:
             same_body = all(any(stmt is use for stmt in body) for use in uses)

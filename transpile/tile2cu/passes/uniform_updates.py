@@ -7,7 +7,7 @@ from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.analysis.uses import names_of
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, walk
-from tile2cu.core.program import Buffer, If, Launch, Let, Loop, Stmt, Store, While, group_of
+from tile2cu.core.program import Buffer, If, Launch, Let, Loop, Stmt, Store, While, bodies, group_of
 from tile2cu.passes.rebuild import Body
 
 _ELECTED = "One thread of the group updates the element, once"
@@ -101,9 +101,10 @@ class _Electing(_Writer):
             return super().statement(stmt)
         assert isinstance(stmt, If)
         self.group = group
-        then = self.body(stmt.then)
+        of_group, _ = bodies(stmt)
+        changed = self.body(of_group)
         self.group = None
-        return (stmt if then is stmt.then else replace(stmt, then=then),)
+        return (stmt if changed is of_group else replace(stmt, then=changed),)
 
     def store(self, stmt: Store) -> Body:
         if self.group is None or self.update(stmt) is None:
