@@ -4,9 +4,9 @@
     python benchmarks/chosen.py time OUT RESULTS.csv   # on a machine with a GPU, torch and nvcc; needs no tile2cu
     python benchmarks/chosen.py table RESULTS.csv      # geometric mean and least of cuBLAS' time over ours
 
-For each shape the model ranks all settings of gemm_relu and gemm_few_rows together. Timed are its choice, the next two
-with other tiles, gemm_relu's own tiles, and, on every eighth shape (an audit), all sources that any shape takes. Times
-are taken as in shapes.py. The 40 shapes, which no constant was fitted to, are random: SEED decides them.
+For each shape the model ranks all settings of the kernels of a family together. Timed are its choice, the next two with
+other tiles, gemm_relu's own tiles, and, on every eighth shape (an audit), all sources that any shape takes. Times are
+taken as in shapes.py. The 40 shapes, which no constant was fitted to, are random: SEED decides them.
 """
 
 from __future__ import annotations
@@ -17,18 +17,22 @@ import math
 import random
 import statistics
 import sys
-from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import suppress
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from shapes import ROOT, ROWS, TOLERANCE, WEIGHTS, graph, launcher, medians
 
-SEED, OTHERS = 20261127, 40
+SEED, OTHERS = 20261128, 40
 RANDOM_ROWS = (1, 3, 8, 17, 40, 100, 200, 333, 777, 1500, 3000, 5000)
-KERNELS = ("gemm_relu", "gemm_few_rows")
+KERNELS = {"gemm_relu": "g", "gemm_few_rows": "f", "gemm_clusters": "c", "gemm_hybrid": "h"}  # and how labels begin
+TARGET, OWN = "cuda:sm_90a", "gemm_relu"  # whose own tiles are timed beside the choice
 LEADERS, AUDIT = 3, 8
+WORKSPACE = 128 << 20  # bytes, which is enough for the parts of gemm_hybrid's tiles
 Shape = tuple[int, int, int]
 
 
@@ -45,53 +49,78 @@ def all_shapes() -> list[tuple[Shape, bool]]:
     return layers + others
 
 
-def emit(folder: Path) -> None:
-    """Writes the sources, a table of them, and the labels of each shape."""
-    import tile2cu
+def every_kernel() -> dict[str, Any]:
+    """The kernels of the family, with their tile parameters."""
     from tile2cu.choosing import tunable
     from tile2cu.targets import find
 
-    target, table, plan = find("cuda:sm_90a"), {}, []
-    kernels = {name: tunable(path, path.read_text(encoding="utf-8"), None, target, {}) for name, path in _paths()}
-    for (m, n, k), other in all_shapes():
-        leaders: dict[str, float] = {}
-        for name, kernel in kernels.items():
-            ranking = kernel.ranking({"M": m, "N": n, "K": k})
-            tiles: set[Any] = set()
-            for each in ranking.best(2 * LEADERS):
-                if ranking.tile(each) not in tiles and len(tiles) < LEADERS:
-                    tiles.add(ranking.tile(each))
-                    label = _label(name, dict(each.setting))
-                    table[label] = {"kernel": name, **dict(each.setting)}
-                    leaders[label] = each.us
-            if name == KERNELS[0]:
-                default = ranking.default
-        own = _label(KERNELS[0], dict(default.setting))
-        table[own] = {"kernel": KERNELS[0], **dict(default.setting)}
-        best = sorted(leaders, key=lambda label: leaders[label])[:LEADERS]
-        predicted = {label: leaders[label] for label in best} | {own: default.us}
-        plan.append({"M": m, "N": n, "K": k, "other": other, "choice": best[0], "predicted": predicted})
-    used = {label for each in plan for label in each["predicted"]}
-    for label in sorted(used):
-        bindings = {name: value for name, value in table[label].items() if name != "kernel"}
-        kernel = table[label]["kernel"]
-        path = ROOT / "examples" / f"{kernel}.py"
-        (folder / label).mkdir(parents=True, exist_ok=True)
-        for name, content in tile2cu.emit(path, kernel, target="cuda:sm_90a", **bindings)[kernel].files.items():
-            (folder / label / name).write_text(content, encoding="utf-8")
-    content = {"sources": {label: table[label] for label in sorted(used)}, "shapes": plan}
+    paths = {name: ROOT / "examples" / f"{name}.py" for name in KERNELS}
+    return {
+        name: tunable(path, path.read_text(encoding="utf-8"), None, find(TARGET), {}) for name, path in paths.items()
+    }
+
+
+def emit(folder: Path) -> None:
+    """Writes the sources, a table of them, and the labels of each shape."""
+    with ProcessPoolExecutor() as pool:
+        plan = list(pool.map(planned, all_shapes()))
+        table = {label: each for own in plan for label, each in own.pop("settings").items()}
+        used = sorted({label for own in plan for label in own["predicted"]})
+        settings = [dict(table[label]) for label in used]
+        kernels = [str(each.pop("kernel")) for each in settings]
+        list(pool.map(written, [folder] * len(used), used, kernels, settings))
+    content = {"sources": {label: table[label] for label in used}, "shapes": plan}
     (folder / "plan.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
     print(f"{len(used)} sources")
 
 
-def _paths() -> Iterator[tuple[str, Path]]:
-    return ((name, ROOT / "examples" / f"{name}.py") for name in KERNELS)
+def planned(each: tuple[Shape, bool]) -> dict[str, Any]:
+    """What is timed on a shape: the choice, the next ones with other tiles and the own tiles, with their settings."""
+    from tile2cu.chooser.choose import NoModel
+
+    (m, n, k), other = each
+    found: dict[str, float] = {}
+    settings: dict[str, dict[str, Any]] = {}
+    own = ""
+    for name, kernel in _kernels().items():
+        with suppress(NoModel):
+            ranking = kernel.ranking({"M": m, "N": n, "K": k})
+            leaders, tiles = ranking.best(2 * LEADERS), set()
+            for ranked in [*leaders, *([ranking.default] if name == OWN else [])]:
+                label = label_of(name, dict(ranked.setting))
+                settings[label] = {"kernel": name, **dict(ranked.setting)}
+                if ranked is ranking.default and name == OWN:
+                    own, found[label] = label, ranked.us
+                elif ranking.tile(ranked) not in tiles and len(tiles) < LEADERS:
+                    tiles.add(ranking.tile(ranked))
+                    found[label] = ranked.us
+    best = sorted(found, key=lambda label: found[label])[:LEADERS]
+    predicted = {label: found[label] for label in dict.fromkeys((*best, own))}
+    return {"M": m, "N": n, "K": k, "other": other, "choice": best[0], "predicted": predicted, "settings": settings}
 
 
-def _label(kernel: str, setting: Mapping[str, int]) -> str:
+@lru_cache(maxsize=1)
+def _kernels() -> dict[str, Any]:
+    return every_kernel()
+
+
+def written(folder: Path, label: str, kernel: str, setting: Mapping[str, Any]) -> None:
+    """Writes the source of a setting, if it is not yet there."""
+    import tile2cu
+
+    if (folder / label / f"{kernel}.cu").exists():
+        return
+
+    (folder / label).mkdir(parents=True, exist_ok=True)
+    path = ROOT / "examples" / f"{kernel}.py"
+    for name, content in tile2cu.emit(path, kernel, target=TARGET, **setting)[kernel].files.items():
+        (folder / label / name).write_text(content, encoding="utf-8")
+
+
+def label_of(kernel: str, setting: Mapping[str, int]) -> str:
     tile = f"{setting['block_M']}x{setting['block_N']}x{setting['block_K']}"
-    rest = f"s{setting['num_stages']}t{setting['threads']}"
-    return f"g_{tile}{rest}" if kernel == "gemm_relu" else f"f_{tile}p{setting['splits']}{rest}"
+    parts = f"p{setting['splits']}" if "splits" in setting else ""
+    return f"{KERNELS[kernel]}_{tile}{parts}s{setting['num_stages']}t{setting['threads']}"
 
 
 def time(folder: Path, out: Path) -> None:
@@ -111,7 +140,7 @@ def time(folder: Path, out: Path) -> None:
             if number % AUDIT == 0:
                 labels += [label for label in sources if label not in labels and _suits(sources[label], each["M"])]
             sizes = each["M"], each["N"], each["K"]
-            for label, us in _timed(torch, {label: functions[label] for label in labels}, sizes).items():
+            for label, us in timed(torch, {label: functions[label] for label in labels}, sizes).items():
                 role = "choice" if label == each["choice"] else "default" if label == labels[-1] else ""
                 predicted = each["predicted"].get(label)
                 row = (*sizes, int(each["other"]), label, role, f"{us:.2f}", f"{predicted:.2f}" if predicted else "")
@@ -121,16 +150,18 @@ def time(folder: Path, out: Path) -> None:
 
 def _suits(source: Mapping[str, Any], rows: int) -> bool:
     """Whether a source of another shape's is timed on an audited one: not where most of its tiles would be empty."""
-    if source["kernel"] == "gemm_few_rows":
-        return rows <= 128
+    if source["kernel"] in ("gemm_few_rows", "gemm_clusters"):
+        return rows <= (128 if source["block_M"] < 128 else 512)
     return source["block_M"] <= max(128, rows) and (rows < 2048 or source["block_M"] * source["block_N"] >= 8192)
 
 
-def _timed(torch: Any, functions: Mapping[str, Any], sizes: Shape) -> dict[str, float]:
+def timed(torch: Any, functions: Mapping[str, Any], sizes: Shape) -> dict[str, float]:
+    """Microseconds a call of each function and of cuBLAS, in turns. Raises RuntimeError for a wrong result."""
     m, n, k = sizes
     a = torch.randn(m, k, device="cuda", dtype=torch.float16)
     b = [torch.randn(k, n, device="cuda", dtype=torch.float16) / k**0.5 for _ in range(3)]
     c = torch.empty(m, n, device="cuda", dtype=torch.float16)
+    parts = torch.empty(WORKSPACE, device="cuda", dtype=torch.uint8)
     torch.mm(a, b[0], out=c)
     expected = torch.relu(c).float()
     graphs = {"cublas": graph(lambda i: torch.mm(a, b[i], out=c))}
@@ -138,7 +169,9 @@ def _timed(torch: Any, functions: Mapping[str, Any], sizes: Shape) -> dict[str, 
 
         def call(i: int, function: Any = function) -> None:
             stream = torch.cuda.current_stream().cuda_stream
-            if status := function(a.data_ptr(), b[i].data_ptr(), c.data_ptr(), m, n, k, None, 0, stream):
+            if status := function(
+                a.data_ptr(), b[i].data_ptr(), c.data_ptr(), m, n, k, parts.data_ptr(), WORKSPACE, stream
+            ):
                 raise RuntimeError(f"status {status}")
 
         c.fill_(float("nan"))

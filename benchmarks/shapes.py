@@ -72,10 +72,12 @@ def emit(folder: Path) -> None:
 
 
 def launcher(folder: Path, label: str, kernel: str) -> Any:
-    """The C function of a text, built with nvcc."""
+    """The C function of a text, built with nvcc if it is not yet."""
     source, library = folder / label / f"{kernel}.cu", folder / label / "text.so"
     code = ("-gencode=arch=compute_90a,code=sm_90a", "-std=c++17", "-O3", "-shared", "-Xcompiler", "-fPIC")
-    subprocess.run(["nvcc", *code, "-I", str(ROOT / "headers"), "-o", str(library), str(source), "-lcuda"], check=True)
+    if not library.exists() or library.stat().st_mtime < source.stat().st_mtime:
+        command = ["nvcc", *code, "-I", str(ROOT / "headers"), "-o", str(library), str(source), "-lcuda"]
+        subprocess.run(command, check=True)
     function = getattr(ctypes.CDLL(str(library)), kernel)
     pointer = ctypes.c_void_p
     function.argtypes = [pointer] * 3 + [ctypes.c_int] * 3 + [pointer, ctypes.c_size_t, pointer]

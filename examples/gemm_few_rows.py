@@ -40,8 +40,9 @@ def gemm_few_rows(
             first = part * tiles
             T.clear(C_local)
             for ko in T.Pipelined(tiles, num_stages=num_stages):
-                T.copy(A[by * block_M, (first + ko) * block_K], A_shared)
-                T.copy(B[(first + ko) * block_K, bx * block_N], B_shared)
+                # by threads: rows may start anywhere, and 16 rows of a tile leave wgmma nothing to gain
+                T.copy(A[by * block_M, (first + ko) * block_K], A_shared, disable_tma=True)
+                T.copy(B[(first + ko) * block_K, bx * block_N], B_shared, disable_tma=True)
                 T.gemm(A_shared, B_shared, C_local)
 
             T.copy(C_local, C_part)

@@ -180,6 +180,12 @@ CASES = {
         integers=inputs.small_integers,
         tolerance=2e-3,
     ),
+    "gemm_clusters": Case(
+        sizes=({"M": 136, "N": 264, "K": 1000}, {"M": 5, "N": 8, "K": 8}, {"M": 64, "N": 64, "K": 0}),
+        reference=references.gemm_relu,
+        integers=inputs.small_integers,
+        tolerance=2e-3,
+    ),
     "gemm_streamk": Case(
         sizes=({"M": 257, "N": 136, "K": 1000}, {"M": 1, "N": 8, "K": 1}),
         reference=references.product,

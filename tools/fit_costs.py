@@ -15,10 +15,12 @@ import math
 import re
 import statistics
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from tile2cu.chooser.model import Schedule, time_of
+from tile2cu.chooser.model import Schedule, times_of
+from tile2cu.chooser.numbers import Unknown
 from tile2cu.chooser.space import VALUES, Kind
 from tile2cu.chooser.work import Work
 from tile2cu.choosing import Tunable, tunable
@@ -29,11 +31,14 @@ from tile2cu.targets.costs import H200, Costs
 
 Shape = tuple[int, int, int]
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-GIVEN = ("card", "source", "sms", "mma_flops", "load_cycles", "straddling")  # not fitted
+GIVEN = ("card", "source", "sms", "mma_flops", "load_cycles")  # not fitted
 FORMS = {
     "gemm_relu": r"g_(?P<block_M>\d+)x(?P<block_N>\d+)x(?P<block_K>\d+)s(?P<num_stages>\d+)t(?P<threads>\d+)",
     "gemm_few_rows": r"f_(?P<block_M>\d+)x(?P<block_N>\d+)x(?P<block_K>\d+)p(?P<splits>\d+)"
     r"(?:s(?P<num_stages>\d+)t(?P<threads>\d+))?",
+    "gemm_hybrid": r"h_(?P<block_M>\d+)x(?P<block_N>\d+)x(?P<block_K>\d+)s(?P<num_stages>\d+)t(?P<threads>\d+)",
+    "gemm_clusters": r"c_(?P<block_M>\d+)x(?P<block_N>\d+)x(?P<block_K>\d+)p(?P<splits>\d+)"
+    r"s(?P<num_stages>\d+)t(?P<threads>\d+)",
 }
 
 
@@ -44,12 +49,12 @@ class Timed:
     shape: Shape
     label: str
     us: float
-    work: Work
-    schedule: Schedule
-    bytes_: int
+    works: tuple[Work, ...]
+    schedules: tuple[Schedule, ...]
+    tensors: list[tuple[int, int]]
 
     def predicted(self, costs: Costs) -> float:
-        return time_of(self.work, self.schedule, self.bytes_, costs).total
+        return sum(each.total for each in times_of(self.works, self.schedules, self.tensors, costs))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +90,7 @@ def read(paths: Sequence[Path]) -> Shapes:
     kernels = {
         name: tunable(file, file.read_text(encoding="utf-8"), None, SM90A, {}) for name, file in examples.items()
     }
-    decided: dict[str, tuple[Tunable, dict[str, int], Schedule]] = {}
+    decided: dict[str, tuple[Tunable, dict[str, int], tuple[Schedule, ...]]] = {}
     timed: dict[Shape, list[Timed]] = {}
     for shape, times in measured.items():
         sizes = dict(zip("MNK", shape, strict=True))
@@ -94,14 +99,15 @@ def read(paths: Sequence[Path]) -> Shapes:
                 continue
             if label not in decided:
                 name, setting = _setting(label)
-                schedule = _schedule(kernels[name], setting)
-                decided[label] = kernels[name], setting, schedule
-            kernel, setting, schedule = decided[label]
-            (work,) = kernel.space.works({**kernel.space.default, **setting}, sizes)
-            bytes_ = sum(kernel.space.bytes_of(kernel.space.values(kernel.space.default, sizes)))
-            each = Timed(shape=shape, label=label, us=us, work=work, schedule=schedule, bytes_=bytes_)
-            timed.setdefault(shape, []).append(each)
-    return Shapes(cublas={shape: times["cublas"] for shape, times in measured.items()}, timed=timed)
+                decided[label] = kernels[name], setting, _schedules(kernels[name], setting)
+            kernel, setting, schedules = decided[label]
+            values = kernel.space.values(kernel.space.default, sizes)
+            tensors = [bytes_of(values) for bytes_of in kernel.space.bytes_of]
+            with suppress(Unknown):
+                works = kernel.space.works({**kernel.space.default, **setting}, sizes)
+                each = Timed(shape=shape, label=label, us=us, works=works, schedules=schedules, tensors=tensors)
+                timed.setdefault(shape, []).append(each)
+    return Shapes(cublas={shape: measured[shape]["cublas"] for shape in timed}, timed=timed)
 
 
 def _times(rows: Iterable[dict[str, str]]) -> Iterator[tuple[Shape, str, float]]:
@@ -119,12 +125,11 @@ def _in_space(setting: dict[str, int]) -> bool:
     return setting["block_N"] in VALUES[Kind.N]
 
 
-def _schedule(kernel: Tunable, setting: dict[str, int]) -> Schedule:
+def _schedules(kernel: Tunable, setting: dict[str, int]) -> tuple[Schedule, ...]:
     """What the rules decide; as `emit`, with fewer stages where only those fit, which the setting then has."""
     while True:
         try:
-            (found,) = kernel.decide(setting)[1]
-            return found
+            return kernel.decide(setting)[1]
         except Tile2CuError as error:
             if error.code != TOO_LARGE or setting["num_stages"] < 2:
                 raise

@@ -119,6 +119,7 @@ GOLDEN = (
     Golden("cuda/sm_90a", "gemm_fp8_scaled.py", "cuda:sm_90a"),
     Golden("cuda/sm_90a", "gemm_splitk.py", "cuda:sm_90a", {"block_N": 256, "block_K": 64}),
     Golden("cuda/sm_90a", "gemm_few_rows.py", "cuda:sm_90a"),
+    Golden("cuda/sm_90a", "gemm_clusters.py", "cuda:sm_90a"),
     Golden("cuda/sm_90a", "linear_attention.py", "cuda:sm_90a", {"dim": 64}),
     Golden("cuda/sm_90a", "chunk_scan.py", "cuda:sm_90a"),
     Golden("cuda/sm_90a", "chunk_state.py", "cuda:sm_90a"),

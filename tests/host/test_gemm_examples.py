@@ -83,6 +83,26 @@ def test_gemm_of_few_rows_in_parts_of_k(splits: int) -> None:
         assert_clean(kernel)
 
 
+@pytest.mark.parametrize(
+    "tile",
+    [
+        {"splits": 2, "num_stages": 5},
+        {"splits": 3, "block_M": 192, "threads": 384},
+        {"splits": 8, "block_M": 16, "block_N": 64, "threads": 128},
+        {"splits": 1, "block_M": 64, "block_N": 64, "threads": 128},
+    ],
+    ids=str,
+)
+def test_gemm_whose_blocks_add_strips_of_rows(tile: dict[str, int]) -> None:
+    """With a producer warp that exits before the cluster's barriers, and with 16 rows, which wgmma does not take."""
+    kernel = load("gemm_clusters.py", target="cuda:sm_90a", **tile)
+    assert ("tl::is_producer" in kernel.source) == (tile.get("block_M", 128) > 16)
+    for m, n, k in ((16, 72, 504), (1, 8, 8), (200, 136, 64), (5, 64, 0)):
+        data = inputs.small_integers(random(k), [(m, k), (k, n)])
+        np.testing.assert_array_equal(run(kernel, data)[0], np.maximum(data[0] @ data[1], 0))
+        assert_clean(kernel)
+
+
 @pytest.mark.parametrize("bindings", [{}, {"parts": 1, "block_M": 64, "threads": 128}], ids=str)
 def test_float8_with_scales(bindings: dict[str, object]) -> None:
     """K that no group fills, N that leaves a half of its last tile empty, few rows, and no product."""

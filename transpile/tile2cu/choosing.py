@@ -107,10 +107,23 @@ class Tunable:
             return None
 
     def decide(self, setting: Mapping[str, int]) -> tuple[Program, tuple[Schedule, ...]]:
-        """The program with a setting, and what the rules decide of its launches. Raises Tile2CuError."""
-        program = self.traced(setting)
-        contexts = [resolve(program, launch, self.target, RULES) for launch in program.launches]
-        return program, tuple(map(_schedule, contexts))
+        """The program with a setting and what the rules decide of its launches, once a process. Raises Tile2CuError."""
+        key = tuple(setting.items())
+        if key not in self._decisions:
+            try:
+                program = self.traced(setting)
+                contexts = [resolve(program, launch, self.target, RULES) for launch in program.launches]
+                self._decisions[key] = program, tuple(map(_schedule, contexts))
+            except Tile2CuError as error:
+                self._decisions[key] = error
+        found = self._decisions[key]
+        if isinstance(found, Tile2CuError):
+            raise found
+        return found
+
+    @cached_property
+    def _decisions(self) -> dict[Setting, tuple[Program, tuple[Schedule, ...]] | Tile2CuError]:
+        return {}
 
     def traced(self, setting: Mapping[str, int]) -> Program:
         """The program with a setting. Raises Tile2CuError."""

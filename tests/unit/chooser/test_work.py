@@ -55,4 +55,4 @@ def test_a_persistent_block_does_the_work_of_its_tiles() -> None:
 def test_bytes_of_tensors() -> None:
     program = example("gemm_relu").program
     values = size_values(program, {"M": 10, "N": 20, "K": 30})
-    assert tensor_bytes(program)(values) == ((10 * 30 + 30 * 20) * 2, 10 * 20 * 2)
+    assert tensor_bytes(program.launches[0], program)(values) == ((10 * 30 + 30 * 20) * 2, 10 * 20 * 2)

@@ -4,15 +4,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from tile2cu.analysis.accesses import buffers_read, overwrites
+from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.core.expr import Address, Expr, Load, walk
-from tile2cu.core.program import Buffer, Gemm, Launch, Loop, Range, Region, Stmt, While, bodies
+from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, Range, Region, Stmt, While, bodies, walk_stmts
 
 Body = tuple[Stmt, ...]
 
 
 @dataclass(frozen=True)
 class Lifetime:
-    """The first and last statement that use a tile, as positions in program order, and their lines."""
+    """The first and last statement of a tile's use, as positions in program order, and their lines."""
 
     first: int
     last: int
@@ -34,7 +35,7 @@ class Lifetimes:
 
     def of(self, tile: Buffer) -> Lifetime | None:
         """The lifetime of a tile; None where nothing uses it."""
-        found = self._in_body(tile, self.launch.body, in_loop=False)
+        found = self._of_sent(tile) or self._in_body(tile, self.launch.body, in_loop=False)
         if found is None:
             return None
         first, last = found
@@ -43,6 +44,21 @@ class Lifetimes:
     def end(self, stmt: Stmt) -> int:
         """The position of the last statement in it."""
         return self._positions[id(stmt)][1]
+
+    def _of_sent(self, tile: Buffer) -> tuple[Stmt, Stmt] | None:
+        """The same for a tile that other blocks of the cluster write, when they may do so; None for others.
+
+        They may from the cluster's barrier on that precedes its use, until the next one after their last write.
+        """
+        body = self.launch.body
+        users = [place for place, stmt in enumerate(body) if tile in self._used[id(stmt)]]
+        sent = [place for place in users if any(_sends_to(stmt, tile) for stmt in walk_stmts((body[place],)))]
+        if not sent:
+            return None
+        barriers = [place for place, stmt in enumerate(body) if is_cluster_barrier(stmt)]
+        first = max((place for place in barriers if place < users[0]), default=0)
+        ended = min((place for place in barriers if place > sent[-1]), default=len(body) - 1)
+        return body[first], body[max(ended, users[-1])]
 
     def _in_body(self, tile: Buffer, body: Body, *, in_loop: bool) -> tuple[Stmt, Stmt] | None:
         """The first and the last statement that use the tile; None where it is live between iterations, or unused.
@@ -83,6 +99,11 @@ class Lifetimes:
             self._used[id(stmt)] = frozenset(buffers_in(stmt))
             start = end + 1
         return start
+
+
+def _sends_to(stmt: Stmt, tile: Buffer) -> bool:
+    """Whether the statement writes the tile of another block."""
+    return isinstance(stmt, Copy) and stmt.block is not None and stmt.dst.buffer.memory is tile
 
 
 def begins_by_writing(stmt: Stmt, tile: Buffer) -> bool:

@@ -8,10 +8,10 @@ is chosen is legal, and its resources are those of the emitted kernel.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from tile2cu.chooser.model import Schedule, Times, time_of
+from tile2cu.chooser.model import Schedule, Times, least_time, times_of
 from tile2cu.chooser.numbers import Unknown
 from tile2cu.chooser.space import OF_BLOCKS, Kind, Space, size_values
-from tile2cu.chooser.work import Work, counters_of
+from tile2cu.chooser.work import Work, counters_of, moved_bytes
 from tile2cu.core.choice import Choice, Setting
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Copy, Gemm, Let, Loop, Program, Scope, walk_stmts
@@ -19,7 +19,6 @@ from tile2cu.targets.costs import Costs
 
 TILES_RULE, TUNED_RULE = "schedule.tiles.model", "schedule.tiles.measured"
 MOST_DECIDED = 40  # settings that the rules decide for one choice
-_COMPARED = 4  # the leaders, among which the runner-up is the first with another tile
 _WORTH = 0.03  # the share of time that a setting must save over the file's own
 _MOST_REGISTERS = 200  # of a thread, in its fragments
 Decide = Callable[[Mapping[str, int]], tuple[Program, tuple[Schedule, ...]]]
@@ -78,13 +77,15 @@ class Ranking:
         self._shares: list[float] = []  # bytes of shared memory that rules add, for a byte of fragments
         self.rejected: dict[Setting, str] = {}
         try:
-            self._reads, self._writes = space.bytes_of(space.values(space.default, sizes))
+            values = space.values(space.default, sizes)
+            self._tensors = [bytes_of(values) for bytes_of in space.bytes_of]
             self._own = self._decided(space.default)
         except Unknown:
             raise NoModel("its work depends on values in memory, or on sizes that are not given") from None
         except _OtherWork:
             raise NoModel("values that Python computes from its sizes change more than its tiles") from None
-        self._open: dict[Setting, Ranked] | None = None  # settings that are not decided
+        self._open: dict[Setting, Ranked] = {}  # settings that are not decided
+        self._tiles = sorted(self._bounded(), key=lambda each: -each[0])  # whose settings are not predicted, least last
         self.found: dict[Setting, Ranked] = {}
 
     @property
@@ -104,14 +105,18 @@ class Ranking:
         own = dict(ranked.setting)
         return tuple(own[each.name] for each in self._space.parameters if each.kind not in OF_BLOCKS)
 
-    def best(self, number: int) -> list[Ranked]:
-        """So many settings, fastest first; all of them are decided, and no other is predicted to be faster."""
-        if self._open is None:
-            self._open = dict(self._candidates())
+    def best(self, number: int, *, but: Ranked | None = None) -> list[Ranked]:
+        """So many settings, fastest first; all of them are decided, and no other is predicted to be faster.
+
+        Settings with the tile of `but` are left out.
+        """
         self.found.setdefault(self._own.setting, self._own)
-        while self._open and len(self.found) + len(self.rejected) < MOST_DECIDED:
-            leaders = sorted(self.found.values(), key=_order)
-            key, assumed = min(self._open.items(), key=lambda item: _order(item[1]))
+        while len(self.found) + len(self.rejected) < MOST_DECIDED:
+            leaders = sorted(self._others(self.found.values(), but), key=_order)
+            assumed = self._least(but)
+            if assumed is None:
+                break
+            key = assumed.setting
             if len(leaders) >= number and assumed.us >= leaders[number - 1].us:
                 break
             del self._open[key]
@@ -123,14 +128,38 @@ class Ranking:
             self.found[key] = found
             if found.us > assumed.us:
                 self._assume_anew(found)
-        return sorted(self.found.values(), key=_order)[:number]
+        return sorted(self._others(self.found.values(), but), key=_order)[:number]
 
-    def _candidates(self) -> Iterable[tuple[Setting, Ranked]]:
-        for setting, works in self._space.counted(self._sizes):
+    def _others(self, settings: Iterable[Ranked], but: Ranked | None) -> Iterable[Ranked]:
+        return settings if but is None else (each for each in settings if self.tile(each) != self.tile(but))
+
+    def _bounded(self) -> Iterable[tuple[float, dict[str, int], tuple[Work, ...]]]:
+        """The tiles, each with a time that none of its settings falls below."""
+        for tile, works in self._space.tiles(self._sizes):
+            yield sum(least_time(*each, self._costs) for each in self._with_bytes(works)), tile, works
+
+    def _least(self, but: Ranked | None) -> Ranked | None:
+        """The setting that is predicted to be fastest, of those that are not decided."""
+        least = min(self._others(self._open.values(), but), key=_order, default=None)
+        while self._tiles and (least is None or self._tiles[-1][0] <= least.us):
+            _, tile, works = self._tiles.pop()
+            new = list(self._candidates(tile, works))
+            self._open.update((each.setting, each) for each in new)
+            least = min((*self._others(new, but), *([least] if least else ())), key=_order, default=None)
+        return least
+
+    def _candidates(self, tile: Mapping[str, int], works: tuple[Work, ...]) -> Iterable[Ranked]:
+        """The settings of a tile, as they are predicted."""
+        for setting, own in self._space.of_tile(tile, works):
             key = _key(setting)
-            ranked = self._predicted(key, works) if key != self._own.setting else None
+            ranked = self._predicted(key, own) if key != self._own.setting and self._shared_evenly(setting) else None
             if ranked is not None:
-                yield key, ranked
+                yield ranked
+
+    def _shared_evenly(self, setting: Mapping[str, int]) -> bool:
+        """Whether a block has three warpgroups where its tile has three parts of rows, and only there."""
+        kinds = {each.kind: setting[each.name] for each in self._space.parameters}
+        return (kinds.get(Kind.M, 1) % 3 == 0) == (kinds.get(Kind.THREADS, 1) % 3 == 0)
 
     def _predicted(self, key: Setting, works: tuple[Work, ...]) -> Ranked | None:
         """A setting with assumed schedules; None where it cannot fit."""
@@ -149,9 +178,12 @@ class Ranking:
     def _ranked(
         self, key: Setting, works: tuple[Work, ...], schedules: tuple[Schedule, ...], *, decided: bool
     ) -> Ranked:
-        bytes_ = (self._reads + self._writes) // max(len(works), 1)
-        times = tuple(time_of(work, each, bytes_, self._costs) for work, each in zip(works, schedules, strict=True))
+        times = times_of(works, schedules, self._tensors, self._costs)
         return Ranked(setting=key, times=times, works=works, decided=decided)
+
+    def _with_bytes(self, works: tuple[Work, ...]) -> Iterable[tuple[Work, int]]:
+        """Each launch with the bytes that DRAM moves for it."""
+        return ((work, moved_bytes(work, *tensors)) for work, tensors in zip(works, self._tensors, strict=True))
 
     def _class(self, setting: Mapping[str, int]) -> tuple[int, ...]:
         """What the choice of an instruction and of a producer depends on, beside the kernel: rows and threads."""
@@ -176,7 +208,6 @@ class Ranking:
     def _assume_anew(self, found: Ranked) -> None:
         """Predicts the open settings of a class again, whose schedule was another one than assumed."""
         of_class = self._class(dict(found.setting))
-        assert self._open is not None, "`best` filled it"
         for key, ranked in list(self._open.items()):
             if self._class(dict(key)) == of_class:
                 again = self._predicted(key, ranked.works)
@@ -197,11 +228,11 @@ def choose(ranking: Ranking, costs: Costs, sizes: Mapping[str, int]) -> Choice:
     (targets/costs.py, benchmarks/shapes). The file's own values stay where another setting saves less than 3 %, and
     where an iteration does other work than to load tiles and to multiply them, which the model does not count.
     """
-    first, *others = ranking.best(_COMPARED)
+    (first,) = ranking.best(1)
     default = ranking.default
-    if first.us > (1 - _WORTH) * default.us and first is not default:
-        first, others = default, [first]
-    second = next((each for each in others if ranking.tile(each) != ranking.tile(first)), others[0] if others else None)
+    if first.us > (1 - _WORTH) * default.us:
+        first = default
+    second = next(iter(ranking.best(1, but=first)), None)
     return Choice(
         setting=first.setting,
         us=first.us,

@@ -5,17 +5,21 @@ what the SM's shared resources need for all blocks on it, or what DRAM needs for
 longest. The clock falls as the tensor cores are busier.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import log2
 
-from tile2cu.chooser.work import Work
+from tile2cu.chooser.work import Work, moved_bytes
 from tile2cu.targets.costs import Costs
 
 _RESERVED_BYTES = 1024  # of shared memory, for each block
 _SHARED_BYTES = 228 << 10  # of an SM [CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"]
+_BLOCK_BYTES = 227 << 10  # of a block, likewise
 _REGISTERS = 64 << 10
 _THREADS = 2048
 _OTHER_REGISTERS = 56  # of a thread, besides its fragments
+_BOX_BYTES = 128  # of a row of a TMA box, as far as a swizzle spans
+_SECTOR_BYTES = 32
 _SHARPNESS = 4  # of the maximum of times that overlap in part
 
 
@@ -57,6 +61,17 @@ def blocks_per_sm(work: Work, schedule: Schedule) -> int:
     return max(1, min(by_registers, by_shared, _THREADS // threads, 32))
 
 
+def times_of(
+    works: Sequence[Work], schedules: Sequence[Schedule], tensors: Sequence[tuple[int, int]], costs: Costs
+) -> tuple[Times, ...]:
+    """The times of a program's launches; `tensors` are the bytes of those that each of them reads, and writes."""
+    found = []
+    for place, (work, schedule, bytes_) in enumerate(zip(works, schedules, tensors, strict=True)):
+        own = costs if place == 0 else replace(costs, launch_us=costs.next_us)
+        found.append(time_of(work, schedule, moved_bytes(work, *bytes_), own))
+    return tuple(found)
+
+
 def time_of(work: Work, schedule: Schedule, tensor_bytes: int, costs: Costs) -> Times:
     """The time of one launch that reads and writes at least `tensor_bytes` of DRAM."""
     if not work.blocks:
@@ -65,14 +80,14 @@ def time_of(work: Work, schedule: Schedule, tensor_bytes: int, costs: Costs) -> 
     slots = costs.sms * per_sm
     if work.cluster > 2:  # a cluster's SMs are of one GPC, which leaves some over
         slots = max(int(slots * costs.cluster_share) // work.cluster, 1) * work.cluster
-    mma = _mma(work, schedule, costs)
+    mma = _mma(work, schedule.wgmma, costs)
     whole, rest = divmod(work.blocks, slots)
     waves = [(whole, per_sm, slots)] * bool(whole) + [(1, -(-rest // costs.sms), rest)] * bool(rest)
     cycles = [count * _wave(work, schedule, costs, mma, resident, blocks) for count, resident, blocks in waves]
     busy = work.blocks * mma / costs.sms
     ns_per_cycle = (1 + costs.power * busy / sum(cycles)) / costs.ghz
     paths = [each * ns_per_cycle for each in cycles]
-    bytes_ = tensor_bytes * _dram_share(work, costs) / work.blocks
+    bytes_ = tensor_bytes * _dram_share(work, schedule, costs) / work.blocks
     drams = [count * blocks * bytes_ / _bandwidth(work, costs, blocks) for count, _, blocks in waves]
     ns = sum(overlapped(path, dram) for path, dram in zip(paths, drams, strict=True))
     return Times(
@@ -85,10 +100,20 @@ def time_of(work: Work, schedule: Schedule, tensor_bytes: int, costs: Costs) -> 
     )
 
 
+def least_time(work: Work, tensor_bytes: int, costs: Costs) -> float:
+    """Microseconds that `time_of` does not fall below, whatever the schedule, threads and stages of the work."""
+    if not work.blocks:
+        return 0.0
+    mma = min(_mma(work, wgmma, costs) for wgmma in (True, False))
+    loads = work.longest.loaded / costs.sm_bytes
+    cycles = max(-(-work.blocks // costs.sms) * max(mma, loads), loads + costs.prologue + _epilogue(work, costs))
+    return costs.launch_us + max(cycles / costs.ghz, tensor_bytes / costs.dram_bytes) / 1e3
+
+
 def _wave(work: Work, schedule: Schedule, costs: Costs, mma: float, resident: int, blocks: int) -> float:
     """Cycles of a wave of `blocks`, of which an SM has up to `resident`; `mma` are those of a block's MMAs."""
     counts = work.longest
-    loaded = counts.loaded + costs.straddling * counts.straddling
+    loaded = counts.loaded + _straddled(work, schedule, costs)
     loads, fills = loaded / costs.sm_bytes, 0.0
     if schedule.producer:  # warpgroups hide one another's waits; loads run beside them
         fills = counts.filled / costs.fill_bytes
@@ -98,21 +123,32 @@ def _wave(work: Work, schedule: Schedule, costs: Costs, mma: float, resident: in
         loop = overlapped(mma + counts.iterations * costs.barrier + loaded / costs.issue_bytes, latency)
     ahead = resident * max(work.most_stages - 1, 0.5) * loop / max(counts.iterations, 1)
     loop *= 1 + (costs.load_cycles / max(ahead, 1)) ** 2  # loads that take longer than usual are waited for
-    path = loop + costs.prologue + (counts.prologue / costs.sm_bytes) + _epilogue(work, costs)
+    by_tma = schedule.producer and schedule.wgmma and not counts.exchanged
+    pieces = costs.piece * (_pieces(work) - 1) if by_tma else 0.0
+    path = loop + costs.prologue + (counts.prologue / costs.sm_bytes) + _epilogue(work, costs) + pieces
     l2 = loaded * blocks / (costs.l2_bytes * costs.sms)
     return overlapped(path, max(resident * mma, resident * loads, resident * fills, l2))
 
 
+def _pieces(work: Work) -> int:
+    """In how many pieces a tile of results is staged for TMA, in the memory that the stages of the operands leave."""
+    left = _BLOCK_BYTES - work.shared_bytes
+    results = work.fragment_bytes // 2  # of 16 bits, from float32
+    return -(-results // left) if 0 < left < results else 1
+
+
 def _epilogue(work: Work, costs: Costs) -> float:
     counts = work.longest
-    exchange = costs.cluster * log2(work.cluster) + counts.exchanged * work.cluster / costs.store_bytes
-    return costs.epilogue + counts.stored / costs.store_bytes + exchange
+    received = counts.exchanged + counts.gathered * work.cluster
+    exchange = costs.cluster * log2(work.cluster) + received / costs.exchange_bytes
+    wide = counts.stored_wide / costs.wide_bytes
+    return costs.epilogue + (counts.stored - counts.stored_wide) / costs.store_bytes + wide + exchange
 
 
-def _mma(work: Work, schedule: Schedule, costs: Costs) -> float:
+def _mma(work: Work, wgmma: bool, costs: Costs) -> float:
     """Cycles of the tensor cores for a block's MMAs: wgmma has 64 rows, mma.sync 16, both 8 columns."""
-    rate = costs.mma_flops * 16 / max(work.operand_bits, 1) * (1 if schedule.wgmma else costs.mma_sync)
-    rows = 64 if schedule.wgmma else 16
+    rate = costs.mma_flops * 16 / max(work.operand_bits, 1) * (1 if wgmma else costs.mma_sync)
+    rows = 64 if wgmma else 16
     return sum(times * 2 * _up(m, rows) * _up(n, 8) * k for (m, n, k), times in work.longest.mma.items()) / rate
 
 
@@ -120,10 +156,17 @@ def _up(extent: int, step: int) -> int:
     return -(-extent // step) * step
 
 
-def _dram_share(work: Work, costs: Costs) -> float:
+def _dram_share(work: Work, schedule: Schedule, costs: Costs) -> float:
     """What DRAM transfers for a byte that is loaded: short rows and those that straddle sectors are more transfers."""
     counts = work.longest
-    return 1 + (costs.narrow * counts.narrow + costs.straddling * counts.straddling) / max(counts.loaded, 1)
+    return 1 + (costs.narrow * counts.narrow + _straddled(work, schedule, costs)) / max(counts.loaded, 1)
+
+
+def _straddled(work: Work, schedule: Schedule, costs: Costs) -> float:
+    """Bytes of the sectors that rows take more where they begin inside of one: of each box, or each row of a tile."""
+    counts = work.longest
+    rows = counts.straddling / _BOX_BYTES if schedule.producer else counts.straddling_rows
+    return costs.straddling * _SECTOR_BYTES * rows
 
 
 def _bandwidth(work: Work, costs: Costs, blocks: int) -> float:

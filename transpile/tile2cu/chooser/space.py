@@ -6,6 +6,7 @@ nothing else: the tensors keep their shapes, no element's value is computed from
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
@@ -40,12 +41,12 @@ class Kind(Enum):
 
 
 VALUES: Mapping[Kind, tuple[int, ...]] = {
-    Kind.M: (16, 64, 128, 256),
+    Kind.M: (16, 64, 128, 192, 256),
     Kind.N: (32, 64, 128, 192, 256),  # 96 and 160 have a narrower swizzle: 0.6 to 0.9 of their neighbours
     Kind.K: (64, 128),
-    Kind.THREADS: (128, 256),
+    Kind.THREADS: (128, 256, 384),
     Kind.STAGES: (2, 3, 4, 5, 6, 8),
-    Kind.PARTS: (1, 2, 4, 8),
+    Kind.PARTS: (1, 2, 3, 4, 8),
 }
 
 
@@ -70,31 +71,34 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
-    """A kernel's tile parameters, and its work for any setting of them."""
+    """A kernel's tile parameters, and its work for any setting of them; `bytes_of` each launch's tensors."""
 
     program: Program
     parameters: tuple[Parameter, ...]
     counters: tuple[Counter, ...]
-    bytes_of: Callable[[Values], tuple[int, int]]
+    bytes_of: tuple[Callable[[Values], tuple[int, int]], ...]
 
     @property
     def default(self) -> dict[str, int]:
         return {parameter.name: parameter.default for parameter in self.parameters}
 
-    def counted(self, sizes: Mapping[str, int]) -> Iterator[tuple[dict[str, int], tuple[Work, ...]]]:
-        """Every setting of the parameters with its work; tiles are counted once for all their threads and stages."""
+    def tiles(self, sizes: Mapping[str, int]) -> Iterator[tuple[dict[str, int], tuple[Work, ...]]]:
+        """Every setting of the parameters that are no threads and stages, with its work."""
         tiles = [each for each in self.parameters if each.kind not in OF_BLOCKS]
-        others = [each for each in self.parameters if each.kind in OF_BLOCKS]
         for sides in product(*(each.values for each in tiles)):
             own = {each.name: value for each, value in zip(tiles, sides, strict=True)}
-            try:
-                works = self.works({**self.default, **own}, sizes)
-            except Unknown:
-                continue
-            for values in product(*(each.values for each in others)):
-                chosen = own | {each.name: value for each, value in zip(others, values, strict=True)}
-                setting = {each.name: chosen[each.name] for each in self.parameters}
-                yield setting, tuple(self._with(place, work, setting) for place, work in enumerate(works))
+            with suppress(Unknown):
+                yield own, self.works({**self.default, **own}, sizes)
+
+    def of_tile(
+        self, own: Mapping[str, int], works: tuple[Work, ...]
+    ) -> Iterator[tuple[dict[str, int], tuple[Work, ...]]]:
+        """Every setting with these values of its tile, with its work: that of the tile, which `tiles` counted."""
+        others = [each for each in self.parameters if each.kind in OF_BLOCKS]
+        for values in product(*(each.values for each in others)):
+            chosen = {**own, **{each.name: value for each, value in zip(others, values, strict=True)}}
+            setting = {each.name: chosen[each.name] for each in self.parameters}
+            yield setting, tuple(self._with(place, work, setting) for place, work in enumerate(works))
 
     def _with(self, place: int, work: Work, setting: Mapping[str, int]) -> Work:
         """The work of a launch with a setting's threads and stages."""
@@ -135,7 +139,11 @@ def space_of(program: Program, defaults: Mapping[str, int], retrace: Retrace, si
         parameter = _parameter(program, counters, name, default, retrace, sizes)
         if parameter is not None:
             found.append(parameter)
-    return Space(program=program, parameters=tuple(found), counters=counters, bytes_of=tensor_bytes(program))
+    return Space(program=program, parameters=tuple(found), counters=counters, bytes_of=_bytes_of(program))
+
+
+def _bytes_of(program: Program) -> tuple[Callable[[Values], tuple[int, int]], ...]:
+    return tuple(tensor_bytes(launch, program) for launch in program.launches)
 
 
 def _works(counters: Sequence[Counter], values: Values) -> tuple[Work, ...]:
@@ -290,7 +298,7 @@ def _counts_agree(
     sizes: Mapping[str, int],
 ) -> bool:
     """Whether the counted work with a changed value is that of the program traced with it."""
-    space = Space(program=program, parameters=(parameter,), counters=tuple(counters), bytes_of=tensor_bytes(program))
+    space = Space(program=program, parameters=(parameter,), counters=tuple(counters), bytes_of=_bytes_of(program))
     try:
         expected = _works(counters_of(changed), size_values(changed, sizes))
         return space.works({parameter.name: probe}, sizes) == expected

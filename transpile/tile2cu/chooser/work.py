@@ -4,12 +4,13 @@
 trace, a rule or an emitted line. Blocks whose work differs are sampled.
 """
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from math import prod
 
+from tile2cu.analysis.lifetimes import buffers_in
 from tile2cu.chooser.numbers import Number, Unknown, Values, key_of, number
-from tile2cu.core.expr import Expr, Load, Var, walk
+from tile2cu.core.expr import Expr, Load, Var, static_value, walk
 from tile2cu.core.program import (
     Atomic,
     AtomicTile,
@@ -32,8 +33,9 @@ from tile2cu.core.program import (
 )
 
 _SAMPLES = 8  # blocks of a launch whose work depends on the block
+_STORED_BITS = 16  # of an element, up to which results are stored by TMA
 _LINE_BITS, _SECTOR_BITS = 128 * 8, 32 * 8  # of the L2
-_MOST_ITERATIONS = 1 << 12  # of a loop that is counted iteration by iteration
+_ALONE = 4  # first and last iterations of a loop whose work depends on them, counted one by one; others in runs
 
 
 @dataclass(kw_only=True)
@@ -41,10 +43,11 @@ class Counts:
     """The work of one block. Bytes are those inside of the tensors; `mma` has M, N, K of a tile and how many there are.
 
     `iterations` are those of loops with GEMMs, or else of pipelined loops; `loaded` are the bytes that they load,
-    `narrow` those of them in rows of less than a cache line, `straddling` those in rows that begin inside of sectors of
-    32 bytes, as with a pitch of odd multiples of 16, and `filled` the bytes of their boxes outside of the
-    tensors, which become zero. `prologue` bytes are loaded outside of loops, `stored` ones stored; `exchanged` bytes go
-    to a block of the cluster.
+    `narrow` those of them in rows of less than a cache line, `straddling` those in `straddling_rows` that begin inside
+    of sectors of 32 bytes, as with a pitch of odd multiples of 16, and `filled` the bytes of their boxes outside of the
+    tensors, which become zero. `prologue` bytes are loaded outside of loops, `stored` ones stored,
+    `stored_wide` those of them that have over 16 bits an element. `exchanged` bytes go to other blocks of the cluster,
+    `gathered` ones of each block to the same one.
     """
 
     mma: dict[tuple[int, int, int], int] = field(default_factory=dict)
@@ -52,15 +55,18 @@ class Counts:
     loaded: float = 0.0
     filled: float = 0.0
     straddling: float = 0.0
+    straddling_rows: float = 0.0
     narrow: float = 0.0
     prologue: float = 0.0
     stored: float = 0.0
+    stored_wide: float = 0.0
     exchanged: float = 0.0
+    gathered: float = 0.0
 
     @property
     def amount(self) -> tuple[float, ...]:
         """By which blocks are compared."""
-        return self.iterations, self.loaded, self.stored + self.exchanged
+        return self.iterations, self.loaded, self.stored + self.exchanged + self.gathered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,10 +128,11 @@ def counters_of(program: Program) -> tuple[Counter, ...]:
     return tuple(counter(launch, place) for place, launch in enumerate(program.launches))
 
 
-def tensor_bytes(program: Program) -> Callable[[Values], tuple[int, int]]:
-    """A closure: the bytes of the tensors that the program reads, and of those that it writes."""
-    written = {buffer.name for launch in program.launches for buffer in _written(launch.body)}
-    tensors = [param for param in program.params if isinstance(param, Buffer)]
+def tensor_bytes(launch: Launch, program: Program) -> Callable[[Values], tuple[int, int]]:
+    """A closure: the bytes of the program's tensors that a launch reads only, and of those that it writes."""
+    written = {buffer.name for buffer in _written(launch.body)}
+    named = {buffer.name for buffer in buffers_in(launch.body)}
+    tensors = [param for param in program.params if isinstance(param, Buffer) and param.name in named]
     sizes = [(tensor.name in written, tensor.dtype.bits, tuple(map(number, tensor.shape))) for tensor in tensors]
 
     def of(values: Values) -> tuple[int, int]:
@@ -133,6 +140,13 @@ def tensor_bytes(program: Program) -> Callable[[Values], tuple[int, int]]:
         return sum(each for out, each in bytes_ if not out), sum(each for out, each in bytes_ if out)
 
     return of
+
+
+def moved_bytes(work: Work, reads: int, writes: int) -> int:
+    """What DRAM moves of tensors that a launch reads and writes: each once, if its blocks access as much at all."""
+    counts = work.longest
+    loaded, stored = (work.blocks * each for each in (counts.loaded + counts.prologue, counts.stored))
+    return int(min(reads, loaded) + min(writes, stored))
 
 
 def _written(body: tuple[Stmt, ...]) -> list[Buffer]:
@@ -282,9 +296,9 @@ def _gemm(stmt: Gemm) -> Count:
 
 def _copy(stmt: Copy, scope: _Scope) -> Count | None:
     if stmt.block is not None:
-        return _bytes("exchanged", _whole(stmt.src))
+        return _bytes("exchanged" if static_value(stmt.block) is None else "gathered", _whole(stmt.src))
     if stmt.dst.buffer.scope is Scope.GLOBAL:
-        return _bytes("stored", _inside(stmt.dst))
+        return _stored(stmt.dst)
     if stmt.src.buffer.scope is Scope.GLOBAL:
         return _load(stmt.src) if scope.inside else _bytes("prologue", _inside(stmt.src))
     return None
@@ -301,10 +315,21 @@ def _load(region: Region) -> Count:
         counts.filled += times * (whole(values) - bytes_)
         if pitch is not None and pitch(values) * bits % _SECTOR_BITS:
             counts.straddling += times * bytes_
+            counts.straddling_rows += times * bytes_ * 8 / max(row(values) * bits, 1)
         if row(values) * bits < _LINE_BITS:
             counts.narrow += times * bytes_
 
     return count
+
+
+def _stored(region: Region) -> Count:
+    bytes_, wide = _bytes("stored", _inside(region)), _bytes("stored_wide", _inside(region))
+
+    def count(values: Values, counts: Counts, times: int) -> None:
+        bytes_(values, counts, times)
+        wide(values, counts, times)
+
+    return count if region.buffer.dtype.bits > _STORED_BITS else bytes_
 
 
 def _bytes(what: str, of: Callable[[Values], float], *, twice: bool = False) -> Count:
@@ -405,13 +430,21 @@ def _loop(stmt: Loop, scope: _Scope) -> Count:
             if len(trips):
                 body(values, counts, times * len(trips))
             return
-        if len(trips) > _MOST_ITERATIONS:
-            raise Unknown
-        for at in trips:
+        for at, repeated in _sampled(trips):
             values[key] = at
-            body(values, counts, times)
+            body(values, counts, times * repeated)
 
     return count
+
+
+def _sampled(trips: range) -> Iterator[tuple[int, int]]:
+    """Iterations, each with how many it stands for: the first and the last ones alone, those between in runs."""
+    first, last = trips[:_ALONE], trips[_ALONE:][-_ALONE:]
+    between = trips[_ALONE : len(trips) - len(last)]
+    yield from ((at, 1) for at in first)
+    step = -(-len(between) // _ALONE) or 1
+    yield from ((between[at], min(step, len(between) - at)) for at in range(0, len(between), step))
+    yield from ((at, 1) for at in last)
 
 
 def _variables_of(body: tuple[Stmt, ...]) -> Set[str]:

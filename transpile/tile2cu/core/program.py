@@ -135,9 +135,9 @@ class Copy(Stmt):
     block of rank `block`, where the copy arrives at `remote`. With `begun` it is T.tma_copy to a tensor, whose tile is
     read until T.tma_store_wait. `evict`, a function of headers/tl/common/tensor.h: the cache eviction policy. With
     `transposed`, src's rows are dst's columns. `laid_out`: the user fixed the mapping of elements to threads, as in
-    Parallel. `ends`, one per dimension of a tensor src where there are any: elements from there on count as out of
-    bounds; None for the tensor's own end. With `row`, the number of a row of dst, src is the coordinates of that row
-    alone, and rows are zero for which `when` is given and does not hold.
+    Parallel. `by_threads`: not by TMA (disable_tma=True). `ends`, one per dimension of a tensor src where there are
+    any: elements from there on count as out of bounds; None for the tensor's own end. With `row`, the number of a row
+    of dst, src is the coordinates of that row alone, and rows are zero for which `when` is given and does not hold.
     """
 
     src: Region
@@ -152,6 +152,7 @@ class Copy(Stmt):
     remote: Load | None = None
     transposed: bool = False
     laid_out: bool = False
+    by_threads: bool = False
     ends: tuple[Expr | None, ...] = ()
     row: Var | None = None
     when: Expr | None = None
@@ -159,9 +160,8 @@ class Copy(Stmt):
     @property
     def plain(self) -> bool:
         """Whether it is the user's own copy within a block, done when it returns: not transposed, begun or remote."""
-        return not (
-            self.transposed or self.reason or self.begun or self.barrier or self.block or self.remote or self.blocks
-        )
+        elsewhere = any(part is not None for part in (self.barrier, self.block, self.remote))
+        return not (self.transposed or self.reason or self.begun or self.blocks or elsewhere)
 
 
 class Policy(Enum):

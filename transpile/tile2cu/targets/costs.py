@@ -11,12 +11,14 @@ class Costs:
     with tensor cores that are busy all the time it is `ghz / (1 + power)`. `mma_flops` are those of 16-bit operands per
     cycle by wgmma; `mma_sync` is the share of them that mma.sync reaches. In kernels whose threads load themselves,
     each iteration takes `barrier` cycles, and they issue loads of `issue_bytes` per cycle. A block begins with
-    `prologue` cycles, and ends with `epilogue` and what it stores at `store_bytes`; for each doubling of its cluster it
-    waits `cluster` cycles. Loads that were issued less than `load_cycles` before are waited for. Bytes per cycle are
-    `sm_bytes` that an SM loads, `l2_bytes` that each SM gets of the L2 where all load, and `fill_bytes` that TMA fills
-    with zeros. `dram_bytes` per ns come from DRAM, `dram_ns` after the request; rows of less than a cache line cost the
-    share `narrow` more, rows that begin inside of a sector `straddling`. Blocks in clusters of 4 and more have
-    `cluster_share` of the SMs. `launch_us` is a kernel's.
+    `prologue` cycles, and ends with `epilogue` and what it stores at `store_bytes`, or `wide_bytes` where threads store
+    elements of over 16 bits; a tile of results that is stored in pieces takes `piece` cycles for each further one. For
+    each doubling of its cluster it waits `cluster` cycles, and it receives `exchange_bytes` per cycle. Loads that were
+    issued less than `load_cycles` before are waited for. Bytes per cycle are `sm_bytes` that an SM loads, `l2_bytes`
+    that each SM gets of the L2 where all load, and `fill_bytes` that TMA fills with zeros. `dram_bytes` per ns come
+    from DRAM, `dram_ns` after the request; rows of less than a cache line cost the share `narrow` more, rows that begin
+    inside of a sector `straddling` sectors. Blocks in clusters of 4 and more have `cluster_share` of the SMs.
+    `launch_us` is a kernel's, `next_us` that of one that follows in the same call.
     """
 
     card: str
@@ -30,7 +32,10 @@ class Costs:
     issue_bytes: float
     prologue: float
     epilogue: float
+    piece: float
     store_bytes: float
+    wide_bytes: float
+    exchange_bytes: float
     cluster: float
     cluster_share: float
     load_cycles: float
@@ -42,33 +47,38 @@ class Costs:
     narrow: float
     straddling: float
     launch_us: float
+    next_us: float
 
 
 H200 = Costs(
     card="H200",
-    source="tools/fit_costs.py --fit 14 on every other pair of N and K of benchmarks/shapes/h200_2026-11-24.csv and"
-    " benchmarks/choices/h200_2026-11-26_first.csv",
+    source="tools/fit_costs.py --fit 18 on every other pair of N and K of benchmarks/shapes/h200_2026-11-24.csv and of"
+    " benchmarks/choices/h200_2026-11-26_first.csv and h200_2026-11-27_family.csv",
     sms=132,
-    ghz=2.246,
-    power=0.5088,
+    ghz=2.258,
+    power=0.512,
     mma_flops=4096,  # [NVIDIA H200 datasheet: 989.4 TFLOP/s at 1.83 GHz, dense]
-    mma_sync=0.6108,
-    barrier=352.2,
-    issue_bytes=57.7,
-    prologue=1810,
-    epilogue=616.4,
-    store_bytes=270.8,
-    cluster=2585,
-    cluster_share=0.918,
+    mma_sync=0.7903,
+    barrier=244.8,
+    issue_bytes=54.11,
+    prologue=1680,
+    epilogue=1063,
+    piece=1184,
+    store_bytes=7364,
+    wide_bytes=5.558,
+    exchange_bytes=9.984,
+    cluster=2823,
+    cluster_share=0.9678,
     load_cycles=300,  # set, not fitted: it separates 3 from 4 stages of 128 x 128 x 64 tiles, 10 to 15 %
-    sm_bytes=70.16,
-    fill_bytes=17.34,
-    l2_bytes=52.49,
-    dram_bytes=4018,
-    dram_ns=746.3,
-    narrow=0.2086,
-    straddling=0.3,  # set, not fitted: few measured shapes have such rows
-    launch_us=2.66,
+    sm_bytes=73.97,
+    fill_bytes=14.68,
+    l2_bytes=57.98,
+    dram_bytes=4060,
+    dram_ns=718.4,
+    narrow=0.2211,
+    straddling=1.833,
+    launch_us=2.743,
+    next_us=1.118,
 )
 
 # By the name of the target. A target without a measured GPU has no model: kernels keep the values of their files.

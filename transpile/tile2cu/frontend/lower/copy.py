@@ -29,7 +29,8 @@ def copy(
 ) -> object:
     """`T.copy(src, dst)`: the same box of elements, converted to dst's type.
 
-    The options are hints and dropped, but for `eviction_policy` where registers are loaded from a tensor.
+    The options are hints and dropped, but for `disable_tma`, and `eviction_policy` where registers are loaded from a
+    tensor.
     """
     cx.recorder.require_kernel("T.copy")
     if isinstance(dst, Load | Var) and isinstance(number := as_expr(src), Load | Var):
@@ -44,7 +45,8 @@ def copy(
         return None
     at = cx.recorder.take()
     evict = str(eviction_policy) if eviction_policy in ("evict_first", "evict_last") else ""
-    cx.recorder.emit(Copy(src=source, dst=target, evict=evict, laid_out=loop_layout is not None, **at.fields))
+    laid_out, by_threads = loop_layout is not None, disable_tma is True
+    cx.recorder.emit(Copy(src=source, dst=target, evict=evict, laid_out=laid_out, by_threads=by_threads, **at.fields))
     return None
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, expressions
+from tile2cu.analysis.clusters import concerns_cluster, is_of_cluster, uses_other_blocks
 from tile2cu.analysis.prelude import around
-from tile2cu.analysis.sync_calls import SYNC_CLUSTER, is_cluster_barrier
+from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.analysis.uses import has
 from tile2cu.core.decisions import (
     CLUSTER_CALL,
@@ -16,12 +17,11 @@ from tile2cu.core.decisions import (
     SCHEDULE,
 )
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Address, Call, Expr, Role, Var, walk
-from tile2cu.core.program import Atomic, AtomicTile, Break, CallStmt, Copy, Launch, Loop, Scope, Stmt
+from tile2cu.core.expr import Address, Expr, Role, Var, walk
+from tile2cu.core.program import Atomic, AtomicTile, Break, CallStmt, Copy, Launch, Loop, Scope, Stmt, steps
 from tile2cu.core.schedule import MmaOverlap, PingPong
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
-_DIVERGENT = (SYNC_CLUSTER, "cluster_arrive", "cluster_arrive_relaxed", "cluster_wait")
 _SHARED = """\
 A_shared = T.alloc_shared((64, 64), "float16")
 B_shared = T.alloc_shared((64, 64), "float16")
@@ -52,7 +52,7 @@ def cluster(launch: Launch, context: Context) -> Iterator[Decision]:
     Gives: that the kernel has cluster barriers, or accesses distributed shared memory.
     Errors: T2C-S006 where the target lacks them.
     """
-    position = next((op.span for op in context.statements if _of_cluster(op)), None)
+    position = next((op.span for op in context.statements if concerns_cluster(op)), None)
     if (position is not None or launch.cluster) and (context.target.mfma or context.target.capability < (9, 0)):
         raise Tile2CuError(
             "T2C-S006",
@@ -111,7 +111,7 @@ def _is_same(block: Var, context: Context, *exprs: Expr) -> bool:
     """Whether expressions have one value in all blocks that differ in this index only."""
     parts = [part for expr in exprs for part in walk(context.bounds.expanded(expr))]
     own = any(isinstance(part, Var) and part.role is Role.MUTABLE for part in parts)
-    return not own and block not in parts and not any(map(_is_of_cluster, parts))
+    return not own and block not in parts and not any(map(is_of_cluster, parts))
 
 
 @rule(
@@ -128,10 +128,13 @@ def exit_barrier(launch: Launch, context: Context) -> Iterator[Decision]:
     A multicast pipeline needs no such barrier, which would wait until the whole GPU sees the results: its producer
     exits when all blocks have released its stages.
 
-    Gives: that a cluster barrier ends the kernel, unless the user wrote one there.
+    Gives: that a cluster barrier ends the kernel, unless the user wrote one below all such accesses. A bulk copy that
+    arrives at another block's barrier may still read this block's tile then.
     """
-    used = any(map(_uses_others, context.statements))
-    if used and not (launch.body and is_cluster_barrier(launch.body[-1])):
+    used = [place for place, stmt in enumerate(launch.body) if any(map(uses_other_blocks, steps((stmt,))))]
+    sent = any(isinstance(stmt, Copy) and stmt.remote is not None for stmt in context.statements)
+    ends = launch.body[-1:] if sent else launch.body[used[-1] + 1 :] if used else ()
+    if used and not any(map(is_cluster_barrier, ends)):
         yield launch, EXIT_BARRIER, True
 
 
@@ -155,7 +158,7 @@ def arrives_as_reader(op: CallStmt, context: Context) -> Iterator[Decision]:
     Gives: the function that arrives at another block's barrier, or waits at the own one, with the scope of a block.
     """
     within = {"mbarrier_arrive": "mbarrier_arrive_as_reader", "mbarrier_wait_cluster": "mbarrier_wait"}
-    if (_uses_others(op) or op.call.function == "mbarrier_wait_cluster") and not _passes_data(context):
+    if (uses_other_blocks(op) or op.call.function == "mbarrier_wait_cluster") and not _passes_data(context):
         yield op, CLUSTER_CALL, within[op.call.function]
 
 
@@ -171,23 +174,3 @@ def _may_pass_data(op: Stmt) -> bool:
         return True
     by_address = any(isinstance(part, Address) for expr in expressions(op) for part in walk(expr))
     return by_address or isinstance(op, Atomic | AtomicTile)
-
-
-def _of_cluster(op: Stmt) -> bool:
-    """Whether the statement concerns other blocks of the cluster."""
-    return _uses_others(op) or any(_is_of_cluster(part) for expr in expressions(op) for part in walk(expr))
-
-
-def _is_of_cluster(part: Expr) -> bool:
-    return isinstance(part, Call) and part.function in (*_DIVERGENT, "block_rank")
-
-
-def _uses_others(op: Stmt) -> bool:
-    """Whether the statement accesses another block's shared memory."""
-    match op:
-        case Copy():
-            return op.blocks > 0 or op.block is not None
-        case CallStmt():
-            return op.call.function == "mbarrier_arrive" and len(op.call.args) == 2
-        case _:
-            return False

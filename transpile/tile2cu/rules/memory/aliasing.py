@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.lifetimes import Lifetime, Lifetimes
 from tile2cu.analysis.prelude import outermost
+from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.core.decisions import (
     ALIASING,
     PERSISTENT,
@@ -92,8 +93,9 @@ _MOST_PARTS = 6
 def shared_aliasing(launch: Launch, context: Context) -> Iterator[Decision]:
     """Where the shared tiles do not all fit, tiles with disjoint lifetimes share memory.
 
-    A tile is live from its first statement to its last; within a loop if each iteration begins by overwriting it. The
-    body is cut where that saves most, until the tiles fit; reductions share their workspaces too, and first.
+    A tile is live from its first statement to its last; within a loop if each iteration begins by overwriting it. One
+    that other blocks of the cluster write is live between the cluster's barriers around that as well. The body is cut
+    where that saves most, until the tiles fit; reductions share their workspaces too, and first.
 
     Gives: the parts that share memory, in order of time.
     """
@@ -130,7 +132,7 @@ def _is_ordered(stmt: Stmt) -> bool:
     parts = [part for expr in expressions(stmt) for part in walk(expr)]
     addressed = (part.buffer for part in parts if isinstance(part, Address))
     of_user = isinstance(stmt, CallStmt) and stmt.call.function.startswith("::")
-    known = isinstance(stmt, _ORDERED) or of_user
+    known = isinstance(stmt, _ORDERED) or of_user or is_cluster_barrier(stmt)
     return known and not any(isinstance(buffer, Buffer) and buffer.scope is Scope.SHARED for buffer in addressed)
 
 

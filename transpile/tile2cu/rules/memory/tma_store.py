@@ -257,7 +257,7 @@ def _is_stored_by_tma(op: Copy, context: Context) -> bool:
     """Whether a copy stores an MMA's result to a tensor that TMA can write."""
     src, dst = op.src.buffer, op.dst.buffer
     layout = context.facts.get(src, LAYOUT)
-    if not isinstance(layout, WgmmaAccumulator) or dst.scope is not Scope.GLOBAL:
+    if not isinstance(layout, WgmmaAccumulator) or dst.scope is not Scope.GLOBAL or op.by_threads:
         return False
     if dst.dtype.bytes != 2 or not src.dtype.is_float or len(op.dst.kept) != 2 or dst.rank > TMA_RANK:
         return False

@@ -5,6 +5,7 @@ from itertools import combinations
 
 from tile2cu.analysis.accesses import expressions, touches, used_by_itself
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.clusters import waits_for_cluster
 from tile2cu.analysis.prelude import around, before, outermost
 from tile2cu.analysis.producer_loads import why_no_producer
 from tile2cu.analysis.uniformity import Uniformity
@@ -42,6 +43,7 @@ from tile2cu.core.program import (
     Scan,
     Scope,
     Stmt,
+    steps,
 )
 from tile2cu.core.schedule import Multiple, Pipeline, WarpSpecialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -376,9 +378,9 @@ def _why_not(launch: Launch, context: Context) -> str:
     """The first reason against a producer warp; empty for none."""
     if launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles):
         return "the kernel has groups of threads, or barriers, of its own"
-    if context.facts.get(launch, CLUSTER_SYNC) is not None:
-        return "the kernel has cluster barriers, at which a producer warp does not arrive"
     loops = [op for op in context.statements if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
+    if context.facts.get(launch, CLUSTER_SYNC) is not None and (line := _cluster_before_exit(loops, launch)):
+        return f"line {line} is about the cluster, before the producer warp, which arrives at no barrier, has exited"
     if cause := _loops_unsupported(loops, launch):
         return cause
     for loop in loops:
@@ -397,6 +399,17 @@ def _why_not(launch: Launch, context: Context) -> str:
     causes += [_scan_unsupported(op) for op in context.statements if isinstance(op, Scan)]
     loads = (load for _, pipeline in found for load in pipeline.loads if isinstance(load, Copy))
     return next(filter(None, (*causes, *(load_unsupported(load, context.bounds) for load in loads))), "")
+
+
+def _cluster_before_exit(loops: list[Loop], launch: Launch) -> int:
+    """The first line about other blocks of the cluster that is not below all pipelined loops; 0 if all are.
+
+    A cluster's barriers wait for its threads that have not exited [PTX ISA, barrier.cluster.wait], and a producer exits
+    after its loads.
+    """
+    last = max((launch.body.index(outermost(launch.body, loop)) for loop in loops), default=-1)
+    early = (stmt for stmt in steps(launch.body[: last + 1]) if waits_for_cluster(stmt))
+    return next((stmt.span.line for stmt in early), 0)
 
 
 def _loop_unsupported(
@@ -502,6 +515,8 @@ def load_unsupported(load: Copy, bounds: Bounds) -> str:
     """Why TMA cannot do a load; empty if it can."""
     tile, tensor = load.dst.buffer, load.src.buffer
     line = f"the copy in line {load.span.line}"
+    if load.by_threads:
+        return f"{line} has disable_tma=True"
     if not has_swizzle(tile):
         return f"{line} fills a tile whose rows are not a multiple of 32 bytes"
     if tile.static_shape[-2] % PATTERN_ROWS:
