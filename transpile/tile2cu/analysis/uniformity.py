@@ -52,6 +52,7 @@ class Uniformity:
         self._values = {let.var: let.value for let in lets}
         self._written = {buffer.memory for stmt in launch.body for buffer in buffers_written(stmt)}
         self._previous = {stmt.previous for stmt in walk_stmts(launch.body) if isinstance(stmt, Atomic)}
+        self._lets: dict[tuple[Var, int], bool] = {}
         self._varying: set[str] = set()  # mutable scalars, private arrays and fragments
         self._indices: tuple[Var, ...] = ()  # of the iteration whose stores are examined
         known = -1
@@ -75,7 +76,7 @@ class Uniformity:
             case Var() if part in self._previous:
                 return False  # each thread's atomic returned the value at its time
             case Var() if part in self._values:
-                return self.holds(self._values[part])
+                return self._of_let(part)
             case Load():
                 assert isinstance(part.buffer, Buffer)
                 return self.holds_in(part.buffer)
@@ -83,6 +84,13 @@ class Uniformity:
                 return not is_of_thread(part)
             case _:
                 return True
+
+    def _of_let(self, var: Var) -> bool:
+        """The same for a named value: asked once for what is known to vary, as values name one another many times."""
+        key = var, len(self._varying)
+        if key not in self._lets:
+            self._lets[key] = self.holds(self._values[var])
+        return self._lets[key]
 
     def holds_in(self, buffer: Buffer) -> bool:
         """Whether an element at a uniform index is the same for all threads that read it."""

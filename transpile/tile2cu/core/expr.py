@@ -6,8 +6,9 @@ A static number keeps its name: `Named("block_M", 128)` is the value 128 and pri
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from tile2cu.core.dtype import BOOL, INT32, DType, promote
@@ -67,16 +68,35 @@ class Var(Expr):
     number: int = 0
 
 
+class _HashedOnce(Expr):
+    """An expression with operands, whose hash is computed once: trees are the keys of many dictionaries.
+
+    A dataclass would get a hash of its own: each states `__hash__`.
+    """
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((type(self), *(getattr(self, field.name) for field in fields(self))))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __getstate__(self) -> dict[str, object]:
+        """Without the hash: another process has another one for the same text."""
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
+
 @dataclass(frozen=True)
-class Unary(Expr):
+class Unary(_HashedOnce):
     """`op` is one of - ~ not."""
 
     op: str
     operand: Expr
+    __hash__ = _HashedOnce.__hash__
 
 
 @dataclass(frozen=True)
-class Binary(Expr):
+class Binary(_HashedOnce):
     """`op` is Python's: + - * / // % ** << >> & | ^ < <= > >= == != and or.
 
     Division and remainder of integers round toward minus infinity, as in Python.
@@ -85,10 +105,11 @@ class Binary(Expr):
     op: str
     lhs: Expr
     rhs: Expr
+    __hash__ = _HashedOnce.__hash__
 
 
 @dataclass(frozen=True)
-class Call(Expr):
+class Call(_HashedOnce):
     """A call of a scalar function by its canonical name, without the `T.`.
 
     `max min abs exp exp2 log log2 sqrt rsqrt tanh sigmoid ceildiv if_then_else cast infinity ...`; `cast` has one
@@ -97,18 +118,20 @@ class Call(Expr):
 
     function: str
     args: tuple[Expr, ...]
+    __hash__ = _HashedOnce.__hash__
 
 
 @dataclass(frozen=True)
-class Load(Expr):
+class Load(_HashedOnce):
     """One element of a buffer."""
 
     buffer: "object"  # a program.Buffer; typed loosely since Buffer's shape holds expressions
     indices: tuple[Expr, ...]
+    __hash__ = _HashedOnce.__hash__
 
 
 @dataclass(frozen=True)
-class Address(Expr):
+class Address(_HashedOnce):
     """The address of an element, as an argument of a function.
 
     `access` is whether the function reads ("r"), writes ("w") or both, `extent` the number of elements from there on.
@@ -119,6 +142,7 @@ class Address(Expr):
     indices: tuple[Expr, ...]
     access: str = "rw"
     extent: int = 1
+    __hash__ = _HashedOnce.__hash__
 
 
 # Functions whose value or effect differs between threads. Votes of a block give all its threads one value.
