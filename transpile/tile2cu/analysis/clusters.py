@@ -1,9 +1,12 @@
 """Which statements concern the other blocks of a cluster: its barriers, and accesses to distributed shared memory."""
 
+from collections.abc import Iterable
+
 from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.prelude import outermost
 from tile2cu.analysis.sync_calls import SYNC_CLUSTER
 from tile2cu.core.expr import Call, Expr, walk
-from tile2cu.core.program import CallStmt, Copy, Stmt
+from tile2cu.core.program import CallStmt, Copy, Stmt, walk_stmts
 
 _BARRIERS = (SYNC_CLUSTER, "cluster_arrive", "cluster_arrive_relaxed", "cluster_wait")
 
@@ -32,3 +35,21 @@ def uses_other_blocks(stmt: Stmt) -> bool:
             return stmt.call.function == "mbarrier_arrive" and len(stmt.call.args) == 2
         case _:
             return False
+
+
+def waiting_before_end(loops: Iterable[Stmt], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The statements of a body in which other blocks take part, down to the end of the last of these loops."""
+    last = max((body.index(outermost(body, loop)) for loop in loops), default=-1)
+    return tuple(filter(waits_for_cluster, walk_stmts(body[: last + 1])))
+
+
+def below_uses_of_others(body: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
+    """The statements of a body below all that access other blocks' shared memory; None where none does.
+
+    A bulk copy that arrives at another block's barrier may read its tile until the end.
+    """
+    used = [place for place, stmt in enumerate(body) if any(map(uses_other_blocks, walk_stmts((stmt,))))]
+    if not used:
+        return None
+    sent = any(isinstance(stmt, Copy) and stmt.remote is not None for stmt in walk_stmts(body))
+    return body[-1:] if sent else body[used[-1] + 1 :]

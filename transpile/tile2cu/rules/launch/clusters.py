@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, expressions
-from tile2cu.analysis.clusters import concerns_cluster, is_of_cluster, uses_other_blocks
+from tile2cu.analysis.clusters import below_uses_of_others, concerns_cluster, is_of_cluster, uses_other_blocks
 from tile2cu.analysis.prelude import around
 from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.analysis.uses import has
@@ -18,7 +18,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Address, Expr, Role, Var, walk
-from tile2cu.core.program import Atomic, AtomicTile, Break, CallStmt, Copy, Launch, Loop, Scope, Stmt, steps
+from tile2cu.core.program import Atomic, AtomicTile, Break, CallStmt, Copy, Launch, Loop, Scope, Stmt
 from tile2cu.core.schedule import MmaOverlap, PingPong
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
@@ -131,10 +131,8 @@ def exit_barrier(launch: Launch, context: Context) -> Iterator[Decision]:
     Gives: that a cluster barrier ends the kernel, unless the user wrote one below all such accesses. A bulk copy that
     arrives at another block's barrier may still read this block's tile then.
     """
-    used = [place for place, stmt in enumerate(launch.body) if any(map(uses_other_blocks, steps((stmt,))))]
-    sent = any(isinstance(stmt, Copy) and stmt.remote is not None for stmt in context.statements)
-    ends = launch.body[-1:] if sent else launch.body[used[-1] + 1 :] if used else ()
-    if used and not any(map(is_cluster_barrier, ends)):
+    below = below_uses_of_others(launch.body)
+    if below is not None and not any(map(is_cluster_barrier, below)):
         yield launch, EXIT_BARRIER, True
 
 

@@ -5,7 +5,7 @@ from itertools import combinations
 
 from tile2cu.analysis.accesses import expressions, touches, used_by_itself
 from tile2cu.analysis.bounds import Bounds
-from tile2cu.analysis.clusters import waits_for_cluster
+from tile2cu.analysis.clusters import waiting_before_end
 from tile2cu.analysis.prelude import around, before, outermost
 from tile2cu.analysis.producer_loads import why_no_producer
 from tile2cu.analysis.uniformity import Uniformity
@@ -43,7 +43,6 @@ from tile2cu.core.program import (
     Scan,
     Scope,
     Stmt,
-    steps,
 )
 from tile2cu.core.schedule import Multiple, Pipeline, WarpSpecialised
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -407,9 +406,8 @@ def _cluster_before_exit(loops: list[Loop], launch: Launch) -> int:
     A cluster's barriers wait for its threads that have not exited [PTX ISA, barrier.cluster.wait], and a producer exits
     after its loads.
     """
-    last = max((launch.body.index(outermost(launch.body, loop)) for loop in loops), default=-1)
-    early = (stmt for stmt in steps(launch.body[: last + 1]) if waits_for_cluster(stmt))
-    return next((stmt.span.line for stmt in early), 0)
+    early = waiting_before_end(loops, launch.body)
+    return early[0].span.line if early else 0
 
 
 def _loop_unsupported(
