@@ -144,7 +144,17 @@ def tasks(names: list[str], folder: Path) -> Iterator[tuple[str, int, str, Setti
         suite = SUITES[name]
         for number, bindings in enumerate(suite.bindings):
             for setting in ({}, *suite.settings):
+                if _elements({**bindings, **setting}) > ACCUMULATORS:
+                    continue
                 yield name, number, label(setting), {**bindings, **setting}, folder
+
+
+def _elements(bindings: Setting) -> float:
+    """The elements of a row kernel's tile for each thread, where bindings have its rows, columns and threads."""
+    columns = bindings.get("N", 0) if "block_N" not in bindings else 0
+    if "is_causal" not in bindings:
+        columns = bindings.get("dim", columns)
+    return float(bindings.get("block_M", 1) * columns / bindings.get("threads", 1)) if "threads" in bindings else 0.0
 
 
 def attentions() -> Iterator[Any]:

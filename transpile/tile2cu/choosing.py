@@ -11,10 +11,10 @@ from tile2cu.chooser.choose import NoModel, Ranking, choose, is_modelled, measur
 from tile2cu.chooser.model import Schedule
 from tile2cu.chooser.space import Space, space_of
 from tile2cu.core.choice import Choice, Setting
-from tile2cu.core.decisions import INSTRUCTION, SHARED_BUDGET, WARP_SPECIALISED
+from tile2cu.core.decisions import INSTRUCTION, SCHEDULE, SHARED_BUDGET, STORE_STAGING, WARP_SPECIALISED
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Var
-from tile2cu.core.program import Buffer, Gemm, Program
+from tile2cu.core.program import Buffer, Gemm, Loop, Program
 from tile2cu.files import read_python
 from tile2cu.frontend import default_numbers, programs
 from tile2cu.rules import RULES, Context, resolve
@@ -147,6 +147,8 @@ def _schedule(context: Context) -> Schedule:
         wgmma=any(str(each).startswith("wgmma") for each in instructions),
         producer=specialised is not None and specialised.producer,
         shared_bytes=int(context.facts[context.launch, SHARED_BUDGET].total),
+        overlapped=any(context.facts.get(loop, SCHEDULE) is not None for loop in statements(context.launch.body, Loop)),
+        staged=bool(context.facts.get(context.launch, STORE_STAGING)),
     )
 
 

@@ -48,7 +48,7 @@ def test_given_values_are_kept() -> None:
 @pytest.mark.parametrize(
     ("name", "target", "why"),
     [
-        ("attention", "cuda:sm_90a", "2 GEMMs"),
+        ("mla_decode", "cuda:sm_90a", "GEMMs, and the model is fitted on kernels with one"),
         ("linear_int4", "cuda:sm_90a", "other work beside its GEMM"),
         ("gemm_relu", "cuda:sm_80", "no measured constants for cuda:sm_80"),
         ("gemv", "cuda:sm_90a", "0 GEMMs"),

@@ -6,21 +6,22 @@ is chosen is legal, and its resources are those of the emitted kernel.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tile2cu.chooser.model import Schedule, Times, least_time, times_of
+from tile2cu.analysis.accesses import buffers_used
+from tile2cu.chooser.model import Schedule, Times, least_time, most_registers, times_of
 from tile2cu.chooser.numbers import Unknown
 from tile2cu.chooser.space import OF_BLOCKS, Kind, Space, size_values
 from tile2cu.chooser.work import Work, counters_of, moved_bytes
 from tile2cu.core.choice import Choice, Setting
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.program import Copy, Gemm, Let, Loop, Program, Scope, walk_stmts
+from tile2cu.core.program import Copy, Gemm, Let, Loop, Program, Reduce, Scope, Stmt, walk_stmts
 from tile2cu.targets.costs import Costs
 
 TILES_RULE, TUNED_RULE = "schedule.tiles.model", "schedule.tiles.measured"
 MOST_DECIDED = 40  # settings that the rules decide for one choice
+_FITTED_GEMMS = (1, 2)
 _WORTH = 0.03  # the share of time that a setting must save over the file's own
-_MOST_REGISTERS = 200  # of a thread, in its fragments
 Decide = Callable[[Mapping[str, int]], tuple[Program, tuple[Schedule, ...]]]
 
 
@@ -52,16 +53,22 @@ def is_modelled(program: Program) -> str:
     Other work in an iteration, as of a softmax or of decoded weights, is not among its terms.
     """
     gemms = [stmt for launch in program.launches for stmt in walk_stmts(launch.body) if isinstance(stmt, Gemm)]
-    if len(gemms) != 1:
-        return f"it has {len(gemms)} GEMMs, and the model is fitted on kernels with one"
+    if len(gemms) not in _FITTED_GEMMS:
+        return f"it has {len(gemms)} GEMMs, and the model is fitted on kernels with one, and on attention's two"
     for launch in program.launches:
         for loop in walk_stmts(launch.body):
             if isinstance(loop, Loop) and any(isinstance(stmt, Gemm) for stmt in loop.body):
-                others = [stmt for stmt in loop.body if not isinstance(stmt, Gemm | Let) and not _loads(stmt)]
+                others = [stmt for stmt in loop.body if not isinstance(stmt, Gemm | Let) and not _is_counted(stmt)]
                 if others:
                     line = others[0].span.line
                     return f"line {line} is other work beside its GEMM, which the model does not count"
     return ""
+
+
+def _is_counted(stmt: Stmt) -> bool:
+    """Whether a statement loads a tile, or computes in registers."""
+    used = buffers_used(stmt)
+    return _loads(stmt) or all(buffer.scope is Scope.FRAGMENT for buffer in used)
 
 
 def _loads(stmt: object) -> bool:
@@ -74,6 +81,9 @@ class Ranking:
     def __init__(self, space: Space, sizes: Mapping[str, int], costs: Costs, decide: Decide, limit: int) -> None:
         self._space, self._sizes, self._costs, self._decide, self._limit = space, sizes, costs, decide, limit
         self._assumed: dict[tuple[int, ...], tuple[Schedule, ...]] = {}  # by the tile's rows and threads
+        self._statistics = any(
+            isinstance(stmt, Reduce) for each in space.program.launches for stmt in walk_stmts(each.body)
+        )
         self._shares: list[float] = []  # bytes of shared memory that rules add, for a byte of fragments
         self.rejected: dict[Setting, str] = {}
         try:
@@ -157,19 +167,25 @@ class Ranking:
                 yield ranked
 
     def _shared_evenly(self, setting: Mapping[str, int]) -> bool:
-        """Whether a block has three warpgroups where its tile has three parts of rows, and only there."""
+        """Whether a block has three warpgroups where its tile has three parts of rows, and only there.
+
+        Warpgroups that share rows would exchange their statistics in each iteration: each has 64 rows of its own.
+        """
         kinds = {each.kind: setting[each.name] for each in self._space.parameters}
-        return (kinds.get(Kind.M, 1) % 3 == 0) == (kinds.get(Kind.THREADS, 1) % 3 == 0)
+        rows, threads = kinds.get(Kind.M, 1), kinds.get(Kind.THREADS, 1)
+        if self._statistics and len({Kind.M, Kind.THREADS} & kinds.keys()) == 2:
+            return threads == 2 * rows
+        return (rows % 3 == 0) == (threads % 3 == 0)
 
     def _predicted(self, key: Setting, works: tuple[Work, ...]) -> Ranked | None:
         """A setting with assumed schedules; None where it cannot fit."""
         schedules = []
         assumed = self._assumed.get(self._class(dict(key))) or self._assumed[_OWN]
         for work, schedule, extra in zip(works, assumed, self._extra_bytes(works), strict=True):
-            shared = work.shared_bytes + extra
-            if shared > self._limit or work.fragment_bytes / 4 / work.threads > _MOST_REGISTERS:
+            shared = min(work.shared_bytes + extra, self._limit)  # where less is left, rules add less
+            if work.shared_bytes > self._limit or work.fragment_bytes / 4 / work.threads > most_registers(work.threads):
                 return None
-            schedules.append(Schedule(wgmma=schedule.wgmma, producer=schedule.producer, shared_bytes=shared))
+            schedules.append(replace(schedule, shared_bytes=shared))
         return self._ranked(key, works, tuple(schedules), decided=False)
 
     def _extra_bytes(self, works: tuple[Work, ...]) -> list[int]:

@@ -20,16 +20,24 @@ _THREADS = 2048
 _OTHER_REGISTERS = 56  # of a thread, besides its fragments
 _BOX_BYTES = 128  # of a row of a TMA box, as far as a swizzle spans
 _SECTOR_BYTES = 32
+_MOST_FRAGMENTS, _LEAST_REGISTERS = 200, 28  # of a thread: in fragments, and for addresses and the like
+_PRODUCER_REGISTERS = 24 * 128  # of its warpgroup [headers/tl: warpgroup_reg_dealloc]
+_LANES = 128  # of an SM, each of which completes an instruction a cycle
 _SHARPNESS = 4  # of the maximum of times that overlap in part
 
 
 @dataclass(frozen=True, kw_only=True)
 class Schedule:
-    """What the rules decide of a launch: MMAs by wgmma, loads by a producer warp, bytes of shared memory."""
+    """What the rules decide of a launch: MMAs by wgmma, loads by a producer warp, bytes of shared memory.
+
+    `overlapped`: MMAs of an iteration are in flight during other work of it. `staged`: results are stored by TMA.
+    """
 
     wgmma: bool
     producer: bool
     shared_bytes: int
+    overlapped: bool = False
+    staged: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +52,11 @@ class Times:
     path: float
     waves: float
     per_sm: int
+
+
+def most_registers(threads: int) -> float:
+    """How many registers of a thread fragments may take: those of an SM less a producer's, and others of the thread."""
+    return min(_MOST_FRAGMENTS, (_REGISTERS - _PRODUCER_REGISTERS) / threads - _LEAST_REGISTERS)
 
 
 def overlapped(*parts: float) -> float:
@@ -83,8 +96,11 @@ def time_of(work: Work, schedule: Schedule, tensor_bytes: int, costs: Costs) -> 
     mma = _mma(work, schedule.wgmma, costs)
     whole, rest = divmod(work.blocks, slots)
     waves = [(whole, per_sm, slots)] * bool(whole) + [(1, -(-rest // costs.sms), rest)] * bool(rest)
-    cycles = [count * _wave(work, schedule, costs, mma, resident, blocks) for count, resident, blocks in waves]
-    busy = work.blocks * mma / costs.sms
+    each = [_wave(work, schedule, costs, mma, resident, blocks) for _, resident, blocks in waves]
+    whole_grid = sum(count * cycles for (count, _, _), cycles in zip(waves, each, strict=True))
+    share = max(work.mean, max(each) / whole_grid)  # the longest blocks start first
+    cycles = [share * count * one for (count, _, _), one in zip(waves, each, strict=True)]
+    busy = work.mean * work.blocks * mma / costs.sms
     ns_per_cycle = (1 + costs.power * busy / sum(cycles)) / costs.ghz
     paths = [each * ns_per_cycle for each in cycles]
     bytes_ = tensor_bytes * _dram_share(work, schedule, costs) / work.blocks
@@ -106,7 +122,8 @@ def least_time(work: Work, tensor_bytes: int, costs: Costs) -> float:
         return 0.0
     mma = min(_mma(work, wgmma, costs) for wgmma in (True, False))
     loads = work.longest.loaded / costs.sm_bytes
-    cycles = max(-(-work.blocks // costs.sms) * max(mma, loads), loads + costs.prologue + _epilogue(work, costs))
+    alone = loads + costs.prologue + _epilogue(work, True, costs)
+    cycles = max(work.mean * -(-work.blocks // costs.sms) * max(mma, loads), alone)
     return costs.launch_us + max(cycles / costs.ghz, tensor_bytes / costs.dram_bytes) / 1e3
 
 
@@ -115,19 +132,30 @@ def _wave(work: Work, schedule: Schedule, costs: Costs, mma: float, resident: in
     counts = work.longest
     loaded = counts.loaded + _straddled(work, schedule, costs)
     loads, fills = loaded / costs.sm_bytes, 0.0
+    elementwise = costs.elementwise * counts.elementwise / _LANES
     if schedule.producer:  # warpgroups hide one another's waits; loads run beside them
         fills = counts.filled / costs.fill_bytes
-        loop = overlapped(mma, mma / max(work.threads // 128, 1), loads, fills)
+        own = mma if schedule.overlapped else mma + elementwise
+        loop = overlapped(mma, elementwise, own / max(work.threads // 128, 1), loads, fills)
     else:  # the same threads issue the loads, synchronise and multiply
         latency = counts.iterations * costs.dram_ns * costs.ghz / max(work.most_stages - 1, 1)
-        loop = overlapped(mma + counts.iterations * costs.barrier + loaded / costs.issue_bytes, latency)
+        issued = counts.iterations * costs.barrier + loaded / costs.issue_bytes
+        loop = overlapped(mma + elementwise + issued, latency)
+    if elementwise:
+        loop += costs.iteration * counts.iterations
     ahead = resident * max(work.most_stages - 1, 0.5) * loop / max(counts.iterations, 1)
     loop *= 1 + (costs.load_cycles / max(ahead, 1)) ** 2  # loads that take longer than usual are waited for
     by_tma = schedule.producer and schedule.wgmma and not counts.exchanged
     pieces = costs.piece * (_pieces(work) - 1) if by_tma else 0.0
-    path = loop + costs.prologue + (counts.prologue / costs.sm_bytes) + _epilogue(work, costs) + pieces
+    end = _epilogue(work, _stored_by_tma(schedule), costs)
+    path = loop + costs.prologue + (counts.prologue / costs.sm_bytes) + end + pieces
     l2 = loaded * blocks / (costs.l2_bytes * costs.sms)
-    return overlapped(path, max(resident * mma, resident * loads, resident * fills, l2))
+    return overlapped(path, max(resident * mma, resident * elementwise, resident * loads, resident * fills, l2))
+
+
+def _stored_by_tma(schedule: Schedule) -> bool:
+    """Whether wgmma's results leave by TMA, rather than by stores of 4 bytes; of others no more is known."""
+    return schedule.staged or not (schedule.wgmma and schedule.producer)
 
 
 def _pieces(work: Work) -> int:
@@ -137,12 +165,13 @@ def _pieces(work: Work) -> int:
     return -(-results // left) if 0 < left < results else 1
 
 
-def _epilogue(work: Work, costs: Costs) -> float:
+def _epilogue(work: Work, by_tma: bool, costs: Costs) -> float:
     counts = work.longest
     received = counts.exchanged + counts.gathered * work.cluster
     exchange = costs.cluster * log2(work.cluster) + received / costs.exchange_bytes
     wide = counts.stored_wide / costs.wide_bytes
-    return costs.epilogue + (counts.stored - counts.stored_wide) / costs.store_bytes + wide + exchange
+    stored = (counts.stored - counts.stored_wide) / costs.store_bytes * (1 if by_tma else costs.unstaged)
+    return costs.epilogue + stored + wide + exchange
 
 
 def _mma(work: Work, wgmma: bool, costs: Costs) -> float:

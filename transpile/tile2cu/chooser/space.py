@@ -35,6 +35,7 @@ class Kind(Enum):
     M = "rows of a GEMM's tile"
     N = "columns of a GEMM's tile"
     K = "depth of a GEMM's tile"
+    CHAINED = "columns of a GEMM's tile that are the depth of the next one's"
     THREADS = "threads of a block"
     STAGES = "stages of a pipelined loop"
     PARTS = "parts that a loop is split into"
@@ -44,6 +45,7 @@ VALUES: Mapping[Kind, tuple[int, ...]] = {
     Kind.M: (16, 64, 128, 192, 256),
     Kind.N: (32, 64, 128, 192, 256),  # 96 and 160 have a narrower swizzle: 0.6 to 0.9 of their neighbours
     Kind.K: (64, 128),
+    Kind.CHAINED: (64, 128),  # as in attention; others were 0.8 to 1.05 of the better of these two
     Kind.THREADS: (128, 256, 384),
     Kind.STAGES: (2, 3, 4, 5, 6, 8),
     Kind.PARTS: (1, 2, 3, 4, 8),
@@ -220,14 +222,17 @@ def _tile_kind(program: Program, name: str) -> Kind | None:
         if any(isinstance(extent, Named) and extent.name == name for extent in launch.grid):
             several = len(launch.grid) > 1  # else it is the number of persistent blocks
             return Kind.PARTS if several and not _adds_to_memory(launch) else None
-        for gemm in walk_stmts(launch.body):
-            if isinstance(gemm, Gemm):
-                m, n = gemm.c.extents
-                k = gemm.a.extents[0 if gemm.transpose_a else 1]
-                for kind, extent in ((Kind.M, m), (Kind.N, n), (Kind.K, k)):
-                    if name in _names(extent):
-                        return kind
+        roles = [role for gemm in walk_stmts(launch.body) if isinstance(gemm, Gemm) for role in _roles(gemm, name)]
+        if roles:
+            return Kind.CHAINED if {Kind.N, Kind.K} <= {*roles} else roles[0]
     return None
+
+
+def _roles(gemm: Gemm, name: str) -> Iterator[Kind]:
+    """Which extents of a GEMM's tile a parameter decides."""
+    m, n = gemm.c.extents
+    k = gemm.a.extents[0 if gemm.transpose_a else 1]
+    return (kind for kind, extent in ((Kind.M, m), (Kind.N, n), (Kind.K, k)) if name in _names(extent))
 
 
 def _adds_to_memory(launch: Launch) -> bool:

@@ -10,12 +10,13 @@ from math import prod
 
 from tile2cu.analysis.lifetimes import buffers_in
 from tile2cu.chooser.numbers import Number, Unknown, Values, key_of, number
-from tile2cu.core.expr import Expr, Load, Var, static_value, walk
+from tile2cu.core.expr import Binary, Call, Expr, Load, Unary, Var, static_value, walk
 from tile2cu.core.program import (
     Atomic,
     AtomicTile,
     Buffer,
     Copy,
+    Fill,
     Gemm,
     If,
     Launch,
@@ -24,6 +25,7 @@ from tile2cu.core.program import (
     LoopKind,
     Parallel,
     Program,
+    Reduce,
     Region,
     Scope,
     Stmt,
@@ -35,6 +37,8 @@ from tile2cu.core.program import (
 _SAMPLES = 8  # blocks of a launch whose work depends on the block
 _STORED_BITS = 16  # of an element, up to which results are stored by TMA
 _LINE_BITS, _SECTOR_BITS = 128 * 8, 32 * 8  # of the L2
+_SPECIAL = 8  # instructions that one of the special function unit takes the time of: it has 16 lanes, not 128
+_SPECIAL_FUNCTIONS = frozenset({"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sin", "cos", "pow", "sigmoid"})
 _ALONE = 4  # first and last iterations of a loop whose work depends on them, counted one by one; others in runs
 
 
@@ -47,7 +51,8 @@ class Counts:
     of sectors of 32 bytes, as with a pitch of odd multiples of 16, and `filled` the bytes of their boxes outside of the
     tensors, which become zero. `prologue` bytes are loaded outside of loops, `stored` ones stored,
     `stored_wide` those of them that have over 16 bits an element. `exchanged` bytes go to other blocks of the cluster,
-    `gathered` ones of each block to the same one.
+    `gathered` ones of each block to the same one. `elementwise` are the operations of loops over elements in those
+    iterations, in instructions of a lane.
     """
 
     mma: dict[tuple[int, int, int], int] = field(default_factory=dict)
@@ -62,6 +67,7 @@ class Counts:
     stored_wide: float = 0.0
     exchanged: float = 0.0
     gathered: float = 0.0
+    elementwise: float = 0.0
 
     @property
     def amount(self) -> tuple[float, ...]:
@@ -75,7 +81,7 @@ class Work:
 
     `threads` compute. `stages` are those of each pipelined loop, `staged_bytes` the shared memory of one stage of it;
     `fixed_bytes` are those of other shared tiles, without what rules add. `fragment_bytes` are those of tiles in
-    registers, `operand_bits` those of the MMAs' operands.
+    registers, `operand_bits` those of the MMAs' operands. The mean block has `mean` of the iterations of the longest.
     """
 
     blocks: int
@@ -87,6 +93,7 @@ class Work:
     fragment_bytes: int
     operand_bits: int
     longest: Counts
+    mean: float = 1.0
 
     @property
     def shared_bytes(self) -> int:
@@ -193,6 +200,7 @@ def counter(launch: Launch, place: int = 0) -> Counter:
                 staged_bytes[position] += bytes_
             elif scope is Scope.SHARED:
                 fixed += bytes_
+        longest, mean = _longest(body, values, differing)
         return Work(
             blocks=prod(extents),
             cluster=prod(values.get(cluster_key(place, axis), side) for axis, side in enumerate(launch.cluster)),
@@ -204,24 +212,29 @@ def counter(launch: Launch, place: int = 0) -> Counter:
             fixed_bytes=fixed,
             fragment_bytes=fragments,
             operand_bits=bits,
-            longest=_longest(body, values, differing),
+            longest=longest,
+            mean=mean,
         )
 
     return of
 
 
-def _longest(body: Count, values: Values, differing: list[tuple[str, int]]) -> Counts:
-    """The counts of the block that does most, of samples over the axes of the grid in which blocks differ."""
+def _longest(body: Count, values: Values, differing: list[tuple[str, int]]) -> tuple[Counts, float]:
+    """The counts of the block that does most, of samples over the axes of the grid in which blocks differ; and the
+    mean block's iterations over its.
+    """
     longest: Counts | None = None
+    iterations: list[int] = []
     for sample in _samples(prod(extent for _, extent in differing)):
         for key, extent in differing:
             values[key], sample = sample % extent, sample // extent
         counts = Counts()
         body(values, counts, 1)
+        iterations.append(counts.iterations)
         if longest is None or counts.amount > longest.amount:
             longest = counts
     assert longest is not None, "there is a first sample"
-    return longest
+    return longest, sum(iterations) / len(iterations) / max(longest.iterations, 1) if longest.iterations else 1.0
 
 
 @dataclass(frozen=True)
@@ -253,7 +266,9 @@ def _statement(stmt: Stmt, scope: _Scope) -> Count | None:
         case AtomicTile() if stmt.dst.buffer.scope is Scope.GLOBAL:
             return _bytes("stored", _inside(stmt.dst), twice=True)
         case Parallel():
-            return _parallel(stmt, scope)
+            return _both(_parallel(stmt, scope), _elementwise(stmt, scope))
+        case Reduce(src=tile) | Fill(dst=Region(buffer=tile)):
+            return _elements(tuple(map(number, tile.shape)), 1, scope)
         case If() if _matters(stmt.then) or _matters(stmt.orelse):
             return _branch(number(stmt.condition), _body(stmt.then, scope), _body(stmt.orelse, scope))
         case Loop() if _matters(stmt.body):
@@ -269,7 +284,7 @@ def _raise(values: Values, counts: Counts, times: int) -> None:
 
 
 def _matters(body: tuple[Stmt, ...]) -> bool:
-    return any(isinstance(stmt, Gemm | Copy | AtomicTile | Parallel) for stmt in walk_stmts(body))
+    return any(isinstance(stmt, Gemm | Copy | AtomicTile | Parallel | Reduce | Fill) for stmt in walk_stmts(body))
 
 
 def _let(key: str, value: Number) -> Count:
@@ -301,6 +316,8 @@ def _copy(stmt: Copy, scope: _Scope) -> Count | None:
         return _stored(stmt.dst)
     if stmt.src.buffer.scope is Scope.GLOBAL:
         return _load(stmt.src) if scope.inside else _bytes("prologue", _inside(stmt.src))
+    if stmt.dst.buffer.scope is Scope.FRAGMENT:
+        return _elements(tuple(map(number, stmt.dst.extents)), 1, scope)
     return None
 
 
@@ -389,6 +406,48 @@ def _parallel(stmt: Parallel, scope: _Scope) -> Count:
             setattr(counts, what, getattr(counts, what) + times * bytes_)
 
     return count
+
+
+def _both(first: Count, second: Count | None) -> Count:
+    if second is None:
+        return first
+
+    def count(values: Values, counts: Counts, times: int) -> None:
+        first(values, counts, times)
+        second(values, counts, times)
+
+    return count
+
+
+def _elementwise(stmt: Parallel, scope: _Scope) -> Count | None:
+    """The operations of a loop over elements, of whose arms of a branch all are counted."""
+    values = (value for inner in walk_stmts(stmt.body) for value in _values_of(inner))
+    operations = sum(map(_instructions, (part for value in values for part in walk(value))))
+    return _elements(tuple(map(number, stmt.extents)), max(operations, 1), scope)
+
+
+def _elements(extents: tuple[Number, ...], operations: int, scope: _Scope) -> Count | None:
+    """So many operations for each element, in loops whose iterations are counted."""
+    if not scope.inside:
+        return None
+
+    def count(values: Values, counts: Counts, times: int) -> None:
+        counts.elementwise += times * operations * prod(extent(values) for extent in extents)
+
+    return count
+
+
+def _instructions(expr: Expr) -> int:
+    """Instructions of a lane; the special function unit has an eighth of the lanes of the others."""
+    match expr:
+        case Binary(op="/"):
+            return _SPECIAL
+        case Call(function=function):
+            return _SPECIAL if function in _SPECIAL_FUNCTIONS else 1
+        case Binary() | Unary():
+            return 1
+        case _:
+            return 0
 
 
 def _values_of(stmt: Stmt) -> tuple[Expr, ...]:

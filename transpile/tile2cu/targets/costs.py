@@ -18,7 +18,9 @@ class Costs:
     that each SM gets of the L2 where all load, and `fill_bytes` that TMA fills with zeros. `dram_bytes` per ns come
     from DRAM, `dram_ns` after the request; rows of less than a cache line cost the share `narrow` more, rows that begin
     inside of a sector `straddling` sectors. Blocks in clusters of 4 and more have `cluster_share` of the SMs.
-    `launch_us` is a kernel's, `next_us` that of one that follows in the same call.
+    `launch_us` is a kernel's, `next_us` that of one that follows in the same call. Loops over elements take the share
+    `elementwise` of the cycles of their operations, and an iteration with such loops `iteration` cycles more. wgmma's
+    results that do not leave by TMA take `unstaged` times as long.
     """
 
     card: str
@@ -48,6 +50,9 @@ class Costs:
     straddling: float
     launch_us: float
     next_us: float
+    elementwise: float
+    iteration: float
+    unstaged: float
 
 
 H200 = Costs(
@@ -79,6 +84,10 @@ H200 = Costs(
     straddling=1.833,
     launch_us=2.743,
     next_us=1.118,
+    # set by the 24 shapes of attention in benchmarks/choices/attention_h200_2026-11-27.csv
+    elementwise=0.8,
+    iteration=500,
+    unstaged=16,
 )
 
 # By the name of the target. A target without a measured GPU has no model: kernels keep the values of their files.
