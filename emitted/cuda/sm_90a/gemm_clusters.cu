@@ -45,9 +45,9 @@ struct Shared {
   // in use in gemm_clusters.py:45
   struct Early {
     // 65,536 bytes in 4 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-    tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> A_shared[num_stages];
+    tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B>, num_stages> A_shared;
     // 65,536 bytes in 4 stages; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-    tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[num_stages];
+    tl::Array<tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B>, num_stages> B_shared;
   };
   // in use in gemm_clusters.py:50-61
   struct Late {
