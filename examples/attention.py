@@ -1,7 +1,7 @@
 """FlashAttention forward: softmax(Q @ K^T / sqrt(dim)) @ V without ever storing the matrix of scores.
 
-Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works: later
-positions are masked.
+Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works: keys
+past its end are masked.
 """
 
 import tilelang
@@ -17,7 +17,7 @@ def attention(
     is_causal=False,
     group=1,  # query heads that share one head of K and V
     window=0,  # keys that a query of a causal kernel sees, itself included; 0 for all
-    slack=8,  # log2 of how far a row's maximum may exceed its reference: 8 is exact in float16
+    slack=8,  # a row's maximum may exceed its reference by 2**slack: weights up to 2**8, of 65504 in float16
     block_M=64,  # queries per block
     block_N=64,  # keys per iteration
     num_stages=2,
@@ -41,7 +41,6 @@ def attention(
         V: T.Tensor(kv_shape, dtype),
         Output: T.Tensor(shape, dtype),
     ):
-        # grid dims: (#blocks of queries, heads, batch)
         with T.Kernel(T.ceildiv(seq_len, block_M), heads, batch, threads=threads) as (bx, by, bz):
             Q_shared = T.alloc_shared((block_M, dim), dtype)
             K_shared = T.alloc_shared((block_N, dim), dtype)
@@ -56,6 +55,7 @@ def attention(
             logsum = T.alloc_fragment((block_M,), accum_dtype)
 
             T.copy(Q[bz, bx * block_M : (bx + 1) * block_M, by, :], Q_shared)
+            # logsum is the sum of a row's exponentials.
             T.fill(acc_o, 0)
             T.fill(logsum, 0)
             if window:
@@ -77,10 +77,8 @@ def attention(
                 T.copy(K[bz, k * block_N : (k + 1) * block_N, by // group, :], K_shared)
                 T.copy(V[bz, k * block_N : (k + 1) * block_N, by // group, :], V_shared)
 
-                # Masked scores are minus infinity for any finite Q and K: the GEMM adds finite values to them.
-                # Without a window key 0 is masked for no query, so each row's maximum is finite from iteration 0 on.
-                # Keys past the end of the sequence are masked: in a causal block they come after every query.
                 if window:
+                    # A query sees itself and the keys of the window before it: none past the end of the sequence.
                     for i, j in T.Parallel(block_M, block_N):
                         acc_s[i, j] = T.if_then_else(
                             bx * block_M + i >= k * block_N + j and bx * block_M + i < k * block_N + j + window,
@@ -88,9 +86,13 @@ def attention(
                             -T.infinity(accum_dtype),
                         )
                 elif is_causal:
+                    # A query sees no later key, and none past the end of the sequence. All see key 0: each row's
+                    # maximum is finite from iteration 0 on.
                     for i, j in T.Parallel(block_M, block_N):
                         acc_s[i, j] = T.if_then_else(bx * block_M + i >= k * block_N + j, 0, -T.infinity(accum_dtype))
                 else:
+                    # Keys past the end of the sequence are masked. Key 0 is not: each row's maximum is finite from
+                    # iteration 0 on.
                     for i, j in T.Parallel(block_M, block_N):
                         acc_s[i, j] = T.if_then_else(k * block_N + j < seq_len, 0, -T.infinity(accum_dtype))
                 T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
@@ -104,7 +106,7 @@ def attention(
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])
                 for i in T.Parallel(block_M):
-                    scores_scale[i] = T.exp2(scores_max_prev[i] * scale - scores_max[i] * scale)
+                    scores_scale[i] = T.exp2((scores_max_prev[i] - scores_max[i]) * scale)
                 for i, j in T.Parallel(block_M, block_N):
                     acc_s[i, j] = T.exp2(acc_s[i, j] * scale - scores_max[i] * scale)
                 T.reduce_sum(acc_s, scores_sum, dim=1)

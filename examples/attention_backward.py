@@ -29,7 +29,7 @@ def attention_forward(
     seq_len,
     dim,
     is_causal=False,
-    slack=8,  # log2 of how far a row's maximum may exceed its reference: 8 is exact in float16
+    slack=8,  # a row's maximum may exceed its reference by 2**slack: weights up to 2**8, of 65504 in float16
     block_M=128,
     block_N=None,  # keys per iteration
     num_stages=2,
@@ -54,7 +54,6 @@ def attention_forward(
         Output: T.Tensor(shape, dtype),
         Lse: T.Tensor((batch, heads, seq_len), accum_dtype),
     ):
-        # grid dims: (#blocks of queries, heads, batch)
         with T.Kernel(T.ceildiv(seq_len, block_M), heads, batch, threads=threads) as (bx, by, bz):
             Q_shared = T.alloc_shared((block_M, dim), dtype)
             K_shared = T.alloc_shared((block_N, dim), dtype)
@@ -98,7 +97,7 @@ def attention_forward(
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])
                 for i in T.Parallel(block_M):
-                    scores_scale[i] = T.exp2(scores_max_prev[i] * scale - scores_max[i] * scale)
+                    scores_scale[i] = T.exp2((scores_max_prev[i] - scores_max[i]) * scale)
                 for i, j in T.Parallel(block_M, block_N):
                     acc_s[i, j] = T.exp2(acc_s[i, j] * scale - scores_max[i] * scale)
                 T.reduce_sum(acc_s, scores_sum, dim=1)
@@ -164,7 +163,6 @@ def attention_backward(
         dQ_sum = T.alloc_global(shape, accum_dtype)  # blocks of keys accumulate into it
 
         # prepare
-        # grid dims: (#blocks of queries, heads, batch)
         with T.Kernel(T.ceildiv(seq_len, block_P), heads, batch, threads=128) as (bx, by, bz):
             o = T.alloc_fragment((block_P, dim), accum_dtype)
             dO_local = T.alloc_fragment((block_P, dim), accum_dtype)
@@ -180,7 +178,6 @@ def attention_backward(
             T.copy(o, dQ_sum[bz, bx * block_P : (bx + 1) * block_P, by, :])
 
         # gradients
-        # grid dims: (#blocks of keys, heads, batch)
         with T.Kernel(T.ceildiv(seq_len, block_M), heads, batch, threads=threads) as (bx, by, bz):
             K_shared = T.alloc_shared((block_M, dim), dtype)
             V_shared = T.alloc_shared((block_M, dim), dtype)
@@ -238,7 +235,6 @@ def attention_backward(
             T.copy(dv, dV[bz, bx * block_M : (bx + 1) * block_M, by, :])
 
         # round_dQ
-        # grid dims: (#blocks of queries, heads, batch)
         with T.Kernel(T.ceildiv(seq_len, block_P), heads, batch, threads=128) as (bx, by, bz):
             dq = T.alloc_fragment((block_P, dim), accum_dtype)
             T.copy(dQ_sum[bz, bx * block_P : (bx + 1) * block_P, by, :], dq)

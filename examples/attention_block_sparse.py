@@ -1,7 +1,7 @@
 """Block-sparse attention: softmax(Q @ K^T / sqrt(dim)) @ V over the blocks of keys that a mask keeps.
 
 Tensors are (batch, heads, seq_len, dim). The mask has a flag for each block of queries and block of keys, of each head:
-blocks with flag 0 are neither loaded nor computed. Any sequence length works: later positions are masked.
+blocks with flag 0 are neither loaded nor computed. Any sequence length works: keys past its end are masked.
 """
 
 import tilelang
@@ -15,7 +15,7 @@ def attention_block_sparse(
     seq_len,
     dim,
     is_causal=False,
-    slack=8,  # log2 of how far a row's maximum may exceed its reference: 8 is exact in float16
+    slack=8,  # a row's maximum may exceed its reference by 2**slack: weights up to 2**8, of 65504 in float16
     block_M=64,  # queries per block of the mask
     block_N=64,  # keys per iteration, a block of the mask
     num_stages=2,
@@ -39,7 +39,6 @@ def attention_block_sparse(
         Kept: T.Tensor((batch, heads, T.ceildiv(seq_len, block_M), T.ceildiv(seq_len, block_N)), "bool"),
         Output: T.Tensor(shape, dtype),
     ):
-        # grid dims: (#blocks of queries, heads, batch)
         with T.Kernel(T.ceildiv(seq_len, block_M), heads, batch, threads=threads) as (bx, by, bz):
             Q_shared = T.alloc_shared((block_M, dim), dtype)
             K_shared = T.alloc_shared((block_N, dim), dtype)
@@ -70,14 +69,14 @@ def attention_block_sparse(
                     T.copy(K[bz, by, k * block_N : (k + 1) * block_N, :], K_shared)
                     T.copy(V[bz, by, k * block_N : (k + 1) * block_N, :], V_shared)
 
-                    # Masked scores are minus infinity for any finite Q and K: the GEMM adds finite values to
-                    # them. Keys past the end of the sequence come after every query of a causal block.
                     if is_causal:
+                        # A query sees no later key, and none past the end of the sequence.
                         for i, j in T.Parallel(block_M, block_N):
                             acc_s[i, j] = T.if_then_else(
                                 bx * block_M + i >= k * block_N + j, 0, -T.infinity(accum_dtype)
                             )
                     else:
+                        # Keys past the end of the sequence are masked.
                         for i, j in T.Parallel(block_M, block_N):
                             acc_s[i, j] = T.if_then_else(k * block_N + j < seq_len, 0, -T.infinity(accum_dtype))
                     T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
@@ -91,7 +90,7 @@ def attention_block_sparse(
                             grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                             scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])
                     for i in T.Parallel(block_M):
-                        scores_scale[i] = T.exp2(scores_max_prev[i] * scale - scores_max[i] * scale)
+                        scores_scale[i] = T.exp2((scores_max_prev[i] - scores_max[i]) * scale)
                     for i, j in T.Parallel(block_M, block_N):
                         acc_s[i, j] = T.exp2(acc_s[i, j] * scale - scores_max[i] * scale)
                     T.reduce_sum(acc_s, scores_sum, dim=1)

@@ -18,7 +18,7 @@ def attention_varlen(
     dim,
     is_causal=False,
     group=1,
-    slack=8,  # log2 of how far a row's maximum may exceed its reference: 8 is exact in float16
+    slack=8,  # a row's maximum may exceed its reference by 2**slack: weights up to 2**8, of 65504 in float16
     block_M=64,  # queries per block
     block_N=64,  # keys per iteration
     num_stages=2,
@@ -42,7 +42,6 @@ def attention_varlen(
         cu_seqlens_k: T.Tensor((batch + 1,), "int32"),
         Output: T.Tensor((tokens, heads, dim), dtype),
     ):
-        # grid dims: (#blocks of queries of the longest sequence, heads, batch)
         with T.Kernel(T.ceildiv(max_seqlen, block_M), heads, batch, threads=threads) as (bx, by, bz):
             Q_shared = T.alloc_shared((block_M, dim), dtype)
             K_shared = T.alloc_shared((block_N, dim), dtype)
@@ -99,7 +98,7 @@ def attention_varlen(
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])
                 for i in T.Parallel(block_M):
-                    scores_scale[i] = T.exp2(scores_max_prev[i] * scale - scores_max[i] * scale)
+                    scores_scale[i] = T.exp2((scores_max_prev[i] - scores_max[i]) * scale)
                 for i, j in T.Parallel(block_M, block_N):
                     acc_s[i, j] = T.exp2(acc_s[i, j] * scale - scores_max[i] * scale)
                 T.reduce_sum(acc_s, scores_sum, dim=1)

@@ -45,7 +45,6 @@ def chunk_scan(
         D: T.Tensor((heads,), dtype),
         Y: T.Tensor((batch, seqlen, heads, headdim), dtype),
     ):
-        # grid dims: (heads, chunks * #tiles of a chunk, batch)
         with T.Kernel(heads, chunks * tiles, batch, threads=threads) as (head, tile_of_chunks, b):
             CB_shared = T.alloc_shared((block_M, block_K), dtype)
             x_shared = T.alloc_shared((block_K, block_N), dtype)

@@ -47,7 +47,6 @@ def chunk_state(
         dA_cumsum: T.Tensor((batch, heads, chunks, chunk_size), dtype),
         States: T.Tensor((batch, chunks, heads, headdim, dstate), dtype),
     ):
-        # grid dims: (heads, chunks * #tiles of a state, batch)
         with T.Kernel(heads, chunks * tiles, batch, threads=threads) as (head, tile_of_chunks, b):
             x_shared = T.alloc_shared((block_K, block_M), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)

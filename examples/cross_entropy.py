@@ -20,7 +20,6 @@ def cross_entropy(M, vocab, block_N=4096, threads=128, dtype="float16"):
         Loss: T.Tensor((M,), accum_dtype),
         Grad: T.Tensor((M, vocab), dtype),
     ):
-        # grid dims: (rows)
         with T.Kernel(M, threads=threads) as row:
             x = T.alloc_fragment((block_N,), accum_dtype)
             largest = T.alloc_fragment((1,), accum_dtype)

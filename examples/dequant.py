@@ -45,7 +45,6 @@ def dequant_gemm(
 
     @T.macro
     def product(X, W, S, Z, Table, Y):
-        # grid dims: (#blocks along N, #blocks along M)
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             X_shared = T.alloc_shared((block_M, block_K), dtype)
             packed = T.alloc_shared((block_N, block_K // 2), "uint8")
@@ -142,7 +141,6 @@ def dequant_gemv(
 
     @T.macro
     def product(X, W, S, Z, Table, Y):
-        # grid dims: (#blocks of rows of W, rows of X)
         with T.Kernel(T.ceildiv(N, block_N), M, threads=threads) as (bn, m):
             x = T.alloc_shared((block_K,), dtype)
             packed = T.alloc_shared((block_N, block_K // 2), "uint8")

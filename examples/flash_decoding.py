@@ -1,8 +1,9 @@
 """Flash decoding: attention of one new token per sequence over its cache of keys and values.
 
-One token has too few blocks to fill a GPU, so the cache is split: each block attends over its part of the keys, and a
-second kernel combines the parts. Query heads that share a head of K and V are the rows of one tile. The cache is
-(batch, max_len, kv_heads, dim); sequence b attends to its first lengths[b] tokens, at least one.
+The cache is split into num_split parts, so that more blocks run at the same time: each attends over its part of the
+keys, and a second kernel combines the parts. Query heads that share a head of K and V are the rows of one tile. The
+cache is (batch, max_len, kv_heads, dim); sequence b attends to its first lengths[b] tokens, and the output of an empty
+one is zero.
 """
 
 import tilelang
@@ -16,8 +17,8 @@ def flash_decoding(
     group,  # query heads that share one head of K and V
     max_len,
     dim,
-    num_split=4,
-    block_H=64,  # rows of a tile: at least `group`, the rest are padding
+    num_split=4,  # parts of a sequence's cache
+    block_H=64,  # rows of a tile: query heads that share a head of K and V, the rest are padding
     block_N=64,  # keys per iteration
     num_stages=2,
     threads=128,
@@ -25,7 +26,7 @@ def flash_decoding(
 ):
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V over the first lengths[b] tokens of each sequence.
 
-    Query head h * group + g attends to head h of K and V, so Q is also (batch, heads, dim). All must be finite.
+    Query head h * group + g attends to head h of K and V, so Q is also (batch, heads, dim). Inputs must be finite.
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     accum_dtype = "float32"
@@ -43,7 +44,6 @@ def flash_decoding(
         partial_lse = T.alloc_global((batch, kv_heads, num_split, group), accum_dtype)
 
         # split
-        # grid dims: (parts of the cache, tiles of query heads * kv_heads, batch)
         with T.Kernel(num_split, T.ceildiv(group, block_H) * kv_heads, batch, threads=threads) as (part, by, b):
             Q_shared = T.alloc_shared((block_H, dim), dtype)
             K_shared = T.alloc_shared((block_N, dim), dtype)
@@ -59,13 +59,15 @@ def flash_decoding(
 
             head = by % kv_heads
             g = by // kv_heads * block_H
-            # Parts are whole iterations, so only the last one has masked keys. Late parts may be empty.
+            # A part is a whole number of iterations: only the last iteration of a sequence has masked keys. Parts
+            # behind it are empty.
             length = lengths[b]
             k_tiles_per_split = T.ceildiv(T.ceildiv(length, block_N), num_split)
             first = part * k_tiles_per_split
             loop_range = T.max(0, T.min(k_tiles_per_split, T.ceildiv(length, block_N) - first))
 
             T.copy(Q[b, head, g : g + block_H, :], Q_shared)
+            # logsum is the sum of a row's exponentials.
             T.fill(acc_o, 0)
             T.fill(logsum, 0)
             T.fill(scores_max, -T.infinity(accum_dtype))
@@ -84,7 +86,7 @@ def flash_decoding(
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 for i in T.Parallel(block_H):
-                    scores_scale[i] = T.exp2(scores_max_prev[i] * scale - scores_max[i] * scale)
+                    scores_scale[i] = T.exp2((scores_max_prev[i] - scores_max[i]) * scale)
                 for i, j in T.Parallel(block_H, block_N):
                     acc_s[i, j] = T.exp2(acc_s[i, j] * scale - scores_max[i] * scale)
                 T.reduce_sum(acc_s, scores_sum, dim=1)
@@ -96,16 +98,18 @@ def flash_decoding(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(acc_s_cast, V_shared, acc_o, policy=T.GemmWarpPolicy.FullRow)
 
-            # An empty part stores zeros, and minus infinity for its logarithm.
+            # An empty part stores zeros, and minus infinity as the log2 of its sum of exponentials. One division per
+            # row.
+            for i in T.Parallel(block_H):
+                scores_scale[i] = T.if_then_else(logsum[i] > 0, 1 / logsum[i], 0)
             for i, j in T.Parallel(block_H, dim):
-                acc_o[i, j] = T.if_then_else(logsum[i] > 0, acc_o[i, j] / logsum[i], 0)
+                acc_o[i, j] *= scores_scale[i]
             for i in T.Parallel(block_H):
                 logsum[i] = T.log2(logsum[i]) + scores_max[i] * scale
             T.copy(acc_o, partial[b, head, part, g : g + block_H, :])
             T.copy(logsum, partial_lse[b, head, part, g : g + block_H])
 
         # combine
-        # grid dims: (group, kv_heads, batch)
         with T.Kernel(group, kv_heads, batch, threads=128) as (g, head, b):
             lse = T.alloc_fragment((num_split,), accum_dtype)
             lse_max = T.alloc_fragment((1,), accum_dtype)
@@ -113,18 +117,20 @@ def flash_decoding(
             total = T.alloc_fragment((1,), accum_dtype)
             out = T.alloc_fragment((dim,), accum_dtype)
 
-            # Part 0 is never empty: the maximum is finite.
             for s in T.Parallel(num_split):
                 lse[s] = partial_lse[b, head, s, g]
             T.reduce_max(lse, lse_max, dim=0)
+            # The weight of an empty part is 0; without tokens, all parts are empty.
             for s in T.Parallel(num_split):
-                weight[s] = T.exp2(lse[s] - lse_max[0])
+                weight[s] = T.if_then_else(lse[s] == -T.infinity(accum_dtype), 0, T.exp2(lse[s] - lse_max[0]))
             T.reduce_sum(weight, total, dim=0)
 
             T.clear(out)
             for s in T.serial(num_split):
+                lse_s = partial_lse[b, head, s, g]
+                share = T.if_then_else(lse_s == -T.infinity(accum_dtype), 0, T.exp2(lse_s - lse_max[0]) / total[0])
                 for d in T.Parallel(dim):
-                    out[d] += partial[b, head, s, g, d] * T.exp2(partial_lse[b, head, s, g] - lse_max[0]) / total[0]
+                    out[d] += partial[b, head, s, g, d] * share
             T.copy(out, Output[b, head, g, :])
 
     return flash_decoding_kernel

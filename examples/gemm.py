@@ -33,7 +33,6 @@ def gemm(
 
     @T.macro
     def product(A, B, Bias, C):
-        # grid dims: (#blocks along N, #blocks along M)
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             A_shared = T.alloc_shared(A_tile, dtype)
             B_shared = T.alloc_shared(B_tile, dtype)

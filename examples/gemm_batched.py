@@ -26,7 +26,6 @@ def gemm_batched(
     def gemm_batched_kernel(
         A: T.Tensor((batch, M, K), dtype), B: T.Tensor((batch, K, N), dtype), C: T.Tensor((batch, M, N), dtype)
     ):
-        # grid dims: (blocks)
         with T.Kernel(programs, threads=threads) as block:
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
@@ -71,7 +70,7 @@ def gemm_grouped(
         Offsets: T.Tensor((groups + 1,), "int32"),
         C: T.Tensor((tokens, N), dtype),
     ):
-        # grid dims: (#blocks along N, #blocks along the rows): the last block of each group may be partial
+        # The last block of each group may be partial.
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(tokens, block_M) + groups, threads=threads) as (bx, by):
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)

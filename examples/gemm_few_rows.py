@@ -26,7 +26,6 @@ def gemm_few_rows(
 
     @T.prim_func
     def gemm_few_rows_kernel(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), dtype)):
-        # grid dims: (parts of K, #blocks along N, #blocks along M)
         with T.Kernel(
             splits, T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads, cluster_dims=(splits, 1, 1)
         ) as (part, bx, by):

@@ -39,7 +39,6 @@ def gemm_fp8_scaled(
         scales_B: T.Tensor((T.ceildiv(N, group), groups), "float32"),
         C: T.Tensor((M, N), out_dtype),
     ):
-        # grid dims: (#blocks along N, #blocks along M)
         with T.Kernel(T.ceildiv(N, parts * group), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             A_shared = T.alloc_shared((block_M, group), dtype)
             B_shared = T.alloc_shared((parts * group, group), dtype)

@@ -10,8 +10,8 @@ def gemm_hybrid(
     N,
     K,
     programs=132,  # blocks of the persistent grid: one per SM of an H200
-    min_saved_iterations=48,  # of an even split along K: fewer do not pay for the parts' memory traffic
-    panel=12,  # rows of tiles per rasterisation group
+    min_saved_iterations=48,  # iterations per block that a split along K must save: parts cost memory traffic
+    panel=12,  # rows of tiles per rasterisation group, which has 2 rows where there are fewer columns than `panel`
     block_M=128,
     block_N=256,
     block_K=64,
@@ -23,20 +23,20 @@ def gemm_hybrid(
 ):
     """C = relu(A @ B). A second kernel adds the parts of a tile, always in the same order."""
 
-    def cut_of(left, k_tiles):
-        """How many tiles are split along K: none, if that saves little."""
-        return T.if_then_else(k_tiles * (programs - left) >= min_saved_iterations * programs, left, 0)
+    def split_tiles_of(tail_tiles, k_tiles):
+        """How many tiles are split along K: those of the last wave, or none if that saves little."""
+        return T.if_then_else(k_tiles * (programs - tail_tiles) >= min_saved_iterations * programs, tail_tiles, 0)
 
     @T.macro
-    def k_tiles_per_part_of(cut, k_tiles):
+    def k_tiles_per_part_of(split_tiles, k_tiles):
         # Each split tile has `parts_per_tile` blocks of its own, with a part each; each of the other blocks takes the
-        # remainders of several tiles, about as many iterations. Where no tile is split nothing is divided: the
-        # division would delay the first loads, 1 % of a single wave.
-        parts_per_tile = T.if_then_else(cut > 0, programs // T.max(cut, 1), 0)
-        spare_programs = programs - parts_per_tile * cut
-        tiles_per_spare = T.if_then_else(cut > 0, T.ceildiv(cut, T.max(spare_programs, 1)), 0)
+        # remainders of several tiles, about as many iterations. Computed only where tiles are split: without, these
+        # divisions would delay the first loads.
+        parts_per_tile = T.if_then_else(split_tiles > 0, programs // T.max(split_tiles, 1), 0)
+        spare_programs = programs - parts_per_tile * split_tiles
+        tiles_per_spare = T.if_then_else(split_tiles > 0, T.ceildiv(split_tiles, T.max(spare_programs, 1)), 0)
         return T.if_then_else(
-            cut > 0,
+            split_tiles > 0,
             T.ceildiv(k_tiles * tiles_per_spare, parts_per_tile * tiles_per_spare + T.min(spare_programs, 1)),
             0,
         )
@@ -61,31 +61,30 @@ def gemm_hybrid(
         parts = T.alloc_global((2 * programs, block_M, block_N), "float32")
 
         # multiply
-        # grid dims: (blocks)
         with T.Kernel(programs, threads=threads) as block:
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared(B_tile, dtype)
             C_local = T.alloc_fragment((block_M, block_N), "float32")
-            T.clear(C_local)  # for K = 0; else a tile's first MMA overwrites it
+            T.clear(C_local)  # the result where K is 0: otherwise a tile's first MMA overwrites it
             T.pdl_trigger()
 
             rows = T.ceildiv(M, block_M)
             columns = T.ceildiv(N, block_N)
             k_tiles = T.ceildiv(K, block_K)
-            left = rows * columns % programs
-            cut = cut_of(left, k_tiles)
-            waves = T.ceildiv(rows * columns - cut, programs)
-            k_tiles_per_part = k_tiles_per_part_of(cut, k_tiles)
-            # Blocks with their tiles' first, second, ... parts work on the same K at the same time, as those of a
-            # whole wave do: they share operands in L2.
-            part_index = T.if_then_else(cut > 0, block // T.max(cut, 1), 0)
-            programs_left = programs - part_index * cut  # with this part_index or a later one
-            tail_waves = T.if_then_else(cut > 0, T.ceildiv(cut, programs_left), 0)
+            tail_tiles = rows * columns % programs  # tiles of the last wave
+            split_tiles = split_tiles_of(tail_tiles, k_tiles)
+            waves = T.ceildiv(rows * columns - split_tiles, programs)
+            k_tiles_per_part = k_tiles_per_part_of(split_tiles, k_tiles)
+            # Blocks with the same part_index work on the same part of K at the same time, as those of a whole wave do:
+            # they share operands in L2. The last ones, fewer than split_tiles, take the last parts of all split tiles.
+            part_index = T.if_then_else(split_tiles > 0, block // T.max(split_tiles, 1), 0)
+            programs_from_part = programs - part_index * split_tiles  # blocks with this part_index or a later one
+            split_waves = T.if_then_else(split_tiles > 0, T.ceildiv(split_tiles, programs_from_part), 0)
 
-            for wave in T.serial(waves + tail_waves):
+            for wave in T.serial(waves + split_waves):
                 whole = wave < waves
-                cut_tile = block - part_index * cut + (wave - waves) * programs_left
-                tile = T.if_then_else(whole, wave * programs + block, rows * columns - cut + cut_tile)
+                split_tile = block - part_index * split_tiles + (wave - waves) * programs_from_part
+                tile = T.if_then_else(whole, wave * programs + block, rows * columns - split_tiles + split_tile)
                 start = T.if_then_else(whole, 0, part_index * k_tiles_per_part)
                 count = T.if_then_else(whole, k_tiles, T.min(k_tiles_per_part, k_tiles - start))
                 if tile < rows * columns and (whole or count > 0):
@@ -101,8 +100,8 @@ def gemm_hybrid(
                             T.copy(B[k * block_K, bx * block_N], B_shared)
                         T.gemm(A_shared, B_shared, C_local, transpose_B=transpose_B, clear_accum=ko == 0)
                     if not whole:
-                        T.copy(C_local, parts[part_index * cut + cut_tile, 0, 0])
-                    # Fused ReLU: C is stored once. Not in a branch, in which ptxas 12.4 would serialise the
+                        T.copy(C_local, parts[part_index * split_tiles + split_tile, 0, 0])
+                    # Fused ReLU, also of parts, which are stored before it: in a branch ptxas 12.4 would serialise the
                     # wgmmas (C7515).
                     for i, j in T.Parallel(block_M, block_N):
                         C_local[i, j] = T.max(C_local[i, j], 0)
@@ -110,26 +109,25 @@ def gemm_hybrid(
                         T.copy(C_local, C[by * block_M, bx * block_N])
 
         # add
-        # grid dims: (rows of the cut tiles, `strip` at a time)
-        strips = block_M // strip
-        left = T.ceildiv(M, block_M) * T.ceildiv(N, block_N) % programs
-        with T.Kernel(cut_of(left, T.ceildiv(K, block_K)) * strips, threads=128) as index:
+        strips = block_M // strip  # strips of a tile
+        tail_tiles = T.ceildiv(M, block_M) * T.ceildiv(N, block_N) % programs
+        with T.Kernel(split_tiles_of(tail_tiles, T.ceildiv(K, block_K)) * strips, threads=128) as index:
             total = T.alloc_fragment((strip, block_N), "float32")
 
             rows = T.ceildiv(M, block_M)
             columns = T.ceildiv(N, block_N)
             k_tiles = T.ceildiv(K, block_K)
-            cut = rows * columns % programs
-            cut_tile = index // strips
+            tail_tiles = rows * columns % programs  # all of them are split: else this kernel has no block
+            split_tile = index // strips
             row = index % strips * strip
-            by, bx = place_of(rows * columns - cut + cut_tile, rows, columns)
-            k_tiles_per_part = k_tiles_per_part_of(cut, k_tiles)
+            by, bx = place_of(rows * columns - tail_tiles + split_tile, rows, columns)
+            k_tiles_per_part = k_tiles_per_part_of(tail_tiles, k_tiles)
 
             T.clear(total)
             T.pdl_sync()
             for part_index in T.serial(T.ceildiv(k_tiles, k_tiles_per_part)):
                 for i, j in T.Parallel(strip, block_N):
-                    total[i, j] += parts[part_index * cut + cut_tile, row + i, j]
+                    total[i, j] += parts[part_index * tail_tiles + split_tile, row + i, j]
             for i, j in T.Parallel(strip, block_N):
                 total[i, j] = T.max(total[i, j], 0)
             T.copy(total, C[by * block_M + row, bx * block_N])

@@ -22,7 +22,6 @@ def gemm_persistent(
 
     @T.prim_func
     def gemm_persistent_kernel(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), dtype)):
-        # grid dims: (blocks)
         with T.Kernel(programs, threads=threads) as block:
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)

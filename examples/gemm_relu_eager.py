@@ -12,7 +12,6 @@ def gemm_relu_eager(A, B, block_M=128, block_N=128, block_K=32, num_stages=3, th
     B: T.Tensor((K, N), T.float16)
     C = T.empty((M, N), T.float16)
 
-    # grid dims: (#blocks along N, #blocks along M)
     with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
         A_shared = T.alloc_shared((block_M, block_K), A.dtype)
         B_shared = T.alloc_shared((block_K, block_N), B.dtype)

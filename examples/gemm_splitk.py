@@ -27,7 +27,6 @@ def gemm_splitk(
         parts = T.alloc_global((splits, M, N), accum_dtype)
 
         # multiply
-        # grid dims: (#blocks along N, #blocks along M, parts of K)
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), splits, threads=threads) as (bx, by, bz):
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
@@ -43,7 +42,6 @@ def gemm_splitk(
             T.copy(C_local, parts[bz, by * block_M, bx * block_N])
 
         # add
-        # grid dims: (#blocks along N, #blocks along M)
         with T.Kernel(T.ceildiv(N, add_N), T.ceildiv(M, add_M), threads=128) as (bx, by):
             total = T.alloc_fragment((add_M, add_N), accum_dtype)
             T.clear(total)
@@ -66,7 +64,6 @@ def gemm_splitk_atomic(
     def gemm_splitk_atomic_kernel(
         A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), accum_dtype)
     ):
-        # grid dims: (#blocks along N, #blocks along M, parts of K)
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), splits, threads=threads) as (bx, by, bz):
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
@@ -107,7 +104,6 @@ def gemm_streamk(
     def gemm_streamk_kernel(
         A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), accum_dtype)
     ):
-        # grid dims: (blocks)
         with T.Kernel(programs, threads=threads) as block:
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)

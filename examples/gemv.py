@@ -30,7 +30,6 @@ def gemv(
 
     @T.prim_func
     def gemv_kernel(A: T.Tensor((K,), dtype), B: T.Tensor((N, K), dtype), C: T.Tensor((N,), dtype)):
-        # grid dims: (#blocks of rows)
         with T.Kernel(T.ceildiv(N, block_N), threads=threads) as bn:
             a = T.alloc_shared((block_K,), dtype)
             b = T.alloc_shared((block_N, block_K), dtype)

@@ -18,7 +18,6 @@ def layernorm(M, dim, block_M=4, threads=128, eps=1e-5, dtype="float16"):
         Mean: T.Tensor((M,), accum_dtype),
         Rstd: T.Tensor((M,), accum_dtype),
     ):
-        # grid dims: (#blocks of rows)
         with T.Kernel(T.ceildiv(M, block_M), threads=threads) as bx:
             x = T.alloc_fragment((block_M, dim), accum_dtype)
             squares = T.alloc_fragment((block_M, dim), accum_dtype)

@@ -11,7 +11,6 @@ def linear(M, N, K, block_M=64, block_N=64, block_K=32, num_stages=2, threads=12
 
     @T.prim_func
     def linear_kernel(X: T.Tensor((M, K), dtype), W: T.Tensor((N, K), dtype), Y: T.Tensor((M, N), dtype)):
-        # grid dims: (#blocks along N, #blocks along M)
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             X_shared = T.alloc_shared((block_M, block_K), dtype)
             W_shared = T.alloc_shared((block_N, block_K), dtype)
@@ -39,7 +38,6 @@ def linear_residual(M, N, K, block_M=64, block_N=64, block_K=32, num_stages=2, t
         R: T.Tensor((M, N), dtype),
         Y: T.Tensor((M, N), dtype),
     ):
-        # grid dims: (#blocks along N, #blocks along M)
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             X_shared = T.alloc_shared((block_M, block_K), dtype)
             W_shared = T.alloc_shared((block_N, block_K), dtype)

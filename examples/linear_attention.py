@@ -32,7 +32,6 @@ def linear_attention(
         O: T.Tensor((batch, seq_len, heads, dim_v), dtype),
         State: T.Tensor((batch, heads, dim, dim_v), accum_dtype),
     ):
-        # grid dims: (parts of dim_v, heads, batch)
         with T.Kernel(T.ceildiv(dim_v, block_V), heads, batch, threads=threads) as (bv, h, b):
             Q_shared = T.alloc_shared((chunk, dim), dtype)
             K_shared = T.alloc_shared((chunk, dim), dtype)

@@ -6,12 +6,22 @@ import tilelang.language as T
 
 @tilelang.jit(out_idx=[-1])
 def linear_int4(
-    M, N, K, gelu=False, group=32, block_M=64, block_N=64, block_K=32, num_stages=2, threads=128, dtype="float16"
+    M,
+    N,
+    K,
+    gelu=False,
+    group=32,  # inputs of a row that share a scale
+    block_M=64,
+    block_N=64,
+    block_K=32,
+    num_stages=2,
+    threads=128,
+    dtype="float16",
 ):
     """With gelu, Y = gelu(X @ W^T). Without gelu, Y = X @ W^T.
 
-    W[n, k] = (nibble - 8) * S[n, k // group]. The nibble of an even k is the lower half of byte k // 2 of its row. K is
-    a multiple of the group.
+    W[n, k] = (nibble - 8) * S[n, k // group]. The nibble of an even k is the lower half of byte k // 2 of its row.
+    K must be a multiple of the group.
     """
     accum_dtype = "float32"
 
@@ -22,7 +32,6 @@ def linear_int4(
         S: T.Tensor((N, K // group), dtype),
         Y: T.Tensor((M, N), dtype),
     ):
-        # grid dims: (#blocks along N, #blocks along M)
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             X_shared = T.alloc_shared((block_M, block_K), dtype)
             packed = T.alloc_shared((block_N, block_K // 2), "uint8")

@@ -37,7 +37,6 @@ def linear_int4_prefill(
         S: T.Tensor((N, K // group), dtype),
         Y: T.Tensor((M, N), dtype),
     ):
-        # grid dims: (#blocks along N, #blocks along M)
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             X_shared = T.alloc_shared((block_M, block_K), dtype)
             packed = T.alloc_shared((block_N, block_K // 2), "uint8")

@@ -2,7 +2,8 @@
 
 A cached token is a latent vector, which is both key and value, and a positional key. Heads are the rows of a tile. With
 page_size, the cache is in pages, (pages, page_size, ...), which block_table lists for each sequence. Without page_size,
-the cache is contiguous, (batch, max_len, ...). Sequence b attends to its first lengths[b] tokens, at least one.
+the cache is contiguous, (batch, max_len, ...). Sequence b attends to its first lengths[b] tokens; the output of an
+empty sequence is zero.
 """
 
 import tilelang
@@ -13,18 +14,21 @@ import tilelang.language as T
 def mla_decode(
     batch,
     heads,
-    dim=512,  # of a latent vector
-    pe_dim=64,  # of a positional key
-    page_size=0,  # tokens per page, a multiple of block_N; 0 for a contiguous cache
-    num_split=1,  # parts of a cache: more than one for a second kernel that combines them
+    dim=512,  # elements of a latent vector
+    pe_dim=64,  # elements of a positional key
+    page_size=0,  # tokens per page, a multiple of block_N
+    num_split=1,  # parts of a sequence's cache, a block each for every tile of heads
     block_H=64,  # heads per block
     block_N=64,  # tokens per iteration
     num_stages=2,
     threads=256,
-    slack=8,  # log2 of how far a row's maximum may exceed its reference: 8 is exact in float16
+    slack=8,  # a row's maximum may exceed its reference by 2**slack: weights up to 2**8, of 65504 in float16
     dtype="float16",
 ):
-    """Output = softmax((Q @ KV^T + Q_pe @ K_pe^T) / sqrt(dim + pe_dim)) @ KV over a sequence's tokens. All finite."""
+    """Output = softmax((Q @ KV^T + Q_pe @ K_pe^T) / sqrt(dim + pe_dim)) @ KV over a sequence's tokens.
+
+    Inputs must be finite.
+    """
     scale = (1.0 / (dim + pe_dim)) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim + pe_dim): exp2 replaces exp
     accum_dtype = "float32"
     max_len = T.dynamic("max_len")  # tokens that a contiguous cache has room for
@@ -33,7 +37,6 @@ def mla_decode(
     @T.macro
     def attend(Q, Q_pe, KV, K_pe, table, lengths, Output, partial, partial_lse):
         # attend
-        # grid dims: (parts of the cache, tiles of heads, batch)
         with T.Kernel(num_split, T.ceildiv(heads, block_H), batch, threads=threads) as (part, by, b):
             Q_shared = T.alloc_shared((block_H, dim), dtype)
             Q_pe_shared = T.alloc_shared((block_H, pe_dim), dtype)
@@ -49,7 +52,7 @@ def mla_decode(
             logsum = T.alloc_fragment((block_H,), accum_dtype)
 
             h = by * block_H
-            # Parts are whole iterations, so only the last one has masked tokens. Late parts may be empty.
+            # A part is a whole number of iterations: only the last iteration of a sequence has masked tokens.
             length = lengths[b]
             k_tiles_per_split = T.ceildiv(T.ceildiv(length, block_N), num_split)
             first = part * k_tiles_per_split
@@ -57,6 +60,7 @@ def mla_decode(
 
             T.copy(Q[b, h : h + block_H, :], Q_shared)
             T.copy(Q_pe[b, h : h + block_H, :], Q_pe_shared)
+            # logsum is the sum of a row's exponentials.
             T.fill(acc_o, 0)
             T.fill(logsum, 0)
             T.fill(scores_max, -T.infinity(accum_dtype))
@@ -84,7 +88,7 @@ def mla_decode(
                     grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                     scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])
                 for i in T.Parallel(block_H):
-                    scores_scale[i] = T.exp2(scores_max_prev[i] * scale - scores_max[i] * scale)
+                    scores_scale[i] = T.exp2((scores_max_prev[i] - scores_max[i]) * scale)
                 for i, j in T.Parallel(block_H, block_N):
                     acc_s[i, j] = T.exp2(acc_s[i, j] * scale - scores_max[i] * scale)
                 T.reduce_sum(acc_s, scores_sum, dim=1)
@@ -97,7 +101,7 @@ def mla_decode(
                     acc_o[i, j] *= scores_scale[i]
                 T.gemm(S_shared, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)
 
-            # An empty part stores zeros, and minus infinity for its logarithm. One division per row.
+            # Without tokens logsum is 0, and so is the output. One division per row.
             for i in T.Parallel(block_H):
                 scores_scale[i] = T.if_then_else(logsum[i] > 0, 1 / logsum[i], 0)
             for i, j in T.Parallel(block_H, dim):
@@ -105,6 +109,7 @@ def mla_decode(
             if num_split == 1:
                 T.copy(acc_o, Output[b, h : h + block_H, :])
             else:
+                # Minus infinity for an empty part.
                 for i in T.Parallel(block_H):
                     logsum[i] = T.log2(logsum[i]) + scores_max[i] * scale
                 T.copy(acc_o, partial[b, part, h : h + block_H, :])
@@ -113,26 +118,26 @@ def mla_decode(
     @T.macro
     def combine(partial, partial_lse, Output):
         # combine
-        # grid dims: (heads, batch)
         with T.Kernel(heads, batch, threads=128) as (h, b):
             lse = T.alloc_fragment((num_split,), accum_dtype)
             lse_max = T.alloc_fragment((1,), accum_dtype)
             total = T.alloc_fragment((1,), accum_dtype)
             out = T.alloc_fragment((dim,), accum_dtype)
 
-            # Part 0 is never empty: the maximum is finite.
             for s in T.Parallel(num_split):
                 lse[s] = partial_lse[b, s, h]
             T.reduce_max(lse, lse_max, dim=0)
+            # The weight of an empty part is 0; without tokens, all parts are empty.
             for s in T.Parallel(num_split):
-                lse[s] = T.exp2(lse[s] - lse_max[0])
+                lse[s] = T.if_then_else(lse[s] == -T.infinity(accum_dtype), 0, T.exp2(lse[s] - lse_max[0]))
             T.reduce_sum(lse, total, dim=0)
 
             T.clear(out)
             for s in T.serial(num_split):
-                weight = T.exp2(partial_lse[b, s, h] - lse_max[0]) / total[0]
+                lse_s = partial_lse[b, s, h]
+                share = T.if_then_else(lse_s == -T.infinity(accum_dtype), 0, T.exp2(lse_s - lse_max[0]) / total[0])
                 for d in T.Parallel(dim):
-                    out[d] += partial[b, s, h, d] * weight
+                    out[d] += partial[b, s, h, d] * share
             T.copy(out, Output[b, h, :])
 
     @T.macro

@@ -11,7 +11,6 @@ def reduce_rows(M, N, block_M=4, block_N=1024, threads=128, dtype="float16"):
 
     @T.prim_func
     def reduce_rows_kernel(X: T.Tensor((M, N), dtype), Y: T.Tensor((M,), accum_dtype)):
-        # grid dims: (#blocks of rows)
         with T.Kernel(T.ceildiv(M, block_M), threads=threads) as bx:
             x = T.alloc_fragment((block_M, block_N), dtype)
             partial = T.alloc_fragment((block_M, block_N), accum_dtype)

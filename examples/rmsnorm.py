@@ -37,7 +37,6 @@ def rmsnorm(M, dim, block_M=None, threads=None, eps=1e-5, dtype="float16", read_
 
     @T.prim_func
     def rmsnorm_kernel(X: T.Tensor((M, dim), dtype), W: T.Tensor((dim,), dtype), Y: T.Tensor((M, dim), dtype)):
-        # grid dims: (#blocks of rows)
         with T.Kernel(T.ceildiv(M, block_M), threads=threads) as bx:
             x = T.alloc_fragment((block_M, dim), accum_dtype)
             squares = T.alloc_fragment((block_M, dim), accum_dtype)

@@ -23,7 +23,6 @@ def rmsnorm_silu(M, dim, block_M=None, threads=None, eps=1e-6, dtype="float16"):
 
     @T.prim_func
     def rmsnorm_silu_kernel(X: T.Tensor((M, dim), dtype), W: T.Tensor((dim,), dtype), Y: T.Tensor((M, dim), dtype)):
-        # grid dims: (#blocks of rows)
         with T.Kernel(T.ceildiv(M, block_M), threads=threads) as bx:
             x = T.alloc_fragment((block_M, dim), accum_dtype)
             squares = T.alloc_fragment((block_M, dim), accum_dtype)

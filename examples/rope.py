@@ -21,7 +21,6 @@ def rope(batch, seq_len, heads, dim, block=64, threads=128, dtype="float16"):
         K: T.Tensor((batch, seq_len, heads, dim), dtype),
         V: T.Tensor((batch, seq_len, heads, dim), dtype),
     ):
-        # grid dims: (#blocks of positions, heads, batch)
         with T.Kernel(T.ceildiv(seq_len, block), heads, batch, threads=threads) as (bx, by, bz):
             for i, j in T.Parallel(block, half_dim):
                 s = bx * block + i

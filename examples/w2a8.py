@@ -18,7 +18,6 @@ def w2a8_gemm(M, N, K, block_M=64, block_N=64, block_K=128, num_stages=2, thread
         W: T.Tensor((N, K // 4), "uint8"),
         Y: T.Tensor((M, N), "int32"),
     ):
-        # grid dims: (#blocks along N, #blocks along M)
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             X_shared = T.alloc_shared((block_M, block_K), "int8")
             packed = T.alloc_shared((block_N, block_K // 4), "uint8")
@@ -67,7 +66,6 @@ def w2a8_gemv(
         W: T.Tensor((N, K // 4), "uint8"),
         Y: T.Tensor((M, N), "int32"),
     ):
-        # grid dims: (#blocks of rows of W, rows of X)
         with T.Kernel(T.ceildiv(N, block_N), M, threads=threads) as (bn, m):
             x = T.alloc_shared((block_K,), "int8")
             W_shared = T.alloc_shared((block_N, block_K // 4), "uint8")

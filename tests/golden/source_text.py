@@ -183,10 +183,40 @@ def value(expression: str, values: Values) -> int:
     python = " ".join(expression.split()).replace("tl::", "").replace("/", "//")
     python = re.sub(r"!(?!=)", " not ", python.replace("&&", " and ").replace("||", " or "))
     python = re.sub(r"\bwork\.(?=\w)", "", python)  # members have the names of what fills them
-    found = re.fullmatch(r"(.*?)\?(.*):(.*)", python)
-    if found:
-        python = f"({found[2]}) if ({found[1]}) else ({found[3]})"
-    return eval(python, {}, values)  # type: ignore[no-any-return]
+    return eval(_conditionals(python), {}, values)  # type: ignore[no-any-return]
+
+
+def _conditionals(text: str) -> str:
+    """An expression with `a ? b : c` as Python has it."""
+    mark = text.find("?")
+    if mark < 0:
+        return text
+    first, last = _operand(text, mark, -1), _operand(text, mark, 1)
+    inside = text[first:last]
+    colon = _colon(inside, mark - first)
+    condition, then, other = inside[: mark - first], inside[mark - first + 1 : colon], inside[colon + 1 :]
+    return _conditionals(f"{text[:first]}(({then}) if ({condition}) else ({other})){text[last:]}")
+
+
+def _colon(text: str, mark: int) -> int:
+    """The colon that belongs to a question mark."""
+    open_ = 0
+    for at in range(mark, len(text)):
+        open_ += (text[at] in "(?") - (text[at] in "):")
+        if open_ == 0:
+            return at
+    raise ValueError(f"no colon in {text}")
+
+
+def _operand(text: str, start: int, step: int) -> int:
+    """Where the brackets around a place, or the argument that it is in, begin (step -1) or end (1)."""
+    depth, at = 0, start
+    while 0 <= at + step < len(text):
+        at += step
+        depth += ((text[at] == "(") - (text[at] == ")")) * step
+        if depth < 0 or (depth == 0 and text[at] == ","):
+            return at if step > 0 else at + 1
+    return len(text) if step > 0 else 0
 
 
 _FUNCTIONS: dict[str, object] = {

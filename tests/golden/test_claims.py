@@ -75,7 +75,7 @@ def limit_of(size: str, stated: str) -> str:
     """One limit as a condition."""
     if most := re.fullmatch(r"be at most ([\d,]+) \(.*\)", stated):
         return f"{size} <= {most[1].replace(',', '')}"
-    if multiple := re.match(r"be (?:a multiple|multiples) of (\d+),", stated):
+    if multiple := re.match(r"be (?:a multiple|multiples) of (?:\w+ = )?(\d+),", stated):
         return f"({size}) % {multiple[1]} == 0"
     if given := re.fullmatch(r"not be 0 where (\w+) is not", stated):
         return f"{given[1]} == 0 || {size} != 0"
@@ -317,8 +317,8 @@ def test_tensors_whose_elements_are_indices_are_named(tmp_path: Path) -> None:
         'X: T.Tensor((8, 64), "float32"), Y: T.Tensor((64,), "float32")',
     )
     named = (
-        "// The elements of rows (index X along dimension 0) and counts (trip counts) are not validated; out-of-bounds "
-        "indices\n// behave as above."
+        "// The elements of rows (index X along dimension 0) and counts (trip counts) are not validated: where they "
+        "lead out of\n// bounds, the zeros that are loaded count as elements do."
     )
     assert named in kernel.source
 

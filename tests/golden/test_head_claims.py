@@ -79,7 +79,7 @@ def test_the_timeline_of_ping_pong_has_the_order_of_the_mmas(path: Path) -> None
 def test_sizes_have_32_bits_and_offsets_64(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     source = Source.of(text)
-    assert "Sizes have 32 bits, offsets of elements 64." in source.about
+    assert "Sizes are 32-bit, offsets of elements 64-bit." in source.about
     launcher = text[text.index(f'extern "C" tl_status {path.stem}(') :]
     assert all(re.search(rf"\bint {size}\b", launcher) for size in source.sizes)
     tensor = (ROOT / "headers/tl/common/tensor.h").read_text(encoding="utf-8")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.host.examples import halves, load, run
+from tile2cu_runtime import LaunchError
 
 TYPES = ["float16"] * 3 + ["int32"]
 SHAPE = (2, 1, 5, 64)  # batch, heads of K and V, query heads that share one, dim
@@ -36,6 +37,41 @@ def test_lengths_past_the_cache_read_zeros() -> None:
     expected = run(kernel, [q, *longer, np.array([260, 151])], TYPES)[0]
     np.testing.assert_array_equal(run(kernel, [q, k, v, np.array([260, 151])], TYPES)[0], expected)
     assert kernel.report is not None and not kernel.report.findings
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_the_output_of_an_empty_sequence_is_zero(target: str) -> None:
+    kernel = load("flash_decoding.py", dim=64, group=5, num_split=3, target=target)
+    assert "the output of an empty one is zero" in kernel.source.replace("\n// ", " ")
+    q, k, v, lengths = cache(150)
+    lengths[0] = 0
+    found = run(kernel, [q, k, v, lengths], TYPES)[0]
+    assert not found[0].any() and np.isfinite(found[1].astype(np.float32)).all() and found[1].any()
+    assert kernel.report is not None and not kernel.report.findings
+
+
+@pytest.mark.parametrize("splits", [1, 3])
+def test_latent_attention_of_an_empty_sequence_is_zero(splits: int) -> None:
+    sizes = {"dim": 128, "pe_dim": 32, "block_N": 32, "num_split": splits}
+    kernel = load("mla_decode.py", target="cuda:sm_90a", **sizes)
+    rng = np.random.Generator(np.random.PCG64(6))
+    shapes = ((2, 16, 128), (2, 16, 32), (2, 70, 128), (2, 70, 32))
+    data = [*halves([rng.normal(size=shape) for shape in shapes]), np.array([0, 70])]
+    found = run(kernel, data, ["float16"] * 4 + ["int32"])[0]
+    assert not found[0].any() and np.isfinite(found[1].astype(np.float32)).all() and found[1].any()
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+def test_a_remainder_of_a_quotient_that_is_an_extent_is_rejected(target: str) -> None:
+    """K = 48 in groups of 32: S would have one column, and the last 16 terms no scale."""
+    kernel = load("linear_int4.py", target=target)
+    x, w, s = np.ones((4, 48), np.float16), np.ones((8, 24), np.uint8), np.ones((8, 1), np.float16)
+    with pytest.raises(LaunchError, match="TL_NOT_SUPPORTED"):
+        kernel(x, w, s, np.zeros((4, 8), np.float16))
+    x, w, s = np.ones((4, 64), np.float16), np.full((8, 32), 0x99, np.uint8), np.ones((8, 2), np.float16)
+    y = np.zeros((4, 8), np.float16)
+    kernel(x, w, s, y)
+    np.testing.assert_array_equal(y, 64)
 
 
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])

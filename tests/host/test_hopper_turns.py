@@ -64,7 +64,10 @@ def test_the_engine_finds_a_tile_that_is_staged_too_early(tmp_path: Path) -> Non
     """Without the wait TMA still reads what the turn before staged."""
     added(tmp_path, 64)
     (emitted,) = tile2cu.emit(tmp_path / "small.py", target="cuda:sm_90a").values()
-    broken = emitted.source.replace("    tl::tma_store_wait_read();  // before it is written again\n", "\n")
+    broken = emitted.source.replace(
+        "    tl::tma_store_wait_read();  // lane 0 waits, then __syncwarp: the warp's staged rows may be overwritten\n",
+        "\n",
+    )
     assert broken != emitted.source
     true, false = (hashlib.sha256(text.encode()).hexdigest() for text in (emitted.source, broken))
     folder = tmp_path / "broken"

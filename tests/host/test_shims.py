@@ -169,7 +169,7 @@ def test_pybind11(gxx: str, tmp_path: Path) -> None:
     *arrays, expected = inputs()
     module.linear_int4(*arrays)
     np.testing.assert_array_equal(arrays[3], expected)
-    assert module.linear_int4_workspace_size(5, 64, 9) == 0 and module.linear_int4_supports(5, 64, 9, -1) == 0
+    assert module.linear_int4_workspace_size(5, 9, 64) == 0 and module.linear_int4_supports(5, 9, 64, -1) == 0
     with pytest.raises(RuntimeError, match="not divisible as the kernel requires"):
         module.linear_int4(arrays[0].astype(np.float32), *arrays[1:])
 

@@ -114,7 +114,7 @@ def table(text: str) -> list[tuple[str, str, str]]:
     rows = []
     for line in text[head.end() + 1 :].splitlines():
         cells = line.removeprefix("  // ")
-        if cells.startswith("A warp arrives once."):
+        if cells.startswith(("The producer's arrival", "Slabs ")):
             return rows
         row = cells[:first].strip(), cells[first:][:second].strip(), cells[first + second :][:third].strip()
         if row[0]:
@@ -126,22 +126,22 @@ def disagreements(text: str, trace: Trace) -> list[str]:
     """Barriers that no row of the source's table describes, and rows without a barrier that is used."""
     rows = table(text)
     consumers = int(_CONSUMERS.search(text)[1])  # type: ignore[index]
-    said = {row: _uses(row, consumers) for row in rows if not row[0].startswith("named barrier")}
+    said = {row: _uses(row, consumers) for row in rows if not row[0].startswith("tl::")}
     seen = trace.mbarriers()
     known = {use for uses in said.values() for use in uses}
     missing = [f"{row}: not observed" for row, uses in said.items() if not seen & uses]
-    return missing + [f"{use}: not in the table" for use in seen - known] + list(_named(rows, trace))
+    return missing + [f"{use}: not in the table" for use in seen - known] + list(_named(rows, trace, text))
 
 
 def _uses(row: tuple[str, str, str], consumers: int) -> set[Use]:
-    """How a barrier of the row may be used: one of warpgroup g by that one, one of a slab by one warpgroup or both."""
+    """How a barrier of the row may be used: one of warpgroup g by that one, one that an owner waits for by each."""
     barrier, completed, waiting = row
     everyone = range(consumers)
     halves = (everyone[:_GROUP], everyone[_GROUP:])
     if "[g]" in barrier:
         return {_use(group, _warps(waiting, consumers)) for group in halves}
-    waiters = (everyone, *halves) if "[n]" in barrier else (_warps(waiting, consumers),)
-    copied = completed.startswith("TMA: ")
+    waiters = halves if waiting == "warpgroup k % 2" else (_warps(waiting, consumers),)
+    copied = completed == "producer; TMA"
     arriving = {consumers} if copied else _warps(completed, consumers)
     return {_use(arriving, waiter, copied) for waiter in waiters}
 
@@ -159,15 +159,25 @@ def _warps(cell: str, consumers: int) -> set[int]:
     return found
 
 
-def _named(rows: list[tuple[str, str, str]], trace: Trace) -> Iterator[str]:
-    """A named barrier has one warpgroup arrive and the other wait."""
-    first, second = set(range(_GROUP)), set(range(_GROUP, 2 * _GROUP))
-    for barrier, *_ in rows:
-        match barrier.removeprefix("named barrier "):
-            case "2" if trace.named(2) != _use(first, second):
-                yield f"named barrier 2: {trace.named(2)}"
-            case "4 + k % 2" if trace.named(4) != _use(first, second) or trace.named(5) not in (
-                _use(second, first),
-                _use((), ()),
-            ):  # with few keys there is an iteration 0 only
-                yield f"named barriers 4 and 5: {trace.named(4)}, {trace.named(5)}"
+def _named(rows: list[tuple[str, str, str]], trace: Trace, text: str) -> Iterator[str]:
+    """Events of the table, by the numbers of their named barriers below it: who arrives, and who waits."""
+    below = " ".join(re.findall(r"^ *// (.*)$", text, re.M)).partition("Named barriers: ")[2].partition(". ")[0]
+    halves = tuple(set(range(first, first + _GROUP)) for first in (0, _GROUP))
+    for name, completed, waiting in rows:
+        if not name.startswith("tl::"):
+            continue
+        event = name.removesuffix(", k")
+        found = re.search(rf"{event}(?: \(twice\))?(?:, tl::\w+| and tl::\w+)* (\d)( \+ k % 2)?", below)
+        if found is None:
+            yield f"{event}: no number"
+        elif waiting == completed == "2 warpgroups":
+            uses = (_use((), halves[0] | halves[1]),)
+            yield from (f"{event}: {trace.named(int(found[1]))}" for use in uses if trace.named(int(found[1])) != use)
+        else:
+            iterations = (0, 1) if found[2] else (0,)
+            for k in iterations:
+                first = int(completed.removeprefix("warpgroup ").replace("k % 2", str(k)))
+                seen, use = trace.named(int(found[1]) + k), _use(halves[first], halves[1 - first])
+                # With few keys there is an iteration 0 only.
+                if seen != use and (k == 0 or seen != _use((), ())):
+                    yield f"{event} of iteration {k}: {seen}"

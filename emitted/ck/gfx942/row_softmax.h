@@ -12,25 +12,27 @@ extern "C" {
 //
 // Y[i, :] = exp(X[i, :] - max(X[i, :])) / sum(exp(X[i, :] - max(X[i, :]))).
 //
+// Compile-time constants: N = 1000.
+//
 //   X  in   float32  (M, N)  row-major
 //   Y  out  float32  (M, N)  row-major
 //
-// M may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 33,554,431 (work-items of a grid
-// along x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end
-// within the first 2 GiB of their tensors: X[M + 2, 2022] and Y[M + 2, 2022]; else TL_INVALID_SIZE. Out-of-bounds loads
-// return zero; out-of-bounds stores are predicated off.
+// M may be any size from 0 within these limits. X and Y must have less than 2 GiB each; else TL_INVALID_SIZE. Empty
+// tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds
+// elements are not stored.
 // Reductions accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added is fixed.
-// Sizes have 32 bits, offsets of elements 32. Base pointers must be 16-byte aligned (checked at launch). Outputs must
-// not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
+// checked otherwise. Outputs must not alias other arguments (unchecked).
 //
-// Launches the kernel on `stream`, a hipStream_t of the current device. Returns TL_OK if the launch was accepted.
+// Launches the kernel on `stream`, a hipStream_t of the current device. Returns TL_OK if the launch was accepted;
+// later calls of the HIP runtime report errors of execution.
 // `workspace` is not used: pass NULL and 0.
 tl_status row_softmax(const void* X, void* Y, int M, void* workspace, size_t workspace_bytes, void* stream);
 
-// The bytes of `workspace` that a call with these sizes needs.
+// The bytes of `workspace` that a call with these sizes needs: 0.
 size_t row_softmax_workspace_size(int M);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.

@@ -10,11 +10,15 @@
 //   B  in   float32  (N)  row-major
 //   C  out  float32  (N)  row-major
 //
-// N may be any size from 0. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
+// N may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds
+// loads return zero; out-of-bounds elements are not stored.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
-// Sizes have 32 bits, offsets of elements 64. Base pointers must be 16-byte aligned (checked at launch). Outputs must
-// not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
+// checked otherwise. Outputs must not alias other arguments (unchecked).
+//
+// In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and vector_add.py:N a line of that file. A
+// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
 
 namespace vector_add_impl {
@@ -31,11 +35,12 @@ constexpr int threads = 256;
 using i_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<256>, 4>;
 
 // One block adds block_N elements; the last block may have fewer.
+// grid: (ceildiv(N, block_N))
 __global__ void __launch_bounds__(threads)
     vector_add_kernel(const float* __restrict__ A_data, const float* __restrict__ B_data, float* __restrict__ C_data,
                       int N) {
-  // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
-  // [guard.tensor.out-of-bounds]
+  // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
+  // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
   const auto A = tl::tensor<tl::Aligned<16>>(A_data, tl::predicated(N));
   const auto B = tl::tensor<tl::Aligned<16>>(B_data, tl::predicated(N));

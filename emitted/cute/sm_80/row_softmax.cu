@@ -6,16 +6,21 @@
 //
 // Y[i, :] = exp(X[i, :] - max(X[i, :])) / sum(exp(X[i, :] - max(X[i, :]))).
 //
+// Compile-time constants: N = 1000.
+//
 //   X  in   float32  (M, N)  row-major
 //   Y  out  float32  (M, N)  row-major
 //
-// M may be any size from 0. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
+// M may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds
+// loads return zero; out-of-bounds elements are not stored.
 // Reductions accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added is fixed.
-// Sizes have 32 bits, offsets of elements 64. Base pointers must be 16-byte aligned (checked at launch). Outputs must
-// not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
+// checked otherwise. Outputs must not alias other arguments (unchecked).
+//
+// In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and row_softmax.py:N a line of that file.
 #include <tl/cute.h>
 
 namespace row_softmax_impl {
@@ -31,7 +36,7 @@ constexpr int threads = 128;
 
 // ---- registers: 34 per thread for tiles -----------------------------------------------------------------------------
 // of X_local:
-// (T128 threads, V32 values each) -> (4, 1000); 4 x 32 threads with 4 consecutive elements each
+// (T128 threads, V32 values each) -> (4, 1000); 4 x 32 threads with 8 runs of 4 consecutive elements each
 // [layout.free.rows-in-warps]
 using X_local_partition = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{},
                                                    Layout<Shape<_4, _32>, Stride<_32, _1>>{}, Layout<Shape<_1, _4>>{}));
@@ -39,6 +44,7 @@ using X_local_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>
                                               Layout<Shape<_4, _32>, Stride<_32, _1>>{}, Layout<Shape<_1, _4>>{}));
 
 // One block takes block_M whole rows: X is read once, Y is written once.
+// grid: (ceildiv(M, block_M))
 __global__ void __launch_bounds__(threads)
     row_softmax_kernel(const float* __restrict__ X_data, float* __restrict__ Y_data, int M) {
   const Tensor X = make_tensor(make_gmem_ptr(X_data), make_shape(M, Int<N>{}), make_stride(int64_t(N), _1{}));

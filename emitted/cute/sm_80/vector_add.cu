@@ -10,11 +10,15 @@
 //   B  in   float32  (N)  row-major
 //   C  out  float32  (N)  row-major
 //
-// N may be any size from 0. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
+// N may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds
+// loads return zero; out-of-bounds elements are not stored.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
-// Sizes have 32 bits, offsets of elements 64. Base pointers must be 16-byte aligned (checked at launch). Outputs must
-// not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
+// checked otherwise. Outputs must not alias other arguments (unchecked).
+//
+// In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and vector_add.py:N a line of that file. A
+// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/cute.h>
 
 namespace vector_add_impl {
@@ -36,6 +40,7 @@ using i_copy =
     decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>, float>{}, Layout<Shape<_256>>{}, Layout<Shape<_4>>{}));
 
 // One block adds block_N elements; the last block may have fewer.
+// grid: (ceildiv(N, block_N))
 __global__ void __launch_bounds__(threads)
     vector_add_kernel(const float* __restrict__ A_data, const float* __restrict__ B_data, float* __restrict__ C_data,
                       int N) {

@@ -16,18 +16,20 @@ extern "C" {
 //   B  in   float32  (N)  row-major
 //   C  out  float32  (N)  row-major
 //
-// N may be any size from 0. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
+// N may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds
+// loads return zero; out-of-bounds elements are not stored.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
-// Sizes have 32 bits, offsets of elements 64. Base pointers must be 16-byte aligned (checked at launch). Outputs must
-// not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
+// checked otherwise. Outputs must not alias other arguments (unchecked).
 //
-// Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted.
+// Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
+// later calls of the CUDA runtime report errors of execution.
 // `workspace` is not used: pass NULL and 0.
 tl_status vector_add(const void* A, const void* B, void* C, int N, void* workspace, size_t workspace_bytes,
                      void* stream);
 
-// The bytes of `workspace` that a call with these sizes needs.
+// The bytes of `workspace` that a call with these sizes needs: 0.
 size_t vector_add_workspace_size(int N);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.

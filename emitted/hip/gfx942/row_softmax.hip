@@ -6,18 +6,22 @@
 //
 // Y[i, :] = exp(X[i, :] - max(X[i, :])) / sum(exp(X[i, :] - max(X[i, :]))).
 //
+// Compile-time constants: N = 1000.
+//
 //   X  in   float32  (M, N)  row-major
 //   Y  out  float32  (M, N)  row-major
 //
-// M may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 33,554,431 (work-items of a grid
-// along x have 32 bits); else TL_INVALID_SIZE. Out-of-bounds loads return zero; out-of-bounds stores are predicated
-// off.
+// M may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds
+// loads return zero; out-of-bounds elements are not stored.
 // Reductions accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added is fixed.
-// Sizes have 32 bits, offsets of elements 64. Base pointers must be 16-byte aligned (checked at launch). Outputs must
-// not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
+// checked otherwise. Outputs must not alias other arguments (unchecked).
+//
+// In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and row_softmax.py:N a line of that file.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
 
 namespace row_softmax_impl {
@@ -31,7 +35,7 @@ constexpr int threads = 128;
 
 // ---- registers: 36 per thread for tiles -----------------------------------------------------------------------------
 // of X_local:
-// (T128 threads, V32 values each) -> (4, 1000); 2 x 64 threads with 4 consecutive elements each
+// (T128 threads, V32 values each) -> (4, 1000); 2 x 64 threads with 8 runs of 4 consecutive elements each
 // [layout.free.rows-in-warps]
 using X_local_layout = tl::Blocked<tl::Shape<block_M, N>, tl::Shape<2, 64>, 4>;
 // of row_max, row_sum:
@@ -40,10 +44,11 @@ using X_local_layout = tl::Blocked<tl::Shape<block_M, N>, tl::Shape<2, 64>, 4>;
 using row_max_layout = tl::Slice<1, X_local_layout>;
 
 // One block takes block_M whole rows: X is read once, Y is written once.
+// grid: (ceildiv(M, block_M))
 __global__ void __launch_bounds__(threads)
     row_softmax_kernel(const float* __restrict__ X_data, float* __restrict__ Y_data, int M) {
-  // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
-  // [guard.tensor.out-of-bounds]
+  // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
+  // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
   const auto X = tl::tensor<tl::Aligned<16>>(X_data, tl::predicated(M), N);
   const auto Y = tl::tensor<tl::Aligned<16>>(Y_data, tl::predicated(M), N);
@@ -79,8 +84,6 @@ extern "C" size_t row_softmax_workspace_size(int) { return 0; }
 extern "C" tl_status row_softmax_supports(int M, int device) {
   using namespace row_softmax_impl;
   if (M < 0) return TL_INVALID_SIZE;
-  // A grid may have 2^32 - 1 work-items along x
-  if (tl::ceildiv(M, block_M) > 33554431) return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }
 

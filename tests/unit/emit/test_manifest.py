@@ -93,9 +93,43 @@ def test_what_the_file_says_of_all_its_kernels_is_in_the_contract(tmp_path: Path
     assert "manual" not in emit(path)["small"].files["small.h"]
 
 
-def test_a_tensor_without_elements_that_tma_would_load_is_refused() -> None:
-    """Two query heads share a sixteenth of a head of K: a GPU calls a load without a map an illegal instruction."""
+QUOTIENT = """
+import tilelang
+import tilelang.language as T
+
+@tilelang.jit(out_idx=[-1])
+def small(M, N, K):
+    heads = T.dynamic("heads")
+
+    @T.prim_func
+    def kernel(A: T.Tensor((heads // 16, M, K), "float16"), B: T.Tensor((K, N), "float16"),
+               C: T.Tensor((M, N), "float16")):
+        with T.Kernel(T.ceildiv(N, 128), T.ceildiv(M, 128), threads=256) as (bx, by):
+            A_shared = T.alloc_shared((128, 64), "float16")
+            B_shared = T.alloc_shared((64, 128), "float16")
+            C_local = T.alloc_fragment((128, 128), "float32")
+            T.clear(C_local)
+            for ko in T.Pipelined(T.ceildiv(K, 64), num_stages=3):
+                T.copy(A[0, by * 128, ko * 64], A_shared)
+                T.copy(B[ko * 64, bx * 128], B_shared)
+                T.gemm(A_shared, B_shared, C_local)
+            T.copy(C_local, C[by * 128, bx * 128])
+
+    return kernel
+"""
+
+
+def test_a_tensor_without_elements_that_tma_would_load_is_refused(tmp_path: Path) -> None:
+    """Two heads of 16 to a map leave none: a GPU calls a load without a map an illegal instruction."""
+    path = tmp_path / "small.py"
+    path.write_text(QUOTIENT, encoding="utf-8")
+    text = emit(path, target="cuda:sm_90a")["small"].files["small.cu"]
+    assert "if (heads > 0 && heads / 16 == 0) return TL_INVALID_SIZE;" in text
+    assert text.count("TMA has no map of a tensor without elements") == 1
+
+
+def test_a_size_whose_quotient_is_an_extent_has_no_remainder() -> None:
+    """Query heads share a head of K: two of sixteen would have none, and twenty more than one."""
     example = Path(__file__).parents[3] / "examples" / "attention.py"
     text = emit(example, target="cuda:sm_90a", group=16)["attention"].files["attention.cu"]
-    assert "if (heads > 0 && heads / group == 0) return TL_INVALID_SIZE;" in text
-    assert text.count("TMA has no map of a tensor without elements") == 1
+    assert "if (heads % group != 0) return TL_NOT_SUPPORTED;" in text and "heads / group == 0" not in text

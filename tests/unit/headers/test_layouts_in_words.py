@@ -111,8 +111,10 @@ def faults(said: Claimed, held: Held) -> Iterator[str]:
     holders = Counter(place for each in held.threads for place in set(each) if place is not None)
     if set(holders) != set(itertools.product(*map(range, said.shape))):
         yield f"{said.shape}"
-    copies = re.search(r"; (\d+) threads hold the same value", said.words)
-    if set(holders.values()) != {int(copies[1]) if copies else 1}:
+    copies = re.search(r"; (\d+) threads (of a warpgroup )?hold the same value", said.words)
+    groups = len(held.threads) // 128 if "each warpgroup holds" in said.words else 1
+    assert copies is None or (groups > 1) == bool(copies[2]), said.words
+    if set(holders.values()) != {groups * (int(copies[1]) if copies else 1)}:
         yield f"held by {set(holders.values())} threads"
     for part in filter(None, said.words.split("; ")):
         if "hold the same value" not in part and not any(check(part, held) for check in CHECKS):
@@ -145,7 +147,7 @@ def _parts_of_warps(part: str, held: Held) -> bool:
 
 def _warpgroups(part: str, held: Held) -> bool:
     found = re.fullmatch(
-        r"(?:warpgroup g|each warpgroup) holds (.*), its warp w rows 16 w to 16 w \+ 15 of each 64", part
+        r"(?:warpgroup g|each warpgroup) holds (.*), its warp w rows 16 w to 16 w \+ 15 of each 64 rows", part
     )
     if not found:
         return False
@@ -165,18 +167,23 @@ def _warpgroups(part: str, held: Held) -> bool:
 
 def _grid_of_threads(part: str, held: Held) -> bool:
     found = re.fullmatch(
-        r"(?:(one thread)|([\d x]+) threads) with (\d+|one) (?:consecutive )?elements?(?: each)?", part
+        r"(?:(one thread)|([\d x]+) threads) with (?:(\d+) runs of )?(\d+|one) (consecutive )?elements?(?: each)?"
+        r"(?:, of (\d+) neighbouring rows)?",
+        part,
     )
     if not found:
         return False
     different = {tuple(each) for each in held.threads}
     count = prod(map(int, found[2].split(" x "))) if found[2] else 1
-    each = 1 if found[3] == "one" else int(found[3])
-    return len(different) <= count and all(run % each == 0 for run in runs(held))
+    each = 1 if found[4] == "one" else int(found[4])
+    values = each * int(found[3] or 1) * int(found[6] or 1)
+    held_by_each = {len(each) for each in held.threads} == {values}
+    return held_by_each and len(different) <= count and all(run % (each if found[5] else 1) == 0 for run in runs(held))
 
 
 def _own_values(part: str, held: Held) -> bool:
-    return part == "each warpgroup holds values of its own" and len(held.threads) == 128
+    first, second = held.threads[:128], held.threads[128:]
+    return part == "each warpgroup holds values of its own iteration" and first == second
 
 
 def _split(part: str, held: Held) -> bool:

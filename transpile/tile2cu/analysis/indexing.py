@@ -1,10 +1,10 @@
 """Which tensors' elements decide indices of other tensors and trip counts, through scalars and tiles."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import expressions
-from tile2cu.core.expr import Expr, Load, Var, children, walk
+from tile2cu.core.expr import Binary, Call, Expr, Load, Var, children, static_value, walk
 from tile2cu.core.program import (
     Assign,
     Atomic,
@@ -24,12 +24,16 @@ from tile2cu.core.span import Span
 
 @dataclass(frozen=True)
 class Index:
-    """Elements of `source` decide an index along dimension `dim` of `tensor`, or a trip count where that is None."""
+    """Elements of `source` decide an index along dimension `dim` of `tensor`, or a trip count where that is None.
+
+    `within`: no element leads beyond the extent, as the index is a remainder by it.
+    """
 
     source: Buffer
     tensor: Buffer | None
     dim: int
     span: Span
+    within: bool = False
 
 
 def element_indices(body: tuple[Stmt, ...]) -> tuple[Index, ...]:
@@ -42,13 +46,24 @@ def element_indices(body: tuple[Stmt, ...]) -> tuple[Index, ...]:
         for stmt in stmts:
             for target, given in _assigned(stmt):
                 origins[target] = origins.get(target, frozenset()).union(*(_origins(each, origins) for each in given))
+    values = {stmt.var: stmt.value for stmt in stmts if isinstance(stmt, Let)}
     found = (
-        Index(source, tensor, dim, stmt.span)
+        Index(source, tensor, dim, stmt.span, tensor is not None and _is_remainder(index, tensor.shape[dim], values))
         for stmt in stmts
         for index, tensor, dim in _indices(stmt)
         for source in sorted(_origins(index, origins), key=lambda each: each.name)
     )
     return tuple(dict.fromkeys(found))
+
+
+def _is_remainder(index: Expr, extent: Expr, values: Mapping[Var, Expr]) -> bool:
+    """Whether an index is what is left of a division by an extent."""
+    value = values.get(index, index) if isinstance(index, Var) else index
+    by = value.rhs if isinstance(value, Binary) and value.op == "%" else None
+    if isinstance(value, Call) and value.function == "floormod":
+        by = value.args[1]
+    known = static_value(extent)
+    return by is not None and (by == extent or (known is not None and static_value(by) == known))
 
 
 def _assigned(stmt: Stmt) -> Iterator[tuple[Var | Buffer, tuple[Expr | Buffer, ...]]]:

@@ -40,6 +40,11 @@ def starts_early(body: tuple[Stmt, ...]) -> bool:
     return any(map(waits_for_kernels, body))
 
 
+def lets_start_early(body: tuple[Stmt, ...]) -> bool:
+    """Whether it has T.pdl_trigger(): a later kernel may start before it has finished."""
+    return any(isinstance(stmt, CallStmt) and stmt.call.function == START_KERNELS for stmt in walk_stmts(body))
+
+
 def awaits_stores(stmt: Stmt) -> bool:
     """Whether it is T.tma_store_wait."""
     return isinstance(stmt, CallStmt) and stmt.call.function.startswith((TMA_STORE_WAIT_READ, TMA_STORE_WAIT))

@@ -573,6 +573,16 @@ def strictest(conditions: Iterable[Multiple]) -> tuple[Multiple, ...]:
     return tuple(Multiple(value, of) for value, of in found.items())
 
 
+def implied(condition: Multiple, by: tuple[Multiple, ...]) -> bool:
+    """Whether a condition holds wherever others do."""
+    return set(strictest((*by, condition))) == set(strictest(by))
+
+
+def handed_name(tile: Buffer) -> str:
+    """The name of the shared memory through which values of a fragment go from one warpgroup to another."""
+    return f"{tile.name}_handed"
+
+
 @dataclass(frozen=True)
 class Workspace:
     """Shared memory in which warps exchange partial results of a reduction or a scan.

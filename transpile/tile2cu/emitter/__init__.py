@@ -4,15 +4,15 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 
-from tile2cu.core.decisions import BARRIER, PART_BARRIER, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
+from tile2cu.core.decisions import BARRIER, PART_BARRIER, PERSISTENT, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
 from tile2cu.core.errors import Tile2CuError, Tile2CuWarning
 from tile2cu.core.expr import Call, walk
 from tile2cu.core.facts import Facts
 from tile2cu.core.origin import Look, Tool
 from tile2cu.core.program import AtomicTile, Copy, Derived, Gemm, Launch, Program, Reduce, Scan, Stmt, Sync, walk_stmts
 from tile2cu.emitter.contract import contract, provenance
-from tile2cu.emitter.host import grid_sizes, grid_text, host, kargs, kernel_params, scalars, workspace_bytes
-from tile2cu.emitter.limits import Written, quotient_limits, size_limits
+from tile2cu.emitter.host import grid_sizes, grid_text, host, kargs, kernel_params, scalars, workspace_in_words
+from tile2cu.emitter.limits import Written, quotient_limits, required_multiples, size_limits
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.render import render, render_shims, render_test
 from tile2cu.emitter.sections import aligned_when, pasted
@@ -27,6 +27,7 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names, can_be_c_function
 from tile2cu.styles.base.style import Style
 from tile2cu.styles.base.view import NO_SECTION
+from tile2cu.styles.base.vocabulary import NAMESPACE
 from tile2cu.styles.ck.style import Ck
 from tile2cu.styles.cute.style import Cute
 from tile2cu.styles.tl.style import Tl
@@ -65,7 +66,8 @@ def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emi
     style.check(launches)
     name, suffix = launches[0].program.name, launches[0].target.suffix
     used = _used_names(launches)
-    launches = _named(launches, used)
+    required = required_multiples(launches)
+    launches = tuple(replace(each, required=required) for each in _named(launches, used))
     reserved = style.reserved(frozenset(each.name for each in launches[0].program.constants))
     written = tuple(_written(settled, used, reserved, style) for settled in launches)
     origin = provenance(launches[0].program, launches[0].target.name, tool, look)
@@ -206,7 +208,7 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
             launches,
             printer,
             _stated_limits(written, style),
-            workspace_bytes(launches, printer),
+            workspace_in_words(launches, printer),
             offset_bits=style.offset_bits,
         ),
         sizes=NO_SECTION,
@@ -221,7 +223,17 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
     said = words(view)
     parts = zip(written, view.launches, strict=True)
     named = tuple(replace(part, sizes=sizes(each.settled, each.printer, said)) for each, part in parts)
-    return replace(view, sizes=common_sizes(first, printer, said), launches=named)
+    return replace(view, sizes=common_sizes(first, printer, said), launches=named, legend=_legend(first, named))
+
+
+def _legend(settled: Settled, launches: tuple[LaunchView, ...]) -> tuple[str, ...]:
+    """What the notations in the comments mean."""
+    file = settled.program.source.name
+    text = f"In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and {file}:N a line of that file."
+    layouts = (each for launch in launches for each in launch.parts.layouts.declarations)
+    if any("TV layout" in " ".join(each.comments) for each in layouts):
+        text += " A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major."
+    return tuple(wrapped(text))
 
 
 def _limit_in_words(settled: Settled) -> str:
@@ -256,7 +268,7 @@ def _launch_view(written: Written, style: Style) -> LaunchView:
         namespace=settled.namespace,
         title=kernel_line(settled.namespace) if settled.namespace else "",
         sizes=NO_SECTION,
-        comments=_above(settled, (*bounds_notes(settled), *style.map_notes(maps))),
+        comments=_above(settled, (_grid_note(written), *bounds_notes(settled), *style.map_notes(maps))),
         template="class Alignment" if aligned_when(settled, written.multiples) else "",
         bounds=_bounds(settled, leading=bool(parts.producer)),
         cluster=", ".join(map(str, settled.launch.cluster)),
@@ -283,6 +295,16 @@ def _above(settled: Settled, notes: tuple[str, ...]) -> tuple[str, ...]:
     """The comments above a kernel: the user's, and `notes` on what its declaration does not say."""
     own = (line for line in settled.launch.comments if line.strip() != _word(settled.launch))
     return tuple(line for text in (*own, *notes) for line in wrapped(text))
+
+
+def _grid_note(written: Written) -> str:
+    """The extents of the grid, or, in a persistent kernel, of the tiles that its blocks take."""
+    extents = grid_text(written.settled, written.printer).replace(NAMESPACE, "")
+    persistent = persistent_in(written.settled)
+    if persistent is None:
+        return f"grid: ({extents})"
+    rule = written.settled.facts.rule(written.settled.launch, PERSISTENT)
+    return f"grid: at most one block per SM; the blocks loop over `tiles`: ({extents})  [{rule}]"
 
 
 def _bounds(settled: Settled, *, leading: bool) -> str:

@@ -15,16 +15,18 @@ from tile2cu.core.program import BindTensor, Buffer, Program
 from tile2cu.core.schedule import strictest
 from tile2cu.emitter.execution import execution
 from tile2cu.emitter.formula import formula_lines
+from tile2cu.emitter.limits import Whole, whole_sizes
 from tile2cu.emitter.numerics import APPROXIMATIONS, numerics
 from tile2cu.emitter.tma import run_time_columns
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import tensors, touched
 from tile2cu.styles.base.comments import WIDTH, ascii_only, listed, wrapped
-from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.expressions import Printer, literal
 from tile2cu.styles.base.names import ascii_name
 
 _ROOM = WIDTH - len("// ")
 _LINES_ABOUT = 12
+_WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 
 
 def provenance(program: Program, target: str, tool: Tool, look: Look) -> tuple[str, ...]:
@@ -54,14 +56,11 @@ def contract(
 ) -> tuple[str, ...]:
     """The formula, the arguments, the edges and the numerics, as comment lines.
 
-    `limits` on sizes are in words, `workspace` is its size in bytes as the launcher's query computes it;
-    offsets of elements have `offset_bits`.
+    `limits` on sizes are in words, and so is the size of the `workspace`, which is empty for none. Offsets of elements
+    have `offset_bits`.
     """
     program = launches[0].program
-    return (
-        *_doc(program),
-        *_compiled_in(program),
-        *_chosen(program),
+    about = (
         *_arguments(launches, printer),
         "",
         *_paragraph(_parts(launches)),
@@ -70,10 +69,13 @@ def contract(
         *(line for paragraph in execution(launches, printer, workspace) for line in _paragraph(paragraph)),
         *_paragraph(_unwritten(launches, printer)),
         *_paragraph(
-            f"Sizes have 32 bits, offsets of elements {offset_bits}. Base pointers must be 16-byte aligned (checked "
-            "at launch). Outputs must not alias other arguments (unchecked)." + _addresses(launches)
+            f"Sizes are 32-bit, offsets of elements {offset_bits}-bit. Base pointers must be 16-byte aligned (else "
+            "TL_MISALIGNED) and are not checked otherwise. Outputs must not alias other arguments (unchecked)."
+            + _addresses(launches)
         ),
     )
+    doc = _doc(program)
+    return (*doc, *_compiled_in(program, printer, "\n".join((*doc, *about))), *_chosen(program), *about)
 
 
 def access_of(tensor: Buffer, launches: tuple[Settled, ...]) -> str:
@@ -138,10 +140,13 @@ def _filled(paragraph: str) -> list[str]:
     return lines if all(len(line) <= _ROOM for line in lines) else wrapped(" ".join(lines), _ROOM)
 
 
-def _compiled_in(program: Program) -> tuple[str, ...]:
-    """The values given with -D, which are no arguments any more."""
-    given = listed([f"{name} = {value}" for name, value in program.bindings])
-    return (*_paragraph(f"Compile-time constants: {given}."), "") if given else ()
+def _compiled_in(program: Program, printer: Printer, about: str) -> tuple[str, ...]:
+    """The values given with -D, which are no arguments any more, and the file's constants that the head speaks of."""
+    given = dict(program.bindings)
+    said = {printer.names(each.name): each for each in program.constants if each.name not in given}
+    used = {name: literal(said[name].value, said[name].dtype) for name in _WORD.findall(about) if name in said}
+    constants = listed([f"{name} = {value}" for name, value in {**given, **used}.items()])
+    return (*_paragraph(f"Compile-time constants: {constants}."), "") if constants else ()
 
 
 def _chosen(program: Program) -> tuple[str, ...]:
@@ -156,8 +161,9 @@ def _parts(launches: tuple[Settled, ...]) -> str:
     if len(launches) == 1:
         return ""
     program = launches[0].program
-    names = listed([f"{launch.namespace} (line {launch.launch.span.line})" for launch in launches])
-    text = f"{len(launches)} kernels run one after the other: {names}."
+    file = program.source.name
+    names = listed([f"{launch.namespace} ({file}:{launch.launch.span.line})" for launch in launches])
+    text = f"A call launches {len(launches)} kernels: {names}."
     kept = listed([f"{tensor.name} ({tensor.dtype})" for tensor in program.workspaces])
     return text + (f" The workspace holds {kept} between them." if kept else "")
 
@@ -190,11 +196,13 @@ def _edges(launches: tuple[Settled, ...], printer: Printer, limits: tuple[str, .
     multiples = {part for each in (*rows, *columns) for part in walk(each.value)}
     sizes = launches[0].program.sizes
     unknown = [printer.names(size.name) for size in sizes if size not in _extents(launches[0].program)]
-    even = _of_whole_bytes(launches[0].program)
-    free = [printer.names(size.name) for size in sizes if size not in multiples and size not in even]
-    within = " within these limits" if limits else ""
+    even, whole = _of_whole_bytes(launches[0].program), whole_sizes(launches[0].program)
+    bound = {*multiples, *even, *(each.size for each in whole)}
+    free = [printer.names(size.name) for size in sizes if size not in bound]
+    within = " within these limits" if limits or len(free) < len(sizes) else ""
     text = f"{listed(free)} may be any size from 0{within}. " if free else ""
     text += "".join(f"{limit}; else TL_INVALID_SIZE. " for limit in limits)
+    text += "".join(f"{_whole(each, printer)}; else TL_NOT_SUPPORTED. " for each in whole)
     if unknown:
         passed = "it" if len(unknown) == 1 else "them"
         text += f"No tensor's shape gives {listed(unknown)}: callers pass {passed} by name. "
@@ -210,9 +218,35 @@ def _edges(launches: tuple[Settled, ...], printer: Printer, limits: tuple[str, .
         text += "Grid-wide barriers: a grid that is not co-resident on the device is TL_NOT_SUPPORTED. "
     for x, y, z in dict.fromkeys(settled.launch.cluster for settled in launches if settled.launch.cluster):
         text += f"Blocks run in clusters of {x} x {y} x {z}: a grid of other than whole ones is TL_NOT_SUPPORTED. "
-    if any(any(settled.facts[tensor, BOUNDS_CHECKED]) for settled in launches for tensor in tensors(settled)):
-        return text + "Out-of-bounds loads return zero; out-of-bounds stores are predicated off."
-    return text + "No access is out of bounds; there are no guards."
+    if sizes:
+        text += "Empty tensors are not accessed, and a kernel without blocks is not launched. "
+    return text + _guards(launches)
+
+
+def _whole(found: Whole, printer: Printer) -> str:
+    """A size that has whole quotients, and the tensors with these as extents."""
+    by = static_value(found.divisor)
+    named = printer.index(found.divisor)
+    value = f"{named} = {by}" if named != str(by) else named
+    extents = listed([f"{printer.text(extent)} (of {printer.names(tensor.name)})" for tensor, extent in found.extents])
+    are = "is an extent" if len(found.extents) == 1 else "are extents"
+    return f"{printer.text(found.size)} must be a multiple of {value}, as {extents} {are}"
+
+
+def _guards(launches: tuple[Settled, ...]) -> str:
+    """What accesses outside of tensors do, where there may be some."""
+    loaded, stored = (
+        any(
+            any(settled.facts[tensor, BOUNDS_CHECKED])
+            for settled in launches
+            for tensor in tensors(settled)
+            if tensor.memory.name in {buffer.memory.name for buffer in touched(settled)[which]}
+        )
+        for which in (0, 1)
+    )
+    sentences = ["out-of-bounds loads return zero"] * loaded + ["out-of-bounds elements are not stored"] * stored
+    text = "; ".join(sentences)
+    return f"{text[0].upper()}{text[1:]}." if text else "No access is out of bounds; there are no guards."
 
 
 def _unwritten(launches: tuple[Settled, ...], printer: Printer) -> str:
@@ -260,13 +294,23 @@ def _numerics(launches: tuple[Settled, ...]) -> str:
     if found.rounded:
         parts.append(f"Rounded to nearest even (RN): {_places(found.rounded, file)}.")
     if found.computed:
-        parts.append(f"Computed in 16 bits or fewer, not in float32: {_places(found.computed, file)}.")
+        parts.append(f"Computed in these types, not in float32: {_places(found.computed, file)}.")
     if found.approximated:
         instructions = APPROXIMATIONS[launches[0].target.is_amd]
         parts.append(listed([f"tl::{name} is {instructions[name]}" for name in found.approximated]) + ".")
     if found.extrema:
-        parts.append(f"tl::{listed(list(found.extrema))} of NaN and a number is the number.")
+        text = f"tl::{listed(list(found.extrema))} of NaN and a number is the number"
+        parts.append(f"{text}{_clamped(found.clamped, file)}.")
     return " ".join(parts)
+
+
+def _clamped(found: tuple[tuple[str, int], ...], file: str) -> str:
+    """The constants that NaN becomes, and where."""
+    lines: dict[str, list[str]] = {}
+    for value, line in found:
+        lines.setdefault(value, []).append(str(line))
+    places = listed([f"{value} at {file}:{listed([*dict.fromkeys(at)])}" for value, at in lines.items()])
+    return f": NaN becomes {places}" if places else ""
 
 
 def _places(found: tuple[tuple[str, str, int], ...], file: str) -> str:

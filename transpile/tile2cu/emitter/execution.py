@@ -6,31 +6,46 @@ from tile2cu.analysis.determinism import depends_on_order, summed_in_any_order
 from tile2cu.analysis.indexing import Index, element_indices
 from tile2cu.analysis.masked_operands import masked_operands
 from tile2cu.analysis.sum_order import sum_order
-from tile2cu.analysis.sync_calls import starts_early
+from tile2cu.analysis.sync_calls import lets_start_early, starts_early
 from tile2cu.analysis.uninitialised import read_unwritten
 from tile2cu.core.program import Buffer
 from tile2cu.plan.settled import Settled
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import ascii_name
-from tile2cu.styles.base.vocabulary import NAMESPACE
 
 
 def execution(launches: tuple[Settled, ...], printer: Printer, workspace: str) -> tuple[str, ...]:
-    """The paragraphs; `workspace` is its size in bytes as the launcher's query computes it, "0" for none."""
+    """The paragraphs; `workspace` is its size in words, empty for none."""
     graph = "a HIP graph" if launches[0].target.is_amd else "a CUDA graph"
-    room = "No workspace." if workspace == "0" else f"Workspace, in bytes: {workspace.replace(NAMESPACE, '')}."
-    early = "Programmatic dependent launch: it may start before the kernel before it in the stream has ended."
+    room = f"Workspace: {workspace}." if workspace else "No workspace."
     call = f"A call is asynchronous on `stream`, allocates nothing and can be captured in {graph}. {room}"
-    dependent = any(starts_early(each.launch.body) for each in launches)
     order = _determinism(launches)
     return (
         call,
-        early if dependent else "",
+        _dependent(launches),
         f"{order} {_batch(launches)}".rstrip() if order.startswith("Deterministic") else order,
         _masked(launches),
         _unvalidated(launches, printer),
     )
+
+
+def _dependent(launches: tuple[Settled, ...]) -> str:
+    """Which kernels programmatic dependent launch lets start early: of the call, and of the stream after it."""
+    names = [each.namespace or each.program.name for each in launches]
+    bodies = [each.launch.body for each in launches]
+    text = ""
+    for place, (name, body) in enumerate(zip(names, bodies, strict=True)):
+        if starts_early(body):
+            before = names[place - 1] if place else "the kernel before it in the stream"
+            text += f"{name} may start before {before} has ended, for which it waits (griddepcontrol.wait). "
+    triggers = [name for name, body in zip(names, bodies, strict=True) if lets_start_early(body)]
+    if triggers:
+        text += (
+            f"{listed(triggers)} execute{'s' * (len(triggers) == 1)} griddepcontrol.launch_dependents: the caller's "
+            "next kernel, if it is launched so as well, may start before the call has ended. "
+        )
+    return f"Programmatic dependent launch: {text.rstrip()}" if text else ""
 
 
 def _determinism(launches: tuple[Settled, ...]) -> str:
@@ -91,7 +106,17 @@ def _unvalidated(launches: tuple[Settled, ...], printer: Printer) -> str:
     ]
     if not parts:
         return ""
-    return f"The elements of {listed(parts)} are not validated; out-of-bounds indices behave as above."
+    indexed = [
+        ascii_name(tensor.name)
+        for tensor in tensors
+        if any(each.tensor is not None and each.tensor.memory.name == tensor.name for each in found)
+        and not tensor.dtype.is_float
+    ]
+    read = f"; an index that is loaded from outside of {listed(indexed)} is 0" if indexed else ""
+    return (
+        f"The elements of {listed(parts)} are not validated: where they lead out of bounds, the zeros that are loaded "
+        f"count as elements do{read}."
+    )
 
 
 def _uses(found: list[Index], printer: Printer) -> Iterator[str]:
@@ -100,7 +125,7 @@ def _uses(found: list[Index], printer: Printer) -> Iterator[str]:
         yield "trip counts"
     indexed: dict[str, list[str]] = {}
     for each in found:
-        if each.tensor is not None:
+        if each.tensor is not None and not each.within:
             extent = printer.index(each.tensor.shape[each.dim])
             names = indexed.setdefault(extent if extent.isidentifier() else f"dimension {each.dim}", [])
             names.append(ascii_name(each.tensor.memory.name))

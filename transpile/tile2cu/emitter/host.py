@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from math import prod
 
 from tile2cu.analysis.accesses import loaded, variables
 from tile2cu.analysis.sync_calls import starts_early, syncs_grid
@@ -11,19 +12,22 @@ from tile2cu.core.expr import Expr, Role, Var, binary, int_const, static_value, 
 from tile2cu.core.program import Buffer, Launch, Let, Program
 from tile2cu.core.schedule import Multiple
 from tile2cu.emitter.contract import access_of
-from tile2cu.emitter.limits import Written, is_of_call, quotient_limits, row_multiples, size_limits
+from tile2cu.emitter.limits import Written, is_of_call, quotient_limits, row_multiples, size_limits, whole_sizes
 from tile2cu.emitter.sections import aligned_when, rule_of_rows
 from tile2cu.emitter.tma import block_threads, distinct, persistent_in, run_time_columns
 from tile2cu.emitter.view import HostLaunch, HostView
 from tile2cu.plan.grid import used_sizes
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import memories, viewed_tensors
-from tile2cu.styles.base.comments import rule_line
+from tile2cu.styles.base.comments import listed, rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.style import Style
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Declaration, Limit
-from tile2cu.styles.base.vocabulary import ALIGNED_ROWS, ANY_ALIGNMENT
+from tile2cu.styles.base.vocabulary import ALIGNED_ROWS, ANY_ALIGNMENT, NAMESPACE
+
+_LINE = 128  # bytes: tl::workspace_alignment
+_TILES_PER_WORD = 31  # headers/tl/common/sm90/tile_scheduler.h, tiles_per_word
 
 
 def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], style: Style) -> HostView:
@@ -46,6 +50,7 @@ def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], style: Style)
             *_whole_bytes(launches),
             *_limits(size_limits(launches, of_call=False)),
             *_clusters(launches, of_call=False),
+            *_whole(launches),
             *_rows(launches),
             *_limits(quotient_limits(launches)),
             *_limits(limits),
@@ -59,6 +64,20 @@ def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], style: Style)
             *_take_workspace(program, settled, first.printer),
         ),
         launches=tuple(_host_launch(each, number, launches, style) for number, each in enumerate(launches, 1)),
+        launching=tuple(wrapped(_launching(settled))),
+    )
+
+
+def _launching(launches: tuple[Settled, ...]) -> str:
+    """What a call does, and what the status that it returns means."""
+    target, several = launches[0].target, len(launches) > 1
+    runtime = "HIP" if target.is_amd else "CUDA"
+    launched = "the kernels, in this order," if several else "the kernel"
+    accepted = "all launches were" if several else "the launch was"
+    rest = " If one was not, those before it run nevertheless." if several else ""
+    return (
+        f"Launches {launched} on `stream`, a {target.stream} of the current device. Returns TL_OK if {accepted} "
+        f"accepted; later calls of the {runtime} runtime report errors of execution.{rest}"
     )
 
 
@@ -71,7 +90,7 @@ def _host_launch(written: Written, number: int, launches: tuple[Written, ...], s
     return HostLaunch(
         namespace=settled.namespace,
         about=f"{place}  launch {number} of {count}" if settled.namespace else "",
-        choice=_choice(settled, printer, written.multiples, width=style.vector_accesses),
+        choice=_choice(settled, printer, written.multiples),
         grid=own_grid if style.functor else grid_text(settled, printer),
         tiles=_staying(settled, printer),
         call=_launch(written, style),
@@ -205,6 +224,34 @@ def workspace_bytes(launches: tuple[Settled, ...], printer: Printer) -> str:
     return " + ".join(parts) or "0"
 
 
+def workspace_in_words(launches: tuple[Settled, ...], printer: Printer) -> str:
+    """The size of the workspace: a number of bytes for any sizes, or how it follows from them; empty for none.
+
+    headers/tl/common/workspace.h: each tensor takes whole lines.
+    """
+    program = launches[0].program
+    terms, fixed = [], 0
+    for tensor in program.workspaces:
+        bits = tensor.dtype.bits
+        extents = [int(value) for extent in tensor.shape if (value := static_value(extent)) is not None]
+        if len(extents) == tensor.rank:
+            fixed += -(-prod(extents) * bits // 8 // _LINE) * _LINE
+        else:
+            names = [printer.index(extent).replace(NAMESPACE, "") for extent in tensor.shape]
+            factors = [f"({name})" if " " in name and name[-1] != "(" else name for name in names]
+            terms.append(f"{' * '.join([f'{bits // 8}' if bits >= 8 else f'1 / {8 // bits}', *factors])}")
+    if draws(launches):
+        counters = [
+            f"ceildiv({' * '.join(map(printer.index, grid))}, {_TILES_PER_WORD})" for grid in noted_grids(launches)
+        ]
+        fixed += 0 if counters else _LINE
+        terms += [f"4 * (1 + {each.replace(NAMESPACE, '')})" for each in counters]
+    if not terms:
+        return f"{fixed:,} bytes, for any sizes" if fixed else ""
+    parts = " + ".join([*terms, *[f"{fixed:,}"] * bool(fixed)])
+    return f"{parts} bytes, each term rounded up to a multiple of {_LINE}"
+
+
 def _workspace_sizes(program: Program, launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ...]:
     """The sizes as the workspace's query takes them: named where its size depends on them."""
     extents = (*(tensor.shape for tensor in program.workspaces), *noted_grids(launches))
@@ -307,25 +354,33 @@ def _refuse(conditions: list[str], status: str, *comments: str) -> Declaration:
     return Declaration(f"if ({' || '.join(conditions)}) return {status};", comments)
 
 
+def _whole(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
+    """The check against run-time sizes of which a quotient that is an extent has a remainder."""
+    printer, found = launches[0].printer, whole_sizes(launches[0].settled.program)
+    if not found:
+        return ()
+    names = listed([*dict.fromkeys(printer.names(tensor.name) for each in found for tensor, _ in each.extents)])
+    texts = [f"{printer.text(each.size)} % {printer.index(each.divisor)} != 0" for each in found]
+    return (_refuse(texts, "TL_NOT_SUPPORTED", f"Extents of {names} are quotients without a remainder"),)
+
+
 def _rows(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
     """The check against run-time sizes whose rows, or boxes, TMA cannot address."""
     conditions = row_multiples(launches)
     columns = run_time_columns(tuple(each.settled for each in launches))
     boxes = " and starts of boxes" if columns else ""
     texts = [f"{launches[0].printer.text(each.value)} % {each.of} != 0" for each in conditions]
-    comment = f"TMA needs 16-byte row pitches{boxes}; the source for cuda:sm_80 has no such limit"
+    comment = f"TMA needs 16-byte row pitches{boxes}"
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 
-def _choice(
-    settled: Settled, printer: Printer, more: tuple[Multiple, ...], *, width: str = "16-byte accesses"
-) -> tuple[Declaration, ...]:
+def _choice(settled: Settled, printer: Printer, more: tuple[Multiple, ...]) -> tuple[Declaration, ...]:
     """Which of the kernel's two forms runs, where a run-time size decides how rows start."""
     conditions = aligned_when(settled, more)
     if not conditions:
         return ()
     texts = [f"{printer.text(condition.value)} % {condition.of} == 0" for condition in conditions]
-    comment = f"{width} where all rows are 16-byte aligned  [{rule_of_rows(settled)}]"
+    comment = f"Accesses have up to 16 bytes where all rows are 16-byte aligned  [{rule_of_rows(settled)}]"
     kernel = settled.function
     text = f"const auto chosen = {' && '.join(texts)} ? {kernel}<{ALIGNED_ROWS}> : {kernel}<{ANY_ALIGNMENT}>;"
     return (Declaration(text, (comment,)),)

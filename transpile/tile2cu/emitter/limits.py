@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import variables
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.whole_quotients import whole_multiples, whole_quotients
+from tile2cu.core.decisions import TMA_IF
 from tile2cu.core.expr import Binary, Call, Expr, children, static_value
-from tile2cu.core.program import Program
-from tile2cu.core.schedule import Multiple, strictest
-from tile2cu.emitter.tma import distinct, persistent_in, run_time_rows
+from tile2cu.core.program import Buffer, Program
+from tile2cu.core.schedule import Multiple, implied, strictest
+from tile2cu.emitter.tma import distinct, persistent_in, run_time_columns, run_time_rows
 from tile2cu.plan.settled import Settled
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import listed
@@ -146,7 +148,7 @@ def _tile_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit
     counts = _unique(" times ".join(_word(printer, extent) for extent in grid) for printer, grid in grids)
     yield Limit(
         conditions=_unique(f"!{TILE_COUNT_FITS_INT}({', '.join(map(printer.index, grid))})" for printer, grid in grids),
-        comment="Tiles are numbered by an int",
+        comment="At most 2^30 tiles: an int numbers them, to which a block adds the number of blocks",
         stated=f"{listed(list(counts))} must be at most 1,073,741,824 (tiles)",
     )
 
@@ -157,7 +159,8 @@ def quotient_limits(launches: tuple[Written, ...]) -> tuple[Limit, ...]:
     Where a size itself is zero nothing is loaded along it. A GPU that loads without a map reports an illegal
     instruction.
     """
-    whole = {each.value: each.of for each in row_multiples(launches)}  # a remainder is unsupported already
+    required = required_multiples(tuple(each.settled for each in launches))
+    whole = {each.value: each.of for each in required}  # a remainder is unsupported already
     found = {
         each.printer.text(extent): (each.printer, extent)
         for each in launches
@@ -177,8 +180,44 @@ def quotient_limits(launches: tuple[Written, ...]) -> tuple[Limit, ...]:
 
 
 def row_multiples(launches: tuple[Written, ...]) -> tuple[Multiple, ...]:
-    """The sizes that must be multiples, since TMA moves rows."""
-    return strictest(found for each in launches for found in run_time_rows(each.settled, each.maps))
+    """The sizes that must be multiples since TMA moves rows, and need not be since quotients of them are extents."""
+    whole = whole_multiples(launches[0].settled.program)
+    found = strictest(found for each in launches for found in run_time_rows(each.settled, each.maps))
+    return tuple(each for each in found if not implied(each, whole))
+
+
+def required_multiples(launches: tuple[Settled, ...]) -> tuple[Multiple, ...]:
+    """All sizes that must be multiples for the launcher."""
+    wanted = (each.facts.get(tensor, TMA_IF) for each in launches for tensor in tensors(each))
+    rows = (found for found in wanted if found is not None and static_value(found.value) is None)
+    return strictest((*rows, *run_time_columns(launches), *whole_multiples(launches[0].program)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole:
+    """A size that must be a multiple of `divisor`, and the tensors of which quotients of it are extents."""
+
+    size: Expr
+    divisor: Expr
+    extents: tuple[tuple[Buffer, Binary], ...]
+
+
+def whole_sizes(program: Program) -> tuple[Whole, ...]:
+    """The sizes of which quotients are extents, with the divisors that no other one implies."""
+    found = whole_quotients(program)
+    needed: dict[tuple[Expr, int], tuple[Binary, int]] = {}
+    for _, extent, divisor in found:
+        others = [by for _, other, by in found if other.lhs == extent.lhs and by != divisor]
+        if not any(by % divisor == 0 for by in others):
+            needed.setdefault((extent.lhs, divisor), (extent, divisor))
+    return tuple(
+        Whole(
+            size=extent.lhs,
+            divisor=extent.rhs,
+            extents=tuple((t, other) for t, other, by in found if other.lhs == extent.lhs and divisor % by == 0),
+        )
+        for extent, divisor in needed.values()
+    )
 
 
 def is_of_call(expr: Expr, program: Program) -> bool:

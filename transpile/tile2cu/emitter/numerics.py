@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tile2cu.analysis.accesses import expressions
 from tile2cu.core.decisions import INSTRUCTION, REDUCTION_WARPS
 from tile2cu.core.dtype import FLOAT32, DType
-from tile2cu.core.expr import Binary, Call, Expr, walk
+from tile2cu.core.expr import Binary, Call, Expr, static_value, walk
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.program import (
     Assign,
@@ -68,7 +68,8 @@ class Numerics:
 
     `rounded` is what takes values of a wider type: (tensor, tile or variable, type, Python line). `computed` is what
     operations give whose results are of 16 bits or fewer. `extrema` are the functions of floating-point numbers that
-    prefer a number to NaN. `order` states in which order what is summed, a sentence for each kind of sum.
+    prefer a number to NaN, `clamped` the constants that they give instead, with their Python lines. `order` states in
+    which order what is summed, a sentence for each kind of sum.
     """
 
     products: tuple[str, ...]
@@ -76,6 +77,7 @@ class Numerics:
     rounded: tuple[tuple[str, str, int], ...]
     computed: tuple[tuple[str, str, int], ...]
     extrema: tuple[str, ...]
+    clamped: tuple[tuple[str, int], ...]
     approximated: tuple[str, ...]
     order: tuple[str, ...]
 
@@ -90,6 +92,7 @@ def numerics(launches: tuple[Settled, ...]) -> Numerics:
         rounded=tuple(dict.fromkeys(found for stmt in stmts for found in _rounded(stmt))),
         computed=tuple(dict.fromkeys(found for stmt in stmts for found in _computed(stmt))),
         extrema=tuple(sorted({name for name in calls if name in ("max", "min")})),
+        clamped=tuple(dict.fromkeys(found for stmt in stmts for found in _clamped(stmt))),
         approximated=tuple(sorted({name for name in calls if name in _BY_UNIT})),
         order=tuple(dict.fromkeys(text for settled in launches for text in _order(settled))),
     )
@@ -161,6 +164,15 @@ def _order(settled: Settled) -> Iterator[str]:
             yield f"reductions{of_tile}: a thread's own elements in ascending order, {lanes} lanes pairwise{parts}"
         elif _adds_atomically(op):
             yield "atomic additions: in any order, so the last bits may differ from run to run"
+
+
+def _clamped(stmt: Stmt) -> Iterator[tuple[str, int]]:
+    """The constants among the arguments of a statement's maxima and minima, which NaN becomes."""
+    for expr in expressions(stmt):
+        for part in walk(expr):
+            if isinstance(part, Call) and part.function in ("max", "min") and part.dtype.is_float:
+                values = [value for each in part.args if (value := static_value(each)) is not None]
+                yield from ((f"{value:g}", stmt.span.line) for value in values[:1])
 
 
 def _float_calls(stmts: Iterable[Stmt]) -> Iterator[str]:

@@ -41,6 +41,7 @@ def rule_of_rows(settled: Settled) -> str:
 
 def _asked_of_rows(settled: Settled) -> Iterator[Fact]:
     """Of tensors that the kernel reaches by pointer, and of stores that go by TMA if it reaches their rows."""
-    asked: list[tuple[Subject, Key[Multiple]]] = [(tensor, ROW_ALIGNMENT_IF) for tensor in viewed_tensors(settled)]
+    unknown = (tensor for tensor in viewed_tensors(settled) if settled.row_alignment(tensor) == 0)
+    asked: list[tuple[Subject, Key[Multiple]]] = [(tensor, ROW_ALIGNMENT_IF) for tensor in unknown]
     asked += [(op, TMA_IF) for op in statements(settled.launch.body, Copy)]
     return (settled.facts.fact(*key) for key in asked if settled.facts.get(*key) is not None)

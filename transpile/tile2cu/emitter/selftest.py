@@ -6,6 +6,7 @@ from math import lcm
 
 from tile2cu.analysis.accesses import buffers_written, expressions
 from tile2cu.analysis.uses import all_expressions
+from tile2cu.analysis.whole_quotients import whole_multiples
 from tile2cu.core.decisions import TMA_IF
 from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
 from tile2cu.core.errors import Tile2CuError
@@ -157,7 +158,7 @@ def _multiples(launches: tuple[Settled, ...]) -> dict[str, int]:
             found[condition.value.name] = condition.of
         if isinstance(param, Buffer) and param.dtype.is_packed and isinstance(param.shape[-1], Var):
             found.setdefault(param.shape[-1].name, param.dtype.fewest_written)
-    for condition in run_time_columns(launches):
+    for condition in (*run_time_columns(launches), *whole_multiples(launches[0].program)):
         size, of = _dividend(condition.value, condition.of)
         if isinstance(size, Var):
             found[size.name] = lcm(of, found.get(size.name, 1))

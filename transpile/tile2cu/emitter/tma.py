@@ -124,7 +124,7 @@ def bounds_notes(settled: Settled) -> tuple[str, ...]:
     notes = []
     if is_producer(settled) and not asked_blocks(settled):
         notes.append(
-            "Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers"
+            "Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers"
         )
     started_with = settled.facts.get(settled.launch, SETMAXNREG)
     if started_with is not None:

@@ -9,7 +9,7 @@ from tile2cu.styles.base.view import Declaration, KernelParts, Section
 _WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # no member's name, and no file's ending
 
 
-_OF_READERS = ("comments", "notes", "provenance", "contract", "title")
+_OF_READERS = ("comments", "notes", "provenance", "contract", "title", "legend", "launching")
 
 
 def words(part: object) -> frozenset[str]:
@@ -50,6 +50,7 @@ class HostView:
     workspace: str
     checks: tuple[Declaration, ...]
     launches: tuple["HostLaunch", ...]
+    launching: tuple[str, ...]  # what a call does, in words
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ class KernelView:
     host: HostView
     functor: bool = False  # kernels are functors with Kargs
     uses: str = ""  # a using-directive of the kernel's namespace, or empty
+    legend: tuple[str, ...] = ()  # what the notations in the comments mean
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,9 @@ class Executes(Claim):
 
     `lds_reads`, of an MFMA: the bytes that a lane reads at a time of A (0: A is in registers) and of B; None where that
     is not known. `lds_ways` are the conflict degrees of these reads, 1 for none; `permuted`, whether lanes read rows of
-    K, whose elements v_perm_b32 then pairs along K.
+    K, whose elements v_perm_b32 then pairs along K. `ldmatrix`, of mma.sync: the instructions that load A (none: A is
+    in registers) and B; None where these are others. `k_major`, of wgmma: whether the shared tiles of A and B have K
+    along their rows.
     """
 
     counts: tuple[tuple[MmaInstruction, int], ...]
@@ -52,6 +54,8 @@ class Executes(Claim):
     lds_reads: tuple[int, int] | None = None
     lds_ways: tuple[int, int] = (0, 0)
     permuted: tuple[bool, bool] = (False, False)
+    ldmatrix: tuple[str, str] | None = None
+    k_major: tuple[bool, bool] = (True, True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,10 +139,16 @@ class Streams(Claim):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredByTma(Claim):
-    """How a fragment leaves by TMA: `transposed` by the whole block, else by each warp; `outstanding`: not awaited."""
+    """How a fragment leaves by TMA: `transposed` by the whole block, else by each warp; `outstanding`: not awaited.
+
+    A warp stores boxes of `rows` x `columns`; `reused`: the staging tile has fewer columns than the fragment.
+    """
 
     transposed: bool
     outstanding: bool
+    rows: int
+    columns: int
+    reused: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,6 +196,13 @@ class StoredLast(Claim):
     """All vectors are computed before the first is stored to `tile`."""
 
     tile: Buffer
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadsGlobal(Claim):
+    """Each iteration of a pipelined loop reads elements of these tensors itself: they are not prefetched."""
+
+    tensors: tuple[Buffer, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

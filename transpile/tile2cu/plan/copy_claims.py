@@ -6,11 +6,12 @@ from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
     CALL,
     LAYOUT,
-    ROW_ALIGNMENT,
     SHARED_LAYOUT,
     SLICE_ALIGNMENT,
     STAGED_BECAUSE,
+    STAGING_TILE,
     STORE_OUTSTANDING,
+    STORE_STAGING,
     STREAMING,
 )
 from tile2cu.core.expr import static_value
@@ -52,7 +53,7 @@ def copy_claims(op: Copy, settled: Settled) -> Iterator[Claim]:
         stores = (stmt for stmt in copies if facts.get(stmt, CALL) == "tma_store")
         if next(store for store in stores if _kind(store, settled) == _kind(op, settled)) is op:
             transposed, outstanding = _kind(op, settled)
-            yield StoredByTma(transposed=transposed, outstanding=outstanding, rule=facts.rule(op, CALL))
+            yield _stored_by_tma(op, settled, transposed=transposed, outstanding=outstanding)
     elif facts.get(op, SLICE_ALIGNMENT):
         yield Aligned(rule=facts.rule(op, SLICE_ALIGNMENT))
     elif op.evict in _POLICIES and next(stmt for stmt in copies if stmt.evict == op.evict) is op:
@@ -75,6 +76,25 @@ def _stored_by_lanes(op: Copy, settled: Settled) -> Iterator[StoredByLanes]:
     yield StoredByLanes(columns=columns, count=row * size // width, bytes=width, rounded=rounded)
 
 
+_WARP_ROWS = 16  # of a staging tile: headers/tl/common/sm90/boxes.h, BoxRows
+
+
+def _stored_by_tma(op: Copy, settled: Settled, *, transposed: bool, outstanding: bool) -> StoredByTma:
+    """The boxes by which a fragment leaves: a slab of the columns of a warp's rows at a time."""
+    name = settled.facts[op, STAGING_TILE]
+    staging = next(each for each in settled.facts[settled.launch, STORE_STAGING] if each.name == name)
+    layout = staging.layout
+    slab = layout.swizzle * 8 // layout.element_bits if layout.swizzle else layout.extents[-1]
+    return StoredByTma(
+        transposed=transposed,
+        outstanding=outstanding,
+        rows=_WARP_ROWS,
+        columns=min(slab, layout.extents[-1]),
+        reused=layout.extents[-1] < (static_value(staging.like.shape[-1]) or 0) and not transposed,
+        rule=settled.facts.rule(op, CALL),
+    )
+
+
 def _boxes(op: Copy, settled: Settled) -> Iterator[TmaBoxes]:
     """The boxes of a load by TMA into a tile of rows and columns: one for each slab of its columns."""
     layout, extents = settled.facts[op.dst.buffer, SHARED_LAYOUT], _extents(op.dst)
@@ -95,7 +115,7 @@ def _cp_asyncs(op: Copy, settled: Settled) -> Iterator[CpAsyncs]:
         return
     row = extents[-1] * bits // 8
     layout = settled.facts[op.dst.buffer, SHARED_LAYOUT]
-    known = settled.facts[op.src.buffer, ROW_ALIGNMENT]
+    known = settled.row_alignment(op.src.buffer)
     width = min(known or _WIDEST, _WIDEST, row & -row, layout.row_bytes & -layout.row_bytes)
     if width < _NARROWEST:
         return

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import variables
-from tile2cu.analysis.uses import all_expressions
+from tile2cu.analysis.accesses import expressions, loads, variables
+from tile2cu.analysis.uses import all_expressions, statements
 from tile2cu.core.decisions import (
     DOT_OF_FOUR,
     ELECTED_WRITERS,
@@ -12,6 +12,7 @@ from tile2cu.core.decisions import (
     LAYOUT,
     PACKED_GROUP,
     PERMUTATION_INVARIANT,
+    PIPELINE,
     STORE_LAST,
     TRANSPOSED,
     VECTOR,
@@ -19,8 +20,17 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.expr import Load
 from tile2cu.core.layout import Blocked
-from tile2cu.core.program import Buffer, Parallel, Region, Stmt, Store
-from tile2cu.plan.claims import ByLdmatrix, Claim, HalfBytes, IdleLanesCompute, Packets, StoredLast, TotalsOnly
+from tile2cu.core.program import Buffer, Loop, Parallel, Region, Scope, Stmt, Store, walk_stmts
+from tile2cu.plan.claims import (
+    ByLdmatrix,
+    Claim,
+    HalfBytes,
+    IdleLanesCompute,
+    Packets,
+    ReadsGlobal,
+    StoredLast,
+    TotalsOnly,
+)
 from tile2cu.plan.copy_ops import Copy, CopyMechanism
 from tile2cu.plan.operands import Tile
 from tile2cu.plan.settled import Settled
@@ -112,3 +122,14 @@ def _claims(op: Parallel, settled: Settled) -> Iterator[Claim]:
         store = op.body[-1]
         assert isinstance(store, Store)
         yield StoredLast(tile=store.buffer, rule=facts.rule(op, STORE_LAST))
+    if read := _read_in_pipeline(op, settled):
+        yield ReadsGlobal(tensors=read)
+
+
+def _read_in_pipeline(op: Parallel, settled: Settled) -> tuple[Buffer, ...]:
+    """The tensors whose elements a loop over elements reads in each iteration of a pipelined loop."""
+    loops = (loop for loop in statements(settled.launch.body, Loop) if settled.facts.get(loop, PIPELINE) is not None)
+    if not any(each is op for loop in loops for each in walk_stmts(loop.body)):
+        return ()
+    found = (load.buffer for stmt in walk_stmts(op.body) for expr in expressions(stmt) for load in loads(expr, op.span))
+    return tuple(dict.fromkeys(each.memory for each in found if each.memory.scope is Scope.GLOBAL))

@@ -1,6 +1,7 @@
 """Program and facts to operations, in one place: what a statement becomes, and what orders it."""
 
 from collections.abc import Iterator
+from math import copysign
 
 from tile2cu.core.decisions import (
     LAYOUT,
@@ -9,6 +10,7 @@ from tile2cu.core.decisions import (
     SETMAXNREG,
     SLICE_ALIGNMENT,
 )
+from tile2cu.core.expr import static_value
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import (
     Assert,
@@ -107,7 +109,13 @@ def _fill(op: Fill, settled: Settled, threads: Threads) -> ops.Fill | ops.FillLo
         return ops.FillLocal(source=op, buffer=buffer, value=op.value)
     alignment = settled.facts.get(op, SLICE_ALIGNMENT) if buffer.rank == 1 else None
     tile = Tile(region=op.dst, alignment=alignment or 0)
-    return ops.Fill(source=op, tile=tile, value=op.value, clears=op.is_clear, threads=threads)
+    return ops.Fill(source=op, tile=tile, value=op.value, clears=_is_zero(op), threads=threads)
+
+
+def _is_zero(op: Fill) -> bool:
+    """Whether all bits become 0."""
+    value = static_value(op.value)
+    return op.is_clear or (value is not None and value == 0 and copysign(1, value) > 0)
 
 
 def _reduce(op: Reduce, settled: Settled, threads: Threads) -> ops.Reduce:

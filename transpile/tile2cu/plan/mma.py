@@ -79,6 +79,16 @@ def unit_of(op: Gemm, facts: Facts) -> MmaUnit:
     return facts[op, INSTRUCTION].unit
 
 
+def _ldmatrix(op: Gemm, settled: Settled) -> tuple[str, str] | None:
+    """How a warp loads A and B of 16-bit elements from shared memory (headers/tl/common/mma_operands.h)."""
+    a, b = op.a.buffer, op.b.buffer
+    if settled.target.is_amd or {a.dtype.bits, b.dtype.bits} != {16} or b.scope is not Scope.SHARED:
+        return None
+    pairs = op.mnk[1] // (8 * settled.facts[op, WARPS].n) % 2 == 0  # an x4 loads B of two MMAs
+    of_a = "" if a.scope is Scope.FRAGMENT else "ldmatrix.x4" + ".trans" * op.transpose_a
+    return of_a, f"ldmatrix.{'x4' if pairs else 'x4 and .x2'}" + ".trans" * (not op.transpose_b)
+
+
 def _lds_reads(op: Gemm, settled: Settled) -> tuple[int, int] | None:
     """The bytes of each read of A and B from the LDS (headers/tl/common/cdna/mfma_gemm.h); None where unknown."""
     layout = settled.facts.get(op.c.buffer, LAYOUT)
@@ -136,6 +146,8 @@ def _of_instruction(op: Gemm, settled: Settled) -> Iterator[Claim]:
         lds_reads=reads,
         lds_ways=lds_ways_of(op, settled, reads) if reads is not None else (0, 0),
         permuted=across if reads is not None else (False, False),
+        ldmatrix=_ldmatrix(op, settled) if instruction.unit is MmaUnit.WARP else None,
+        k_major=(not op.transpose_a, op.transpose_b),
     )
     if instruction.through is not None:
         yield Widened(rule=rule, arch=arch, types=types, through=str(instruction.through))

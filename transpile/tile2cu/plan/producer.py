@@ -18,6 +18,7 @@ from tile2cu.core import schedule
 from tile2cu.core.decisions import PERSISTENT, SCHEDULE, SHARED_LAYOUT
 from tile2cu.core.program import Buffer, Copy, If, Loop, Region, Stmt, While
 from tile2cu.plan import ops, overlapped
+from tile2cu.plan.claims import Executes
 from tile2cu.plan.copy_ops import Copy as CopyOp
 from tile2cu.plan.operands import Tile
 from tile2cu.plan.pipelined import number_of
@@ -311,7 +312,9 @@ def _from_registers(block: Block, fragment: Buffer) -> Block:
 
     def change(each: Statement) -> Statement:
         assert isinstance(each.op, ops.Mma)
-        return replace(each, op=replace(each.op, a=Tile(region=Region.all_of(fragment, each.source.span)), starts=True))
+        claims = (replace(c, a_in_registers=True) if isinstance(c, Executes) else c for c in each.op.claims)
+        a = Tile(region=Region.all_of(fragment, each.source.span))
+        return replace(each, op=replace(each.op, a=a, starts=True, claims=tuple(claims)))
 
     return _mapped(block, change)
 

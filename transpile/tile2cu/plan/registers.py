@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from math import prod
 
 from tile2cu.analysis.accesses import expressions
-from tile2cu.core.decisions import LAYOUT, PIPELINE, SCHEDULE
+from tile2cu.core.decisions import LAYOUT, PIPELINE, REGISTER_SHARES, SCHEDULE
 from tile2cu.core.expr import Address, Call, Expr, walk
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope, walk_stmts
@@ -54,7 +54,8 @@ class Alternation:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Registers:
-    """All that a thread holds. `count` registers of 4 bytes are for tiles, of `limit` that it can have.
+    """All that a thread holds. `count` registers of 4 bytes are for tiles, of `limit` that it can have; `share` is the
+    part of a consumer where a producer's registers go to the consumers, else 0.
 
     `prefetched` of them hold the next tile before it is stored. `operands` are the tiles that MMAs read as
     their first operand, `loaded` those of them that copies from memory write; `random` is the state of a generator.
@@ -69,6 +70,7 @@ class Registers:
     count: int
     prefetched: int
     limit: int
+    share: int
 
     @property
     def fragments(self) -> tuple[Fragment, ...]:
@@ -81,7 +83,7 @@ def registers(settled: Settled) -> Registers:
     launch, facts, stmts = settled.launch, settled.facts, tuple(walk_stmts(settled.launch.body))
     parts = [part for stmt in stmts for expr in expressions(stmt) for part in walk(expr)]
     addressed = [part.buffer for part in parts if isinstance(part, Address)]
-    found = ping_pong_of(settled)
+    found, shares = ping_pong_of(settled), facts.get(launch, REGISTER_SHARES)
     # Loops run one at a time.
     prefetched = max((_prefetched(stmt, settled) for stmt in stmts if isinstance(stmt, Loop)), default=0)
     return Registers(
@@ -113,6 +115,7 @@ def registers(settled: Settled) -> Registers:
         count=_fragment_registers(settled) + prefetched,
         prefetched=prefetched,
         limit=settled.target.max_registers,
+        share=shares.consumer if shares is not None else 0,
     )
 
 

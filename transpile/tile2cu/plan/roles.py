@@ -24,9 +24,11 @@ from tile2cu.core.decisions import (
     PROLOGUE_LOADS,
     REGISTER_SHARES,
     SHARED_LAYOUT,
+    STORE_STAGING,
 )
 from tile2cu.core.expr import Load, walk
 from tile2cu.core.program import Buffer, Copy, Loop, Stmt
+from tile2cu.core.schedule import handed_name
 from tile2cu.plan.body import Lowering
 from tile2cu.plan.producer import iterations_of, ping_pong_of, rings_of, second_part
 from tile2cu.plan.producer_ops import Iterations, Ring, Visiting
@@ -47,11 +49,19 @@ class Prologue:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Panels:
-    """The panels of a stage, tile by tile; the second warpgroup's columns of `tile` start with panel `first_part`."""
+    """The panels of a stage, tile by tile; the second warpgroup's columns of `tile` start with panel `first_part`.
+
+    `handed` are the shared tiles by which the owner of an iteration passes values on, `exchanged` the one by which the
+    warpgroups add a running sum, if there is one, and `reuses` the staging tiles that are written in the memory of
+    another tile: (staging, tile). All by name.
+    """
 
     counts: tuple[tuple[Buffer, int], ...]
     first_part: int
     tile: Buffer
+    handed: tuple[str, ...]
+    exchanged: str
+    reuses: tuple[tuple[str, str], ...]
 
     @property
     def total(self) -> int:
@@ -174,7 +184,15 @@ def _panels(settled: Settled, pipeline: schedule.Pipeline) -> Panels | None:
     if found is None:
         return None
     counts = tuple((tile, settled.facts[tile, SHARED_LAYOUT].slabs) for tile in pipeline.buffers)
-    return Panels(counts=counts, first_part=second_part(found, pipeline, settled), tile=found.second.b.buffer)
+    staged = settled.facts.get(settled.launch, STORE_STAGING) or ()
+    return Panels(
+        counts=counts,
+        first_part=second_part(found, pipeline, settled),
+        tile=found.second.b.buffer,
+        handed=(found.tile.name, *(handed_name(tile) for tile in found.row_values)),
+        exchanged=handed_name(found.running.total) if found.running is not None else "",
+        reuses=tuple((each.name, each.where.name) for each in staged if each.where is not None),
+    )
 
 
 def _behind_prologue(lowering: Lowering, loop: Loop) -> tuple[Stmt, ...]:

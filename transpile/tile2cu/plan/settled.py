@@ -6,16 +6,19 @@ from dataclasses import dataclass
 
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.uses import statements
-from tile2cu.core.decisions import AWAITED_AT, RETIRED, SCHEDULE
+from tile2cu.core.decisions import AWAITED_AT, RETIRED, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, SCHEDULE
 from tile2cu.core.facts import Facts
-from tile2cu.core.program import Gemm, Launch, Loop, Program, Stmt
-from tile2cu.core.schedule import Retirement, Schedule
+from tile2cu.core.program import Buffer, Gemm, Launch, Loop, Program, Stmt
+from tile2cu.core.schedule import Multiple, Retirement, Schedule, implied
 from tile2cu.targets import Target
 
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """One launch of a program. `namespace` is where its kernel is, empty where the program has one launch."""
+    """One launch of a program. `namespace` is where its kernel is, empty where the program has one launch.
+
+    `required` are the multiples that the launcher requires of sizes, for any of its launches.
+    """
 
     program: Program
     launch: Launch
@@ -23,6 +26,16 @@ class Settled:
     facts: Facts
     bounds: Bounds
     namespace: str = ""
+    required: tuple[Multiple, ...] = ()
+
+    def row_alignment(self, tensor: Buffer) -> int:
+        """The bytes that the rows of a tensor start at multiples of; 0 where only a run-time check can tell.
+
+        What the launcher requires for another launch holds in this one as well.
+        """
+        condition = self.facts.get(tensor, ROW_ALIGNMENT_IF)
+        given = condition is not None and implied(condition, self.required)
+        return condition.of * tensor.dtype.bits // 8 if given and condition else self.facts[tensor, ROW_ALIGNMENT]
 
     @property
     def file_namespace(self) -> str:

@@ -65,16 +65,21 @@ def tensor_view(tensor: Buffer, settled: Settled) -> TensorView:
     return TensorView(
         tensor=tensor,
         checked=facts[tensor, BOUNDS_CHECKED],
-        alignment=facts[tensor, ROW_ALIGNMENT],
-        by_instance=facts.get(tensor, ROW_ALIGNMENT_IF) is not None,
+        alignment=settled.row_alignment(tensor),
+        by_instance=settled.row_alignment(tensor) == 0 and facts.get(tensor, ROW_ALIGNMENT_IF) is not None,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TensorViews:
-    """The tensors that a kernel reaches by pointer, and the rules that decided what is checked, and of their rows."""
+    """The tensors that a kernel reaches by pointer, and the rules that decided what is checked, and of their rows.
+
+    Of tensors of which an extent is checked some are `loaded`, and some `stored`.
+    """
 
     views: tuple[TensorView, ...]
+    loaded: bool
+    stored: bool
     bounds_rule: str
     rows_rule: str
 
@@ -82,8 +87,12 @@ class TensorViews:
 def tensor_views(settled: Settled) -> TensorViews:
     """The tensors that the kernel reaches by pointer."""
     found = viewed_tensors(settled)
+    checked = {tensor.memory.name for tensor in found if any(settled.facts[tensor, BOUNDS_CHECKED])}
+    loaded, stored = (any(tensor.memory.name in checked for tensor in of) for of in touched(settled))
     return TensorViews(
         views=tuple(tensor_view(tensor, settled) for tensor in found),
+        loaded=loaded,
+        stored=stored,
         bounds_rule=settled.facts.rule(found[0], BOUNDS_CHECKED) if found else "",
         rows_rule=settled.facts.rule(found[0], ROW_ALIGNMENT) if found else "",
     )

@@ -47,6 +47,7 @@ from tile2cu.core.schedule import (
     SharedBudget,
     Staging,
     Workspace,
+    handed_name,
     round_up,
 )
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -256,7 +257,7 @@ def _workspaces(context: Context) -> Iterator[Workspace]:
             yield Workspace(f"{op.dst.name}_workspace", op.dst.dtype, op.dst.static_shape, 0)
     alternating = ping_pong_of(context)
     for tile in alternating.exchanged if alternating is not None else ():
-        yield Workspace(f"{tile.name}_handed", tile.dtype, tile.static_shape, 0, row_values=tile)
+        yield Workspace(handed_name(tile), tile.dtype, tile.static_shape, 0, row_values=tile)
 
 
 def shared_budget_of(

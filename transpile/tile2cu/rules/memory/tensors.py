@@ -7,6 +7,7 @@ from math import gcd
 from tile2cu.analysis.accesses import buffers_written, expressions, loads, own_accesses, touches, written_through
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.runs import of_vector
+from tile2cu.analysis.whole_quotients import whole_multiples, whole_quotients
 from tile2cu.core.decisions import BOUNDS_CHECKED, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, SLICE_ALIGNMENT, TMA_IF, VECTOR
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import (
@@ -125,8 +126,9 @@ def tensor_bounds_checked(launch: Launch, context: Context) -> Iterator[Decision
 def tensor_row_alignment(launch: Launch, context: Context) -> Iterator[Decision]:
     """Vector accesses are as wide as the alignment of every row and every offset of the tensor.
 
-    Where a run-time size decides, the width is chosen at run time; a size that the launcher requires to be a multiple
-    for TMA is one. For a tensor without vector accesses only whole elements are promised.
+    Where a run-time size decides, the width is chosen at run time; a size that the launcher requires to be a multiple,
+    for TMA or since a quotient of it is an extent, is one. For a tensor without vector accesses only whole elements are
+    promised.
 
     Gives: bytes (a power of two up to 16) for each tensor; 0 when only a run-time check can tell.
     """
@@ -325,10 +327,12 @@ def given_multiples(context: Context) -> dict[Expr, int]:
     """The multiple that the launcher requires of a tensor's last extent, and so of all strides of a dense tensor."""
     copies = [op for op in context.statements if isinstance(op, Copy)]
     wanted = [context.facts.get(region.buffer, TMA_IF) for op in copies for region in (op.src, op.dst)]
+    whole = whole_multiples(context.program)
     found: dict[Expr, int] = {}
-    for multiple in wanted:
-        if multiple is not None:
-            found[multiple.value] = max(multiple.of, found.get(multiple.value, 1))
+    for multiple in (*(each for each in wanted if each is not None), *whole):
+        found[multiple.value] = max(multiple.of, found.get(multiple.value, 1))
+    for _, extent, divisor in whole_quotients(context.program):
+        found[extent] = max(found.get(extent, 1), found[extent.lhs] // divisor)
     return found
 
 

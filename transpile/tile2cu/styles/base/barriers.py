@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 
+from tile2cu.core.program import Buffer
 from tile2cu.plan.producer_ops import Iterations, Ring
 from tile2cu.plan.roles import Panels, Producer
-from tile2cu.styles.base.comments import BODY_WIDTH, table, wrapped
+from tile2cu.styles.base.comments import BODY_WIDTH, listed, table, wrapped
 from tile2cu.styles.base.names import Names
+from tile2cu.styles.base.vocabulary import ALLREDUCE_SUM, FRAGMENT_STORED, MMA_STARTED, SYNC_READERS
 
 _Row = tuple[str, str, str, str]
 _HEAD: _Row = ("barrier", "completed by", "waiting", "orders")
 _PRODUCER = "producer"
+_BY_TMA = "producer; TMA"
 
 
 def barriers_name(ring: Ring, names: Names) -> str:
@@ -26,9 +29,14 @@ def numbered(wish: str, of: Iterations, names: Names) -> str:
 
 def barrier_table(producer: Producer, names: Names) -> tuple[str, ...]:
     """A line for each barrier, under their heads, and what holds for all."""
-    about = "A warp arrives once. TMA writes out-of-bounds elements as zeros."
+    about = (
+        "The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer "
+        "warp arrives once. TMA writes out-of-bounds elements as zeros."
+    )
     if producer.multicast:
         about += f" A cluster's first block multicasts the tiles that its blocks share  [{producer.multicast_rule}]"
+    if producer.panels is not None:
+        about = f"{_about_slabs(producer.panels, names)} {about}"
     return (*table((_HEAD, *_rows(producer, names)), BODY_WIDTH), *wrapped(about, BODY_WIDTH))
 
 
@@ -49,7 +57,7 @@ def _rows(producer: Producer, names: Names) -> Iterator[_Row]:
 
 
 def _of_stages(barriers: str, tiles: str, consumers: str, released: str) -> Iterator[_Row]:
-    yield f"{barriers}.full[s]", "TMA: bytes of stage s", consumers, f"RAW {tiles}"
+    yield f"{barriers}.full[s]", _BY_TMA, consumers, f"RAW {tiles}"
     yield f"{barriers}.empty[s]", f"{released}", _PRODUCER, f"WAR {tiles}"
 
 
@@ -59,14 +67,40 @@ def _held(ring: Ring, names: Names) -> str:
 
 
 def _of_slabs(slabs: Panels, names: Names) -> Iterator[_Row]:
-    parts = ", ".join(f"{count} of {names(tile.name)}" for tile, count in slabs.counts)
-    first, shared = slabs.first_part, names(slabs.tile.name)
-    columns = f"its columns of {shared}[s] (slabs from {first} on for g = 1)"
-    read = f"RAW slab n ({parts}); warpgroup 1 - k % 2 waits only for its columns of {shared}"
-    yield "barriers.full[s][n]", "TMA: bytes of slab n of stage s", "2 warpgroups", read
-    yield "barriers.empty[s][g]", "4 warps of warpgroup g", _PRODUCER, f"WAR {columns}"
-    yield "named barrier 2", "warpgroup 0: its MMAs are issued", "warpgroup 1", "issue order of the MMAs"
-    yield "named barrier 4 + k % 2", "warpgroup k % 2", "warpgroup 1 - k % 2", "RAW the fragments of iteration k"
+    """The barriers of a ping-pong loop (headers/tl/common/sm90/tma_slabs.h, exchange.h)."""
+    owner, other, both = "warpgroup k % 2", "warpgroup 1 - k % 2", "2 warpgroups"
+    handed = ", ".join(names(name) for name in slabs.handed)
+    ranges = f"WAR slabs 0-{slabs.first_part - 1} (g = 0), {slabs.first_part}-{slabs.total - 1} (g = 1)"
+    yield "barriers.full[s][n]", _BY_TMA, owner, "RAW slab n"
+    yield "barriers.empty[s][g]", "4 warps of warpgroup g", _PRODUCER, ranges
+    yield f"{MMA_STARTED}, k", "warpgroup 0", "warpgroup 1", "issue order of the MMAs"
+    yield f"{FRAGMENT_STORED}, k", owner, other, f"RAW {handed}, {names(slabs.tile.name)}[s]"
+    if slabs.exchanged:
+        yield ALLREDUCE_SUM, both, both, f"RAW, WAR {names(slabs.exchanged)}"
+    for staging, tile in slabs.reuses:
+        yield SYNC_READERS, both, both, f"WAR {names(tile)}, by {names(staging)}"
+
+
+def _about_slabs(slabs: Panels, names: Names) -> str:
+    """Which slabs are whose, why one warpgroup alone waits for TMA, and the numbers of the named barriers."""
+    ordinary = [f"{ALLREDUCE_SUM} (twice)"] * bool(slabs.exchanged) + [SYNC_READERS] * bool(slabs.reuses)
+    last = f", {listed(ordinary)} 1" if ordinary else ""
+    return (
+        f"Slabs {_slab_ranges(slabs.counts, names)}. Of iteration k its owner alone, warpgroup k % 2, waits for TMA: "
+        f"{FRAGMENT_STORED} orders TMA's writes before the other's reads of {names(slabs.tile.name)}[s], too, and "
+        f"the owner's reads of all slabs before either warpgroup's release. Named barriers: {MMA_STARTED} 2 (k is "
+        f"even), {FRAGMENT_STORED} 4 + k % 2{last}."
+    )
+
+
+def _slab_ranges(counts: tuple[tuple[Buffer, int], ...], names: Names) -> str:
+    """Which slabs of a stage are which tile's: `0-7 of KV_shared[s], 8 of K_pe_shared[s]`."""
+    parts, start = [], 0
+    for tile, count in counts:
+        which = str(start) if count == 1 else f"{start}-{start + count - 1}"
+        parts.append(f"{which} of {names(tile.name)}[s]")
+        start += count
+    return ", ".join(parts)
 
 
 def _of_prologue(producer: Producer, names: Names, consumers: str) -> Iterator[_Row]:
@@ -74,9 +108,9 @@ def _of_prologue(producer: Producer, names: Names, consumers: str) -> Iterator[_
         return
     tiles = ", ".join(names(load.dst.buffer.name) for load in producer.prologue.copies)
     if producer.persistent is None:
-        yield "prologue_full", f"TMA: bytes of {tiles}", consumers, f"RAW {tiles}"
+        yield "prologue_full", _BY_TMA, consumers, f"RAW {tiles}"
     else:
-        yield "prologue_barriers.full[0]", f"TMA: bytes of {tiles}", consumers, f"RAW {tiles}"
+        yield "prologue_barriers.full[0]", _BY_TMA, consumers, f"RAW {tiles}"
         yield "prologue_barriers.empty[0]", consumers, _PRODUCER, f"WAR {tiles}"
 
 

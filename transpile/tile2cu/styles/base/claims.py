@@ -22,6 +22,7 @@ from tile2cu.plan.claims import (
     Packets,
     Prioritised,
     ReachedElsewhere,
+    ReadsGlobal,
     Reuses,
     Staged,
     StoredByLanes,
@@ -65,7 +66,7 @@ def _sentence(claim: Claim, names: Names) -> str:
             return _ended(claim, names)
         case Reuses():
             staging, tile = names(claim.staging), names(claim.where.name)
-            return f"until all have read {tile}, in whose memory {staging} is"
+            return f"until all have read {tile}: {staging} is written in its memory"
         case OutlivesUse():
             return "A block exits when no other block accesses its shared memory"
         case ReachedElsewhere():
@@ -86,6 +87,9 @@ def _of_elementwise(claim: Claim, names: Names) -> str:
             return "idle lanes compute, too: no branch"
         case TotalsOnly():
             return "permutation-invariant: elements in the order in which they are unpacked, as only totals are read"
+        case ReadsGlobal():
+            read = listed([names(tensor.name) for tensor in claim.tensors])
+            return f"read from global memory in each iteration, not prefetched: {read}"
         case ByLdmatrix():
             return "ldmatrix transposes on the way"
         case ArrivesAsReader():
@@ -139,11 +143,13 @@ def _of_copy(claim: Claim) -> str:
                 "TMA has read it"
             )
         case StoredByTma():
-            until = (
-                "TMA reads them while the block continues" if claim.outstanding else "returns when TMA has read them"
-            )
+            again = ", and waits until TMA has read them before it stages others there" if claim.reused else ""
+            last = "the last" if claim.reused else "them"
+            goes_on = f"TMA reads {last} while the block continues"
             return (
-                f"Each warp writes its rows to the staging tile and fences them for TMA; one lane stores them; {until}"
+                f"Each warp stages its rows, {claim.rows} x {claim.columns} elements at a time, and fences them for "
+                f"TMA; one lane stores them as a box{again}; "
+                f"{goes_on if claim.outstanding else 'returns when TMA has read them'}"
             )
         case Aligned():
             return "Aligned<n>: the part starts at a multiple of n bytes, so accesses are n bytes wide"
@@ -178,11 +184,20 @@ def _executed(claim: Executes) -> str:
     parts = listed([f"{each.name} x {count}" for each, count in claim.counts])
     (first, _), *_ = claim.counts
     if first.unit is MmaUnit.WARPGROUP:
-        where = "A in registers (RS)" if claim.a_in_registers else "A and B in shared memory (SS)"
-        return f"{parts} per warpgroup, {where}"
+        a, b = ("K-major" if major else f"{axis}-major" for axis, major in zip("MN", claim.k_major, strict=True))
+        both = f"A and B {b}" if a == b else f"A {a}, B {b}"
+        return f"{parts} per warpgroup, {f'RS: A in registers, B {b}' if claim.a_in_registers else f'SS: {both}'}"
     if not first.name.startswith("v_"):
-        return f"{parts} per warp"
+        return f"{parts} per warp{_loaded(claim)}"
     return f"{parts} per wave, as C^T = B^T A^T{_lds_reads(claim)}"
+
+
+def _loaded(claim: Executes) -> str:
+    """How a warp loads the operands of mma.sync."""
+    if claim.ldmatrix is None:
+        return ""
+    a, b = claim.ldmatrix
+    return f"; A and B by {a}" if a == b else f"; A by {a}, B by {b}" if a else f"; A from registers, B by {b}"
 
 
 def _lds_reads(claim: Executes) -> str:

@@ -33,12 +33,15 @@ def described(layout: FragmentLayout, part: str = "", *, in_tv: bool = True) -> 
             run = layout.run * layout.interleave
             text += f"; {_warp_part(layout)}, a lane {run} neighbouring columns of a row at a time"
         case WgmmaAccumulator():
-            text += f"; {_warpgroup_part(layout)}, its warp w rows 16 w to 16 w + 15 of each 64"
+            text += f"; {_warpgroup_part(layout)}, its warp w rows 16 w to 16 w + 15 of each 64 rows"
         case Blocked():
             grid = " x ".join(map(str, layout.threads))
+            runs = layout.registers // (layout.vector * layout.rows)
             elements = "one element" if layout.vector == 1 else f"{layout.vector} consecutive elements"
+            if runs > 1:
+                elements = f"{runs} elements" if layout.vector == 1 else f"{runs} runs of {elements}"
             text += f"; one thread with {elements}" if grid == "1" else f"; {grid} threads with {elements} each"
-            text += f" of {layout.rows} neighbouring rows" if layout.rows > 1 else ""
+            text += f", of {layout.rows} neighbouring rows" if layout.rows > 1 else ""
         case SplitColumns():
             text += f"; the registers of a tile of ({layout.shape[0]}, {layout.shape[1] * layout.width})"
         case _:

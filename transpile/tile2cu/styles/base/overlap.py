@@ -1,7 +1,7 @@
 """What is written around a loop that interleaves two iterations: a time line, trip counts."""
 
 from tile2cu.plan.producer_ops import Overlapped, PartKind
-from tile2cu.styles.base.comments import BODY_WIDTH, table, wrapped
+from tile2cu.styles.base.comments import BODY_WIDTH, listed, table, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.vocabulary import CEILDIV, MIN, WARPGROUP
@@ -38,6 +38,15 @@ def timeline(op: Overlapped, mask: str, k: str, names: Names) -> tuple[str, ...]
             units = longer
     rows = table(tuple((*row, "...") for row in units), 2 * BODY_WIDTH)
     return (*wrapped(about, BODY_WIDTH), *(f"  {row.rstrip()}" for row in rows))
+
+
+def released_late(op: Overlapped, tiles: tuple[str, ...], changed: str, wait: str, process: str) -> str:
+    """Why a stage is released by an arrival that has a vote as an operand, and no earlier."""
+    are = "is" if len(op.first) == 1 else "are"
+    return (
+        f"The stage is free since {listed(list(tiles))} {are} complete. It is released here, with `{changed}` as an "
+        f"operand, so that the compiler cannot move {wait} below in front of {process}"
+    )
 
 
 def comment_lines(text: str) -> list[str]:

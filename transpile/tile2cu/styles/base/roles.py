@@ -22,15 +22,16 @@ class Notes:
 
     def at_top(self) -> str:
         """The roles, and how far the producer prefetches."""
-        producer, stages = self.producer, self.producer.iterations.stages
-        distance = f"up to {stages} tile{'s' * (stages > 1)} ahead of the consumers  [{producer.rule}]."
+        stages = self.producer.iterations.stages
+        distance = f"up to {stages} tile{'s' * (stages > 1)} {self._ahead()}."
         return f"Warp-specialised: {self._who()} issues all loads, {distance}{self._first()}{self._shares()}"
 
     def nested(self) -> str:
         """The same of a loop in others."""
         producer, stages = self.producer, self.producer.iterations.stages
-        distance = f"up to {stages} iteration{'s' * (stages > 1)} ahead of the consumers  [{producer.rule}]."
-        across = "" if producer.once else " It prefetches the next loop's tiles while they finish this one's."
+        distance = f"up to {stages} iteration{'s' * (stages > 1)} {self._ahead()}."
+        across = " The producer prefetches tiles of the next loop while the consumers finish this one."
+        across = "" if producer.once else across
         return f"Warp-specialised: {self._who()} issues all loads, {distance}{self._first()}{across}{self._shares()}"
 
     def persistent(self, persistent: Persistent) -> str:
@@ -40,9 +41,12 @@ class Notes:
         return (
             f"Persistent kernel: one block per SM takes tiles of work {how}; the producer prefetches the next tile's "
             f"first stages during the epilogue  [{producer.persistent_rule}]. Warp-specialised: {self._who()} issues "
-            f"all loads, up to {producer.iterations.stages} iterations ahead of the consumers  [{producer.rule}]."
+            f"all loads, up to {producer.iterations.stages} iterations {self._ahead()}."
             f"{self._shares()}"
         )
+
+    def _ahead(self) -> str:
+        return f"ahead of the consumers' last release  [{self.producer.rule}]"
 
     def prologue_tiles(self) -> str:
         """The tiles that are loaded once."""
@@ -61,7 +65,8 @@ class Notes:
     def _shares(self) -> str:
         if not self.producer.shares_rule:
             return ""
-        return f" setmaxnreg moves most of its registers to the consumers  [{self.producer.shares_rule}]"
+        moved = "setmaxnreg moves most of the producer warpgroup's registers to the consumers"
+        return f" {moved}  [{self.producer.shares_rule}]"
 
 
 def work_types(persistent: Persistent | None, printer: Printer) -> tuple[Declaration, ...]:

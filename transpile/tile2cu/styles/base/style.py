@@ -28,10 +28,6 @@ class Style(Protocol):
     def offset_bits(self) -> int:
         """The bits of an element's offset in a tensor."""
 
-    @property
-    def vector_accesses(self) -> str:
-        """The accesses of a kernel's instance whose rows are 16-byte aligned, in words."""
-
     def limits(self, launches: tuple[Settled, ...], printer: Printer) -> tuple[Limit, ...]:
         """What the style's kernels ask of run-time sizes, besides what every launcher checks."""
 

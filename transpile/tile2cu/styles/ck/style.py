@@ -26,7 +26,6 @@ class Ck:
     uses = "// tested with ck_tile of mid 2025: Composable Kernel in flash-attn 2.8.3\nusing namespace ck_tile;"
     functor = True
     offset_bits = 32
-    vector_accesses = "accesses of up to 16 bytes"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in ck_tile: the launcher sees both."""

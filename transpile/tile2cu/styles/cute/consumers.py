@@ -25,7 +25,7 @@ from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES
 from tile2cu.styles.base.expressions import literal
 from tile2cu.styles.base.loops import FromZero
-from tile2cu.styles.base.overlap import UNMASKED, own_trips, timeline
+from tile2cu.styles.base.overlap import UNMASKED, own_trips, released_late, timeline
 from tile2cu.styles.base.pipelined import release_method
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.visits import called, fields
@@ -37,9 +37,6 @@ from tile2cu.styles.cute.wgmma import fences
 
 if TYPE_CHECKING:
     from tile2cu.styles.cute.kernel import CuteKernel
-
-
-_VOTE = "Released by an arrival that depends on the vote: else the compiler moves the next wait above the computation"
 
 
 def consume(op: Consume, role: Role, kernel: "CuteKernel") -> StatementView:
@@ -322,7 +319,11 @@ class Overlap:
                 text_line(f"{barriers}.{release_method(waits_for_loads=do.waits_for_loads)}({state});"),
                 text_line(f"++{state};"),
             ]
-        about = tuple(wrapped(_VOTE, BODY_WIDTH))
+        names = self.kernel.printer.names
+        first = tuple(names(tile.name) for tile in self.op.first)
+        process = next(part for part in self.op.phases.parts if part.kind is PartKind.PROCESS)
+        text = released_late(self.op, first, known, "the wait", self.names[id(process)])
+        about = tuple(wrapped(text, BODY_WIDTH))
         released = text_line(f"{barriers}.consumer_release_after({known}, {state});", 0, about)
         return [released, text_line(f"++{state};")]
 

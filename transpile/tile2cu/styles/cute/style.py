@@ -26,7 +26,6 @@ class Cute:
     uses = "using namespace cute;"
     functor = False
     offset_bits = 64
-    vector_accesses = "16-byte accesses"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in cute: the launcher sees both."""

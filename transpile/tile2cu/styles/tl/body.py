@@ -202,8 +202,8 @@ class Body(Statements):
             case structure.ReleasePrologue():
                 return f"prologue_pipeline.{release_method(waits_for_loads=op.waits_for_loads)}(tile_iter);"
             case structure.AwaitStaging():
-                until = "before it is written again" if op.again else "before the block ends"
-                return f"{tl.TMA_STORE_WAIT_READ}();  // {until}"
+                until = "the warp's staged rows may be overwritten" if op.again else "the block may end"
+                return f"{tl.TMA_STORE_WAIT_READ}();  // lane 0 waits, then __syncwarp: {until}"
 
     def _scaled(self, op: Elementwise, scaled: Scaled) -> StatementView:
         """A rescale of rows that warps vote to skip."""

@@ -1,5 +1,6 @@
 """Names, C++ types and descriptions of the layouts of fragments and loops."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from tile2cu.core.expr import Expr
@@ -97,10 +98,12 @@ class Layouts:
             title += f", {prefetched} of which hold the next tile"
         if count > limit:
             title += f", of {limit} that it can have: some go through memory"
+        elif shares := self.registers.share:
+            title += f", of {shares} that setmaxnreg gives a consumer"
         return Section(rule_line(title), tuple(map(self._declared, ordered)))
 
     def _declared(self, alias: _Alias) -> Declaration:
-        users = ", ".join(self.printer.names(tile.name) for tile in alias.users)
+        users = ", ".join(name for tile in alias.users for name in self._fragments_of(tile))
         first = self._of(alias.layout)
         about = f"{self._about(alias.layout)}  [{alias.reason}]"
         if first is not None and first is not alias:
@@ -116,13 +119,24 @@ class Layouts:
             return described(layout)
         own = self._layout_of(alternation.computed)
         shape = ", ".join(map(str, layout.shape))
-        text = f"(T128 threads, V{layout.registers} values each) -> ({shape}); each warpgroup holds "
+        text = f"(T{layout.threads_of_block} threads, V{layout.registers} values each) -> ({shape}); each warpgroup "
         if layout == own:
-            return f"{text}a tile of its own, its warp w rows 16 w to 16 w + 15 of each 64{in_cute(layout)}"
+            text += "holds a tile of its own iteration, its warp w rows 16 w to 16 w + 15 of each 64 rows"
+            return text + in_cute(layout)
         if isinstance(layout, Slice) and layout == slice_of(own, layout.kept):
             groups = layout.threads_of_block // 128
-            return f"{text}values of its own; {layout.replicas // groups} threads hold the same value"
+            same = f"{layout.replicas // groups} threads of a warpgroup hold the same value"
+            return f"{text}holds values of its own iteration; {same}"
         return described(layout)
+
+    def _fragments_of(self, tile: Buffer) -> Iterator[str]:
+        """The fragments that are declared for a tile: where warpgroups alternate, those of other iterations as well."""
+        names, alternation = self.printer.names, self.registers.alternation
+        yield names(tile.name)
+        if alternation is not None and tile in alternation.kept:
+            yield names(f"{tile.name}_now")
+        if alternation is not None and tile is alternation.computed:
+            yield from (names(operand.name) for operand in alternation.operands)
 
     def _layout_of(self, tile: Buffer) -> FragmentLayout:
         return next(alias.layout for alias in self.aliases if any(user is tile for user in alias.users))
@@ -136,7 +150,8 @@ class Layouts:
         names = [self.printer.names(tile.name) for tile in alias.users if self._is_operand(tile, loaded=False)]
         if not names or not isinstance(alias.layout, MmaAccumulator | WgmmaAccumulator | MfmaAccumulator):
             return ()
-        return (f"{', '.join(names)}: an accumulator's registers are the A operand's, lane for lane: no shuffle",)
+        about = "an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle"
+        return (f"{', '.join(names)}: {about}",)
 
     def _is_operand(self, tile: Buffer, *, loaded: bool) -> bool:
         """Whether MMAs read a tile as operand A, and whether it is `loaded` for them or computed."""

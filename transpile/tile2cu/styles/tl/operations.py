@@ -7,6 +7,7 @@ from pathlib import PurePath
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.program import Buffer, Reduction, Scope
 from tile2cu.plan import copy_ops, ops
+from tile2cu.plan.claims import Executes
 from tile2cu.styles.base.claims import comment, fence_comment
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.styles.base.expressions import Printer
@@ -59,7 +60,11 @@ class Operations:
         return replace(view, comments=self._claims(op))
 
     def _claims(self, op: ops.Op) -> tuple[str, ...]:
-        return tuple(comment(claim, self.printer.names) for claim in op.claims)
+        awaited = isinstance(op, ops.Mma) and op.instruction.unit is MmaUnit.WARPGROUP and not op.starts
+        done = "; complete on return" if awaited else ""
+        return tuple(
+            comment(claim, self.printer.names) + (done if isinstance(claim, Executes) else "") for claim in op.claims
+        )
 
     def _call(self, op: ops.Fill | ops.Reduce | ops.Scan) -> Mapping[str, str]:
         match op:

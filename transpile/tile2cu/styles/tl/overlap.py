@@ -19,7 +19,7 @@ from tile2cu.plan.producer_ops import (
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES
 from tile2cu.styles.base.expressions import Printer, literal
-from tile2cu.styles.base.overlap import UNMASKED, comment_lines, own_trips, timeline
+from tile2cu.styles.base.overlap import UNMASKED, comment_lines, own_trips, released_late, timeline
 from tile2cu.styles.base.pipelined import part_name, release_method
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.visits import called
@@ -28,11 +28,6 @@ from tile2cu.styles.tl.iterations import Texts, pipeline_name
 
 if TYPE_CHECKING:
     from tile2cu.styles.tl.body import Body
-
-_VOTE = (
-    "// Released by an arrival that depends on the vote: else the compiler moves the wait below in front of the\n"
-    "// computation\n"
-)
 
 
 def overlapped(op: Overlapped, texts: Texts, body: "Body") -> StatementView:
@@ -158,6 +153,11 @@ class _Loop:
         return tuple(wrapped(about, BODY_WIDTH))
 
     @property
+    def _voting_part(self) -> Part:
+        """The part that returns the vote."""
+        return next(part for part in self.op.phases.parts if part.kind is PartKind.PROCESS)
+
+    @property
     def place(self) -> int:
         """The Python line of the phases."""
         return self.op.source.span.line
@@ -235,12 +235,15 @@ class _Loop:
 
     def _release(self, do: ReleaseStage, k: str, after: str = "") -> str:
         """The call that releases a stage, `after` a value is known."""
-        ring, texts = do.ring, self.texts
-        name = pipeline_name(ring.tile, self.body.printer.names) if ring is not None else "pipeline"
+        ring, texts, names = do.ring, self.texts, self.body.printer.names
+        name = pipeline_name(ring.tile, names) if ring is not None else "pipeline"
         before = texts.first_before if ring is not None and ring.publishes else texts.before
         stage = _stage(before, _number(do, k))
         if after and not do.waits_for_loads:
-            return f"{_VOTE}{name}.consumer_release_after({after}, {stage});"
+            first = tuple(names(tile.name) for tile in self.op.first)
+            process = self.names[id(self._voting_part)]
+            about = released_late(self.op, first, after, f"{tl.GEMM_WAIT}<0>", process)
+            return "\n".join((*comment_lines(about), f"{name}.consumer_release_after({after}, {stage});"))
         return f"{name}.{release_method(waits_for_loads=do.waits_for_loads)}({stage});"
 
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tile2cu.core.program import Buffer
+from tile2cu.core.schedule import handed_name
 from tile2cu.plan.producer_ops import PingPong
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, table, wrapped
 from tile2cu.styles.base.view import StatementView, text_line
@@ -46,17 +47,12 @@ def ping_pong(op: PingPong, texts: Texts, body: "Body") -> StatementView:
     return StatementView("dealt", parts, body=lambdas, orelse=_add_up(op, body), notes=_notes(op, parts, body))
 
 
-def handed_place(tile: Buffer) -> str:
-    """The shared memory through which a tile's values go to the other warpgroup."""
-    return f"{tile.name}_handed"
-
-
 def _add_up(op: PingPong, body: "Body") -> tuple[StatementView, ...]:
     """What follows the loop: the threads' parts of a running sum come together."""
     if op.total is None:
         return ()
     names = body.printer.names
-    total, place = names(op.total.name), names(handed_place(op.total))
+    total, place = names(op.total.name), names(handed_name(op.total))
     about = f"Until here {total} has each thread's own elements only  [{op.rule}]"
     return (text_line(f"{tl.ALLREDUCE_SUM}<threads>({total}, {place});", comments=tuple(wrapped(about, BODY_WIDTH))),)
 
@@ -69,7 +65,10 @@ def _prepare(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView
         views = (ones, StatementView("branch", {"condition": condition}, body=body.views(op.rescale.compute)))
     part = _part(parts["prepare"], "", (*views, *body.views(op.late)))
     values = ", ".join(f"auto& {name}" for name in parts["values"].split(", ") if name)
-    return replace(part, kind="values_part", parts={**part.parts, "values": values})
+    about = wrapped("the values of one iteration: a warpgroup's own, or those whose names end with _now", BODY_WIDTH)
+    return replace(
+        part, kind="values_part", parts={**part.parts, "values": values}, comments=tuple(about) if values else ()
+    )
 
 
 def _part(name: str, argument: str, body: tuple[StatementView, ...], variable: str = "") -> StatementView:
@@ -86,7 +85,7 @@ def _start_first(op: PingPong, parts: dict[str, str], body: "Body") -> Statement
 def _hand_over(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView:
     """What follows the MMAs, up to the tile that goes to the other warpgroup."""
     names, line = body.printer.names, op.store_fragment[-1].statements[-1].source.span.line
-    handed = [(names(tile.name), names(handed_place(tile))) for tile in op.handed]
+    handed = [(names(tile.name), names(handed_name(tile))) for tile in op.handed]
     handed.append((parts["own"], names(op.tile.name)))
     views = body.views(op.store_fragment)
     lines = [text_line(f"{tl.STORE_FRAGMENT}({fragment}, {place});", line) for fragment, place in handed]
@@ -102,7 +101,7 @@ def _take_over(op: PingPong, parts: dict[str, str], body: "Body") -> StatementVi
     lines: list[StatementView] = []
     for each in op.taken:
         if isinstance(each, Buffer):
-            lines.append(text_line(f"{tl.LOAD_FRAGMENT}({names(handed_place(each))}, {names(each.name)});", line))
+            lines.append(text_line(f"{tl.LOAD_FRAGMENT}({names(handed_name(each))}, {names(each.name)});", line))
         else:
             lines += [replace(view, comments=()) for view in body.views(each)]
     lines.append(text_line(f"{tl.LOAD_FRAGMENT}({names(op.tile.name)}, {parts['now']});", line))
@@ -118,10 +117,11 @@ def _notes(op: PingPong, parts: dict[str, str], body: "Body") -> tuple[str, ...]
     tile = names(op.tile.name)
     handed = [tile, *(names(each.name) for each in op.handed)]
     about = (
-        f"Ping-pong: the two warpgroups alternate. The owner of an iteration computes all of {parts['first']}, and "
-        f"passes {listed(handed)} to the other through shared memory; both add the iteration's MMA to their columns of "
-        f"{parts['second']}. One runs MMAs while the other is between its own. The reader of {tile} is the next to "
-        f"write it, so that no barrier is needed for that  [{op.rule}]"
+        f"Ping-pong: the two warpgroups alternate. Warpgroup k % 2 owns iteration k: it waits for TMA, computes all of "
+        f"{parts['first']}, and passes {listed(handed)} to the other through shared memory. Each adds the MMA of every "
+        f"iteration to its own columns of {parts['second']}, with {parts['now']}, in registers, as operand A. One "
+        f"warpgroup runs MMAs while the other computes between its own. No barrier orders the overwriting of "
+        f"{listed(handed)}: each warp loads its rows of one iteration before it stores those of the next  [{op.rule}]"
     )
     return (*wrapped(about, BODY_WIDTH), *_timeline(parts))
 

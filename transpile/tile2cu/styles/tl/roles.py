@@ -8,6 +8,7 @@ from tile2cu.plan.roles import Producer, Way
 from tile2cu.styles.base.barriers import barrier_table, barriers_name, numbered
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
 from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.overlap import comment_lines
 from tile2cu.styles.base.roles import SOONER, Notes, members
 from tile2cu.styles.base.view import Declaration, StatementView, text_line
 from tile2cu.styles.base.visits import ITERATIONS, TILES, called
@@ -153,8 +154,8 @@ class Roles:
                 declared, started = [*declared, text], [*started, "prologue_pipeline.init();"]
             else:
                 have = "have" if "," in tiles else "has"
-                about = f"  // completes when {tiles} {have} arrived  [{producer.prologue.rule}]"
-                declared = [*declared, f"{tl.BARRIER}& prologue_full = {place}.prologue_full;{about}"]
+                about = comment_lines(f"completes when {tiles} {have} arrived  [{producer.prologue.rule}]")
+                declared = [*declared, *about, f"{tl.BARRIER}& prologue_full = {place}.prologue_full;"]
                 started = [*started, f"{tl.MBARRIER_INIT}(prologue_full, 1);"]
         init = tuple(map(text_line, (*started, f"{tl.MBARRIER_INIT_FENCE}();")))
         shown = f"{tl.SYNC_THREADS}();  // all threads see the initialised barriers"
@@ -176,7 +177,9 @@ class Roles:
             return declared, [f"{pipeline_name(ring.tile, names)}.init();" for ring in producer.rings]
         if producer.panels is not None:
             kind = f"{tl.TMA_SLAB_PIPELINE}<{stages}, {producer.panels.total}, {producer.panels.first_part}, threads>"
-            return [f"const {kind} pipeline({place}.barriers);"], ["pipeline.init();"]
+            panels = producer.panels
+            parts = f"of a stage's {panels.total} slabs warpgroup 0 releases the first {panels.first_part}"
+            return [*comment_lines(parts), f"const {kind} pipeline({place}.barriers);"], ["pipeline.init();"]
         declared, started = [], []
         for fed in producer.pipelines:
             stages = self.body.constants.stages(fed.iterations.stages)

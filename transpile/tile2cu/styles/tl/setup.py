@@ -43,10 +43,12 @@ def _named(name: str, plan: Kernel, printer: Printer) -> Declaration:
 def _about(tensors: TensorViews) -> Iterator[str]:
     """What the marks on the tensors' extents and rows mean."""
     if any(any(view.checked) for view in tensors.views):
-        about = (
-            "predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off"
+        guards = ["out-of-bounds loads return zero"] * tensors.loaded
+        guards += ["out-of-bounds elements are not stored"] * tensors.stored
+        yield (
+            f"predicated: not all accesses are shown to be within this extent; {', '.join(guards)}  "
+            f"[{tensors.bounds_rule}]"
         )
-        yield f"{about}  [{tensors.bounds_rule}]"
     if any(view.alignment for view in tensors.views):
         about = "Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes"
         yield f"{about}  [{tensors.rows_rule}]"

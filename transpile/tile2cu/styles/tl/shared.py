@@ -69,7 +69,7 @@ class Shared:
             case plan.PipelineBarriers():
                 return self._pipeline_barriers(member)
             case plan.PrologueBarriers(persistent=True):
-                about = f"{member.bytes} bytes; the same of the prologue's tiles, in one stage"
+                about = f"{member.bytes} bytes; full and empty of the prologue's tiles, in one stage, 8 bytes each"
                 return Declaration(f"{tl.TMA_BARRIERS}<1> prologue_barriers;", tuple(wrapped(about)))
             case plan.PrologueBarriers():
                 about = f"{member.bytes} bytes; completes when the prologue's tiles have arrived"
@@ -114,7 +114,7 @@ class Shared:
         index, name = self.printer.index, self.printer.names(space.name)
         if space.row_values is not None:
             handed = self.printer.names(space.row_values.name)
-            about = f"{space.bytes:,} bytes; {handed} between the warpgroups  [{found.rule}]"
+            about = f"{space.bytes:,} bytes; passes {handed} between the warpgroups  [{found.rule}]"
             kind = f"{tl.SHARED_TILE_1D}<{space.dtype.cpp}, {index(space.row_values.shape[0])}>"
             return Declaration(f"{kind} {name};", (about,))
         extents = ", ".join(map(index, like.shape) if like is not None else map(str, space.extents))

@@ -47,7 +47,6 @@ class Tl:
     uses = ""
     functor = False
     offset_bits = 64
-    vector_accesses = "16-byte accesses"
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """None: all names of headers/tl are qualified."""
