@@ -17,7 +17,7 @@ def attention(
     is_causal=False,
     group=1,  # query heads that share one head of K and V
     window=0,  # keys that a query of a causal kernel sees, itself included; 0 for all
-    slack=8,  # a row's maximum may exceed its reference by 2**slack: weights up to 2**8, of 65504 in float16
+    slack=8,  # a row's reference may lag its maximum: weights are at most 2**slack; float16 holds 65504
     block_M=64,  # queries per block
     block_N=64,  # keys per iteration
     num_stages=2,

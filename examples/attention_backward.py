@@ -29,7 +29,7 @@ def attention_forward(
     seq_len,
     dim,
     is_causal=False,
-    slack=8,  # a row's maximum may exceed its reference by 2**slack: weights up to 2**8, of 65504 in float16
+    slack=8,  # a row's reference may lag its maximum: weights are at most 2**slack; float16 holds 65504
     block_M=128,
     block_N=None,  # keys per iteration
     num_stages=2,

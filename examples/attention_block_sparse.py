@@ -15,7 +15,7 @@ def attention_block_sparse(
     seq_len,
     dim,
     is_causal=False,
-    slack=8,  # a row's maximum may exceed its reference by 2**slack: weights up to 2**8, of 65504 in float16
+    slack=8,  # a row's reference may lag its maximum: weights are at most 2**slack; float16 holds 65504
     block_M=64,  # queries per block of the mask
     block_N=64,  # keys per iteration, a block of the mask
     num_stages=2,

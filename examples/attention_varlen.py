@@ -18,7 +18,7 @@ def attention_varlen(
     dim,
     is_causal=False,
     group=1,
-    slack=8,  # a row's maximum may exceed its reference by 2**slack: weights up to 2**8, of 65504 in float16
+    slack=8,  # a row's reference may lag its maximum: weights are at most 2**slack; float16 holds 65504
     block_M=64,  # queries per block
     block_N=64,  # keys per iteration
     num_stages=2,

@@ -37,7 +37,7 @@ constexpr int block_M = 128, block_N = 128, block_K = 32;
 // one tile in use, one that is stored for the next iteration; the one after waits in registers
 // [pipeline.loop.registers]
 constexpr int shared_stages = 2;
-// 4 warps: 2 along M by 2 along N of an MMA  [warps.gemm.square]
+// 4 warps: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
 // at most 256 registers for each lane of a wave, of a SIMD's 512: all are VGPRs, and no value moves to or from
 // AccVGPRs  [launch.cdna.two-waves]

@@ -34,7 +34,7 @@ namespace gemm_relu_impl {
 constexpr int block_M = 128, block_N = 128, block_K = 64;
 // TMA loads up to 3 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 3;
-// 8 warps: 4 along M by 2 along N of an MMA  [warps.gemm.square]
+// 8 warps: 4 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
 
 // ---- shared memory: 99,328 of 232,448 bytes per block (976 are padding) ---------------------------------------------
@@ -50,7 +50,7 @@ static_assert(sizeof(Shared) == 99328, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 232448, "sm_100a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 64 per thread for tiles -----------------------------------------------------------------------------
-// of C_local:
+// layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds 32 rows from 32 (w / 2) and 64 columns from 64 (w %
 // 2); TV layout ((4,8,2,4),(2,2,8,2)):((256,1,8192,32),(128,8,1024,16))  [layout.gemm.mma-accumulator]
 using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<4, 2>>;

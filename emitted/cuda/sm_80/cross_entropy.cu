@@ -48,18 +48,18 @@ static_assert(sizeof(Shared) == 32, "the sizes above are stale: regenerate this 
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 36 per thread for tiles -----------------------------------------------------------------------------
-// of x:
+// layout of x:
 // (T128 threads, V32 values each) -> (4096); 128 threads with 4 runs of 8 consecutive elements each; TV layout
 // (128,(8,4)):(8,(1,1024))  [layout.free.flat]
 using x_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<128>, 8>;
-// of largest, previous, part, total:
+// layout of largest, previous, part, total:
 // (T128 threads, V1 values each) -> (1); 128 threads hold the same value  [layout.index.constant]
 using largest_layout = tl::Replicated<tl::Shape<1>>;
-// of a loop over i:
+// layout of a loop over i:
 // (T128 threads, V1 values each) -> (1); one thread with one element; 128 threads hold the same value; TV layout
 // (128,1):(0,0)  [layout.loop.flat]
 using i_layout = tl::Blocked<tl::Shape<1>, tl::Shape<1>, 1>;
-// of a loop over j:
+// layout of a loop over j:
 // (T128 threads, V32 values each) -> (4096); 128 threads with 8 runs of 4 consecutive elements each; TV layout
 // (128,(4,8)):(4,(1,512))  [layout.loop.flat]
 using j_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<128>, 4>;

@@ -65,7 +65,7 @@ namespace split {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-// 1 warp: 1 along M by 1 along N of an MMA  [warps.gemm.full-row]
+// 1 warp: 1 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 32;
 
 // ---- shared memory: 69,632 of 166,912 bytes per block ---------------------------------------------------------------
@@ -81,16 +81,16 @@ static_assert(sizeof(Shared) == 69632, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 122 per thread for tiles ----------------------------------------------------------------------------
-// of acc_s, acc_s_cast:
+// layout of acc_s, acc_s_cast:
 // (T32 threads, V32 values each) -> (16, 64); warp w holds rows 16 w to 16 w + 15; TV layout
 // ((4,8),(2,2,8)):((32,1),(16,8,128))  [layout.gemm.mma-accumulator]
 // acc_s_cast: an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle
 using acc_s_layout = tl::MmaAccumulator<block_H, block_N, tl::Warps<1, 1>>;
-// of acc_o:
+// layout of acc_o:
 // (T32 threads, V64 values each) -> (16, 128); warp w holds rows 16 w to 16 w + 15; TV layout
 // ((4,8),(2,2,16)):((32,1),(16,8,128))  [layout.gemm.mma-accumulator]
 using acc_o_layout = tl::MmaAccumulator<block_H, dim, tl::Warps<1, 1>>;
-// of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
+// layout of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T32 threads, V2 values each) -> (16); 4 threads hold the same value; TV layout ((4,8),2):((0,1),8)
 // [layout.reduce.kept-dimension]
 using scores_max_layout = tl::Slice<1, acc_s_layout>;
@@ -213,14 +213,14 @@ namespace combine {
 constexpr int threads = 128;
 
 // ---- registers: 11 per thread for tiles -----------------------------------------------------------------------------
-// of lse, weight:
+// layout of lse, weight:
 // (T128 threads, V4 values each) -> (4); one thread with 4 consecutive elements; 128 threads hold the same value; TV
 // layout (128,4):(0,1)  [layout.free.flat]
 using lse_layout = tl::Blocked<tl::Shape<num_split>, tl::Shape<1>, 4>;
-// of lse_max, total:
+// layout of lse_max, total:
 // (T128 threads, V1 values each) -> (1); 128 threads hold the same value  [layout.index.constant]
 using lse_max_layout = tl::Replicated<tl::Shape<1>>;
-// of out:
+// layout of out:
 // (T128 threads, V1 values each) -> (128); 128 threads with one element each; TV layout (128,1):(1,0)
 // [layout.free.flat]
 using out_layout = tl::Blocked<tl::Shape<dim>, tl::Shape<128>, 1>;

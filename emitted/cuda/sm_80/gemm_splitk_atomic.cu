@@ -29,7 +29,7 @@ namespace gemm_splitk_atomic_impl {
 constexpr int splits = 4, block_M = 128, block_N = 128, block_K = 32;
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
-// 8 warps: 4 along M by 2 along N of an MMA  [warps.gemm.square]
+// 8 warps: 4 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
 
 // ---- shared memory: 49,152 of 166,912 bytes per block ---------------------------------------------------------------
@@ -43,7 +43,7 @@ static_assert(sizeof(Shared) == 49152, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 64 per thread for tiles -----------------------------------------------------------------------------
-// of C_local:
+// layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds 32 rows from 32 (w / 2) and 64 columns from 64 (w %
 // 2); TV layout ((4,8,2,4),(2,2,8,2)):((256,1,8192,32),(128,8,1024,16))  [layout.gemm.mma-accumulator]
 using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<4, 2>>;

@@ -41,11 +41,11 @@ constexpr float eps = 1e-05f;
 constexpr int threads = 128;
 
 // ---- registers: 66 per thread for tiles -----------------------------------------------------------------------------
-// of x, squares:
+// layout of x, squares:
 // (T128 threads, V32 values each) -> (4, 1024); 4 x 32 threads with 4 runs of 8 consecutive elements each; TV layout
 // ((32,4),(8,4)):((32,1),(4,1024))  [layout.free.rows-in-warps]
 using x_layout = tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<4, 32>, 8>;
-// of mean, rstd:
+// layout of mean, rstd:
 // (T128 threads, V1 values each) -> (4); 32 threads hold the same value; TV layout ((32,4),1):((0,1),0)
 // [layout.reduce.kept-dimension]
 using mean_layout = tl::Slice<1, x_layout>;

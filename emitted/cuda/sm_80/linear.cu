@@ -32,7 +32,7 @@ namespace linear_impl {
 constexpr int block_M = 64, block_N = 64, block_K = 32;
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-// 4 warps: 2 along M by 2 along N of an MMA  [warps.gemm.square]
+// 4 warps: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
 
 // ---- shared memory: 16,384 of 166,912 bytes per block ---------------------------------------------------------------
@@ -46,7 +46,7 @@ static_assert(sizeof(Shared) == 16384, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 32 per thread for tiles -----------------------------------------------------------------------------
-// of Y_local:
+// layout of Y_local:
 // (T128 threads, V32 values each) -> (64, 64); warp w holds 32 rows from 32 (w / 2) and 32 columns from 32 (w % 2);
 // TV layout ((4,8,2,2),(2,2,4,2)):((128,1,2048,32),(64,8,512,16))  [layout.gemm.mma-accumulator]
 using Y_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;

@@ -42,7 +42,7 @@ constexpr int block_V = 64;
 constexpr float scale = 0.125f;
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.full-row]
+// 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 128;
 
 // ---- shared memory: 57,344 of 166,912 bytes per block ---------------------------------------------------------------
@@ -60,15 +60,15 @@ static_assert(sizeof(Shared) == 57344, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 112 per thread for tiles ----------------------------------------------------------------------------
-// of state:
+// layout of state:
 // (T128 threads, V32 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15; TV layout
 // ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.mma-accumulator]
 using state_layout = tl::MmaAccumulator<dim, block_V, tl::Warps<4, 1>>;
-// of scores, scores_cast:
+// layout of scores, scores_cast:
 // here the same as state_layout: the sizes are equal
 // scores_cast: an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle
 using scores_layout = tl::MmaAccumulator<chunk, chunk, tl::Warps<4, 1>>;
-// of o:
+// layout of o:
 // here the same as state_layout: the sizes are equal
 using o_layout = tl::MmaAccumulator<chunk, block_V, tl::Warps<4, 1>>;
 

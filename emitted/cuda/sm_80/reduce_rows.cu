@@ -28,11 +28,11 @@ constexpr int block_M = 4, block_N = 1024;
 constexpr int threads = 128;
 
 // ---- registers: 49 per thread for tiles -----------------------------------------------------------------------------
-// of x, partial:
+// layout of x, partial:
 // (T128 threads, V32 values each) -> (4, 1024); 4 x 32 threads with 4 runs of 8 consecutive elements each; TV layout
 // ((32,4),(8,4)):((32,1),(4,1024))  [layout.parallel.to-fragment]
 using x_layout = tl::Blocked<tl::Shape<block_M, block_N>, tl::Shape<4, 32>, 8>;
-// of total:
+// layout of total:
 // (T128 threads, V1 values each) -> (4); 32 threads hold the same value; TV layout ((32,4),1):((0,1),0)
 // [layout.reduce.kept-dimension]
 using total_layout = tl::Slice<1, x_layout>;

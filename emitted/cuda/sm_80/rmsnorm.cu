@@ -46,15 +46,15 @@ static_assert(sizeof(Shared) == 32, "the sizes above are stale: regenerate this 
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 41 per thread for tiles -----------------------------------------------------------------------------
-// of x, squares:
+// layout of x, squares:
 // (T256 threads, V16 values each) -> (1, 4096); 1 x 256 threads with 2 runs of 8 consecutive elements each; TV
 // layout (256,(8,2)):(8,(1,2048))  [layout.parallel.to-fragment]
 using x_layout = tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<1, 256>, 8>;
-// of sum_squares:
+// layout of sum_squares:
 // (T256 threads, V1 values each) -> (1); 256 threads hold the same value; TV layout (256,1):(0,0)
 // [layout.reduce.kept-dimension]
 using sum_squares_layout = tl::Slice<1, x_layout>;
-// of weights:
+// layout of weights:
 // (T256 threads, V16 values each) -> (4096); TV layout (256,(8,2)):(8,(1,2048))  [layout.parallel.to-fragment]
 using weights_layout = tl::Slice<0, x_layout>;
 

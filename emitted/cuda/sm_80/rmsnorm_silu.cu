@@ -41,11 +41,11 @@ constexpr int block_M = 16;
 constexpr int threads = 64;
 
 // ---- registers: 81 per thread for tiles -----------------------------------------------------------------------------
-// of x, squares:
+// layout of x, squares:
 // (T64 threads, V40 values each) -> (16, 160); 16 x 4 threads with 5 runs of 8 consecutive elements each; TV layout
 // ((4,16),(8,5)):((128,1),(16,512))  [layout.parallel.to-fragment]
 using x_layout = tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<16, 4>, 8>;
-// of scale:
+// layout of scale:
 // (T64 threads, V1 values each) -> (16); 4 threads hold the same value; TV layout ((4,16),1):((0,1),0)
 // [layout.reduce.kept-dimension]
 using scale_layout = tl::Slice<1, x_layout>;

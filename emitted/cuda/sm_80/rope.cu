@@ -39,11 +39,11 @@ static_assert(dim % 2 == 0);
 constexpr int threads = 128;
 
 // ---- how loops are spread over the threads --------------------------------------------------------------------------
-// of a loop over i, j:
+// layout of a loop over i, j:
 // (T128 threads, V32 values each) -> (64, 64); 8 x 16 threads with 8 runs of 4 consecutive elements each; TV layout
 // ((16,8),(4,8)):((256,1),(64,8))  [layout.loop.flat]
 using ij_layout = tl::Blocked<tl::Shape<block, half_dim>, tl::Shape<8, 16>, 4>;
-// of a loop over i, j:
+// layout of a loop over i, j:
 // (T128 threads, V64 values each) -> (64, 128); 8 x 16 threads with 8 runs of 8 consecutive elements each; TV layout
 // ((16,8),(8,8)):((512,1),(64,8))  [layout.loop.flat]
 using ij_layout_1 = tl::Blocked<tl::Shape<block, dim>, tl::Shape<8, 16>, 8>;

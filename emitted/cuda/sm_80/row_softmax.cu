@@ -34,11 +34,11 @@ constexpr int block_M = 4;
 constexpr int threads = 128;
 
 // ---- registers: 34 per thread for tiles -----------------------------------------------------------------------------
-// of X_local:
+// layout of X_local:
 // (T128 threads, V32 values each) -> (4, 1000); 4 x 32 threads with 8 runs of 4 consecutive elements each
 // [layout.free.rows-in-warps]
 using X_local_layout = tl::Blocked<tl::Shape<block_M, N>, tl::Shape<4, 32>, 4>;
-// of row_max, row_sum:
+// layout of row_max, row_sum:
 // (T128 threads, V1 values each) -> (4); 32 threads hold the same value; TV layout ((32,4),1):((0,1),0)
 // [layout.reduce.kept-dimension]
 using row_max_layout = tl::Slice<1, X_local_layout>;

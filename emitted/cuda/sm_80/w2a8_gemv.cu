@@ -51,11 +51,11 @@ static_assert(sizeof(Shared) == 20480, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 84 per thread for tiles -----------------------------------------------------------------------------
-// of packed, partial:
+// layout of packed, partial:
 // (T64 threads, V64 values each) -> (16, 256); 4 x 16 threads with 4 runs of 16 consecutive elements each; TV layout
 // ((16,4),(16,4)):((256,1),(16,4))  [layout.parallel.to-fragment]
 using packed_layout = tl::Blocked<tl::Shape<block_N, block_K / 4>, tl::Shape<4, 16>, 16>;
-// of total:
+// layout of total:
 // (T64 threads, V4 values each) -> (16); 16 threads hold the same value; TV layout ((16,4),4):((0,1),4)
 // [layout.reduce.kept-dimension]
 using total_layout = tl::Slice<1, packed_layout>;

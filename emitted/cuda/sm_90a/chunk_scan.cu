@@ -58,7 +58,7 @@ constexpr int tiles = tl::ceildiv(chunk_size, block_M) * tl::ceildiv(headdim, bl
 constexpr int group = 0;
 // TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 76,800 of 232,448 bytes per block (1,496 are padding) -------------------------------------------
@@ -89,23 +89,23 @@ static_assert(sizeof(Shared) == 76800, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 122 per thread for tiles ----------------------------------------------------------------------------
-// of weights, weights_cast:
+// layout of weights, weights_cast:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64 rows; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.copy.same]
 // weights_cast: an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle
 using weights_layout = tl::WgmmaAccumulator<block_M, block_K, threads / 128>;
-// of y:
+// layout of y:
 // here the same as weights_layout: the sizes are equal
 using y_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
-// of a loop over t:
+// layout of a loop over t:
 // (T128 threads, V2 values each) -> (256); 128 threads with 2 consecutive elements each; TV layout (128,2):(2,1)
 // [layout.loop.flat]
 using t_layout = tl::Blocked<tl::Shape<chunk_size>, tl::Shape<128>, 2>;
-// of dA_m:
+// layout of dA_m:
 // (T128 threads, V2 values each) -> (64); 4 threads hold the same value; TV layout ((4,8,4),2):((0,1,16),8)
 // [layout.parallel.to-fragment]
 using dA_m_layout = tl::Slice<1, weights_layout>;
-// of dA_k, dt_k, decayed_k:
+// layout of dA_k, dt_k, decayed_k:
 // (T128 threads, V16 values each) -> (64); 32 threads hold the same value; TV layout ((4,32),(2,8)):((2,0),(1,8))
 // [layout.parallel.to-fragment]
 using dA_k_layout = tl::Slice<0, weights_layout>;

@@ -53,7 +53,7 @@ constexpr int block_K = 16;
 constexpr int group = 0;
 // TMA loads up to 6 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 6;
-// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 55,296 of 232,448 bytes per block (1,440 are padding) -------------------------------------------
@@ -74,20 +74,20 @@ static_assert(sizeof(Shared) == 55296, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 70 per thread for tiles -----------------------------------------------------------------------------
-// of x_decayed:
+// layout of x_decayed:
 // (T128 threads, V8 values each) -> (64, 16); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64 rows; TV layout ((4,8,4),(2,2,2)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 // x_decayed: an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle
 using x_decayed_layout = tl::WgmmaAccumulator<block_M, block_K, threads / 128>;
-// of state:
+// layout of state:
 // (T128 threads, V64 values each) -> (64, 128); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of
 // each 64 rows; TV layout ((4,8,4),(2,2,16)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 using state_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
-// of a loop over t:
+// layout of a loop over t:
 // (T128 threads, V2 values each) -> (256); 128 threads with 2 consecutive elements each; TV layout (128,2):(2,1)
 // [layout.loop.flat]
 using t_layout = tl::Blocked<tl::Shape<chunk_size>, tl::Shape<128>, 2>;
-// of decayed_k:
+// layout of decayed_k:
 // (T128 threads, V4 values each) -> (16); 32 threads hold the same value; TV layout ((4,32),(2,2)):((2,0),(1,8))
 // [layout.parallel.to-fragment]
 using decayed_k_layout = tl::Slice<0, x_decayed_layout>;

@@ -72,15 +72,15 @@ static_assert(sizeof(Shared) == 41984, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 74 per thread for tiles -----------------------------------------------------------------------------
-// of products:
+// layout of products:
 // (T128 threads, V128 values each) -> (8, 64, 32); 2 x 64 x 1 threads with 4 runs of 32 consecutive elements each;
 // TV layout ((64,2),(32,4)):((8,1),(512,2))  [layout.free.rows-in-warps]
 using products_layout = tl::Blocked<tl::Shape<block_N, chunks, chunk>, tl::Shape<2, 64, 1>, 32>;
-// of partial, sums:
+// layout of partial, sums:
 // (T128 threads, V4 values each) -> (8, 64); 2 x 64 threads with 4 elements each; TV layout ((64,2),4):((8,1),2)
 // [layout.reduce.kept-dimension]
 using partial_layout = tl::Blocked<tl::Shape<block_N, chunks>, tl::Shape<2, 64>, 1>;
-// of total:
+// layout of total:
 // (T128 threads, V4 values each) -> (8); 64 threads hold the same value; TV layout ((64,2),4):((0,1),2)
 // [layout.reduce.kept-dimension]
 using total_layout = tl::Slice<1, partial_layout>;

@@ -65,7 +65,7 @@ namespace split {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 82,944 of 232,448 bytes per block (952 are padding) ---------------------------------------------
@@ -85,16 +85,16 @@ static_assert(sizeof(Shared) == 82944, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 122 per thread for tiles ----------------------------------------------------------------------------
-// of acc_s, acc_s_cast:
+// layout of acc_s, acc_s_cast:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64 rows; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 // acc_s_cast: an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle
 using acc_s_layout = tl::WgmmaAccumulator<block_H, block_N, threads / 128>;
-// of acc_o:
+// layout of acc_o:
 // (T128 threads, V64 values each) -> (64, 128); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of
 // each 64 rows; TV layout ((4,8,4),(2,2,16)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 using acc_o_layout = tl::WgmmaAccumulator<block_H, dim, threads / 128>;
-// of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
+// layout of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T128 threads, V2 values each) -> (64); 4 threads hold the same value; TV layout ((4,8,4),2):((0,1,16),8)
 // [layout.reduce.kept-dimension]
 using scores_max_layout = tl::Slice<1, acc_s_layout>;
@@ -273,14 +273,14 @@ namespace combine {
 constexpr int threads = 128;
 
 // ---- registers: 11 per thread for tiles -----------------------------------------------------------------------------
-// of lse, weight:
+// layout of lse, weight:
 // (T128 threads, V4 values each) -> (4); one thread with 4 consecutive elements; 128 threads hold the same value; TV
 // layout (128,4):(0,1)  [layout.free.flat]
 using lse_layout = tl::Blocked<tl::Shape<num_split>, tl::Shape<1>, 4>;
-// of lse_max, total:
+// layout of lse_max, total:
 // (T128 threads, V1 values each) -> (1); 128 threads hold the same value  [layout.index.constant]
 using lse_max_layout = tl::Replicated<tl::Shape<1>>;
-// of out:
+// layout of out:
 // (T128 threads, V1 values each) -> (128); 128 threads with one element each; TV layout (128,1):(1,0)
 // [layout.free.flat]
 using out_layout = tl::Blocked<tl::Shape<dim>, tl::Shape<128>, 1>;

@@ -38,7 +38,7 @@ namespace gemm_impl {
 constexpr int block_M = 128, block_N = 128, block_K = 64;
 // TMA loads up to 3 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 3;
-// 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 
 // ---- shared memory: 132,096 of 232,448 bytes per block (976 are padding) --------------------------------------------
@@ -56,7 +56,7 @@ static_assert(sizeof(Shared) == 132096, "the sizes above are stale: regenerate t
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 64 per thread for tiles -----------------------------------------------------------------------------
-// of C_local:
+// layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
 // 16 w + 15 of each 64 rows; TV layout ((4,8,8),(2,2,16)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
 using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;

@@ -37,7 +37,7 @@ constexpr int block_M = 16, block_N = 64, block_K = 128;
 constexpr int splits = 2;
 // 3 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 4;
-// 4 warps: 1 along M by 4 along N of an MMA  [warps.gemm.square]
+// 4 warps: 1 along M by 4 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
 
 // ---- shared memory: 94,208 of 232,448 bytes per block ---------------------------------------------------------------
@@ -56,7 +56,7 @@ static_assert(sizeof(Shared) == 94208, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 8 per thread for tiles ------------------------------------------------------------------------------
-// of C_local:
+// layout of C_local:
 // (T128 threads, V8 values each) -> (16, 64); warp w holds 16 rows from 16 (w / 4) and 16 columns from 16 (w % 4);
 // TV layout ((4,8,4),(2,2,2)):((32,1,256),(16,8,128))  [layout.gemm.mma-accumulator]
 using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<1, 4>>;

@@ -43,7 +43,7 @@ constexpr int parts = 2;
 constexpr int group = 128;
 // TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
-// 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
@@ -68,11 +68,11 @@ static_assert(sizeof(Shared) == 230400, "the sizes above are stale: regenerate t
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 198 per thread for tiles, of 240 that setmaxnreg gives a consumer -----------------------------------
-// of product, left, right:
+// layout of product, left, right:
 // (T256 threads, V64 values each) -> (128, 128); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
 // 16 w + 15 of each 64 rows; TV layout ((4,8,8),(2,2,16)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
 using product_layout = tl::WgmmaAccumulator<block_M, group, threads / 128>;
-// of left_scale, right_scale, scales_A_ahead:
+// layout of left_scale, right_scale, scales_A_ahead:
 // (T256 threads, V2 values each) -> (128); 4 threads hold the same value; TV layout ((4,8,8),2):((0,1,16),8)
 // [layout.parallel.to-fragment]
 using left_scale_layout = tl::Slice<1, product_layout>;

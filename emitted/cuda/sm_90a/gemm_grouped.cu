@@ -40,7 +40,7 @@ namespace gemm_grouped_impl {
 constexpr int block_M = 64, block_N = 128, block_K = 64;
 // TMA loads up to 3 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 3;
-// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 91,136 of 232,448 bytes per block (976 are padding) ---------------------------------------------
@@ -58,7 +58,7 @@ static_assert(sizeof(Shared) == 91136, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 64 per thread for tiles -----------------------------------------------------------------------------
-// of C_local:
+// layout of C_local:
 // (T128 threads, V64 values each) -> (64, 128); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of
 // each 64 rows; TV layout ((4,8,4),(2,2,16)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;

@@ -58,7 +58,7 @@ namespace multiply {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // TMA loads up to 3 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 3;
-// 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
@@ -79,7 +79,7 @@ static_assert(sizeof(Shared) == 205824, "the sizes above are stale: regenerate t
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 192 per thread for tiles, of 240 that setmaxnreg gives a consumer -----------------------------------
-// of C_local:
+// layout of C_local:
 // (T256 threads, V192 values each) -> (256, 192); warpgroup g holds rows 128 g to 128 g + 127, its warp w rows 16 w
 // to 16 w + 15 of each 64 rows; TV layout ((4,8,4,2),(2,2,24,2)):((512,1,16,128),(256,8,2048,64))
 // [layout.gemm.wgmma-accumulator]
@@ -259,7 +259,7 @@ namespace add {
 constexpr int threads = 128;
 
 // ---- registers: 12 per thread for tiles -----------------------------------------------------------------------------
-// of total:
+// layout of total:
 // (T128 threads, V12 values each) -> (8, 192); 8 x 16 threads with 3 runs of 4 consecutive elements each; TV layout
 // ((16,8),(4,3)):((32,1),(8,512))  [layout.free.flat]
 using total_layout = tl::Blocked<tl::Shape<strip, block_N>, tl::Shape<8, 16>, 4>;

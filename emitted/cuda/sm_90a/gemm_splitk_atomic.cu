@@ -31,7 +31,7 @@ namespace gemm_splitk_atomic_impl {
 constexpr int splits = 4, block_M = 128, block_N = 256, block_K = 64;
 // TMA loads up to 3 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 3;
-// 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 
 // ---- shared memory: 148,480 of 232,448 bytes per block (976 are padding) --------------------------------------------
@@ -47,7 +47,7 @@ static_assert(sizeof(Shared) == 148480, "the sizes above are stale: regenerate t
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 128 per thread for tiles ----------------------------------------------------------------------------
-// of C_local:
+// layout of C_local:
 // (T256 threads, V128 values each) -> (128, 256); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
 // 16 w + 15 of each 64 rows; TV layout ((4,8,8),(2,2,32)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
 using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;

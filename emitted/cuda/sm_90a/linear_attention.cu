@@ -44,7 +44,7 @@ constexpr int block_V = 64;
 constexpr float scale = 0.125f;
 // TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 58,368 of 232,448 bytes per block (992 are padding) ---------------------------------------------
@@ -64,15 +64,15 @@ static_assert(sizeof(Shared) == 58368, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 112 per thread for tiles ----------------------------------------------------------------------------
-// of state:
+// layout of state:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64 rows; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 using state_layout = tl::WgmmaAccumulator<dim, block_V, threads / 128>;
-// of scores, scores_cast:
+// layout of scores, scores_cast:
 // here the same as state_layout: the sizes are equal
 // scores_cast: an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle
 using scores_layout = tl::WgmmaAccumulator<chunk, chunk, threads / 128>;
-// of o:
+// layout of o:
 // here the same as state_layout: the sizes are equal
 using o_layout = tl::WgmmaAccumulator<chunk, block_V, threads / 128>;
 

@@ -45,7 +45,7 @@ constexpr int group = 32;
 constexpr int num_stages = 4;
 // one stage that the MMA in flight reads, one that is written  [pipeline.loop.mma-in-flight]
 constexpr int written_stages = 2;
-// 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
@@ -70,12 +70,12 @@ static_assert(sizeof(Shared) == 181248, "the sizes above are stale: regenerate t
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 128 per thread for tiles, of 240 that setmaxnreg gives a consumer -----------------------------------
-// of Y_local:
+// layout of Y_local:
 // (T256 threads, V128 values each) -> (256, 128); warpgroup g holds rows 128 g to 128 g + 127, its warp w rows 16 w
 // to 16 w + 15 of each 64 rows; TV layout ((4,8,4,2),(2,2,16,2)):((512,1,16,128),(256,8,2048,64))
 // [layout.gemm.wgmma-accumulator]
 using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
-// of a loop over i, j:
+// layout of a loop over i, j:
 // (T256 threads, V32 values each) -> (128, 64); 32 x 8 threads with 4 runs of 8 consecutive elements each; TV layout
 // ((8,32),(8,4)):((1024,1),(128,32))  [layout.loop.flat]
 using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<32, 8>, 8>;

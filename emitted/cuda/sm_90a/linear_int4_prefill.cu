@@ -42,7 +42,7 @@ namespace linear_int4_prefill_impl {
 constexpr int group = 32, block_M = 256, block_N = 128, block_K = 64;
 // TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
-// 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 // registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers
 // [launch.hopper.register-shares]
@@ -63,16 +63,16 @@ static_assert(sizeof(Shared) == 214016, "the sizes above are stale: regenerate t
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 164 per thread for tiles, of 240 that setmaxnreg gives a consumer -----------------------------------
-// of W_local, W_local_in_flight:
+// layout of W_local, W_local_in_flight:
 // (T256 threads, V32 values each) -> (128, 64); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
 // 16 w + 15 of each 64 rows; TV layout ((4,8,8),(2,2,8)):((256,1,16),(128,8,1024))  [layout.copy.same]
 // W_local_in_flight: an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle
 using W_local_layout = tl::WgmmaAccumulator<block_N, block_K, threads / 128>;
-// of Y_local:
+// layout of Y_local:
 // (T256 threads, V128 values each) -> (128, 256); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
 // 16 w + 15 of each 64 rows; TV layout ((4,8,8),(2,2,32)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
 using Y_local_layout = tl::WgmmaAccumulator<block_N, block_M, threads / 128>;
-// of first, second, next_first, next_second:
+// layout of first, second, next_first, next_second:
 // (T256 threads, V2 values each) -> (128); 4 threads hold the same value; TV layout ((4,8,8),2):((0,1,16),8)
 // [layout.parallel.to-fragment]
 using first_layout = tl::Slice<1, W_local_layout>;

@@ -40,7 +40,7 @@ constexpr int block_M = 64, block_N = 64, block_K = 128;
 constexpr int num_stages = 2;
 // one stage that the MMA in flight reads, one that is written  [pipeline.loop.mma-in-flight]
 constexpr int written_stages = 2;
-// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 37,888 of 232,448 bytes per block (992 are padding) ---------------------------------------------
@@ -58,11 +58,11 @@ static_assert(sizeof(Shared) == 37888, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 32 per thread for tiles -----------------------------------------------------------------------------
-// of Y_local:
+// layout of Y_local:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64 rows; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
-// of a loop over i, j:
+// layout of a loop over i, j:
 // (T128 threads, V64 values each) -> (64, 128); 16 x 8 threads with 4 runs of 16 consecutive elements each; TV
 // layout ((8,16),(16,4)):((1024,1),(64,16))  [layout.loop.flat]
 using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<16, 8>, 16>;

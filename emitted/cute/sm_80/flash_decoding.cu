@@ -65,7 +65,7 @@ namespace split {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.full-row]
+// 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 128;
 
 // ---- shared memory: 81,920 of 166,912 bytes per block ---------------------------------------------------------------

@@ -40,7 +40,7 @@ using namespace cute;
 constexpr int block_M = 128, block_N = 128, block_K = 64;
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
-// 8 warps: 4 along M by 2 along N of an MMA  [warps.gemm.square]
+// 8 warps: 4 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
 
 // ---- shared memory: 98,304 of 166,912 bytes per block ---------------------------------------------------------------

@@ -33,7 +33,7 @@ constexpr int programs = 132;
 constexpr int panel = 12;
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
-// 8 warps: 4 along M by 2 along N of an MMA  [warps.gemm.square]
+// 8 warps: 4 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
 
 // ---- shared memory: 49,152 of 166,912 bytes per block ---------------------------------------------------------------

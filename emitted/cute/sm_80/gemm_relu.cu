@@ -35,7 +35,7 @@ using namespace cute;
 constexpr int block_M = 128, block_N = 128, block_K = 32;
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
-// 4 warps: 2 along M by 2 along N of an MMA  [warps.gemm.square]
+// 4 warps: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
 
 // ---- shared memory: 49,152 of 166,912 bytes per block ---------------------------------------------------------------

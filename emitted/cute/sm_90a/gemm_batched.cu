@@ -36,7 +36,7 @@ constexpr int programs = 132;
 constexpr int panel = 12;
 // TMA loads up to 3 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 3;
-// 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 
 // ---- shared memory: 132,096 of 232,448 bytes per block (976 are padding) --------------------------------------------

@@ -41,7 +41,7 @@ using namespace cute;
 constexpr int block_M = 64, block_N = 128, block_K = 64;
 // TMA loads up to 3 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 3;
-// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 91,136 of 232,448 bytes per block (976 are padding) ---------------------------------------------

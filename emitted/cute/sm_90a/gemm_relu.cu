@@ -37,7 +37,7 @@ using namespace cute;
 constexpr int block_M = 128, block_N = 256, block_K = 64;
 // TMA loads up to 3 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 3;
-// 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 
 // ---- shared memory: 214,016 of 232,448 bytes per block (976 are padding) --------------------------------------------

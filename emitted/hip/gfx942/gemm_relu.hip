@@ -34,7 +34,7 @@ constexpr int block_M = 128, block_N = 128, block_K = 32;
 // one tile in use, one that is stored for the next iteration; the one after waits in registers
 // [pipeline.loop.registers]
 constexpr int shared_stages = 2;
-// 4 warps: 2 along M by 2 along N of an MMA  [warps.gemm.square]
+// 4 warps: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
 // at most 256 registers for each lane of a wave, of a SIMD's 512: all are VGPRs, and no value moves to or from
 // AccVGPRs  [launch.cdna.two-waves]
@@ -52,7 +52,7 @@ static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
 // ---- registers: 80 per thread for tiles, 16 of them prefetched ------------------------------------------------------
-// of C_local:
+// layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
 // 2), a lane 16 neighbouring columns of a row at a time; TV layout ((16,8,2),(16,4)):((1,2048,64),(128,16))
 // [layout.gemm.mfma-accumulator]

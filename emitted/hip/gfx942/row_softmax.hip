@@ -34,11 +34,11 @@ constexpr int block_M = 4;
 constexpr int threads = 128;
 
 // ---- registers: 36 per thread for tiles -----------------------------------------------------------------------------
-// of X_local:
+// layout of X_local:
 // (T128 threads, V32 values each) -> (4, 1000); 2 x 64 threads with 8 runs of 4 consecutive elements each
 // [layout.free.rows-in-warps]
 using X_local_layout = tl::Blocked<tl::Shape<block_M, N>, tl::Shape<2, 64>, 4>;
-// of row_max, row_sum:
+// layout of row_max, row_sum:
 // (T128 threads, V2 values each) -> (4); 64 threads hold the same value; TV layout ((64,2),2):((0,1),2)
 // [layout.reduce.kept-dimension]
 using row_max_layout = tl::Slice<1, X_local_layout>;

@@ -29,7 +29,7 @@ constexpr int block_N = 1024;
 constexpr int threads = 256;
 
 // ---- how loops are spread over the threads --------------------------------------------------------------------------
-// of a loop over i:
+// layout of a loop over i:
 // (T256 threads, V4 values each) -> (1024); 256 threads with 4 consecutive elements each; TV layout (256,4):(4,1)
 // [layout.loop.flat]
 using i_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<256>, 4>;

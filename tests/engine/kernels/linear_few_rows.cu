@@ -32,7 +32,7 @@ namespace linear_few_rows_impl {
 constexpr int block_M = 16, block_N = 64, block_K = 64;
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-// 4 warps: 1 along M by 4 along N of an MMA  [warps.gemm.square]
+// 4 warps: 1 along M by 4 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
 
 // ---- shared memory: 20,480 of 166,912 bytes per block ---------------------------------------------------------------
@@ -46,7 +46,7 @@ static_assert(sizeof(Shared) == 20480, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 8 per thread for tiles ------------------------------------------------------------------------------
-// of Y_local:
+// layout of Y_local:
 // (T128 threads, V8 values each) -> (16, 64); warp w holds 16 rows from 16 (w / 4) and 16 columns from 16 (w % 4);
 // TV layout ((4,8,4),(2,2,2)):((32,1,256),(16,8,128))  [layout.gemm.mma-accumulator]
 using Y_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<1, 4>>;

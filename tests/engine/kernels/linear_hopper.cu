@@ -34,7 +34,7 @@ namespace linear_hopper_impl {
 constexpr int block_M = 64, block_N = 128, block_K = 64;
 // TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
-// 4 warps: 4 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 128;
 
 // ---- shared memory: 66,560 of 232,448 bytes per block (992 are padding) ---------------------------------------------
@@ -52,7 +52,7 @@ static_assert(sizeof(Shared) == 66560, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 64 per thread for tiles -----------------------------------------------------------------------------
-// of Y_local:
+// layout of Y_local:
 // (T128 threads, V64 values each) -> (64, 128); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of
 // each 64 rows; TV layout ((4,8,4),(2,2,16)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
 using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;

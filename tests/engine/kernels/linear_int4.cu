@@ -41,7 +41,7 @@ constexpr int block_M = 64, block_N = 64, block_K = 32;
 constexpr int group = 32;
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-// 4 warps: 2 along M by 2 along N of an MMA  [warps.gemm.square]
+// 4 warps: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
 
 // ---- shared memory: 14,336 of 166,912 bytes per block ---------------------------------------------------------------
@@ -57,11 +57,11 @@ static_assert(sizeof(Shared) == 14336, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 32 per thread for tiles -----------------------------------------------------------------------------
-// of Y_local:
+// layout of Y_local:
 // (T128 threads, V32 values each) -> (64, 64); warp w holds 32 rows from 32 (w / 2) and 32 columns from 32 (w % 2);
 // TV layout ((4,8,2,2),(2,2,4,2)):((128,1,2048,32),(64,8,512,16))  [layout.gemm.mma-accumulator]
 using Y_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;
-// of a loop over i, j:
+// layout of a loop over i, j:
 // (T128 threads, V16 values each) -> (64, 32); 32 x 4 threads with 2 runs of 8 consecutive elements each; TV layout
 // ((4,32),(8,2)):((512,1),(64,32))  [layout.loop.flat]
 using ij_layout = tl::Blocked<tl::Shape<block_N, block_K>, tl::Shape<32, 4>, 8>;

@@ -40,15 +40,15 @@ constexpr int block_M = 8;
 constexpr int threads = 128;
 
 // ---- registers: 21 per thread for tiles -----------------------------------------------------------------------------
-// of x, squares:
+// layout of x, squares:
 // (T128 threads, V8 values each) -> (8, 128); 8 x 16 threads with 8 consecutive elements each; TV layout
 // ((16,8),8):((64,1),8)  [layout.parallel.to-fragment]
 using x_layout = tl::Blocked<tl::Shape<block_M, dim>, tl::Shape<8, 16>, 8>;
-// of sum_squares:
+// layout of sum_squares:
 // (T128 threads, V1 values each) -> (8); 16 threads hold the same value; TV layout ((16,8),1):((0,1),0)
 // [layout.reduce.kept-dimension]
 using sum_squares_layout = tl::Slice<1, x_layout>;
-// of weights:
+// layout of weights:
 // (T128 threads, V8 values each) -> (128); 8 threads hold the same value; TV layout ((16,8),8):((8,0),1)
 // [layout.parallel.to-fragment]
 using weights_layout = tl::Slice<0, x_layout>;

@@ -39,11 +39,11 @@ static_assert(dim % 2 == 0);
 constexpr int threads = 128;
 
 // ---- how loops are spread over the threads --------------------------------------------------------------------------
-// of a loop over i, j:
+// layout of a loop over i, j:
 // (T128 threads, V16 values each) -> (64, 32); 16 x 8 threads with 4 runs of 4 consecutive elements each; TV layout
 // ((8,16),(4,4)):((256,1),(64,16))  [layout.loop.flat]
 using ij_layout = tl::Blocked<tl::Shape<block, half_dim>, tl::Shape<16, 8>, 4>;
-// of a loop over i, j:
+// layout of a loop over i, j:
 // (T128 threads, V32 values each) -> (64, 64); 16 x 8 threads with 4 runs of 8 consecutive elements each; TV layout
 // ((8,16),(8,4)):((512,1),(64,16))  [layout.loop.flat]
 using ij_layout_1 = tl::Blocked<tl::Shape<block, dim>, tl::Shape<16, 8>, 8>;

@@ -257,7 +257,7 @@ def _threads_about(settled: Settled) -> tuple[str, ...]:
             warps = settled.facts[op, WARPS]
             rule = settled.facts.rule(op, WARPS)
             noun = "warp" if count == 1 else "warps"
-            return (f"{count} {noun}: {warps.m} along M by {warps.n} along N of an MMA  [{rule}]",)
+            return (f"{count} {noun}: {warps.m} along M by {warps.n} along N of the tile  [{rule}]",)
     return (f"{count} warp{'s' * (count > 1)}",)
 
 

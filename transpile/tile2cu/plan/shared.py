@@ -26,13 +26,17 @@ from tile2cu.plan.settled import Settled
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SharedTile:
-    """A tile of the user's in `stages`, 0 where it has none, or one that shows another's memory in another shape."""
+    """A tile of the user's in `stages`, 0 where it has none, or one that shows another's memory in another shape.
+
+    `handed`: it passes a fragment from one warpgroup to the other, and no MMA reads it.
+    """
 
     tile: Buffer
     layout: SharedLayout
     stages: int
     bytes: int
     rule: str
+    handed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -159,7 +163,9 @@ def shared_tile(tile: Buffer, settled: Settled, bytes_: int = 0) -> SharedTile:
     fact = settled.facts.fact(tile, SHARED_LAYOUT)
     stages = settled.facts.get(tile.memory, STAGES) or 0
     layout = settled.facts[tile, SHARED_LAYOUT]
-    return SharedTile(tile=tile, layout=layout, stages=stages, bytes=bytes_, rule=fact.rule)
+    found = ping_pong_of(settled)
+    handed = found is not None and found.tile is tile
+    return SharedTile(tile=tile, layout=layout, stages=stages, bytes=bytes_, rule=fact.rule, handed=handed)
 
 
 def overlay_of(settled: Settled) -> schedule.Aliasing:

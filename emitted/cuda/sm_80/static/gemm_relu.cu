@@ -31,7 +31,7 @@ namespace gemm_relu_impl {
 constexpr int M = 1024, N = 1024, K = 1024, block_M = 128, block_N = 128, block_K = 32;
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
-// 4 warps: 2 along M by 2 along N of an MMA  [warps.gemm.square]
+// 4 warps: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
 
 // ---- shared memory: 49,152 of 166,912 bytes per block ---------------------------------------------------------------
@@ -45,7 +45,7 @@ static_assert(sizeof(Shared) == 49152, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 128 per thread for tiles ----------------------------------------------------------------------------
-// of C_local:
+// layout of C_local:
 // (T128 threads, V128 values each) -> (128, 128); warp w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
 // 2); TV layout ((4,8,2,2),(2,2,8,4)):((256,1,8192,64),(128,8,1024,16))  [layout.gemm.mma-accumulator]
 using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;

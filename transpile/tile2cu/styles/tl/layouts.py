@@ -109,7 +109,11 @@ class Layouts:
         if first is not None and first is not alias:
             about = f"here the same as {first.name}: the sizes are equal"
         text = f"using {alias.name} = {self._type(alias.layout, alias.extents)};"
-        comments = [f"of {users}:" if users else f"of a loop over {alias.loop}:", about, *self._operand_about(alias)]
+        comments = [
+            f"layout of {users}:" if users else f"layout of a loop over {alias.loop}:",
+            about,
+            *self._operand_about(alias),
+        ]
         return Declaration(text, tuple(line for comment in comments for line in wrapped(comment)))
 
     def _about(self, layout: FragmentLayout) -> str:

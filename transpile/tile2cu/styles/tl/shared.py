@@ -129,6 +129,7 @@ class Shared:
     def _tile(self, shared: plan.SharedTile) -> Declaration:
         tile, layout = shared.tile, shared.layout
         about = f"{shared.bytes:,} bytes" + (f" in {shared.stages} stages" if shared.stages > 1 else "")
+        about += "; passes a fragment between the warpgroups" if shared.handed else ""
         chunks = _swizzled(layout) if self._is_lds and layout.swizzle else ""
         about += f"; {_rows_about(layout)}{chunks}  [{shared.rule}]" if tile.rank > 1 or layout.swizzle else ""
         comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
