@@ -11,6 +11,7 @@ def gemm_relu(M, N, K, block_M=128, block_N=128, block_K=32, num_stages=3, threa
 
     @T.prim_func
     def gemm_relu_kernel(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), dtype)):
+        # Each block computes a tile of C.
         with T.Kernel(T.ceildiv(N, block_N), T.ceildiv(M, block_M), threads=threads) as (bx, by):
             A_shared = T.alloc_shared((block_M, block_K), dtype)
             B_shared = T.alloc_shared((block_K, block_N), dtype)
