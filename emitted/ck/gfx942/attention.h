@@ -16,7 +16,7 @@ extern "C" {
 // Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works:
 // keys past its end are masked.
 //
-// Compile-time constants: threads = 256, slack = 0, is_causal = False, dim = 128 and group = 1.
+// Compile-time constants: threads = 256, slack = 0, is_causal = False, dim = 128, group = 1 and block_M = 64.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)          row-major
 //   K       in   float16  (batch, seq_len, heads / group, dim)  row-major
@@ -24,9 +24,12 @@ extern "C" {
 //   Output  out  float16  (batch, seq_len, heads, dim)          row-major
 //
 // batch, heads and seq_len may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
-// of a grid along y or z); else TL_INVALID_SIZE. Q, K, V and Output must have less than 2 GiB each; else
-// TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
-// return zero; out-of-bounds elements are not stored.
+// of a grid along y or z); else TL_INVALID_SIZE. ceildiv(seq_len, block_M) must be at most 16,777,215 (work-items of a
+// grid along x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must
+// end within the first 2 GiB of their tensors: Q[batch - 1, seq_len + 62, heads - 1, 127], K[batch - 1, seq_len + 62,
+// heads / group - 1, 127], V[batch - 1, seq_len + 62, heads / group - 1, 127] and Output[batch - 1, seq_len + 62, heads
+// - 1, 127]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not launched.
+// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention.py:116) and Output (float16, attention.py:126). tl::exp2 is v_exp_f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.

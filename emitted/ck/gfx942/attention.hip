@@ -10,7 +10,7 @@
 // Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works:
 // keys past its end are masked.
 //
-// Compile-time constants: threads = 256, slack = 0, is_causal = False, dim = 128 and group = 1.
+// Compile-time constants: threads = 256, slack = 0, is_causal = False, dim = 128, group = 1 and block_M = 64.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)          row-major
 //   K       in   float16  (batch, seq_len, heads / group, dim)  row-major
@@ -18,9 +18,12 @@
 //   Output  out  float16  (batch, seq_len, heads, dim)          row-major
 //
 // batch, heads and seq_len may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
-// of a grid along y or z); else TL_INVALID_SIZE. Q, K, V and Output must have less than 2 GiB each; else
-// TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
-// return zero; out-of-bounds elements are not stored.
+// of a grid along y or z); else TL_INVALID_SIZE. ceildiv(seq_len, block_M) must be at most 16,777,215 (work-items of a
+// grid along x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must
+// end within the first 2 GiB of their tensors: Q[batch - 1, seq_len + 62, heads - 1, 127], K[batch - 1, seq_len + 62,
+// heads / group - 1, 127], V[batch - 1, seq_len + 62, heads / group - 1, 127] and Output[batch - 1, seq_len + 62, heads
+// - 1, 127]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not launched.
+// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention.py:116) and Output (float16, attention.py:126). tl::exp2 is v_exp_f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
@@ -29,12 +32,12 @@
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
-// In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention.py:N a line of that file. A
-// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention.py:N a line of that file.
 #include <tl/ck.h>
 
 namespace attention_impl {
 
+// tested with ck_tile of mid 2025: Composable Kernel in flash-attn 2.8.3
 using namespace ck_tile;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -53,48 +56,48 @@ constexpr float scale = 0.12751743f;
 constexpr int shared_stages = 1;
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 256;
-// at most 256 registers for each lane of a wave, of a SIMD's 512: all are VGPRs, and no value moves to or from
-// AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 or more by registers, 2 by LDS, which limits the occupancy
+// at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
+// no value moves to or from AccVGPRs  [launch.cdna.two-waves]
+// workgroups per CU: 2 to 4 by registers (tiles take 109), 2 by LDS: the lower of the two limits the occupancy
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- shared memory: 32,768 of 65,536 bytes per block ----------------------------------------------------------------
 struct Shared {
   // 16,384 bytes; 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::LdsTile<half_t, tl::LdsSwizzled<128, block_N, dim>, 8192> K_shared[shared_stages];
-  // 16,384 bytes; stored along K, 16-byte chunks permuted by XOR  [layout.gemm.mfma-rows]
-  tl::LdsTile<half_t, tl::LdsTransposed<block_N, dim, 8>, 8192> V_shared[shared_stages];
+  tl::LdsTile<half_t, tl::LdsSwizzled<128, block_N, dim>> K_shared[shared_stages];
+  // 16,384 bytes; transposed as it is stored: a chunk of 16 bytes has the 2 x 4 values along K that a lane passes to
+  // as many MFMAs, as A's registers have them; chunk c of column n is at n ^ c  [layout.gemm.mfma-rows]
+  tl::LdsTile<half_t, tl::LdsTransposed<block_N, dim, tl::Interleave<8>, tl::HeldK<4, 4>>> V_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 109 per thread for tiles ----------------------------------------------------------------------------
+// ---- registers: 109 per thread for tiles; at times 64 for operands of a GEMM and 16 for a tile's transpose ----------
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>;
-// of acc_s, acc_s_cast:
+// Layout of acc_s, acc_s_cast:
 // (T256 threads, V16 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15, a lane 4 neighbouring columns of
-// a row at a time; TV layout ((16,4,4),(4,4)):((1,256,16),(64,1024))  [layout.gemm.mfma-accumulator]
+// a row at a time  [layout.gemm.mfma-accumulator]
 // i = (warp, lane % 16, repeat), j = (repeat, lane / 16, value)
 using acc_s_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 16, 1>, sequence<4, 4, 4>>,
                                                 tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 1>>,
                                                 sequence<1, 2, 2>, sequence<2, 0, 2>>;
-// of acc_o:
+// Layout of acc_o:
 // (T256 threads, V32 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15, a lane 32 neighbouring columns
-// of a row at a time; TV layout ((16,4,4),32):((1,2048,16),64)  [layout.gemm.mfma-accumulator]
+// of a row at a time  [layout.gemm.mfma-accumulator]
 // i = (warp, lane % 16, repeat), j = (lane / 16, value)
 using acc_o_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 16, 1>, sequence<4, 32>>,
                                                 tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<0, 1>>,
                                                 sequence<1, 2>, sequence<2, 1>>;
-// of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
-// (T256 threads, V1 values each) -> (64); 4 threads hold the same value; TV layout ((16,4,4),1):((1,0,16),0)
-// [layout.reduce.kept-dimension]
+// Layout of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
+// (T256 threads, V1 values each) -> (64); 4 threads hold the same value  [layout.reduce.kept-dimension]
 // i = (warp, lane % 16, repeat)
 using scores_max_layout =
     tile_distribution_encoding<sequence<4>, tuple<sequence<4, 16, 1>>, tuple<sequence<1>, sequence<0, 1>>,
                                tuple<sequence<0>, sequence<0, 1>>, sequence<1>, sequence<2>>;
-// of Q_local:
+// Layout of Q_local:
 // (T256 threads, V32 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15, a lane 8 neighbouring columns
-// of a row at a time; TV layout ((16,4,4),(8,4)):((1,512,16),(64,2048))  [layout.gemm.mfma-operand]
+// of a row at a time  [layout.gemm.mfma-operand]
 // i = (warp, lane % 16, repeat), j = (repeat, lane / 16, value)
 using Q_local_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<4, 16, 1>, sequence<4, 4, 8>>,
@@ -123,10 +126,10 @@ using K_shared_operand_layout =
     tile_distribution_encoding<sequence<4>, tuple<sequence<4, 4, 4>, sequence<4, 4, 8>>,
                                tuple<sequence<0>, sequence<2, 1, 1>>, tuple<sequence<0>, sequence<1, 1, 2>>,
                                sequence<1, 2, 2>, sequence<0, 0, 2>>;
-// of V_shared as operand B: 4 neighbours along K per lane
+// of V_shared as operand B: 8 values, in the order of A's registers, along K per lane
 // k = (repeat, lane / 16, value), n = (lane / 4 % 4, repeat, lane % 4)
 using V_shared_operand_layout =
-    tile_distribution_encoding<sequence<4>, tuple<sequence<4, 4, 4>, sequence<4, 8, 4>>,
+    tile_distribution_encoding<sequence<4>, tuple<sequence<2, 4, 8>, sequence<4, 8, 4>>,
                                tuple<sequence<0>, sequence<1, 2, 2>>, tuple<sequence<0>, sequence<1, 0, 2>>,
                                sequence<2, 1, 1>, sequence<1, 0, 2>>;
 
@@ -141,6 +144,8 @@ struct Kargs {
 };
 
 struct Kernel {
+  static constexpr index_t kBlockSize = threads;
+
   CK_TILE_HOST static constexpr Kargs MakeKargs(const half_t* Q, const half_t* K, const half_t* V, half_t* Output,
                                                 int batch, int heads, int seq_len) {
     return {Q, K, V, Output, batch, heads, seq_len};
@@ -148,34 +153,36 @@ struct Kernel {
   CK_TILE_HOST static dim3 GridSize(int batch, int heads, int seq_len) {
     return dim3(tl::ceildiv(seq_len, block_M), heads, batch);
   }
-  CK_TILE_HOST static dim3 BlockSize() { return dim3(threads); }
-  CK_TILE_HOST_DEVICE static constexpr index_t GetSmemSize() { return sizeof(Shared); }
 
   // grid: (ceildiv(seq_len, block_M), heads, batch)
   CK_TILE_DEVICE void operator()(const Kargs& kargs) const {
     const auto heads = kargs.heads, seq_len = kargs.seq_len;
-    const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
-    // padded: tiles may reach past an extent; out-of-bounds loads return zero, stores are dropped, behind the last
-    // row by the buffer's end  [guard.tensor.out-of-bounds]
+    // Tuned for 8 XCDs, each with its own L2, to which the hardware assigns workgroups round-robin (MI300X in SPX
+    // mode): those of one XCD take a contiguous range of the grid, whose neighbours share tensors there. Any number
+    // of XCDs computes each tile once  [schedule.grid.contiguous-xcds]
+    const auto block = tl::contiguous_order</*XCDs=*/8>();
+    const int bx = block.x, by = block.y, bz = block.z;
+    // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
+    // checks: loads return zero, stores are dropped  [guard.tensor.out-of-bounds]
     const auto Q = make_naive_tensor_view<address_space_enum::global>(
         kargs.Q + bz * (seq_len * heads * dim) + by * dim, make_tuple(seq_len, number<dim>{}),
-        make_tuple(heads * dim, number<1>{}), number<8>{}, number<1>{});
+        make_tuple(heads * dim, number<1>{}), number<16 / sizeof(half_t)>{}, number<1>{});
     const auto K = make_naive_tensor_view<address_space_enum::global>(
         kargs.K + bz * (seq_len * (heads / group) * dim) + (by / group) * dim, make_tuple(seq_len, number<dim>{}),
-        make_tuple((heads / group) * dim, number<1>{}), number<8>{}, number<1>{});
+        make_tuple((heads / group) * dim, number<1>{}), number<16 / sizeof(half_t)>{}, number<1>{});
     const auto V = make_naive_tensor_view<address_space_enum::global>(
         kargs.V + bz * (seq_len * (heads / group) * dim) + (by / group) * dim, make_tuple(seq_len, number<dim>{}),
-        make_tuple((heads / group) * dim, number<1>{}), number<8>{}, number<1>{});
+        make_tuple((heads / group) * dim, number<1>{}), number<16 / sizeof(half_t)>{}, number<1>{});
     const auto Output = make_naive_tensor_view<address_space_enum::global>(
         kargs.Output + bz * (seq_len * heads * dim) + by * dim, make_tuple(seq_len, number<dim>{}),
-        make_tuple(heads * dim, number<1>{}), number<8>{}, number<1>{});
+        make_tuple(heads * dim, number<1>{}), number<16 / sizeof(half_t)>{}, number<1>{});
     __shared__ Shared shared;
     auto& K_shared = shared.K_shared;
     auto& V_shared = shared.V_shared;
     auto K_shared_store = tl::staged_window(K_shared, K_shared_copy{});
     auto V_shared_store = tl::staged_window(V_shared, V_shared_stored{});
-    auto K_shared_operand = tl::staged_window(K_shared, K_shared_operand_layout{});
-    auto V_shared_operand = tl::staged_window(V_shared, V_shared_operand_layout{});
+    auto K_shared_operand = tl::operand_window(K_shared, K_shared_operand_layout{});
+    auto V_shared_operand = tl::operand_window(V_shared, V_shared_operand_layout{});
 
     auto acc_s = make_static_distributed_tensor<float>(make_static_tile_distribution(acc_s_layout{}));
     auto acc_s_cast = make_static_distributed_tensor<half_t>(make_static_tile_distribution(acc_s_layout{}));
@@ -187,7 +194,7 @@ struct Kernel {
     auto logsum = make_static_distributed_tensor<float>(make_static_tile_distribution(scores_max_layout{}));
     auto Q_local = make_static_distributed_tensor<half_t>(make_static_tile_distribution(Q_local_layout{}));
 
-    // attention.py:57  To registers, not to shared memory: each wave's MMAs read its own rows of Q_shared
+    // attention.py:57  To registers, not through Q_shared: the MMAs of each wave read its own rows only
     // [pipeline.gemm.loaded-operand]
     Q_local = load_tile(make_tile_window(Q, make_tuple(number<block_M>{}, number<dim>{}), {bx * block_M, 0},
                                          make_static_tile_distribution(Q_local_layout{})));
@@ -203,15 +210,16 @@ struct Kernel {
     const int loop_range = tl::ceildiv(seq_len, block_N);
 
     // attention.py:76  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
-    // K_shared_next, V_shared_next: the next tile, between its global loads and its shared stores, in 32 registers
-    // per thread
+    // K_shared_next, V_shared_next: the next tile, in flight from global memory to LDS, in 32 registers per thread.
+    // A lane issues 4 loads of 16 bytes to K_shared_next, 4 loads of 16 bytes to V_shared_next (vmcnt 8)
     auto K_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(K_shared_copy{}));
     auto K_shared_source = make_tile_window(K, make_tuple(number<block_N>{}, number<dim>{}), {0, 0},
                                             make_static_tile_distribution(K_shared_copy{}));
     auto V_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(V_shared_loaded{}));
     auto V_shared_source = make_tile_window(V, make_tuple(number<block_N>{}, number<dim>{}), {0, 0},
                                             make_static_tile_distribution(V_shared_loaded{}));
-    const auto load = [&](int k) {
+    // loads the tile after the one that it loaded last
+    const auto load_next = [&] {
       // attention.py:77-78
       K_shared_next = load_tile(K_shared_source);
       move_tile_window(K_shared_source, {block_N, 0});
@@ -220,7 +228,7 @@ struct Kernel {
     };
     // Register-staged pipeline: tile k + 1 loads into registers while iteration k computes on tile k; a barrier
     // waits for lgkmcnt(0), the LDS, and not for loads to registers (vmcnt)  [pipeline.loop.registers]
-    if (loop_range > 0) load(0);
+    if (loop_range > 0) load_next();
     for (int k = 0; k < loop_range; ++k) {
       if (k > 0) block_sync_lds();  // all threads have read tile k - 1
       store_tile(K_shared_store[k % shared_stages], K_shared_next);
@@ -228,11 +236,12 @@ struct Kernel {
           make_static_distributed_tensor<half_t>(make_static_tile_distribution(V_shared_stored{}));
       shuffle_tile(V_shared_by_columns, V_shared_next);
       store_tile(V_shared_store[k % shared_stages], V_shared_by_columns);
-      if (k + 1 < loop_range) load(k + 1);
+      if (k + 1 < loop_range) load_next();
       block_sync_lds();  // all threads' parts of tile k are visible
 
       // attention.py:98  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read
+      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read,
+      // free of bank conflicts
       clear_tile(acc_s);
       tl::block_gemm<WarpGemm, dim>(acc_s, Q_local, load_tile(K_shared_operand[k % shared_stages]));
 
@@ -276,8 +285,10 @@ struct Kernel {
         constexpr auto row = make_tuple(i_j[number<0>{}]);
         acc_o(i_j) *= scores_scale(row);
       });
-      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 8 bytes per lane and read
-      tl::block_gemm<WarpGemm, block_N, 8>(acc_o, acc_s_cast, load_tile(V_shared_operand[k % shared_stages]));
+      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read,
+      // free of bank conflicts
+      tl::block_gemm<WarpGemm, block_N, tl::Interleave<8>>(acc_o, acc_s_cast,
+                                                           load_tile(V_shared_operand[k % shared_stages]));
     }
 
     // attention.py:122-126  One division per row, not one per element.
@@ -286,12 +297,14 @@ struct Kernel {
       constexpr auto row = make_tuple(i_j[number<0>{}]);
       acc_o(i_j) *= logsum(row);
     });
+    // a lane stores 4 x 16 bytes per row, 32 neighbouring columns at a time, where rows are aligned; elements are
+    // rounded once, to float16 (RN)
     auto Output_tile = make_tile_window(Output, make_tuple(number<block_M>{}, number<dim>{}), {bx * block_M, 0});
     store_tile(Output_tile, cast_tile<half_t>(acc_o));
   }
 };
 
-__global__ void __launch_bounds__(threads, waves_per_simd_by_registers) attention_kernel(Kargs kargs) {
+__global__ void __launch_bounds__(Kernel::kBlockSize, waves_per_simd_by_registers) attention_kernel(Kargs kargs) {
   Kernel{}(kargs);
 }
 
@@ -307,9 +320,11 @@ extern "C" tl_status attention_supports(int batch, int heads, int seq_len, int d
   if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
-  // ck_tile's offsets have 32 bits: a tensor, and the tiles that overhang it, have less than 2 GiB
-  if (!tl::fits_in_2gib<half_t>(batch, int64_t{seq_len} + 128, heads, dim) ||
-      !tl::fits_in_2gib<half_t>(batch, int64_t{seq_len} + 128, heads / group, dim))
+  // A grid may have 2^32 - 1 work-items along x
+  if (tl::ceildiv(seq_len, block_M) > 16777215) return TL_INVALID_SIZE;
+  // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
+  if (!tl::fits_in_2gib<half_t>({{batch}, {seq_len, block_M}, {heads}, {dim}}) ||
+      !tl::fits_in_2gib<half_t>({{batch}, {seq_len, block_N}, {heads / group}, {dim}}))
     return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }
@@ -320,9 +335,9 @@ extern "C" tl_status attention(const void* Q, const void* K, const void* V, void
   const tl_status status = attention_supports(batch, heads, seq_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(Q, K, V, Output)) return TL_MISALIGNED;
-  const dim3 grid(Kernel::GridSize(batch, heads, seq_len));
+  const dim3 grid = Kernel::GridSize(batch, heads, seq_len);
   return tl::launch(
-      attention_kernel, grid, threads, stream,
+      attention_kernel, grid, Kernel::kBlockSize, stream,
       Kernel::MakeKargs(static_cast<const half_t*>(Q), static_cast<const half_t*>(K), static_cast<const half_t*>(V),
                         static_cast<half_t*>(Output), batch, heads, seq_len));
 }

@@ -6,16 +6,18 @@
 //
 // C = relu(A @ B).
 //
-// Compile-time constants: threads = 256 and block_M = 128.
+// Compile-time constants: threads = 256, block_M = 128 and block_N = 128.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
 // M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
-// along y or z); else TL_INVALID_SIZE. A, B and C must have less than 2 GiB each; else TL_INVALID_SIZE. Empty tensors
-// are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds
-// elements are not stored.
+// along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 16,777,215 (work-items of a grid along x
+// have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end within the
+// first 2 GiB of their tensors: A[M + 126, K + 30], B[K + 30, N + 126] and C[M + 126, N + 126]; else TL_INVALID_SIZE.
+// Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero;
+// out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu.py:30). tl::max of NaN and a number
 // is the number: NaN becomes 0 at gemm_relu.py:28.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
@@ -24,12 +26,12 @@
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
-// In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file. A
-// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file.
 #include <tl/ck.h>
 
 namespace gemm_relu_impl {
 
+// tested with ck_tile of mid 2025: Composable Kernel in flash-attn 2.8.3
 using namespace ck_tile;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -39,28 +41,28 @@ constexpr int block_M = 128, block_N = 128, block_K = 32;
 constexpr int shared_stages = 2;
 // 4 warps: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
-// at most 256 registers for each lane of a wave, of a SIMD's 512: all are VGPRs, and no value moves to or from
-// AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 or more by registers, 2 by LDS, which limits the occupancy
+// at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
+// no value moves to or from AccVGPRs  [launch.cdna.two-waves]
+// workgroups per CU: 2 to 6 by registers (tiles take 80), 2 by LDS: the lower of the two limits the occupancy
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- shared memory: 32,768 of 65,536 bytes per block ----------------------------------------------------------------
 struct Shared {
   // 16,384 bytes in 2 stages; 64-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::LdsTile<half_t, tl::LdsSwizzled<64, block_M, block_K>, 4096> A_shared[shared_stages];
-  // 16,384 bytes in 2 stages; stored along K, 16-byte chunks permuted by XOR  [layout.gemm.widest-swizzle]
-  tl::LdsTile<half_t, tl::LdsTransposed<block_K, block_N, 4>, 4096> B_shared[shared_stages];
+  tl::LdsTile<half_t, tl::LdsSwizzled<64, block_M, block_K>> A_shared[shared_stages];
+  // 16,384 bytes in 2 stages; transposed as it is stored: 8 neighbours along K are a chunk of 16 bytes; chunk c of
+  // column n is at n ^ c  [layout.gemm.widest-swizzle]
+  tl::LdsTile<half_t, tl::LdsTransposed<block_K, block_N, tl::Interleave<4>>> B_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 80 per thread for tiles -----------------------------------------------------------------------------
+// ---- registers: 80 per thread for tiles; at times 32 for operands of a GEMM and 8 for a tile's transpose ------------
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>;
-// of C_local:
+// Layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
-// 2), a lane 16 neighbouring columns of a row at a time; TV layout ((16,8,2),(16,4)):((1,2048,64),(128,16))
-// [layout.gemm.mfma-accumulator]
+// 2), a lane 16 neighbouring columns of a row at a time  [layout.gemm.mfma-accumulator]
 // i = (warp / 2, repeat, lane % 16), j = (warp % 2, lane / 16, value)
 using C_local_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<2, 4, 16>>,
@@ -106,23 +108,25 @@ struct Kargs {
 };
 
 struct Kernel {
+  static constexpr index_t kBlockSize = threads;
+
   CK_TILE_HOST static constexpr Kargs MakeKargs(const half_t* A, const half_t* B, half_t* C, int M, int N, int K) {
     return {A, B, C, M, N, K};
   }
   CK_TILE_HOST static dim3 GridSize(int M, int N) { return dim3(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M)); }
-  CK_TILE_HOST static dim3 BlockSize() { return dim3(threads); }
-  CK_TILE_HOST_DEVICE static constexpr index_t GetSmemSize() { return sizeof(Shared); }
 
   // Each block computes a tile of C.
   // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
   template <class Alignment> CK_TILE_DEVICE void operator()(const Kargs& kargs, Alignment) const {
     const auto M = kargs.M, N = kargs.N, K = kargs.K;
-    // the hardware assigns blocks to 8 XCDs round-robin, each with its own L2: each XCD takes a contiguous range of
-    // the tiles, in groups of 6 rows, which share operands there  [schedule.grid.xcds]
-    const auto block = tl::grouped_order<6, tl::GroupOf::rows, 8>();
+    // Tuned for 8 XCDs, each with its own L2, to which the hardware assigns workgroups round-robin (MI300X in SPX
+    // mode): those of one XCD take a contiguous range of the tiles, in groups of 6 rows, which share operands there.
+    // Any number of XCDs computes each tile once  [schedule.grid.xcds]
+    const auto block = tl::grouped_order<6, tl::GroupOf::rows, /*XCDs=*/8>();
     const int bx = block.x, by = block.y;
-    // padded: tiles may reach past an extent; out-of-bounds loads return zero, stores are dropped, behind the last
-    // row by the buffer's end  [guard.tensor.out-of-bounds]
+    // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
+    // checks, and of columns past it a lane moves its offset there: loads return zero, stores are dropped
+    // [guard.tensor.out-of-bounds]
     const auto A = pad_tensor_view(
         make_naive_tensor_view<address_space_enum::global>(kargs.A, make_tuple(M, K), make_tuple(K, number<1>{}),
                                                            number<tl::vector_length<Alignment, half_t>>{}, number<1>{}),
@@ -140,8 +144,8 @@ struct Kernel {
     auto& B_shared = shared.B_shared;
     auto A_shared_store = tl::staged_window(A_shared, A_shared_copy{});
     auto B_shared_store = tl::staged_window(B_shared, B_shared_stored{});
-    auto A_shared_operand = tl::staged_window(A_shared, A_shared_operand_layout{});
-    auto B_shared_operand = tl::staged_window(B_shared, B_shared_operand_layout{});
+    auto A_shared_operand = tl::operand_window(A_shared, A_shared_operand_layout{});
+    auto B_shared_operand = tl::operand_window(B_shared, B_shared_operand_layout{});
 
     auto C_local = make_static_distributed_tensor<float>(make_static_tile_distribution(C_local_layout{}));
 
@@ -149,15 +153,17 @@ struct Kernel {
     clear_tile(C_local);
 
     // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-    // A_shared_next, B_shared_next: the next tile, between its global loads and its shared stores, in 16 registers
-    // per thread
+    // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 registers per thread.
+    // A lane issues 2 loads of 16 bytes to A_shared_next, 4 loads of 8 bytes to B_shared_next (vmcnt 6), single
+    // elements with AnyAlignment
     auto A_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(A_shared_copy{}));
     auto A_shared_source = make_tile_window(A, make_tuple(number<block_M>{}, number<block_K>{}), {by * block_M, 0},
                                             make_static_tile_distribution(A_shared_copy{}));
     auto B_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(B_shared_loaded{}));
     auto B_shared_source = make_tile_window(B, make_tuple(number<block_K>{}, number<block_N>{}), {0, bx * block_N},
                                             make_static_tile_distribution(B_shared_loaded{}));
-    const auto load = [&](int ko) {
+    // loads the tile after the one that it loaded last
+    const auto load_next = [&] {
       // gemm_relu.py:22-23
       A_shared_next = load_tile(A_shared_source);
       move_tile_window(A_shared_source, {0, block_K});
@@ -176,32 +182,35 @@ struct Kernel {
     // (vmcnt)  [pipeline.loop.registers]
     const int num_iterations = tl::ceildiv(K, block_K);
     if (num_iterations > 0) {
-      load(0);
+      load_next();
       store(0);
-      if (num_iterations > 1) load(1);
+      if (num_iterations > 1) load_next();
     }
     for (int ko = 0; ko < num_iterations; ++ko) {
       block_sync_lds();  // all threads' parts of tile ko are visible, and all have read tile ko - 1
       if (ko + 1 < num_iterations) store(ko + 1);
-      if (ko + 2 < num_iterations) load(ko + 2);
+      if (ko + 2 < num_iterations) load_next();
 
       // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
-      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A and B from LDS, 16 bytes per lane and read
-      tl::block_gemm<WarpGemm, block_K, 4>(C_local, load_tile(A_shared_operand[ko % shared_stages]),
-                                           load_tile(B_shared_operand[ko % shared_stages]));
+      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A and B from LDS, 16 bytes per lane and read, free of
+      // bank conflicts
+      tl::block_gemm<WarpGemm, block_K, tl::Interleave<4>>(C_local, load_tile(A_shared_operand[ko % shared_stages]),
+                                                           load_tile(B_shared_operand[ko % shared_stages]));
     }
 
     // gemm_relu.py:27  Fused ReLU: C is stored once.
     tile_elementwise_inout([](auto& C_local) { C_local = tl::max(C_local, 0.0f); }, C_local);
 
     // gemm_relu.py:30  T.copy(C_local, C[by * block_M, bx * block_N])
+    // a lane stores 2 x 16 bytes per row, 16 neighbouring columns at a time, where rows are aligned; elements are
+    // rounded once, to float16 (RN)
     auto C_tile = make_tile_window(C, make_tuple(number<block_M>{}, number<block_N>{}), {by * block_M, bx * block_N});
     store_tile(C_tile, cast_tile<half_t>(C_local));
   }
 };
 
 template <class Alignment>
-__global__ void __launch_bounds__(threads, waves_per_simd_by_registers) gemm_relu_kernel(Kargs kargs) {
+__global__ void __launch_bounds__(Kernel::kBlockSize, waves_per_simd_by_registers) gemm_relu_kernel(Kargs kargs) {
   Kernel{}(kargs, Alignment{});
 }
 
@@ -217,10 +226,12 @@ extern "C" tl_status gemm_relu_supports(int M, int N, int K, int device) {
   if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
-  // ck_tile's offsets have 32 bits: a tensor, and the tiles that overhang it, have less than 2 GiB
-  if (!tl::fits_in_2gib<half_t>(int64_t{M} + 128, int64_t{K} + 128) ||
-      !tl::fits_in_2gib<half_t>(int64_t{K} + 128, int64_t{N} + 128) ||
-      !tl::fits_in_2gib<half_t>(int64_t{M} + 128, int64_t{N} + 128))
+  // A grid may have 2^32 - 1 work-items along x
+  if (tl::ceildiv(N, block_N) > 16777215) return TL_INVALID_SIZE;
+  // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
+  if (!tl::fits_in_2gib<half_t>({{M, block_M}, {K, block_K}}) ||
+      !tl::fits_in_2gib<half_t>({{K, block_K}, {N, block_N}}) ||
+      !tl::fits_in_2gib<half_t>({{M, block_M}, {N, block_N}}))
     return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }
@@ -233,8 +244,8 @@ extern "C" tl_status gemm_relu(const void* A, const void* B, void* C, int M, int
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 8 == 0 && N % 8 == 0 ? gemm_relu_kernel<tl::Aligned<16>> : gemm_relu_kernel<tl::AnyAlignment>;
-  const dim3 grid(Kernel::GridSize(M, N));
-  return tl::launch(chosen, grid, threads, stream,
+  const dim3 grid = Kernel::GridSize(M, N);
+  return tl::launch(chosen, grid, Kernel::kBlockSize, stream,
                     Kernel::MakeKargs(static_cast<const half_t*>(A), static_cast<const half_t*>(B),
                                       static_cast<half_t*>(C), M, N, K));
 }

@@ -12,14 +12,16 @@ extern "C" {
 //
 // Y[i, :] = exp(X[i, :] - max(X[i, :])) / sum(exp(X[i, :] - max(X[i, :]))).
 //
-// Compile-time constants: N = 1000.
+// Compile-time constants: N = 1000 and block_M = 4.
 //
 //   X  in   float32  (M, N)  row-major
 //   Y  out  float32  (M, N)  row-major
 //
-// M may be any size from 0 within these limits. X and Y must have less than 2 GiB each; else TL_INVALID_SIZE. Empty
-// tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds
-// elements are not stored.
+// M may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 33,554,431 (work-items of a grid
+// along x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end
+// within the first 2 GiB of their tensors: X[M + 2, 2022] and Y[M + 2, 2022]; else TL_INVALID_SIZE. Empty tensors are
+// not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements
+// are not stored.
 // Reductions accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the

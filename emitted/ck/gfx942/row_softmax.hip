@@ -6,14 +6,16 @@
 //
 // Y[i, :] = exp(X[i, :] - max(X[i, :])) / sum(exp(X[i, :] - max(X[i, :]))).
 //
-// Compile-time constants: N = 1000.
+// Compile-time constants: N = 1000 and block_M = 4.
 //
 //   X  in   float32  (M, N)  row-major
 //   Y  out  float32  (M, N)  row-major
 //
-// M may be any size from 0 within these limits. X and Y must have less than 2 GiB each; else TL_INVALID_SIZE. Empty
-// tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds
-// elements are not stored.
+// M may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 33,554,431 (work-items of a grid
+// along x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end
+// within the first 2 GiB of their tensors: X[M + 2, 2022] and Y[M + 2, 2022]; else TL_INVALID_SIZE. Empty tensors are
+// not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements
+// are not stored.
 // Reductions accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
@@ -22,11 +24,11 @@
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and row_softmax.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/ck.h>
 
 namespace row_softmax_impl {
 
+// tested with ck_tile of mid 2025: Composable Kernel in flash-attn 2.8.3
 using namespace ck_tile;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -37,16 +39,15 @@ constexpr int block_M = 4;
 constexpr int threads = 128;
 
 // ---- registers: 36 per thread for tiles -----------------------------------------------------------------------------
-// of X_local:
+// Layout of X_local:
 // (T128 threads, V32 values each) -> (4, 1000); 2 x 64 threads with 8 runs of 4 consecutive elements each
 // [layout.free.rows-in-warps]
 // i = (repeat, warp), j = (repeat, lane, value)
 using X_local_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 2>, sequence<4, 64, 4>>, tuple<sequence<1>, sequence<2>>,
                                tuple<sequence<1>, sequence<1>>, sequence<1, 2, 2>, sequence<0, 0, 2>>;
-// of row_max, row_sum:
-// (T128 threads, V2 values each) -> (4); 64 threads hold the same value; TV layout ((64,2),2):((0,1),2)
-// [layout.reduce.kept-dimension]
+// Layout of row_max, row_sum:
+// (T128 threads, V2 values each) -> (4); 64 threads hold the same value  [layout.reduce.kept-dimension]
 // i = (repeat, warp)
 using row_max_layout = tile_distribution_encoding<sequence<64>, tuple<sequence<2, 2>>, tuple<sequence<1>, sequence<0>>,
                                                   tuple<sequence<1>, sequence<0>>, sequence<1>, sequence<0>>;
@@ -58,25 +59,27 @@ struct Kargs {
 };
 
 struct Kernel {
+  static constexpr index_t kBlockSize = threads;
+
   CK_TILE_HOST static constexpr Kargs MakeKargs(const float* X, float* Y, int M) { return {X, Y, M}; }
   CK_TILE_HOST static dim3 GridSize(int M) { return dim3(tl::ceildiv(M, block_M)); }
-  CK_TILE_HOST static dim3 BlockSize() { return dim3(threads); }
 
   // One block takes block_M whole rows: X is read once, Y is written once.
   // grid: (ceildiv(M, block_M))
   CK_TILE_DEVICE void operator()(const Kargs& kargs) const {
     const auto M = kargs.M;
     const int bx = blockIdx.x;
-    // padded: tiles may reach past an extent; out-of-bounds loads return zero, stores are dropped, behind the last
-    // row by the buffer's end  [guard.tensor.out-of-bounds]
-    const auto X = pad_tensor_view(
-        make_naive_tensor_view<address_space_enum::global>(
-            kargs.X, make_tuple(M, number<N>{}), make_tuple(number<N>{}, number<1>{}), number<4>{}, number<1>{}),
-        make_tuple(number<block_M>{}, number<1024>{}), sequence<false, true>{});
-    const auto Y = pad_tensor_view(
-        make_naive_tensor_view<address_space_enum::global>(
-            kargs.Y, make_tuple(M, number<N>{}), make_tuple(number<N>{}, number<1>{}), number<4>{}, number<1>{}),
-        make_tuple(number<block_M>{}, number<1024>{}), sequence<false, true>{});
+    // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
+    // checks, and of columns past it a lane moves its offset there: loads return zero, stores are dropped
+    // [guard.tensor.out-of-bounds]
+    const auto X = pad_tensor_view(make_naive_tensor_view<address_space_enum::global>(
+                                       kargs.X, make_tuple(M, number<N>{}), make_tuple(number<N>{}, number<1>{}),
+                                       number<16 / sizeof(float)>{}, number<1>{}),
+                                   make_tuple(number<block_M>{}, number<1024>{}), sequence<false, true>{});
+    const auto Y = pad_tensor_view(make_naive_tensor_view<address_space_enum::global>(
+                                       kargs.Y, make_tuple(M, number<N>{}), make_tuple(number<N>{}, number<1>{}),
+                                       number<16 / sizeof(float)>{}, number<1>{}),
+                                   make_tuple(number<block_M>{}, number<1024>{}), sequence<false, true>{});
 
     auto X_local = make_static_distributed_tensor<float>(make_static_tile_distribution(X_local_layout{}));
     auto row_max = make_static_distributed_tensor<float>(make_static_tile_distribution(row_max_layout{}));
@@ -114,7 +117,7 @@ struct Kernel {
   }
 };
 
-__global__ void __launch_bounds__(threads) row_softmax_kernel(Kargs kargs) { Kernel{}(kargs); }
+__global__ void __launch_bounds__(Kernel::kBlockSize) row_softmax_kernel(Kargs kargs) { Kernel{}(kargs); }
 
 }  // namespace row_softmax_impl
 
@@ -126,8 +129,10 @@ extern "C" size_t row_softmax_workspace_size(int) { return 0; }
 extern "C" tl_status row_softmax_supports(int M, int device) {
   using namespace row_softmax_impl;
   if (M < 0) return TL_INVALID_SIZE;
-  // ck_tile's offsets have 32 bits: a tensor, and the tiles that overhang it, have less than 2 GiB
-  if (!tl::fits_in_2gib<float>(int64_t{M} + 1000, N)) return TL_INVALID_SIZE;
+  // A grid may have 2^32 - 1 work-items along x
+  if (tl::ceildiv(M, block_M) > 33554431) return TL_INVALID_SIZE;
+  // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
+  if (!tl::fits_in_2gib<float>({{M, block_M}, {N, 1024}})) return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }
 
@@ -137,7 +142,7 @@ extern "C" tl_status row_softmax(const void* X, void* Y, int M, void* /*workspac
   const tl_status status = row_softmax_supports(M, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (!tl::aligned<16>(X, Y)) return TL_MISALIGNED;
-  const dim3 grid(Kernel::GridSize(M));
-  return tl::launch(row_softmax_kernel, grid, threads, stream,
+  const dim3 grid = Kernel::GridSize(M);
+  return tl::launch(row_softmax_kernel, grid, Kernel::kBlockSize, stream,
                     Kernel::MakeKargs(static_cast<const float*>(X), static_cast<float*>(Y), M));
 }

@@ -10,7 +10,8 @@
 //   B  in   float32  (N)  row-major
 //   C  out  float32  (N)  row-major
 //
-// N may be any size from 0 within these limits. A, B and C must have less than 2 GiB each; else TL_INVALID_SIZE. Empty
+// N may be any size from 0 within these limits. The last elements that a tile may address, in bounds or not, must end
+// within the first 2 GiB of their tensors: A[N + 1022], B[N + 1022] and C[N + 1022]; else TL_INVALID_SIZE. Empty
 // tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds
 // elements are not stored.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
@@ -18,12 +19,12 @@
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
-// In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and vector_add.py:N a line of that file. A
-// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and vector_add.py:N a line of that file.
 #include <tl/ck.h>
 
 namespace vector_add_impl {
 
+// tested with ck_tile of mid 2025: Composable Kernel in flash-attn 2.8.3
 using namespace ck_tile;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -32,9 +33,8 @@ constexpr int block_N = 1024;
 constexpr int threads = 256;
 
 // ---- how loops are distributed over the threads ---------------------------------------------------------------------
-// of a loop over i:
-// (T256 threads, V4 values each) -> (1024); 256 threads with 4 consecutive elements each; TV layout (256,4):(4,1)
-// [layout.loop.flat]
+// Layout of a loop over i:
+// (T256 threads, V4 values each) -> (1024); 256 threads with 4 consecutive elements each  [layout.loop.flat]
 // i = (warp, lane, value)
 using i_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 64, 4>>, tuple<sequence<1>, sequence<1>>,
                                             tuple<sequence<0>, sequence<1>>, sequence<1>, sequence<2>>;
@@ -47,19 +47,21 @@ struct Kargs {
 };
 
 struct Kernel {
+  static constexpr index_t kBlockSize = threads;
+
   CK_TILE_HOST static constexpr Kargs MakeKargs(const float* A, const float* B, float* C, int N) {
     return {A, B, C, N};
   }
   CK_TILE_HOST static dim3 GridSize(int N) { return dim3(tl::ceildiv(N, block_N)); }
-  CK_TILE_HOST static dim3 BlockSize() { return dim3(threads); }
 
   // One block adds block_N elements; the last block may have fewer.
   // grid: (ceildiv(N, block_N))
   template <class Alignment> CK_TILE_DEVICE void operator()(const Kargs& kargs, Alignment) const {
     const auto N = kargs.N;
     const int bx = blockIdx.x;
-    // padded: tiles may reach past an extent; out-of-bounds loads return zero, stores are dropped, behind the last
-    // row by the buffer's end  [guard.tensor.out-of-bounds]
+    // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
+    // checks, and of columns past it a lane moves its offset there: loads return zero, stores are dropped
+    // [guard.tensor.out-of-bounds]
     const auto A = pad_tensor_view(
         make_naive_tensor_view<address_space_enum::global>(kargs.A, make_tuple(N), make_tuple(number<1>{}),
                                                            number<tl::vector_length<Alignment, float>>{}, number<1>{}),
@@ -87,7 +89,7 @@ struct Kernel {
   }
 };
 
-template <class Alignment> __global__ void __launch_bounds__(threads) vector_add_kernel(Kargs kargs) {
+template <class Alignment> __global__ void __launch_bounds__(Kernel::kBlockSize) vector_add_kernel(Kargs kargs) {
   Kernel{}(kargs, Alignment{});
 }
 
@@ -101,8 +103,8 @@ extern "C" size_t vector_add_workspace_size(int) { return 0; }
 extern "C" tl_status vector_add_supports(int N, int device) {
   using namespace vector_add_impl;
   if (N < 0) return TL_INVALID_SIZE;
-  // ck_tile's offsets have 32 bits: a tensor, and the tiles that overhang it, have less than 2 GiB
-  if (!tl::fits_in_2gib<float>(int64_t{N} + 1024)) return TL_INVALID_SIZE;
+  // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
+  if (!tl::fits_in_2gib<float>({{N, 1024}})) return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }
 
@@ -114,8 +116,8 @@ extern "C" tl_status vector_add(const void* A, const void* B, void* C, int N, vo
   if (!tl::aligned<16>(A, B, C)) return TL_MISALIGNED;
   // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment]
   const auto chosen = N % 4 == 0 ? vector_add_kernel<tl::Aligned<16>> : vector_add_kernel<tl::AnyAlignment>;
-  const dim3 grid(Kernel::GridSize(N));
+  const dim3 grid = Kernel::GridSize(N);
   return tl::launch(
-      chosen, grid, threads, stream,
+      chosen, grid, Kernel::kBlockSize, stream,
       Kernel::MakeKargs(static_cast<const float*>(A), static_cast<const float*>(B), static_cast<float*>(C), N));
 }

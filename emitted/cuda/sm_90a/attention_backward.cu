@@ -120,9 +120,9 @@ struct Shared {
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> V_shared;
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> Q_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, num_stages> Q_shared;
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> dO_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, num_stages> dO_shared;
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, block_N, tl::Swizzle128B> dsT_shared;
   // 256 bytes
@@ -143,7 +143,7 @@ struct Shared {
 static_assert(sizeof(Shared) == 92160, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
-// ---- registers: 194 per thread for tiles, 2 of them prefetched ------------------------------------------------------
+// ---- registers: 194 per thread for tiles, 2 of which hold the next tile ---------------------------------------------
 // layout of pT, pT_cast, dsT, dsT_cast:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64 rows; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
@@ -239,7 +239,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_b
   tl::mbarrier_wait(prologue_full, 0);  // until K_shared and V_shared have arrived
   // attention_backward.py:206  for k in T.Pipelined(first, T.ceildiv(seq_len, block_N), num_stages=num_stages):
   // lse_next, delta_next: the next iteration's vectors, prefetched during this one's MMAs
-  // [pipeline.loop.prefetched-vectors]
+  // [pipeline.loop.in-order]
   tl::PrefetchedVector<float, block_N, threads> lse_next;
   tl::PrefetchedVector<float, block_N, threads> delta_next;
   auto load_vectors = [&](int k_iter) {

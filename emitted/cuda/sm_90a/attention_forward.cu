@@ -65,9 +65,9 @@ struct Shared {
   // 16,384 bytes; rows of 128 bytes, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
   // 32,768 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, num_stages> K_shared;
   // 32,768 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> V_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, num_stages> V_shared;
   // 16,384 bytes; acc_o staged for its TMA store, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::StagingTile<tl::half, block_M, dim, tl::Swizzle128B> acc_o_staging;
   // 64 bytes; full and empty of each stage, 8 bytes each
@@ -89,7 +89,6 @@ using acc_s_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // layout of acc_o, Q_local:
 // (T256 threads, V32 values each) -> (128, 64); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
 // 16 w + 15 of each 64 rows; TV layout ((4,8,8),(2,2,8)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
-// Q_local: an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle
 using acc_o_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
 // layout of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T256 threads, V2 values each) -> (128); 4 threads hold the same value; TV layout ((4,8,8),2):((0,1,16),8)

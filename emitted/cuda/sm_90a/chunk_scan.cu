@@ -64,9 +64,9 @@ constexpr int threads = 128;
 // ---- shared memory: 76,800 of 232,448 bytes per block (1,496 are padding) -------------------------------------------
 struct Shared {
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.copy.widest-swizzle]
-  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B> CB_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle128B>, num_stages> CB_shared;
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> x_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B>, num_stages> x_shared;
   // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dstate, tl::Swizzle128B> C_shared;
   // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
@@ -92,7 +92,6 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 // layout of weights, weights_cast:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64 rows; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.copy.same]
-// weights_cast: an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle
 using weights_layout = tl::WgmmaAccumulator<block_M, block_K, threads / 128>;
 // layout of y:
 // here the same as weights_layout: the sizes are equal

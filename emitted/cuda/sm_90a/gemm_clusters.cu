@@ -7,6 +7,8 @@
 // Each block sends the other blocks' rows of its sums to them, through distributed shared memory: there is no workspace
 // and no second kernel, and the parts are added in the same order in each run.
 //
+// Compile-time constants: strip = 64, block_M = 128 and block_N = 128.
+//
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
@@ -14,14 +16,18 @@
 // M may be any size from 0 within these limits. ceildiv(M, block_M) and ceildiv(N, block_N) must be at most 65,535
 // (blocks of a grid along y or z); else TL_INVALID_SIZE. K and N must be multiples of 8, since TMA needs 16-byte row
 // pitches; else TL_NOT_SUPPORTED. Blocks run in clusters of 2 x 1 x 1: a grid of other than whole ones is
-// TL_NOT_SUPPORTED. Out-of-bounds loads return zero; out-of-bounds stores are predicated off.
+// TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
+// return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_clusters.py:66). tl::max of NaN and a
-// number is the number.
+// number is the number: NaN becomes 0 at gemm_clusters.py:65.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on K alone.
-// Sizes have 32 bits, offsets of elements 64. Base pointers must be 16-byte aligned (checked at launch). Outputs must
-// not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
+// checked otherwise. Outputs must not alias other arguments (unchecked).
+//
+// In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_clusters.py:N a line of that
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -37,7 +43,7 @@ constexpr int strip = block_M / splits;
 static_assert(block_M % splits == 0);
 // TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
-// 8 warps: 8 along M by 1 along N of an MMA  [warps.gemm.warpgroups]
+// 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
 constexpr int threads = 256;
 
 // ---- shared memory: 132,096 of 232,448 bytes per block --------------------------------------------------------------
@@ -70,21 +76,22 @@ static_assert(sizeof(Shared) == 132096, "the sizes above are stale: regenerate t
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 96 per thread for tiles -----------------------------------------------------------------------------
-// of C_local:
+// layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
-// 16 w + 15 of each 64; TV layout ((4,8,8),(2,2,16)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
+// 16 w + 15 of each 64 rows; TV layout ((4,8,8),(2,2,16)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
 using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
-// of C_strip:
-// (T256 threads, V32 values each) -> (64, 128); 16 x 16 threads with 8 consecutive elements each; TV layout
-// ((16,16),(8,4)):((512,1),(64,16))  [layout.free.flat]
+// layout of C_strip:
+// (T256 threads, V32 values each) -> (64, 128); 16 x 16 threads with 4 runs of 8 consecutive elements each; TV
+// layout ((16,16),(8,4)):((512,1),(64,16))  [layout.free.flat]
 using C_strip_layout = tl::Blocked<tl::Shape<strip, block_N>, tl::Shape<16, 16>, 8>;
 
 // grid dims: (parts of K, #blocks along M, #blocks along N): clusters that start together share columns of B
-// Launch bounds: `threads` and the producer's; at least 1 block per SM, so that it may use all registers
+// grid: (splits, ceildiv(M, block_M), ceildiv(N, block_N))
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_clusters_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
                          tl::half* __restrict__ C_data, int M, int N, int K) {
-  // predicated: tiles may reach past this extent; out-of-bounds loads return zero, stores are predicated off
+  // predicated: not all accesses are shown to be within this extent; out-of-bounds elements are not stored
   // [guard.tensor.out-of-bounds]
   // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
   const auto C = tl::tensor<tl::Aligned<16>>(C_data, tl::predicated(M), tl::predicated(N));
@@ -98,10 +105,11 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::produc
   const int tiles = tl::ceildiv(tl::ceildiv(K, block_K), splits);
   const int first = part * tiles;
 
-  // barrier            completed by           waiting           orders
-  // barriers.full[s]   TMA: bytes of stage s  8 consumer warps  RAW A_shared[s], B_shared[s]
-  // barriers.empty[s]  8 consumer warps       producer          WAR A_shared[s], B_shared[s]
-  // A warp arrives once. TMA writes out-of-bounds elements as zeros.
+  // barrier            completed by      waiting           orders
+  // barriers.full[s]   producer; TMA     8 consumer warps  RAW A_shared[s], B_shared[s]
+  // barriers.empty[s]  8 consumer warps  producer          WAR A_shared[s], B_shared[s]
+  // The producer's arrival states the bytes that TMA then counts down (mbarrier.arrive.expect_tx); each consumer
+  // warp arrives once. TMA writes out-of-bounds elements as zeros.
   const tl::TmaPipeline<num_stages, threads> pipeline(tl::shared<Shared>().barriers,
                                                       tl::bytes(A_shared[0], B_shared[0]));
   if (tl::thread() == 0) {
@@ -112,7 +120,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::produc
 
   // gemm_clusters.py:45  for ko in T.Pipelined(tiles, num_stages=num_stages):
   // Warp-specialised: one thread of a producer warp, besides the 256 consumer threads, issues all loads, up to 4
-  // tiles ahead of the consumers  [pipeline.loop.tma].
+  // tiles ahead of the consumers' last release  [pipeline.loop.tma].
   if (tl::is_producer<threads>()) {
     if (tl::thread() == threads) {
       TL_NO_UNROLL
@@ -138,7 +146,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::produc
   for (int ko = 0; ko < tiles; ++ko) {
     pipeline.consumer_wait(ko);
     // gemm_clusters.py:48  T.gemm(A_shared, B_shared, C_local)
-    // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, A and B in shared memory (SS)
+    // wgmma.m64n128k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major; complete on return
     tl::gemm(A_shared[ko % num_stages], B_shared[ko % num_stages], C_local);
     pipeline.consumer_release(ko);
   }
@@ -187,7 +195,7 @@ extern "C" tl_status gemm_clusters_supports(int M, int N, int K, int device) {
   if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz || tl::ceildiv(N, block_N) > tl::max_grid_yz) return TL_INVALID_SIZE;
-  // TMA needs 16-byte row pitches; the source for cuda:sm_80 has no such limit
+  // TMA needs 16-byte row pitches
   if (K % 8 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
   return tl::check_device("sm_90a", device);
 }

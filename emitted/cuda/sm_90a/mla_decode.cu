@@ -79,9 +79,9 @@ struct Shared {
   // 8,192 bytes; rows of 128 bytes, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_H, pe_dim, tl::Swizzle128B> Q_pe_shared;
   // 131,072 bytes in 2 stages; 8 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> KV_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, num_stages> KV_shared;
   // 16,384 bytes in 2 stages; rows of 128 bytes, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, pe_dim, tl::Swizzle128B> K_pe_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, pe_dim, tl::Swizzle128B>, num_stages> K_pe_shared;
   // 8,192 bytes; passes a fragment between the warpgroups; rows of 128 bytes, 128-byte swizzle
   // [layout.gemm.widest-swizzle]
   tl::SharedTile<tl::half, block_H, block_N, tl::Swizzle128B> S_shared;
@@ -110,7 +110,6 @@ using acc_s_layout = tl::WgmmaAccumulator<block_H, block_N, 1>;
 using acc_o_layout = tl::WgmmaAccumulator<block_H, dim, 1, threads / 128>;
 // layout of Q_pe_local:
 // here the same as acc_s_layout: the sizes are equal
-// Q_pe_local: an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle
 using Q_pe_local_layout = tl::WgmmaAccumulator<block_H, pe_dim, 1>;
 // layout of scores_max, scores_max_now, scores_max_prev, scores_max_prev_now, scores_scale, scores_sum,
 // scores_sum_now, logsum:

@@ -124,7 +124,8 @@ __global__ void __launch_bounds__(threads)
   }
 
   // gemm_splitk.py:79  T.atomic_add(C[by * block_M, bx * block_N], C_local)
-  tl::add_tile(C_local, C_local_at, C, make_coord(by * block_M, bx * block_N), Shape<Int<block_M>, Int<block_N>>{});
+  tl::add_tile_by_rows<2>(C_local, C_local_at, C, make_coord(by * block_M, bx * block_N),
+                          Shape<Int<block_M>, Int<block_N>>{});
 }
 
 }  // namespace gemm_splitk_atomic_impl

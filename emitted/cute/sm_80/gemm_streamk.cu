@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(threads)
     }
 
     // gemm_splitk.py:129-130
-    tl::add_tile(C_local, C_local_at, C, make_coord(m, n), Shape<Int<block_M>, Int<block_N>>{});
+    tl::add_tile_by_rows<2>(C_local, C_local_at, C, make_coord(m, n), Shape<Int<block_M>, Int<block_N>>{});
     k_iter += count;
   }
 }

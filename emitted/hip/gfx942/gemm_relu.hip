@@ -6,14 +6,15 @@
 //
 // C = relu(A @ B).
 //
-// Compile-time constants: threads = 256 and block_M = 128.
+// Compile-time constants: threads = 256, block_M = 128 and block_N = 128.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
 // M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
-// along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not launched.
+// along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 16,777,215 (work-items of a grid along x
+// have 32 bits); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not launched.
 // Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu.py:30). tl::max of NaN and a number
 // is the number: NaN becomes 0 at gemm_relu.py:28.
@@ -23,8 +24,7 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
-// In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file. A
-// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file.
 #include <tl/tl.h>
 
 namespace gemm_relu_impl {
@@ -36,26 +36,28 @@ constexpr int block_M = 128, block_N = 128, block_K = 32;
 constexpr int shared_stages = 2;
 // 4 warps: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
-// at most 256 registers for each lane of a wave, of a SIMD's 512: all are VGPRs, and no value moves to or from
-// AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 or more by registers, 2 by LDS, which limits the occupancy
+// at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
+// no value moves to or from AccVGPRs  [launch.cdna.two-waves]
+// workgroups per CU: 2 to 6 by registers (tiles take 80), 2 by LDS: the lower of the two limits the occupancy
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
-  // 16,384 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B> A_shared[shared_stages];
-  // 16,384 bytes in 2 stages; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B> B_shared[shared_stages];
+  // 16,384 bytes in 2 stages; rows of 64 bytes, 64-byte swizzle: 16-byte chunk c of row r is at c ^ (r / 2) % 4
+  // [layout.gemm.widest-swizzle]
+  tl::Array<tl::SharedTile<tl::half, block_M, block_K, tl::Swizzle64B>, shared_stages> A_shared;
+  // 16,384 bytes in 2 stages; 2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8
+  // [layout.gemm.widest-swizzle]
+  tl::Array<tl::SharedTile<tl::half, block_K, block_N, tl::Swizzle128B>, shared_stages> B_shared;
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 80 per thread for tiles, 16 of them prefetched ------------------------------------------------------
+// ---- registers: 80 per thread for tiles, 16 of which hold the next tile ---------------------------------------------
 // layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
-// 2), a lane 16 neighbouring columns of a row at a time; TV layout ((16,8,2),(16,4)):((1,2048,64),(128,16))
-// [layout.gemm.mfma-accumulator]
+// 2), a lane 16 neighbouring columns of a row at a time; i = (warp / 2, repeat, lane % 16), j = (warp % 2, lane /
+// 16, value)  [layout.gemm.mfma-accumulator]
 using C_local_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<2, 2>, tl::Interleave<4>>;
 
 // Each block computes a tile of C.
@@ -72,9 +74,10 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   const auto C = tl::tensor<Alignment>(C_data, tl::predicated(M), tl::predicated(N));
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;
-  // the hardware assigns blocks to 8 XCDs round-robin, each with its own L2: each XCD takes a contiguous range of
-  // the tiles, in groups of 6 rows, which share operands there  [schedule.grid.xcds]
-  const auto block = tl::grouped_order<6, tl::GroupOf::rows, 8>();
+  // Tuned for 8 XCDs, each with its own L2, to which the hardware assigns workgroups round-robin (MI300X in SPX
+  // mode): those of one XCD take a contiguous range of the tiles, in groups of 6 rows, which share operands there.
+  // Any number of XCDs computes each tile once  [schedule.grid.xcds]
+  const auto block = tl::grouped_order<6, tl::GroupOf::rows, /*XCDs=*/8>();
   const int bx = block.x, by = block.y;
 
   tl::Fragment<float, C_local_layout> C_local;
@@ -83,9 +86,10 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   tl::clear(C_local);
 
   // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // A_shared_next, B_shared_next: the next tile, between its global loads and its shared stores, in 16 registers
-  // per thread. tl::load: buffer loads of up to 16 bytes, whose descriptor's range check returns zeros out of
-  // bounds, where rows are aligned and 32-bit offsets reach the tile; else loads behind tests of indices
+  // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 registers per thread.
+  // tl::load issues 2 x 16 bytes + 2 x 16 bytes per lane (vmcnt 4): buffer loads where rows are aligned and 32-bit
+  // offsets reach the tile (tested per tile), else predicated loads. The buffer ends with the tensor's last row,
+  // and a lane past the last column takes an offset past that end: both load zeros
   tl::Staged<tl::half, block_M, block_K, threads> A_shared_next;
   tl::Staged<tl::half, block_K, block_N, threads> B_shared_next;
   auto load = [&](int ko) {
@@ -112,8 +116,9 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     if (ko + 2 < num_iterations) TL_INLINED load(ko + 2);
 
     // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
-    // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from LDS, 16 bytes per lane and read; B from LDS, 8
-    // bytes per lane and read
+    // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from LDS, 16 bytes per lane and read, free of bank
+    // conflicts; B from LDS, 8 bytes per lane and read, free of bank conflicts, of a row of K: v_perm_b32 pairs them
+    // along K
     tl::gemm(A_shared[ko % shared_stages], B_shared[ko % shared_stages], C_local);
   }
 
@@ -121,6 +126,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });
 
   // gemm_relu.py:30  T.copy(C_local, C[by * block_M, bx * block_N])
+  // a lane stores 2 x 16 bytes per row, 16 neighbouring columns at a time, where rows are aligned; elements are
+  // rounded once, to float16 (RN)
   tl::copy(C_local, C.tile(by * block_M, bx * block_N));
 }
 
@@ -136,6 +143,8 @@ extern "C" tl_status gemm_relu_supports(int M, int N, int K, int device) {
   if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
+  // A grid may have 2^32 - 1 work-items along x
+  if (tl::ceildiv(N, block_N) > 16777215) return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }
 

@@ -68,9 +68,9 @@ struct Shared {
   // 32,768 bytes; 2 slabs of 64 columns, 128-byte swizzle  [layout.copy.widest-swizzle]
   tl::SharedTile<tl::half, block_M, dim, tl::Swizzle128B> Q_shared;
   // 65,536 bytes in 2 stages; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> K_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, num_stages> K_shared;
   // 65,536 bytes in 2 stages; 2 slabs of 64 columns, 128-byte swizzle  [layout.gemm.widest-swizzle]
-  tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B> V_shared[num_stages];
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, num_stages> V_shared;
   // 32,768 bytes; acc_o staged for its TMA store, 128-byte swizzle  [epilogue.copy.tma-store]
   tl::StagingTile<tl::half, block_M, dim, tl::Swizzle128B> acc_o_staging;
   // 64 bytes; full and empty of each stage, 8 bytes each
@@ -91,7 +91,6 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 using acc_s_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 // layout of acc_o, Q_local:
 // here the same as acc_s_layout: the sizes are equal
-// Q_local: an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle
 using acc_o_layout = tl::WgmmaAccumulator<block_M, dim, threads / 128>;
 // layout of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T256 threads, V2 values each) -> (128); 4 threads hold the same value; TV layout ((4,8,8),2):((0,1,16),8)
@@ -287,7 +286,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       tl::gemm_wait<0>(acc_o);
       V_shared_pipeline.consumer_release(k_base + work.loop_range - 1);
     }
-    // Until here logsum has each thread's own elements only  [pipeline.loop.deferred-reduction]
+    // Until here logsum has each thread's own elements only  [pipeline.loop.overlap]
     tl::warp_allreduce_sum<acc_s_layout, 1>(logsum);
 
     // attention.py:122-126  One division per row, not one per element.
