@@ -313,7 +313,7 @@ def test_a_product_is_in_flight_while_the_next_turn_writes_its_operand(tmp_path:
         K=288,
     )
     assert_multiplies(kernel, 150, 100, 288)
-    assert "tl::gemm_wait<1>();" in kernel.source and "W_shared[written_stages]" in kernel.source
+    assert "tl::gemm_wait<1>();" in kernel.source and ", written_stages> W_shared;" in kernel.source
     assert "packed[k % num_stages](i, tl::floordiv<2>(j))" in kernel.source
 
 

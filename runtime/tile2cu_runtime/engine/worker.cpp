@@ -186,10 +186,8 @@ void Worker::return_current() {
   current->copies.finish(*this);
   current->stores.finish(*this);
   block().barriers[0].thread_returned(*this);
-  if (blocks.size() > 1) {
-    cluster_barrier.thread_returned(*this);
-    if (options.check && block().living == 0) end_of(block());
-  }
+  cluster_barrier.thread_returned(*this);  // a block may be a cluster alone
+  if (blocks.size() > 1 && options.check && block().living == 0) end_of(block());
   resume(next_thread());
   __builtin_unreachable();
 }
