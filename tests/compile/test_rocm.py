@@ -12,7 +12,7 @@ import pytest
 
 from tests.amdgcn.emitted import ROOT, portable
 from tile2cu.api import emit_text
-from tile2cu.core.origin import Look
+from tile2cu.core.origin import EmitOptions
 from tile2cu.targets import find
 from tile2cu_runtime import binding, hip
 from tile2cu_runtime.compile import OBJECT
@@ -43,9 +43,9 @@ def test_text_accepts_hips_own_headers(name: str, side: str, clang_hip: str, tmp
 
 def test_a_test_is_built_for_a_gpu(clang_hip: str, tmp_path: Path) -> None:
     """NAME_test.cpp with HIP's runtime, linked with its kernel: without a GPU it says that it cannot go on."""
-    look = Look(with_test=True)
+    options = EmitOptions(with_test=True)
     path = ROOT / "examples/row_softmax.py"
-    (one,) = emit_text(path, kernel=None, target=find("hip:gfx942"), bindings={"N": 512}, look=look)
+    (one,) = emit_text(path, kernel=None, target=find("hip:gfx942"), bindings={"N": 512}, options=options)
     for name, text in one.files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     kernel = hip.rocm_build("row_softmax.hip", architecture="gfx942")

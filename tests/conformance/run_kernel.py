@@ -33,7 +33,7 @@ from tests.conformance.drivers import with_arguments  # noqa: E402
 from tests.conformance.reference import CannotInterpret, KernelFault, from_memory, in_memory, interpret  # noqa: E402
 from tile2cu.api import emit_program  # noqa: E402
 from tile2cu.core.errors import Tile2CuError  # noqa: E402
-from tile2cu.core.origin import Look  # noqa: E402
+from tile2cu.core.origin import EmitOptions  # noqa: E402
 from tile2cu.core.program import Program  # noqa: E402
 from tile2cu.emitter import Emitted  # noqa: E402
 from tile2cu.frontend import programs  # noqa: E402
@@ -61,10 +61,10 @@ def run_kernel(
     path: Path, name: str, target: Target, run: Callable[..., Outcome] | None = None, style: str = "tl"
 ) -> Outcome:
     """The worst outcome of the kernels of that name, as `run` (run_program) has it: a factory may make several."""
-    run, look = run or run_program, Look(style=style)
+    run, options = run or run_program, EmitOptions(style=style)
     text = path.read_text(encoding="utf-8")
     given, found = with_arguments(
-        path, text, name, lambda given: (given, _emitted(_programs(path, text, name, target, given), target, look))
+        path, text, name, lambda given: (given, _emitted(_programs(path, text, name, target, given), target, options))
     )
     ranks = ("miscompiled", "compiled", "ran", "correct")
     outcomes = []
@@ -76,7 +76,7 @@ def run_kernel(
             if outcome.message.startswith(UNRUN):
                 try:
                     other = _programs(path, shorter, name, target, given | smaller)[place]
-                    outcome = run(other, emit_program(other, target, look=look), seconds=QUICK_SECONDS)
+                    outcome = run(other, emit_program(other, target, options=options), seconds=QUICK_SECONDS)
                 except (Tile2CuError, IndexError):
                     continue
         outcomes.append(outcome)
@@ -88,8 +88,8 @@ def _with_sizes(program: Program, text: str, largest: int) -> tuple[dict[str, in
     return making.smaller(program, largest), making.with_smaller_numbers(program, text, largest)
 
 
-def _emitted(found: tuple[Program, ...], target: Target, look: Look) -> list[tuple[Program, Emitted]]:
-    return [(program, emit_program(program, target, look=look)) for program in found]
+def _emitted(found: tuple[Program, ...], target: Target, options: EmitOptions) -> list[tuple[Program, Emitted]]:
+    return [(program, emit_program(program, target, options=options)) for program in found]
 
 
 def _programs(path: Path, text: str, name: str, target: Target, bindings: Mapping[str, object]) -> tuple[Program, ...]:

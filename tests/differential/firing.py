@@ -27,7 +27,7 @@ from tests.differential.forms import FORMS, random_form
 from tests.differential.loops import random_loop
 from tests.differential.programs import RandomProgram, random_programs
 from tests.differential.test_loops import program_of
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Launch, Program
 from tile2cu.frontend import programs
@@ -67,7 +67,7 @@ def of_own_kernels() -> Iterator[Fired]:
             program = example_program(each.statements, each.threads) if each.cluster == 1 else None
             if program is not None:
                 yield firing(program, each.target)
-            context = settled(each.statements, target=each.target, threads=each.threads, cluster=each.cluster)
+            context = resolved(each.statements, target=each.target, threads=each.threads, cluster=each.cluster)
             yield Counter({fact.rule for fact in context.facts})
 
 

@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tile2cu.api import emit_text
-from tile2cu.core.origin import Look, Tool
+from tile2cu.core.origin import EmitOptions, Tool
 from tile2cu.emitter import Emitted
 from tile2cu.targets import find
 from tile2cu.version import VERSION
@@ -41,8 +41,10 @@ class Golden:
     def emitted(self) -> tuple[Emitted, ...]:
         """The example's kernels as they are emitted now."""
         path = ROOT / "examples" / self.example
-        look = Look(style=self.style)
-        return emit_text(path, kernel=None, target=find(self.target), bindings=self.bindings, tool=TOOL, look=look)
+        options = EmitOptions(style=self.style)
+        return emit_text(
+            path, kernel=None, target=find(self.target), bindings=self.bindings, tool=TOOL, options=options
+        )
 
 
 HOPPER_ATTENTION = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256}

@@ -6,7 +6,7 @@ After a deliberate change: pytest tests/golden --update-emitted, and review the 
 from tests.golden.cases import ROOT, TOOL
 from tile2cu import Dispatch, Entry, dispatch
 from tile2cu.api import emit_text
-from tile2cu.core.origin import Look
+from tile2cu.core.origin import EmitOptions
 from tile2cu.targets import find
 
 EXAMPLES, KERNELS = ROOT / "examples", ROOT / "tests/engine/kernels"
@@ -42,7 +42,7 @@ def kernels() -> dict[str, str]:
             kernel=kernel,
             target=find("cuda:sm_80"),
             bindings=bindings,
-            look=Look(with_test=with_test),
+            options=EmitOptions(with_test=with_test),
             tool=TOOL,
         )
         files |= one.files

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.golden.cases import ROOT
-from tile2cu.api import one_settled_kernel
-from tile2cu.core.origin import Look, Tool
+from tile2cu.api import one_resolved_kernel
+from tile2cu.core.origin import EmitOptions, Tool
 from tile2cu.review.kernel import reviewed
 from tile2cu.review.page import page
 from tile2cu.targets import find
@@ -19,8 +19,8 @@ PAGE = Path(__file__).with_name("pages") / "row_softmax.html"
 
 def test_the_page_is_current(update_emitted: bool) -> None:
     path = ROOT / "examples" / "row_softmax.py"
-    launches = one_settled_kernel(path, None, target=find("cuda:sm_80"), bindings={})
-    kernel = reviewed(launches, label="row_softmax", tool=Tool(version="0"), look=Look())
+    launches = one_resolved_kernel(path, None, target=find("cuda:sm_80"), bindings={})
+    kernel = reviewed(launches, label="row_softmax", tool=Tool(version="0"), options=EmitOptions())
     text = page([kernel])
     if update_emitted:
         PAGE.write_text(text, encoding="utf-8")

@@ -12,7 +12,7 @@ import pytest
 
 import tile2cu
 from tile2cu.api import emit_text
-from tile2cu.core.origin import Look
+from tile2cu.core.origin import EmitOptions
 from tile2cu.targets import find
 from tile2cu_runtime.compile import gencode
 from tile2cu_runtime.compilers import find_nvcc
@@ -37,8 +37,8 @@ def test_jax(target: str, tmp_path: Path) -> None:
     capability = compute_capability()
     if capability is None or target == "cuda:sm_90a" and capability != (9, 0) or jax.default_backend() != "gpu":
         pytest.skip("needs JAX for CUDA, and a GPU of the target")
-    look = Look(shims=("jax",))
-    (one,) = emit_text(EXAMPLES / "linear_int4.py", kernel=None, target=find(target), bindings={}, look=look)
+    options = EmitOptions(shims=("jax",))
+    (one,) = emit_text(EXAMPLES / "linear_int4.py", kernel=None, target=find(target), bindings={}, options=options)
     for name, text in one.files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     flags = [

@@ -82,7 +82,7 @@ def test_quotients_that_change_within_a_packet_are_taken_one_by_one(tmp_path: Pa
 
 @pytest.mark.parametrize("columns", [104, 105])
 def test_branches_are_of_packets_where_all_of_one_take_them(columns: int, tmp_path: Path) -> None:
-    """Packets of 8 end where 104 columns do, and one starts at column 24; 105 columns end within a packet."""
+    """ElementsTogether of 8 end where 104 columns do, and one starts at column 24; 105 columns end within a packet."""
     kernel = load_body(
         tmp_path,
         """

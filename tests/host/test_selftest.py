@@ -10,7 +10,7 @@ import pytest
 
 from tile2cu import Tile2CuError
 from tile2cu.api import emit_text
-from tile2cu.core.origin import Look
+from tile2cu.core.origin import EmitOptions
 from tile2cu.targets import find
 from tile2cu_runtime.compile import host_flags
 from tile2cu_runtime.engine import build_engine
@@ -66,7 +66,9 @@ def zoo(N, sum=32, i0=24, threads=128):
 
 def build(gxx: str, folder: Path, path: Path, target: str, bindings: Mapping[str, object], change: str = "") -> Path:
     """The emitted test as a program; `change` is "old -> new" in the kernel's text."""
-    (emitted,) = emit_text(path, kernel=None, target=find(target), bindings=bindings, look=Look(with_test=True))
+    (emitted,) = emit_text(
+        path, kernel=None, target=find(target), bindings=bindings, options=EmitOptions(with_test=True)
+    )
     for name, content in emitted.files.items():
         (folder / name).write_text(content, encoding="utf-8")
     text = f"{emitted.kernel}{find(target).suffix}"
@@ -261,14 +263,26 @@ def test_a_kernel_of_threads_has_none(tmp_path: Path) -> None:
     text = ZOO.replace("turns = 0\n", "turns = T.get_thread_binding()\n")
     (tmp_path / "zoo.py").write_text(text, encoding="utf-8")
     with pytest.raises(Tile2CuError, match="speaks of single threads") as caught:
-        emit_text(tmp_path / "zoo.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=Look(with_test=True))
+        emit_text(
+            tmp_path / "zoo.py",
+            kernel=None,
+            target=find("cuda:sm_80"),
+            bindings={},
+            options=EmitOptions(with_test=True),
+        )
     assert caught.value.code == "T2C-E030"
 
 
 def test_a_kernel_that_shows_a_tensor_in_another_shape_has_none(tmp_path: Path) -> None:
     (tmp_path / "flat.py").write_text(FLAT, encoding="utf-8")
     with pytest.raises(Tile2CuError, match="in another shape") as caught:
-        emit_text(tmp_path / "flat.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=Look(with_test=True))
+        emit_text(
+            tmp_path / "flat.py",
+            kernel=None,
+            target=find("cuda:sm_80"),
+            bindings={},
+            options=EmitOptions(with_test=True),
+        )
     assert caught.value.code == "T2C-E030"
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tile2cu.api import emit_text
-from tile2cu.core.origin import Look
+from tile2cu.core.origin import EmitOptions
 from tile2cu.targets import find
 from tile2cu_runtime.compile import host_flags
 from tile2cu_runtime.engine import load_engine
@@ -25,8 +25,10 @@ def build(
     gxx: str, folder: Path, kind: str, includes: list[str], link: list[str], name: str, defines: tuple[str, ...] = ()
 ) -> Path:
     """linear_int4 with a shim, as a shared library."""
-    look = Look(shims=(kind,))
-    (one,) = emit_text(ROOT / "examples/linear_int4.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=look)
+    options = EmitOptions(shims=(kind,))
+    (one,) = emit_text(
+        ROOT / "examples/linear_int4.py", kernel=None, target=find("cuda:sm_80"), bindings={}, options=options
+    )
     for file, text in one.files.items():
         (folder / file).write_text(text, encoding="utf-8")
     flags = [f"-I{ROOT / 'headers'}", *(word for path in includes for word in ("-isystem", path))]
@@ -83,8 +85,10 @@ def test_torch(api: str, gxx: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("api", ["TL_TORCH_STABLE", "TL_TORCH_CPP_API"])
 def test_torch_compiles_for_a_gpu(api: str, gxx: str, tmp_path: Path) -> None:
     """The part that the CPU engine does not run: the current stream, and the guard of the device."""
-    look = Look(shims=("torch",))
-    (one,) = emit_text(ROOT / "examples/linear_int4.py", kernel=None, target=find("cuda:sm_80"), bindings={}, look=look)
+    options = EmitOptions(shims=("torch",))
+    (one,) = emit_text(
+        ROOT / "examples/linear_int4.py", kernel=None, target=find("cuda:sm_80"), bindings={}, options=options
+    )
     for file, text in one.files.items():
         (tmp_path / file).write_text(text, encoding="utf-8")
     cuda = [path / "nvidia/cu13/include" for path in map(Path, site.getsitepackages())]
@@ -204,8 +208,8 @@ def test_jax_compiles_for_a_gpu(gxx: str, tmp_path: Path) -> None:
     jax = pytest.importorskip("jax")
     path = tmp_path / "add_to.py"
     path.write_text(ADD_TO, encoding="utf-8")
-    look = Look(shims=("jax",))
-    (one,) = emit_text(path, kernel=None, target=find("cuda:sm_80"), bindings={}, look=look)
+    options = EmitOptions(shims=("jax",))
+    (one,) = emit_text(path, kernel=None, target=find("cuda:sm_80"), bindings={}, options=options)
     for file, text in one.files.items():
         (tmp_path / file).write_text(text, encoding="utf-8")
     shim = one.files["add_to_jax.cpp"]

@@ -15,9 +15,9 @@ from tile2cu.core.decisions import SHARED_BUDGET, TILES
 from tile2cu.core.dispatch import Dispatch
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact
-from tile2cu.core.origin import STYLES, Look, Tool
+from tile2cu.core.origin import STYLES, EmitOptions, Tool
 from tile2cu.core.program import Launch, Program
-from tile2cu.emitter import Emitted, Settled, emit_kernel, with_namespaces
+from tile2cu.emitter import Emitted, Resolved, emit_kernel, with_namespaces
 from tile2cu.files import read_python, relative_to
 from tile2cu.frontend import kernel_names, programs
 from tile2cu.lint import warnings_of
@@ -41,8 +41,8 @@ def emit(
     `kernel` picks one; `bindings` are values for the arguments of its factory; `style` is one of STYLES.
     Raises Tile2CuError.
     """
-    look = Look(style=checked_style(style))
-    found = emit_text(Path(path), kernel=kernel, target=find(target), bindings=bindings, look=look)
+    options = EmitOptions(style=checked_style(style))
+    found = emit_text(Path(path), kernel=kernel, target=find(target), bindings=bindings, options=options)
     return {one.kernel: one for one in found}
 
 
@@ -60,7 +60,7 @@ def emit_text(
     target: Target,
     bindings: Mapping[str, object],
     text: str | None = None,
-    look: Look | None = None,
+    options: EmitOptions | None = None,
     tool: Tool | None = None,
     live: "Live | None" = None,
 ) -> tuple[Emitted, ...]:
@@ -69,55 +69,55 @@ def emit_text(
     `text` is the source where it is not read from `path`; `tool` is what the files name as their writer;
     `live` is a call of a running program.
     """
-    look = look or Look()
+    options = options or EmitOptions()
     others: Others = ()
-    if look.family:
-        path, kernel, look, others = _of_family(path, kernel, target, bindings, look)
+    if options.family:
+        path, kernel, options, others = _of_family(path, kernel, target, bindings, options)
         text = None
-    found = settled_kernels(
+    found = resolved_kernels(
         path,
         kernel=kernel,
         target=target,
         bindings=bindings,
         text=text,
-        name=look.name,
-        tiles=look.tiles,
+        name=options.name,
+        tiles=options.tiles,
         others=others,
         live=live,
     )
-    return tuple(_emitted(settled, tool or this_tool(), look) for settled in found)
+    return tuple(_emitted(resolved, tool or this_tool(), options) for resolved in found)
 
 
 def _of_family(
-    path: Path, kernel: str | None, target: Target, bindings: Mapping[str, object], look: Look
-) -> tuple[Path, str | None, Look, Others]:
+    path: Path, kernel: str | None, target: Target, bindings: Mapping[str, object], options: EmitOptions
+) -> tuple[Path, str | None, EmitOptions, Others]:
     """The member of a family whose kernel is predicted to be fastest, and the others' files with their times.
 
     The C function has the name of the first. Errors: those of `family_of`.
     """
     from tile2cu.choosing import family_of, fastest, predicted_times
 
-    members = family_of(path, kernel, target, bindings, look.family)
+    members = family_of(path, kernel, target, bindings, options.family)
     place, _ = fastest(members, {})
     chosen, others = members[place], [each for number, each in enumerate(members) if number != place]
-    look = replace(
-        look,
-        name=look.name or members[0].program.name,
+    options = replace(
+        options,
+        name=options.name or members[0].program.name,
         tiles="auto",
         family=tuple(relative_to(each.path, chosen.path) for each in others),
     )
-    return chosen.path, kernel if place == 0 else None, look, predicted_times(others, {})
+    return chosen.path, kernel if place == 0 else None, options, predicted_times(others, {})
 
 
-def _emitted(settled: tuple[Settled, ...], tool: Tool, look: Look) -> Emitted:
+def _emitted(resolved: tuple[Resolved, ...], tool: Tool, options: EmitOptions) -> Emitted:
     """A kernel's files, and the warnings about it."""
-    emitted = emit_kernel(settled, tool=tool, look=look)
-    return replace(emitted, warnings=warnings_of(settled, emitted.source))
+    emitted = emit_kernel(resolved, tool=tool, options=options)
+    return replace(emitted, warnings=warnings_of(resolved, emitted.source))
 
 
 @speaks_python
 def dispatch(
-    wanted: Dispatch, folder: str | Path = ".", *, look: Look | None = None, tool: Tool | None = None
+    wanted: Dispatch, folder: str | Path = ".", *, options: EmitOptions | None = None, tool: Tool | None = None
 ) -> dict[str, str]:
     """The files of several specialisations of a kernel under one C entry, by name; writes nothing.
 
@@ -127,16 +127,16 @@ def dispatch(
     from tile2cu.emitter.dispatch import emit_dispatch
 
     tool = tool or this_tool()
-    kernels: list[tuple[Settled, ...]] = []
+    kernels: list[tuple[Resolved, ...]] = []
     files: dict[str, str] = {}
     for entry in wanted.entries:
         file, kernel = wanted.source(entry)
-        own = replace(look or Look(), name=f"{wanted.name}_{entry.name}")
-        kernels += settled_kernels(
+        own = replace(options or EmitOptions(), name=f"{wanted.name}_{entry.name}")
+        kernels += resolved_kernels(
             Path(folder) / file, kernel=kernel, target=find(entry.target), bindings=entry.bindings, name=own.name
         )
-        files |= emit_kernel(kernels[-1], tool=tool, look=own).files
-    return files | emit_dispatch(wanted, kernels, tool=tool, look=look or Look())
+        files |= emit_kernel(kernels[-1], tool=tool, options=own).files
+    return files | emit_dispatch(wanted, kernels, tool=tool, options=options or EmitOptions())
 
 
 def errors_of(path: Path, first: Tile2CuError, *, target: Target, bindings: Mapping[str, object]) -> list[Tile2CuError]:
@@ -151,14 +151,14 @@ def errors_of(path: Path, first: Tile2CuError, *, target: Target, bindings: Mapp
         return [first]
     for name in names:
         try:
-            settled_kernels(path, kernel=name, target=target, bindings=bindings)
+            resolved_kernels(path, kernel=name, target=target, bindings=bindings)
         except Tile2CuError as error:
             if error.code != _UNKNOWN_BINDING:
                 found.setdefault(error.render(), error)
     return list(found.values())
 
 
-def settled_kernels(
+def resolved_kernels(
     path: Path,
     *,
     kernel: str | None,
@@ -170,7 +170,7 @@ def settled_kernels(
     others: Others = (),
     live: "Live | None" = None,
     read: Callable[[str], str | None] | None = None,
-) -> list[tuple[Settled, ...]]:
+) -> list[tuple[Resolved, ...]]:
     """The kernels of a source file, or the one named, with all that is decided about each of their launches.
 
     `name` is the C function's, for a file of one kernel: else it is that of the kernel's outermost function. With
@@ -196,7 +196,7 @@ def settled_kernels(
         raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
     if tiles == "auto":
         found = tuple(_with_chosen_tiles(path, source, each, target, bindings, others) for each in found)
-    return [_settled(program, target, name, partial(traced, program.alias_of or program.name)) for program in found]
+    return [_resolved(program, target, name, partial(traced, program.alias_of or program.name)) for program in found]
 
 
 def _with_chosen_tiles(
@@ -221,7 +221,7 @@ def _with_chosen_tiles(
     return replace(chosen, bindings=program.bindings, choice=choice)
 
 
-def one_settled_kernel(
+def one_resolved_kernel(
     path: Path,
     kernel: str | None,
     *,
@@ -229,30 +229,32 @@ def one_settled_kernel(
     bindings: Mapping[str, object],
     text: str | None = None,
     tiles: str = "default",
-) -> tuple[Settled, ...]:
+) -> tuple[Resolved, ...]:
     """All that is decided about each launch of a file's only kernel, or of the one named.
 
     Errors: T2C-C004 where the file has several.
     """
-    found = settled_kernels(path, kernel=kernel, target=target, bindings=bindings, text=text, tiles=tiles)
+    found = resolved_kernels(path, kernel=kernel, target=target, bindings=bindings, text=text, tiles=tiles)
     if len(found) > 1:
         names = ", ".join(launches[0].program.name for launches in found)
         raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
     return with_namespaces(found[0])
 
 
-def emit_program(program: Program, target: Target, *, look: Look | None = None, tool: Tool | None = None) -> Emitted:
+def emit_program(
+    program: Program, target: Target, *, options: EmitOptions | None = None, tool: Tool | None = None
+) -> Emitted:
     """The files of one kernel. Errors: Tile2CuError where a rule or the emitter rejects it."""
-    launches = tuple(_launch(program, target, each) for each in settle(program, target))
-    return emit_kernel(launches, tool=tool or this_tool(), look=look or Look())
+    launches = tuple(_launch(program, target, each) for each in resolve_launches(program, target))
+    return emit_kernel(launches, tool=tool or this_tool(), options=options or EmitOptions())
 
 
-def settle(program: Program, target: Target) -> tuple[Context, ...]:
+def resolve_launches(program: Program, target: Target) -> tuple[Context, ...]:
     """Everything that is decided about a program, launch by launch, with fewer stages where only those fit."""
-    return tuple(_settled_launch(program, launch, target) for launch in program.launches)
+    return tuple(_resolved_launch(program, launch, target) for launch in program.launches)
 
 
-def _settled_launch(program: Program, launch: Launch, target: Target) -> Context:
+def _resolved_launch(program: Program, launch: Launch, target: Target) -> Context:
     try:
         return resolve(program, launch, target, RULES)
     except Tile2CuError as error:
@@ -264,9 +266,9 @@ def _settled_launch(program: Program, launch: Launch, target: Target) -> Context
         raise
 
 
-def _settled(program: Program, target: Target, name: str, retrace: fit.Retrace) -> tuple[Settled, ...]:
+def _resolved(program: Program, target: Target, name: str, retrace: fit.Retrace) -> tuple[Resolved, ...]:
     try:
-        contexts = settle(program, target)
+        contexts = resolve_launches(program, target)
     except Tile2CuError as error:
         if error.code != fit.TOO_LARGE:
             raise
@@ -277,14 +279,14 @@ def _settled(program: Program, target: Target, name: str, retrace: fit.Retrace) 
     return tuple(_launch(program, target, each) for each in contexts)
 
 
-def _launch(program: Program, target: Target, decided: Context) -> Settled:
+def _launch(program: Program, target: Target, decided: Context) -> Resolved:
     if program.choice is not None:
         span = decided.launch.span
         decided.facts.add(Fact(decided.launch, TILES, program.choice, rule_of(program.choice), span))
-    return Settled(program, decided.launch, target, decided.facts, decided.bounds)
+    return Resolved(program, decided.launch, target, decided.facts, decided.bounds)
 
 
 def _shared_bytes(target: Target, program: Program) -> int:
     """What the hungriest of a program's launches takes. Raises T2C-L020 when that is too much."""
-    settled = (resolve(program, launch, target, RULES) for launch in program.launches)
-    return max(int(each.facts[each.launch, SHARED_BUDGET].total) for each in settled)
+    resolved = (resolve(program, launch, target, RULES) for launch in program.launches)
+    return max(int(each.facts[each.launch, SHARED_BUDGET].total) for each in resolved)

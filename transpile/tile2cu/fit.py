@@ -1,7 +1,7 @@
 """What would fit of a kernel whose tiles need more shared memory than the target has: fewer stages, smaller settings.
 
 Fewer stages change no result, and are taken. Smaller tiles are offered: settings are tried in the order of an estimate,
-and one is offered only after the kernel was settled with it, by the rules.
+and one is offered only after the kernel was resolved with it, by the rules.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from tile2cu.analysis.work import mma_flops
-from tile2cu.api import checked_style, emit_text, one_settled_kernel, settled_kernels
+from tile2cu.api import checked_style, emit_text, one_resolved_kernel, resolved_kernels
 from tile2cu.api_words import speaks_python
 from tile2cu.by_size import KernelBySize
 from tile2cu.choosing import family_of, fastest, implied_tiles
 from tile2cu.core.decisions import TILES
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.origin import Look
-from tile2cu.emitter import Settled, emit_kernel, with_namespaces
+from tile2cu.core.origin import EmitOptions
+from tile2cu.emitter import Resolved, emit_kernel, with_namespaces
 from tile2cu.files import read_python, write_files
 from tile2cu.from_function import Origin, origin
 from tile2cu.frontend.live import Live, as_argument
@@ -75,8 +75,8 @@ def load(
     if not isinstance(path, str | Path):
         function = origin(path)
         live, named = Live(names=function.names), {**function.around, **bindings}
-        settled = settle_call(function, live, named, target=target)
-        return load_settled(settled, style=style, device=device, check=check, **(options or {}))
+        resolved = resolve_call(function, live, named, target=target)
+        return load_resolved(resolved, style=style, device=device, check=check, **(options or {}))
     file, chip = Path(path), find(auto_target() if target == "auto" else target)
     if tiles not in (None, "auto", "default"):
         raise Tile2CuError("T2C-C012", f"`tiles` is {tiles!r}", help='it is "auto", "default" or None')
@@ -111,23 +111,23 @@ def _complete(
     """A kernel with what needs the Python file: its layouts, its work, and another kernel for other sizes."""
     found = loaded(path, kernel, target, tiles, bindings)
     chosen = "auto" if any(fact.what == TILES.name for fact in found.manifest.facts) else "default"
-    settled = partial(one_settled_kernel, path, kernel, target=target, bindings=bindings, tiles=chosen)
-    found.layouts = Layouts(lambda: layouts_of(settled()))
-    found.mma_flops = lambda sizes: mma_flops(settled()[0].program, sizes)
+    resolved = partial(one_resolved_kernel, path, kernel, target=target, bindings=bindings, tiles=chosen)
+    found.layouts = Layouts(lambda: layouts_of(resolved()))
+    found.mma_flops = lambda sizes: mma_flops(resolved()[0].program, sizes)
     if target.tma:
         found.otherwise = lambda: loaded(path, kernel, SM80, "default", bindings)
     return found
 
 
-def settle_call(
+def resolve_call(
     found: Origin, live: Live, arguments: Mapping[str, object], *, target: str = "auto"
-) -> tuple[Settled, ...]:
+) -> tuple[Resolved, ...]:
     """All that is decided about each launch of a function's kernel, for a call of a running program.
 
     `arguments` are those of the functions around the kernel and its own, as Python objects. Raises Tile2CuError.
     """
     bindings = {name: as_argument(name, value) for name, value in arguments.items()}
-    kernels = settled_kernels(
+    kernels = resolved_kernels(
         found.path,
         kernel=found.kernel,
         target=find(auto_target() if target == "auto" else target),
@@ -142,16 +142,15 @@ def settle_call(
     return (named or kernels)[0]
 
 
-def load_settled(
-    settled: tuple[Settled, ...], *, style: str = "tl", device: str | None = None, **options: Any
+def load_resolved(
+    resolved: tuple[Resolved, ...], *, style: str = "tl", device: str | None = None, **options: Any
 ) -> Kernel:
     """Builds what was decided about a kernel, and returns it as a callable. The arguments are those of `load`.
 
     Raises the errors of load_kernel.
     """
-    look = Look(style=checked_style(style))
-    emitted = emit_kernel(settled, tool=this_tool(), look=look)
-    name, _ = next((name, text) for name, text in emitted.files.items() if name.endswith(settled[0].target.suffix))
+    emitted = emit_kernel(resolved, tool=this_tool(), options=EmitOptions(style=checked_style(style)))
+    name, _ = next((name, text) for name, text in emitted.files.items() if name.endswith(resolved[0].target.suffix))
 
     def build(temporary: Path, _place: Path) -> None:
         write_files(emitted.files, temporary)
@@ -159,8 +158,8 @@ def load_settled(
     parts = (part for file in sorted(emitted.files.items()) for part in file)
     folder = cache.get_or_build("emitted", cache.content_key(*parts), build).folder
     loaded = load_kernel(folder / name, device=device, **options)  # type: ignore[arg-type]
-    loaded.layouts = Layouts(partial(layouts_of, with_namespaces(settled)))
-    loaded.mma_flops = partial(mma_flops, settled[0].program)
+    loaded.layouts = Layouts(partial(layouts_of, with_namespaces(resolved)))
+    loaded.mma_flops = partial(mma_flops, resolved[0].program)
     return loaded
 
 
@@ -195,8 +194,8 @@ def _emitted_folder(
 
     def build(temporary: Path, _place: Path) -> None:
         which = tiles or implied_tiles(path, text, kernel, target, bindings)
-        look = Look(style=style, tiles="auto" if which == "auto" else "default")
-        emitted = emit_text(path, kernel=kernel, target=target, bindings=bindings, text=text, look=look)
+        options = EmitOptions(style=style, tiles="auto" if which == "auto" else "default")
+        emitted = emit_text(path, kernel=kernel, target=target, bindings=bindings, text=text, options=options)
         if len(emitted) > 1:
             names = ", ".join(one.kernel for one in emitted)
             raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")

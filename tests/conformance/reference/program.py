@@ -207,8 +207,8 @@ def _side_by_side(body: tuple[Stmt, ...]) -> list[tuple[Stmt, ...]]:
     found: list[tuple[Stmt, ...]] = []
     for stmt in body:
         group, before = asked_warpgroups(stmt), {asked_warpgroups(each) for each in found[-1]} if found else {None}
-        settled = bool(found) and None in {group, *before} and all(map(_is_settled, (stmt, *found[-1])))
-        if settled or (group is not None and None not in before and group not in before):
+        resolved = bool(found) and None in {group, *before} and all(map(_is_settled, (stmt, *found[-1])))
+        if resolved or (group is not None and None not in before and group not in before):
             found[-1] = (*found[-1], stmt)
         else:
             found.append((stmt,))

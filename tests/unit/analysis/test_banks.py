@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.unit.rules.kernels import settled, subject
+from tests.unit.rules.kernels import resolved, subject
 from tile2cu.analysis.banks import bank_ways, lds_ways
 from tile2cu.core.decisions import SHARED_LAYOUT
 from tile2cu.core.layout import SharedLayout
@@ -55,7 +55,7 @@ def test_gathered_operands_are_stored_with_few_conflicts(
     dtype: str, accumulator: str, shape: tuple[int, int], across: bool, worst: int
 ) -> None:
     m, k = (shape[1], shape[0]) if across else shape
-    context = settled(
+    context = resolved(
         f'A_shared = T.alloc_shared({shape}, "{dtype}")\n'
         f'B_shared = T.alloc_shared((64, {k}), "{dtype}")\n'
         f'C_local = T.alloc_fragment(({m}, 64), "{accumulator}")\n'

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from tests.unit.rules.kernels import _HEAD, settled
+from tests.unit.rules.kernels import _HEAD, resolved
 from tile2cu.analysis.effects import _ORDERS, OUTPUT, USER_STATE, Effects, Order, effects, effects_of
 from tile2cu.core import program as core
 from tile2cu.core.dtype import FLOAT32, INT32
@@ -167,5 +167,5 @@ def test_loops_that_count_otherwise_are_not_widened_by_their_count() -> None:
 
 
 def test_passes_see_what_the_rules_settle() -> None:
-    context = settled('S = T.alloc_shared((64, 64), "float32")\nT.copy(X[0, 0], S)')
+    context = resolved('S = T.alloc_shared((64, 64), "float32")\nT.copy(X[0, 0], S)')
     assert roots(effects_of(context.launch.body).writes) == {"S"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.analysis.legality import why_no_pipeline, why_not
 from tile2cu.analysis.uses import statements
 from tile2cu.core.program import Copy, Loop
@@ -27,7 +27,7 @@ T.copy(C_local, X[0, 0])
 
 def loop_of(last: str = "", place: str = "k * 64") -> Loop:
     body = KERNEL.format(last=last, place=place)
-    context = settled("\n".join(line for line in body.splitlines() if line.strip()), target="cuda:sm_80")
+    context = resolved("\n".join(line for line in body.splitlines() if line.strip()), target="cuda:sm_80")
     (loop,) = (loop for loop in statements(context.launch.body, Loop) if loop.var.name == "k")
     return loop
 

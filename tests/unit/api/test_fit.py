@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tile2cu
-from tile2cu.api import settle
+from tile2cu.api import resolve_launches
 from tile2cu.core.decisions import FEWER_STAGES
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import Loop
@@ -81,7 +81,7 @@ def test_as_many_stages_as_fit_are_taken_and_the_rest_is_explained(tmp_path: Pat
     (emitted,) = tile2cu.emit(tmp_path / "twice.py", target="cuda:sm_80").values()
     assert json.loads(emitted.manifest)["launch"]["shared_bytes"] == (256 * 128 + 128 * 256) * 2
     (program,) = programs(None, LITERAL, kernel="twice", bindings={})
-    (context,) = settle(program, find("cuda:sm_80"))
+    (context,) = resolve_launches(program, find("cuda:sm_80"))
     loop = next(stmt for stmt in context.statements if isinstance(stmt, Loop))
     assert (loop.num_stages, loop.stages_asked) == (1, 3)
     assert str(context.facts[loop, FEWER_STAGES]) == "their tiles do not fit into shared memory"

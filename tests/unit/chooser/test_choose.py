@@ -7,12 +7,12 @@ import pytest
 
 import tile2cu
 from tests.unit.chooser.kernels import EXAMPLES, example
-from tile2cu.api import settled_kernels
+from tile2cu.api import resolved_kernels
 from tile2cu.chooser.choose import NoModel, choose
 from tile2cu.choosing import implied_tiles
 from tile2cu.core.choice import Choice
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.origin import Look
+from tile2cu.core.origin import EmitOptions
 from tile2cu.targets import SM80, SM90A
 
 SIZES = {"M": 64, "N": 4096, "K": 4096}
@@ -74,7 +74,7 @@ def test_one_choice_in_every_process() -> None:
 def emitted(**bindings: object) -> tile2cu.api.Emitted:  # type: ignore[name-defined]
     from tile2cu.api import emit_text
 
-    (found,) = emit_text(GEMM, kernel=None, target=SM90A, bindings=bindings, look=Look(tiles="auto"))
+    (found,) = emit_text(GEMM, kernel=None, target=SM90A, bindings=bindings, options=EmitOptions(tiles="auto"))
     return found
 
 
@@ -90,7 +90,7 @@ def test_the_head_states_the_choice_and_the_command() -> None:
 
 def test_the_manifest_and_explain_state_it() -> None:
     assert '"rule": "schedule.tiles.model"' in emitted(**SIZES).manifest
-    (launches,) = settled_kernels(GEMM, kernel=None, target=SM90A, bindings=SIZES, tiles="auto")
+    (launches,) = resolved_kernels(GEMM, kernel=None, target=SM90A, bindings=SIZES, tiles="auto")
     assert isinstance(launches[0].program.choice, Choice)
     assert launches[0].program.bindings == tuple(SIZES.items())
 

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.chooser.kernels import EXAMPLES
 from tile2cu.api import emit_text
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.origin import Look
+from tile2cu.core.origin import EmitOptions
 from tile2cu.emitter import Emitted
 from tile2cu.project.config import read_project
 from tile2cu.targets import SM80, SM90A, Target
@@ -17,8 +17,8 @@ WEIGHTS = {"N": 4096, "K": 4096}
 
 
 def emitted(m: int, family: tuple[str, ...] = ("gemm_few_rows.py",), target: Target = SM90A) -> Emitted:
-    look, sizes = Look(family=family), {"M": m, **WEIGHTS}
-    (found,) = emit_text(EXAMPLES / "gemm_relu.py", kernel=None, target=target, bindings=sizes, look=look)
+    options, sizes = EmitOptions(family=family), {"M": m, **WEIGHTS}
+    (found,) = emit_text(EXAMPLES / "gemm_relu.py", kernel=None, target=target, bindings=sizes, options=options)
     return found
 
 
@@ -38,8 +38,10 @@ def test_few_rows_and_many(m: int, taken: str, other: str) -> None:
 
 
 def test_the_command_in_the_head_gives_the_same_choice() -> None:
-    look, sizes = Look(name="gemm_relu", tiles="auto", family=("gemm_relu.py",)), {"M": 1, **WEIGHTS}
-    (found,) = emit_text(EXAMPLES / "gemm_few_rows.py", kernel="gemm_few_rows", target=SM90A, bindings=sizes, look=look)
+    options, sizes = EmitOptions(name="gemm_relu", tiles="auto", family=("gemm_relu.py",)), {"M": 1, **WEIGHTS}
+    (found,) = emit_text(
+        EXAMPLES / "gemm_few_rows.py", kernel="gemm_few_rows", target=SM90A, bindings=sizes, options=options
+    )
     assert found.files == emitted(1).files
 
 
@@ -57,7 +59,7 @@ def test_other_arguments_are_an_error(tmp_path: Path) -> None:
     )
     with pytest.raises(Tile2CuError) as caught:
         sizes = {"M": 1, **WEIGHTS}
-        emit_text(tmp_path / "a.py", kernel=None, target=SM90A, bindings=sizes, look=Look(family=("b.py",)))
+        emit_text(tmp_path / "a.py", kernel=None, target=SM90A, bindings=sizes, options=EmitOptions(family=("b.py",)))
     assert caught.value.code == "T2C-C023"
     assert "C (float16, 2 dimensions)" in str(caught.value) and "C (float32, 2 dimensions)" in str(caught.value)
 

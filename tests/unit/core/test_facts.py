@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core import decisions
 from tile2cu.core.decisions import BLOCK_WARPS, STREAMING, WARPS
 from tile2cu.core.facts import Fact, Facts, Key
@@ -13,7 +13,7 @@ CATALOGUE = {name: key for name, key in vars(decisions).items() if isinstance(ke
 
 
 def _launch() -> Launch:
-    return settled('S = T.alloc_shared((64,), "float32")\nT.clear(S)').launch
+    return resolved('S = T.alloc_shared((64,), "float32")\nT.clear(S)').launch
 
 
 def test_keys_of_one_name_are_apart() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tile2cu.api import emit_text
-from tile2cu.core.origin import Look
+from tile2cu.core.origin import EmitOptions
 from tile2cu.emitter.line_directives import with_line_directives
 from tile2cu.targets import find
 
@@ -37,7 +37,7 @@ def test_every_line_has_the_place_that_the_map_gives_it(example: str, target: st
     path = ROOT / "examples" / example
     bindings = {"is_causal": True} if example == "attention.py" else {}
     usual, marked = (
-        emit_text(path, kernel=None, target=find(target), bindings=bindings, look=Look(line=line))[0]  # type: ignore[arg-type]
+        emit_text(path, kernel=None, target=find(target), bindings=bindings, options=EmitOptions(line=line))[0]  # type: ignore[arg-type]
         for line in ("off", "python")
     )
     own = f"{usual.kernel}.cu"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tests.unit.rules.kernels import settled as decided
-from tile2cu.api import settle
+from tests.unit.rules.kernels import resolved as decided
+from tile2cu.api import resolve_launches
 from tile2cu.core.program import (
     Assign,
     Atomic,
@@ -25,7 +25,7 @@ from tile2cu.core.program import (
 from tile2cu.frontend import programs
 from tile2cu.plan import mma, ops
 from tile2cu.plan.lower import before, lower
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.rules import Context
 from tile2cu.targets import find
 
@@ -46,7 +46,7 @@ class Lowered:
 def example(name: str, target: str, **bindings: object) -> Lowered:
     text = (EXAMPLES / name).read_text(encoding="utf-8")
     (program,) = programs(EXAMPLES / name, text, kernel=None, bindings=bindings)
-    (context,) = settle(program, find(target))
+    (context,) = resolve_launches(program, find(target))
     return _lowered(context)
 
 
@@ -55,15 +55,15 @@ def statements(text: str, *, target: str = "cuda:sm_80") -> Lowered:
 
 
 def _lowered(context: Context) -> Lowered:
-    settled = Settled(context.program, context.launch, context.target, context.facts, context.bounds)
-    return Lowered(tuple(op for stmt in walk_stmts(settled.launch.body) for op in _ops(stmt, settled)))
+    resolved = Resolved(context.program, context.launch, context.target, context.facts, context.bounds)
+    return Lowered(tuple(op for stmt in walk_stmts(resolved.launch.body) for op in _ops(stmt, resolved)))
 
 
-def _ops(stmt: Stmt, settled: Settled) -> Iterator[ops.Op]:
-    yield from before(stmt, settled, None)
-    yield from mma.clear_before(stmt, settled)
+def _ops(stmt: Stmt, resolved: Resolved) -> Iterator[ops.Op]:
+    yield from before(stmt, resolved, None)
+    yield from mma.clear_before(stmt, resolved)
     if isinstance(
         stmt, Assign | Atomic | Declare | Store | AtomicTile | Copy | Fill | Gemm | Reduce | Sync | WgmmaWait
     ):
-        yield lower(stmt, settled, None)
-    yield from mma.wait_after(stmt, settled)
+        yield lower(stmt, resolved, None)
+    yield from mma.wait_after(stmt, resolved)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.golden.cases import GOLDEN, Golden
-from tile2cu.api import settled_kernels
+from tile2cu.api import resolved_kernels
 from tile2cu.plan import copy_ops, ops, structure
 from tile2cu.plan.body import Lowering
 from tile2cu.plan.structure import Block, Statement, Where
@@ -17,7 +17,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 def lowered(case: Golden) -> list[Statement]:
     """The statements of a kernel's body: of its last launch."""
     path = EXAMPLES / case.example
-    *_, launches = settled_kernels(path, kernel=None, target=find(case.target), bindings=case.bindings)
+    *_, launches = resolved_kernels(path, kernel=None, target=find(case.target), bindings=case.bindings)
     return statements(Lowering(launches[-1]).body(launches[-1].launch.body, Where()))
 
 

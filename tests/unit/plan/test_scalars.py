@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.plan.lowered import statements
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.expr import Const
 from tile2cu.plan import scalar_ops
 from tile2cu.styles.base.expressions import Printer
@@ -36,4 +36,4 @@ def test_an_atomic_has_the_memory_order_that_it_is_given(argument: str, order: s
     kernel = f"T.atomic_add(A[bx, 0], 1.0{argument})"
     (atomic,) = statements(kernel).of(scalar_ops.Atomic)
     assert atomic.order == order
-    assert Scalars(Printer(Names(()), settled(kernel).bounds))(atomic) == text
+    assert Scalars(Printer(Names(()), resolved(kernel).bounds))(atomic) == text

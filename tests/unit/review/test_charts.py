@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tile2cu.api import one_settled_kernel
+from tile2cu.api import one_resolved_kernel
 from tile2cu.core.decisions import PIPELINE, SCHEDULE, SHARED_BUDGET
 from tile2cu.core.program import Loop, walk_stmts
 from tile2cu.core.schedule import MmaOverlap, round_up
-from tile2cu.emitter import Settled
+from tile2cu.emitter import Resolved
 from tile2cu.review.dataflow import dataflow
 from tile2cu.review.memory_map import live_steps, memory_picture, stored
 from tile2cu.review.timeline import Bar, Timeline, timeline, timeline_picture
@@ -31,16 +31,16 @@ CASES = [
 ]
 
 
-def launches(name: str, target: str) -> tuple[Settled, ...]:
-    return one_settled_kernel(EXAMPLES / f"{name}.py", None, target=find(target), bindings={})
+def launches(name: str, target: str) -> tuple[Resolved, ...]:
+    return one_resolved_kernel(EXAMPLES / f"{name}.py", None, target=find(target), bindings={})
 
 
-def charts(name: str, target: str) -> list[tuple[Settled, Timeline]]:
+def charts(name: str, target: str) -> list[tuple[Resolved, Timeline]]:
     return [
-        (settled, chart)
-        for settled in launches(name, target)
-        for stmt in walk_stmts(settled.launch.body)
-        if isinstance(stmt, Loop) and (chart := timeline(stmt, settled)) is not None
+        (resolved, chart)
+        for resolved in launches(name, target)
+        for stmt in walk_stmts(resolved.launch.body)
+        if isinstance(stmt, Loop) and (chart := timeline(stmt, resolved)) is not None
     ]
 
 
@@ -50,8 +50,8 @@ def of_row(chart: Timeline, row: str) -> list[Bar]:
 
 @pytest.mark.parametrize(("name", "target"), CASES)
 def test_the_map_has_the_bytes_of_the_budget(name: str, target: str) -> None:
-    for settled in launches(name, target):
-        budget, found = settled.facts[settled.launch, SHARED_BUDGET], stored(settled)
+    for resolved in launches(name, target):
+        budget, found = resolved.facts[resolved.launch, SHARED_BUDGET], stored(resolved)
         sizes = {each.name: each.bytes for each in found}
         assert all(sizes[tile] == size for tile, size in budget.tiles if tile in sizes)
         end = max((each.end for each in found), default=0)
@@ -65,9 +65,9 @@ def test_the_map_has_the_bytes_of_the_budget(name: str, target: str) -> None:
 
 
 def test_the_map_is_plotted_to_scale() -> None:
-    (settled,) = launches("gemm_relu", "cuda:sm_80")
+    (resolved,) = launches("gemm_relu", "cuda:sm_80")
     cells = [
-        each.attrib for each in ElementTree.fromstring(memory_picture(settled)).iter() if "data-name" in each.attrib
+        each.attrib for each in ElementTree.fromstring(memory_picture(resolved)).iter() if "data-name" in each.attrib
     ]
     assert [(cell["data-name"], cell["data-start"], cell["data-bytes"]) for cell in cells] == [
         ("A_shared", "0", "24576"),
@@ -80,8 +80,8 @@ def test_the_map_is_plotted_to_scale() -> None:
 def test_a_stage_holds_one_tile_at_a_time(name: str, target: str) -> None:
     found = charts(name, target)
     assert found
-    for settled, chart in found:
-        stages = settled.facts[chart.loop, PIPELINE].stages
+    for resolved, chart in found:
+        stages = resolved.facts[chart.loop, PIPELINE].stages
         rows = [row for row in chart.rows if "stage " in row]
         assert len(rows) % min(stages, len(rows)) == 0
         for row in rows:
@@ -113,8 +113,8 @@ def test_tiles_pass_through_registers() -> None:
 
 def test_two_mmas_overlap() -> None:
     """The second MMA of an iteration is in flight while the next one computes its softmax."""
-    ((settled, chart),) = charts("attention", "cuda:sm_90a")
-    overlap = settled.facts[chart.loop, SCHEDULE]
+    ((resolved, chart),) = charts("attention", "cuda:sm_90a")
+    overlap = resolved.facts[chart.loop, SCHEDULE]
     assert isinstance(overlap, MmaOverlap)
     first, second = (f"MMA of line {mma.span.line}, in flight" for mma in overlap.mmas)
     steps = of_row(chart, "consumer warps")
@@ -125,7 +125,7 @@ def test_two_mmas_overlap() -> None:
 
 
 def test_a_load_of_all_threads_is_issued_stages_minus_one_earlier() -> None:
-    ((settled, chart),) = charts("gemm_relu", "cuda:sm_80")
+    ((resolved, chart),) = charts("gemm_relu", "cuda:sm_80")
     order = [(bar.what, bar.iteration) for bar in of_row(chart, "all threads")]
     assert order[:6] == [
         ("issue loads", 0),
@@ -140,8 +140,8 @@ def test_a_load_of_all_threads_is_issued_stages_minus_one_earlier() -> None:
 @pytest.mark.parametrize("name", ["gemm_relu", "attention", "gemm_persistent"])
 def test_mbarriers_complete_when_tiles_arrive_and_when_stages_are_free(name: str) -> None:
     """The producer waits for the empty barrier of a stage, the consumers for the full one; phases count its uses."""
-    ((settled, chart),) = charts(name, "cuda:sm_90a")
-    stages = settled.facts[chart.loop, PIPELINE].stages
+    ((resolved, chart),) = charts(name, "cuda:sm_90a")
+    stages = resolved.facts[chart.loop, PIPELINE].stages
     full, empty = ([row for row in chart.rows if f"{kind} mbarriers" in row] for kind in ("full", "empty"))
     assert len(full) == len(empty) > 0
     for arrived, freed in zip(full, empty, strict=True):
@@ -174,10 +174,10 @@ def test_a_block_barrier_precedes_the_reads_of_an_iteration(name: str, target: s
 
 def test_memory_is_filled_while_a_tile_is_live() -> None:
     """K and V through the loop, Q from its load on, and the staging tile at the store, in which Q's memory is free."""
-    (settled,) = launches("attention", "cuda:sm_90a")
+    (resolved,) = launches("attention", "cuda:sm_90a")
     lines = {
         each.attrib["data-name"]: each.attrib["data-lines"]
-        for each in ElementTree.fromstring(memory_picture(settled)).iter()
+        for each in ElementTree.fromstring(memory_picture(resolved)).iter()
         if "data-name" in each.attrib
     }
     assert lines["K_shared"] == lines["V_shared"] == "76-117"
@@ -186,9 +186,9 @@ def test_memory_is_filled_while_a_tile_is_live() -> None:
 
 @pytest.mark.parametrize(("name", "target"), [*CASES, ("flash_decoding", "cuda:sm_80")])
 def test_live_tiles_do_not_overlap(name: str, target: str) -> None:
-    for settled in launches(name, target):
-        flow = dataflow(settled)
-        cells = [(each, live) for each in stored(settled) for live in live_steps(each, flow)]
+    for resolved in launches(name, target):
+        flow = dataflow(resolved)
+        cells = [(each, live) for each in stored(resolved) for live in live_steps(each, flow)]
         for (one, live), (other, then) in combinations(cells, 2):
             apart = one.end <= other.start or other.end <= one.start
             assert apart or set(live).isdisjoint(then), (one.name, other.name)

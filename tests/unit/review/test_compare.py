@@ -12,9 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))  # pytest imports tests without t
 
 from html_page import Element, parsed  # noqa: E402
 
-from tile2cu.api import one_settled_kernel  # noqa: E402
+from tile2cu.api import one_resolved_kernel  # noqa: E402
 from tile2cu.cli import main  # noqa: E402
-from tile2cu.core.origin import Look, Tool  # noqa: E402
+from tile2cu.core.origin import EmitOptions, Tool  # noqa: E402
 from tile2cu.review.compare import compared  # noqa: E402
 from tile2cu.review.kernel import Kernel, reviewed  # noqa: E402
 from tile2cu.targets import find  # noqa: E402
@@ -23,8 +23,8 @@ GEMM = Path(__file__).resolve().parents[3] / "examples" / "gemm_relu.py"
 
 
 def kernel(target: str = "cuda:sm_80", text: str | None = None) -> Kernel:
-    launches = one_settled_kernel(GEMM, None, target=find(target), bindings={}, text=text)
-    return reviewed(launches, label="", tool=Tool(version="test"), look=Look())
+    launches = one_resolved_kernel(GEMM, None, target=find(target), bindings={}, text=text)
+    return reviewed(launches, label="", tool=Tool(version="test"), options=EmitOptions())
 
 
 def test_equal_kernels_have_no_difference() -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from tile2cu.api import one_settled_kernel
-from tile2cu.emitter import Settled
+from tile2cu.api import one_resolved_kernel
+from tile2cu.emitter import Resolved
 from tile2cu.review.dataflow import Step, dataflow, dataflow_picture
 from tile2cu.targets import find
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 
 
-def settled(name: str, target: str = "cuda:sm_80") -> Settled:
-    (found,) = one_settled_kernel(EXAMPLES / f"{name}.py", None, target=find(target), bindings={})
+def resolved(name: str, target: str = "cuda:sm_80") -> Resolved:
+    (found,) = one_resolved_kernel(EXAMPLES / f"{name}.py", None, target=find(target), bindings={})
     return found
 
 
@@ -24,7 +24,7 @@ def step(steps: tuple[Step, ...], text: str) -> Step:
 
 
 def test_a_gemm_s_tiles_from_global_memory_to_registers_and_back() -> None:
-    flow = dataflow(settled("gemm_relu"))
+    flow = dataflow(resolved("gemm_relu"))
     assert flow.buffers == (
         ("A", "global memory"),
         ("B", "global memory"),
@@ -40,7 +40,7 @@ def test_a_gemm_s_tiles_from_global_memory_to_registers_and_back() -> None:
 
 
 def test_marks_are_in_the_columns_of_their_tiles() -> None:
-    picture = ElementTree.fromstring(dataflow_picture(settled("gemm_relu")))
+    picture = ElementTree.fromstring(dataflow_picture(resolved("gemm_relu")))
     reads = {(each.get("data-line"), each.get("data-reads")): each.get("cx") for each in picture.iter()}
     columns: dict[str | None, set[str | None]] = {}
     for (_, name), x in reads.items():
@@ -53,10 +53,10 @@ def test_marks_are_in_the_columns_of_their_tiles() -> None:
 
 def test_a_tile_of_another_shape_is_its_storage() -> None:
     """A view reads and writes the tile that it is a view of."""
-    flow = dataflow(settled("attention", "cuda:sm_90a"))
+    flow = dataflow(resolved("attention", "cuda:sm_90a"))
     named = {name for each in flow.steps for name in (*each.reads, *each.writes)}
     assert named == {name for name, _ in flow.buffers}
 
 
 def test_the_same_bytes() -> None:
-    assert dataflow_picture(settled("attention")) == dataflow_picture(settled("attention"))
+    assert dataflow_picture(resolved("attention")) == dataflow_picture(resolved("attention"))

@@ -13,12 +13,12 @@ sys.path.insert(0, str(Path(__file__).parent))  # pytest imports tests without t
 from html_page import Element, parsed  # noqa: E402
 
 from tile2cu.analysis.elements import byte_of  # noqa: E402
-from tile2cu.api import one_settled_kernel  # noqa: E402
+from tile2cu.api import one_resolved_kernel  # noqa: E402
 from tile2cu.choosing import tunable  # noqa: E402
 from tile2cu.cli import main  # noqa: E402
 from tile2cu.core.decisions import SHARED_LAYOUT  # noqa: E402
 from tile2cu.core.layout import SharedLayout  # noqa: E402
-from tile2cu.core.origin import Look, Tool  # noqa: E402
+from tile2cu.core.origin import EmitOptions, Tool  # noqa: E402
 from tile2cu.review.accesses import accesses_of, rows_read_together, ways  # noqa: E402
 from tile2cu.review.bound import Bound, bound_of  # noqa: E402
 from tile2cu.review.kernel import Kernel, reviewed  # noqa: E402
@@ -32,8 +32,8 @@ SIZES = {"M": 4096, "N": 4096, "K": 4096}
 
 
 def kernel(path: Path, target: str, **values: object) -> Kernel:
-    launches = one_settled_kernel(path, None, target=find(target), bindings=values)
-    return reviewed(launches, label=target, tool=Tool(version="test"), look=Look())
+    launches = one_resolved_kernel(path, None, target=find(target), bindings=values)
+    return reviewed(launches, label=target, tool=Tool(version="test"), options=EmitOptions())
 
 
 def bound(path: Path, target: str, sizes: dict[str, int], **values: object) -> Bound:
@@ -97,19 +97,19 @@ def test_tuning_results_are_listed(tmp_path: Path) -> None:
 
 
 def test_who_accesses_a_tile() -> None:
-    (settled,) = one_settled_kernel(EXAMPLES / "gemm_relu.py", None, target=find("cuda:sm_80"), bindings={})
-    tiles = {tile.name: tile for tile in settled.launch.tiles}
-    assert [str(each) for each in accesses_of(tiles["A_shared"], settled)] == [
+    (resolved,) = one_resolved_kernel(EXAMPLES / "gemm_relu.py", None, target=find("cuda:sm_80"), bindings={})
+    tiles = {tile.name: tile for tile in resolved.launch.tiles}
+    assert [str(each) for each in accesses_of(tiles["A_shared"], resolved)] == [
         "written in line 22 by tl::copy_async",
         "read in line 24 by mma.m16n8k16.f32.f16.f16.f32",
     ]
-    assert rows_read_together(tiles["A_shared"], settled) == 8 and rows_read_together(tiles["C_local"], settled) == 0
+    assert rows_read_together(tiles["A_shared"], resolved) == 8 and rows_read_together(tiles["C_local"], resolved) == 0
 
 
 def test_bank_conflicts_of_one_pass() -> None:
     """Without a swizzle, rows of 128 bytes are all in the same banks; with it, they are apart."""
-    (settled,) = one_settled_kernel(EXAMPLES / "gemm_relu.py", None, target=find("cuda:sm_80"), bindings={})
-    layout = settled.facts[next(tile for tile in settled.launch.tiles if tile.name == "B_shared"), SHARED_LAYOUT]
+    (resolved,) = one_resolved_kernel(EXAMPLES / "gemm_relu.py", None, target=find("cuda:sm_80"), bindings={})
+    layout = resolved.facts[next(tile for tile in resolved.launch.tiles if tile.name == "B_shared"), SHARED_LAYOUT]
     assert layout.swizzle == 128 and ways(layout, 8, 32) == 1
     plain = SharedLayout(extents=(8, 64), element_bits=16)
     assert byte_of(plain, (1, 0)) == 128 and ways(plain, 8, 32) == 8

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.built import built
-from tile2cu.api import one_settled_kernel
+from tile2cu.api import one_resolved_kernel
 from tile2cu.plan.grid import Across, ByXcd, InPanels, LptOrder, TileOrder
 from tile2cu.review.raster import Tile, described, order_of_tiles, raster_picture
 from tile2cu.targets import find
@@ -116,13 +116,13 @@ def test_the_header_gives_the_same(tmp_path: Path) -> None:
 def test_the_picture_has_the_grid_s_tiles_and_the_order_in_words() -> None:
     path = EXAMPLES / "gemm_relu.py"
     sizes = {"M": 1024, "N": 512, "K": 64}
-    (settled,) = one_settled_kernel(path, None, target=find("cuda:sm_80"), bindings=sizes)
-    picture = ElementTree.fromstring(raster_picture(settled))
+    (resolved,) = one_resolved_kernel(path, None, target=find("cuda:sm_80"), bindings=sizes)
+    picture = ElementTree.fromstring(raster_picture(resolved))
     cells = [each for each in picture.iter() if each.get("data-block")]
     assert len(cells) == 8 * 4 and {each.attrib["data-tile"][0] for each in cells} == set("0123")
     assert described(panels(4, dies=8)).endswith("a stretch for each of 8 XCDs")
 
 
 def test_a_row_of_tiles_in_its_own_order_has_no_picture() -> None:
-    (settled,) = one_settled_kernel(EXAMPLES / "vector_add.py", None, target=find("cuda:sm_80"), bindings={})
-    assert raster_picture(settled) == ""
+    (resolved,) = one_resolved_kernel(EXAMPLES / "vector_add.py", None, target=find("cuda:sm_80"), bindings={})
+    assert raster_picture(resolved) == ""

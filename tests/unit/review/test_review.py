@@ -14,9 +14,9 @@ sys.path.insert(0, str(Path(__file__).parent))  # pytest imports tests without t
 
 from html_page import Element, parsed  # noqa: E402
 
-from tile2cu.api import one_settled_kernel  # noqa: E402
+from tile2cu.api import one_resolved_kernel  # noqa: E402
 from tile2cu.cli import main  # noqa: E402
-from tile2cu.core.origin import Look, Tool  # noqa: E402
+from tile2cu.core.origin import EmitOptions, Tool  # noqa: E402
 from tile2cu.explain import in_words  # noqa: E402
 from tile2cu.review.code import origins  # noqa: E402
 from tile2cu.review.kernel import Kernel, reviewed  # noqa: E402
@@ -35,8 +35,8 @@ CASES = {
 
 
 def kernel(name: str, target: str) -> Kernel:
-    launches = one_settled_kernel(EXAMPLES / f"{name}.py", None, target=find(target), bindings={})
-    return reviewed(launches, label=target, tool=Tool(version="test"), look=Look())
+    launches = one_resolved_kernel(EXAMPLES / f"{name}.py", None, target=find(target), bindings={})
+    return reviewed(launches, label=target, tool=Tool(version="test"), options=EmitOptions())
 
 
 @pytest.fixture(scope="module", params=CASES, ids=str)
@@ -148,7 +148,7 @@ def test_everything_has_an_accessible_name(case: Case) -> None:
 
 def test_every_tile_has_a_picture(case: Case) -> None:
     found, root, _ = case
-    names = {tile.name for settled in found.launches for tile in settled.launch.tiles}
+    names = {tile.name for resolved in found.launches for tile in resolved.launch.tiles}
     titles = [svg.children[0].text.removeprefix("layout of ") for svg in root.all("svg")]
     titles_of = {name.rpartition("::")[2] for title in titles for name in title.split(", ")}
     with_layout = {name.partition("::")[2] or name for name in found.manifest["resources"]["fragments"]}
@@ -187,8 +187,8 @@ def test_a_warning_is_at_its_line(tmp_path: Path) -> None:
     text = (EXAMPLES / "gemm_relu.py").read_text(encoding="utf-8").replace("T.clear(C_local)", "pass")
     path = tmp_path / "gemm_relu.py"
     path.write_text(text, encoding="utf-8")
-    launches = one_settled_kernel(path, None, target=find("cuda:sm_80"), bindings={})
-    found = reviewed(launches, label="", tool=Tool(version="test"), look=Look())
+    launches = one_resolved_kernel(path, None, target=find("cuda:sm_80"), bindings={})
+    found = reviewed(launches, label="", tool=Tool(version="test"), options=EmitOptions())
     assert found.warnings
     root = parsed(page([found]))
     for warning in found.warnings:

@@ -1,8 +1,8 @@
-"""Small kernels for tests of rules: statements of a body, wrapped and settled."""
+"""Small kernels for tests of rules: statements of a body, wrapped and resolved."""
 
 from textwrap import indent
 
-from tile2cu.api import settle
+from tile2cu.api import resolve_launches
 from tile2cu.frontend import programs
 from tile2cu.rules import Context
 from tile2cu.targets import find
@@ -22,11 +22,11 @@ def example(
 FIRST_LINE = _HEAD.count("\n") + 1
 
 
-def settled(statements: str, *, threads: int = 128, target: str = "cuda:sm_80", cluster: int = 1) -> Context:
+def resolved(statements: str, *, threads: int = 128, target: str = "cuda:sm_80", cluster: int = 1) -> Context:
     """The facts about a kernel with these statements; `bx` is its block, A, X, Y and Z its tensors."""
     text = _HEAD.format(threads=threads, cluster=cluster) + indent(statements.strip("\n"), " " * 8) + "\n"
     (program,) = programs(None, text, kernel=None, bindings={})
-    (context,) = settle(program, find(target))
+    (context,) = resolve_launches(program, find(target))
     return context
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import CALL
 from tile2cu.core.program import Copy, If, Parallel
 
@@ -26,7 +26,7 @@ def branch(
 ) -> If | None:
     """The branch of the copy and the loop; None where the loop is left as it is."""
     text = KERNEL.format(condition=condition, store=store, start=start, length=length)
-    context = settled(text, target="cuda:sm_90a")
+    context = resolved(text, target="cuda:sm_90a")
     last = context.launch.body[-1]
     if isinstance(last, Parallel):
         return None

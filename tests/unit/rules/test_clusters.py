@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import CLUSTER_CALL, MULTICAST_MASK
 from tile2cu.core.program import CallStmt, Copy
 from tile2cu.rules import Context
@@ -29,7 +29,7 @@ def shared(context: Context) -> list[str]:
 
 
 def of(cluster: int = 2, target: str = "cuda:sm_90a", **words: str) -> list[str]:
-    return shared(settled(PRODUCT.format(**{**PLAIN, **words}), target=target, cluster=cluster))
+    return shared(resolved(PRODUCT.format(**{**PLAIN, **words}), target=target, cluster=cluster))
 
 
 def test_what_all_blocks_load_alike_is_shared() -> None:
@@ -68,7 +68,7 @@ T.copy(A_shared, Y[0, bx * 64])
 
 def functions(handed: str) -> list[str]:
     """What arrives at the other block's barrier, and what waits for it."""
-    context = settled(HANDED.format(handed=handed), target="cuda:sm_90a", cluster=2)
+    context = resolved(HANDED.format(handed=handed), target="cuda:sm_90a", cluster=2)
     calls = [op for op in context.statements if isinstance(op, CallStmt) and op.call.function.startswith("mbarrier_")]
     return [context.facts.get(op, CLUSTER_CALL) or op.call.function for op in calls]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import ALIASING, EXIT_BARRIER, WARP_SPECIALISED
 from tile2cu.rules import Context
 
@@ -30,7 +30,7 @@ T.copy(C_local, Y[0, bx * {columns}])
 
 def of(columns: int = 64, before: str = "", inside: str = "", between: str = "", after: str = "") -> Context:
     text = PARTS.format(columns=columns, before=before, inside=inside, between=between, after=after)
-    return settled(text, target="cuda:sm_90a", cluster=2)
+    return resolved(text, target="cuda:sm_90a", cluster=2)
 
 
 def producer(context: Context) -> str:
@@ -46,7 +46,7 @@ def test_a_producer_has_exited_before_the_clusters_barriers() -> None:
 
 def test_loads_by_threads_leave_no_producer() -> None:
     text = PARTS.format(columns=64, before="", inside="", between="", after="T.cluster_sync()")
-    context = settled(text.replace("], B_shared)", "], B_shared, disable_tma=True)"), target="cuda:sm_90a", cluster=2)
+    context = resolved(text.replace("], B_shared)", "], B_shared, disable_tma=True)"), target="cuda:sm_90a", cluster=2)
     assert "disable_tma=True" in producer(context)
 
 

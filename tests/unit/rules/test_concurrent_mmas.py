@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import NO_MMA_IN_FLIGHT, SCHEDULE, WARPS
 from tile2cu.core.program import Gemm
 from tile2cu.core.schedule import InOrder
@@ -52,7 +52,7 @@ T.copy(D, X[0, 0])
     ],
 )
 def test_products_stay_in_flight_where_registers_suffice(rows: int, columns: int, in_flight: tuple[bool, ...]) -> None:
-    context = settled(BODY.format(rows=rows, columns=columns), threads=2 * rows, target="cuda:sm_90a")
+    context = resolved(BODY.format(rows=rows, columns=columns), threads=2 * rows, target="cuda:sm_90a")
     products = [op for op in context.statements if isinstance(op, Gemm)]
     assert len(products) == 4 and all(context.facts.get(op, WARPS) is not None for op in products)
     found = next((each for op in context.statements if (each := context.facts.get(op, SCHEDULE)) is not None), None)

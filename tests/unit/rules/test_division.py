@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.expr import Binary, Call, Expr
 from tile2cu.core.program import Parallel, Store
 
@@ -18,7 +18,7 @@ for i, j in T.Parallel(64, 64):
 
 def stored(statement: str, dtype: str = "float32") -> tuple[str, Expr]:
     """The operator and the value of the loop's store, as it is decided about."""
-    context = settled(LOOP.format(statement=statement, dtype=dtype))
+    context = resolved(LOOP.format(statement=statement, dtype=dtype))
     loop = next(op for op in context.launch.body if isinstance(op, Parallel))
     (store,) = (op for op in loop.body if isinstance(op, Store))
     return store.op, store.value

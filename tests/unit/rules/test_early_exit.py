@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import EARLY_EXIT
 
 KERNEL = """
@@ -18,7 +18,7 @@ LENGTH = 'length = T.cast(A[m, 0], "int32")'
 
 
 def ends_at_once(condition: str = "bx * 64 + i < length", above: str = LENGTH, below: str = "") -> bool:
-    context = settled(KERNEL.format(condition=condition, above=above, below=below))
+    context = resolved(KERNEL.format(condition=condition, above=above, below=below))
     return context.facts.get(context.launch, EARLY_EXIT) is not None
 
 

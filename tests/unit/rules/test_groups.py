@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import INSTRUCTION
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.program import Fill, Gemm, If, group_of, walk_stmts
@@ -23,7 +23,7 @@ with T.ws(1):
 
 
 def test_neighbours_are_done_by_the_first_group_in_one_branch() -> None:
-    launch = settled(BY_ALL, threads=256).launch
+    launch = resolved(BY_ALL, threads=256).launch
     first, own, third, *_ = launch.body
     assert isinstance(first, If) and group_of(first) == 0
     assert [type(op) for op in first.then] == [Fill, Fill]
@@ -51,7 +51,7 @@ else:
 @pytest.mark.parametrize(("first", "unit"), [(128, MmaUnit.WARPGROUP), (64, MmaUnit.WARP)])
 def test_only_groups_that_multiply_are_whole_warpgroups(first: int, unit: MmaUnit) -> None:
     text = WARPS_BEHIND_A_WARPGROUP.format(first=first)
-    context = settled(text, threads=first + 64, target="cuda:sm_90a")
+    context = resolved(text, threads=first + 64, target="cuda:sm_90a")
     (gemm,) = (stmt for stmt in walk_stmts(context.launch.body) if isinstance(stmt, Gemm))
     instruction = context.facts.get(gemm, INSTRUCTION)
     assert instruction is not None and instruction.unit is unit

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled, subject
+from tests.unit.rules.kernels import resolved, subject
 from tile2cu.core.decisions import IN_REGISTERS, LAYOUT
 
 _KERNEL = """
@@ -18,7 +18,7 @@ T.reduce_sum(y, total, dim=1)
 
 def asked(body: str, *, rows: int = 8, columns: int = 72, dtype: str = "float32") -> bool:
     text = _KERNEL.format(rows=rows, columns=columns, dtype=dtype, body=body)
-    context = settled(text, target="cuda:sm_90a", threads=128)
+    context = resolved(text, target="cuda:sm_90a", threads=128)
     return context.facts.get(subject(context, 5), IN_REGISTERS) is True
 
 
@@ -46,5 +46,5 @@ def test_memory_rows_and_quotients_are_for_lanes_with_elements(body: str, dtype:
 def test_rows_that_do_not_fill_a_warp_are_neighbours() -> None:
     text = _KERNEL.format(rows=8, columns="{columns}", dtype="float32", body="y[i, j] = x[i, j]")
     for rows, columns in ((2, 72), (1, 128), (1, 256)):
-        context = settled(text.format(columns=columns), target="cuda:sm_90a", threads=128)
+        context = resolved(text.format(columns=columns), target="cuda:sm_90a", threads=128)
         assert context.facts.get(subject(context, "y"), LAYOUT).rows == rows

@@ -1,6 +1,6 @@
 """Loops that change memory in place and write fragments of which several threads hold each element."""
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import ELECTED_WRITERS
 from tile2cu.core.program import Copy, Parallel
 
@@ -22,7 +22,7 @@ IN_PLACE = "step[i] = step[i] + now[i] - before[i]\n    before[i] = now[i]"
 
 def loop(stores: str, below: str = "pass") -> tuple[str, list[str]]:
     """Which threads do the loop, and the tiles that copies from or to fragments go through for its sake."""
-    context = settled(BODY.format(stores=stores, below=below))
+    context = resolved(BODY.format(stores=stores, below=below))
     op = next(op for op in context.launch.body if isinstance(op, Parallel))
     copies = [op for op in context.launch.body if isinstance(op, Copy)]
     through = [tile.buffer.name for op in copies for tile in (op.src, op.dst) if tile.buffer.name == "step_shared"]

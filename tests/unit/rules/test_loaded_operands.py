@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import LAYOUT, WAVES_PER_SIMD
 from tile2cu.core.program import Copy, Gemm, Scope
 
@@ -37,7 +37,7 @@ def operand(
 ) -> str:  # fmt: skip
     """The first operand of the loop's first GEMM; where it is a fragment, it is loaded from the tensor."""
     parts = {"above": above.format(rows=rows), "inside": inside, "below": below, "policy": policy}
-    context = settled(BODY.format(rows=rows, keys=keys, **parts), threads=threads, target=target)
+    context = resolved(BODY.format(rows=rows, keys=keys, **parts), threads=threads, target=target)
     tile = next(op for op in context.statements if isinstance(op, Gemm)).a.buffer
     if tile.scope is Scope.FRAGMENT:
         (load,) = [op for op in context.launch.body if isinstance(op, Copy) and op.dst.buffer is tile]
@@ -80,7 +80,7 @@ def test_two_waves_fit_on_a_simd_with_it() -> None:
 
 def test_a_lane_holds_as_many_elements_as_one_read_of_the_other_operand_gives() -> None:
     parts = {"above": LOAD.format(rows=128), "inside": "", "below": "", "policy": ROWS}
-    context = settled(BODY.format(rows=128, keys=64, **parts), threads=256, target="hip:gfx942")
+    context = resolved(BODY.format(rows=128, keys=64, **parts), threads=256, target="hip:gfx942")
     tile = next(op for op in context.statements if isinstance(op, Gemm)).a.buffer
     assert "interleave=2" in str(context.facts[tile, LAYOUT])
     assert context.facts[context.launch, WAVES_PER_SIMD] == 2

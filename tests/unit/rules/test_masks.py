@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tests.unit.rules.test_register_operands import BODY, LOAD
 from tile2cu.analysis.accesses import variables
 from tile2cu.analysis.bounds import Bounds
@@ -28,7 +28,7 @@ for k in T.serial(4):
 
 def turn(value: str, clear: str = "", names: str = "S[i, j]") -> tuple[object, ...]:
     """The statements of the loop, as they are decided about."""
-    context = settled(MASKED.format(value=value, clear=clear, names=names))
+    context = resolved(MASKED.format(value=value, clear=clear, names=names))
     return next(op.body for op in context.launch.body if isinstance(op, Loop))
 
 
@@ -49,7 +49,7 @@ def test_a_mask_comes_after_its_product_for_tiles_that_need_it(value: str) -> No
 def test_a_mask_comes_after_all_products_that_add_to_the_same_tile() -> None:
     body = MASKED.format(value="T.if_then_else(k * 64 + j < m, 0, -T.infinity('float32'))", clear="", names="S[i, j]")
     body += "    T.gemm(A_shared, A_shared, S, transpose_B=True)\n    T.copy(S, X[0, 0])\n"
-    *_, first, second, mask, _ = next(op.body for op in settled(body).launch.body if isinstance(op, Loop))
+    *_, first, second, mask, _ = next(op.body for op in resolved(body).launch.body if isinstance(op, Loop))
     assert isinstance(first, Gemm) and first.clear and isinstance(second, Gemm) and not second.clear
     assert isinstance(mask, If)
 
@@ -85,7 +85,7 @@ def test_what_is_no_mask_stays_where_it_is(value: str, clear: str) -> None:
 def test_some_fails_is_true_exactly_where_an_element_fails() -> None:
     i, j = Var(INT32, "i", Role.PARALLEL), Var(INT32, "j", Role.PARALLEL)
     extents = {i: int_const(4), j: int_const(3)}
-    context = settled("S = T.alloc_shared((64, 32), 'float32')\nT.clear(S)")
+    context = resolved("S = T.alloc_shared((64, 32), 'float32')\nT.clear(S)")
     sums = [
         binary("+", binary("*", int_const(a), i), binary("*", int_const(b), j)) for a, b in ((1, -1), (2, 1), (0, -3))
     ]
@@ -116,7 +116,7 @@ def test_overlapping_turns_that_mask_nothing_have_a_loop_of_their_own(branch: st
     mask = branch.format(masked="T.if_then_else(k * 128 + j < m, S[i, j], -T.infinity('float32'))")
     body = body.replace("    T.copy(S, P)", f"    {mask}\n    T.copy(S, P)")
     body = 'limit = T.alloc_fragment((1,), "int32")\nT.fill(limit, 2)\n' + body
-    context = settled(body, threads=256, target="cuda:sm_90a")
+    context = resolved(body, threads=256, target="cuda:sm_90a")
     loop = next(op for op in context.launch.body if isinstance(op, Loop))
     found = context.facts.get(loop, SCHEDULE)
     assert isinstance(found, MmaOverlap) and (found.mask is not None) == apart
@@ -141,7 +141,7 @@ def test_a_sum_that_runs_on_meets_other_lanes_after_the_turns(start: str, add: s
     mask = f"    if k * 128 + 127 >= m:\n        for i, j in T.Parallel(128, 128):\n            {masked}\n"
     sums = f"    T.reduce_sum(S, part, dim=1)\n    for i in T.Parallel(128):\n        {add}\n"
     body = body.replace("    T.copy(S, P)", f"{mask}{sums}    T.copy(S, P)")
-    context = settled(body, threads=256, target="cuda:sm_90a")
+    context = resolved(body, threads=256, target="cuda:sm_90a")
     loop = next(op for op in context.launch.body if isinstance(op, Loop))
     found = context.facts.get(loop, SCHEDULE)
     assert isinstance(found, MmaOverlap) and found.mask is not None and (found.running is not None) == late
@@ -181,7 +181,7 @@ def test_results_are_scaled_before_the_other_arithmetic_of_overlapping_turns(
         "for i, j in T.Parallel(128, 128):\n        O[i, j] *= scale[i]",
     )
     body = body.replace("    T.copy(S, P)", "\n".join(f"    {part}" for part in parts if part))
-    context = settled(body, threads=256, target="cuda:sm_90a")
+    context = resolved(body, threads=256, target="cuda:sm_90a")
     loop = next(op for op in context.launch.body if isinstance(op, Loop))
     found = context.facts.get(loop, SCHEDULE)
     assert isinstance(found, MmaOverlap) and (found.factor is not None) == first

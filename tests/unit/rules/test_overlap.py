@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import SCHEDULE
 from tile2cu.core.program import Loop
 from tile2cu.core.schedule import MmaOverlap
@@ -40,7 +40,7 @@ MASK = "for i, j in T.Parallel(128, 64):\n        S[i, j] = T.if_then_else(start
 
 def overlap_of(first: str = "", between: str = "", after: str = "") -> MmaOverlap | None:
     body = ATTENTION.format(first=first, between=between, after=after)
-    context = settled(body, threads=256, target="cuda:sm_90a")
+    context = resolved(body, threads=256, target="cuda:sm_90a")
     (found,) = (context.facts.get(op, SCHEDULE) for op in context.statements if isinstance(op, Loop))
     return found if isinstance(found, MmaOverlap) else None
 
@@ -121,7 +121,7 @@ T.copy(dQ, Z[0, 0])
 )
 def test_groups_of_mmas(cols: int, stages: int, between: str, expected: str) -> None:
     body = GROUPS.format(cols=cols, stages=stages, between=between)
-    context = settled(body, threads=128, target="cuda:sm_90a")
+    context = resolved(body, threads=128, target="cuda:sm_90a")
     (found,) = (context.facts.get(op, SCHEDULE) for op in context.statements if isinstance(op, Loop))
     assert str(found or "") == expected
     if isinstance(found, MmaOverlap):
@@ -140,7 +140,7 @@ def test_one_stage_is_loaded_in_the_order_of_the_mmas(loads: str, stages: int, o
     body = ATTENTION.format(first="", between="", after="").replace("num_stages=2", f"num_stages={stages}")
     lines = {"K": "    T.copy(Z[k * 64, 0], K_shared)\n", "V": "    T.copy(Z[k * 64, 64], V_shared)\n"}
     body = body.replace(lines["K"] + lines["V"], "".join(lines[tile] for tile in loads))
-    context = settled(body, threads=256, target="cuda:sm_90a")
+    context = resolved(body, threads=256, target="cuda:sm_90a")
     (found,) = (context.facts.get(op, SCHEDULE) for op in context.statements if isinstance(op, Loop))
     assert isinstance(found, MmaOverlap) == overlaps
 
@@ -151,6 +151,6 @@ def test_a_loop_inside_another_overlaps() -> None:
     body = f"{head}T.copy(Z[0, 0], Q_shared)\nfor tile in T.serial(3):\n{inside}".replace(
         "T.copy(O, Z[", "T.copy(O, Y["
     )
-    context = settled(body, threads=256, target="cuda:sm_90a")
+    context = resolved(body, threads=256, target="cuda:sm_90a")
     found = [context.facts.get(op, SCHEDULE) for op in context.statements if isinstance(op, Loop)]
     assert [isinstance(each, MmaOverlap) for each in found] == [False, True]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled, subject
+from tests.unit.rules.kernels import resolved, subject
 from tile2cu.core.decisions import SHARED_LAYOUT
 
 _SUMS = """
@@ -18,5 +18,5 @@ for i in T.Parallel({rows}):
 @pytest.mark.parametrize(("rows", "padding"), [(64, 16), (232, 16), (256, 0), (320, 0)])
 def test_rows_are_padded_where_three_quarters_of_shared_memory_hold_them(rows: int, padding: int) -> None:
     """320 rows fit into what sm_80 has, 166,912 bytes, without padding only."""
-    context = settled(_SUMS.format(rows=rows), threads=rows)
+    context = resolved(_SUMS.format(rows=rows), threads=rows)
     assert context.facts[subject(context, "S"), SHARED_LAYOUT].padding == padding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import PERSISTENT, TILE_ORDER
 
 BODY = """
@@ -47,21 +47,21 @@ def test_tiles_that_write_nothing_are_passed_over(conditions: list[str], passed:
     guarded = "\n".join(GUARDED.format(condition=condition) for condition in conditions)
     above = 'length = T.cast(A[m, 0], "int32")'
     text = BODY.format(turns='T.cast(A[bx, 0], "int32")', above=above, below=guarded)
-    context = settled(text.replace("T.copy(O, X[bx * 128, 0])", ""), threads=256, target="cuda:sm_90a")
+    context = resolved(text.replace("T.copy(O, X[bx * 128, 0])", ""), threads=256, target="cuda:sm_90a")
     found = str(context.facts[context.launch, PERSISTENT])
     assert found == "tiles from a queue" + ", without those that write nothing" * passed
 
 
 def order(turns: str) -> str:
     """In which order blocks start; empty for the grid's own."""
-    context = settled(BODY.format(turns=turns, above="", below=""), threads=256, target="cuda:sm_90a")
+    context = resolved(BODY.format(turns=turns, above="", below=""), threads=256, target="cuda:sm_90a")
     found = context.facts.get(context.launch, TILE_ORDER)
     return str(found) if found is not None else ""
 
 
 def dealt(turns: str = "8", above: str = "", below: str = "", target: str = "cuda:sm_90a") -> str:
     """How tiles are dealt to blocks that stay; empty where each block has one."""
-    context = settled(BODY.format(turns=turns, above=above, below=below), threads=256, target=target)
+    context = resolved(BODY.format(turns=turns, above=above, below=below), threads=256, target=target)
     found = context.facts.get(context.launch, PERSISTENT)
     return str(found) if found is not None else ""
 
@@ -90,7 +90,7 @@ def test_turns_that_are_taken_are_handed_on(stored: str, told: str | None) -> No
         turns="8", above='length = T.cast(A[m, 0], "int32")', below=GUARDED.format(condition=stored) if stored else ""
     )
     text = text.replace("T.copy(O, X[bx * 128, 0])", "") if stored else text
-    context = settled(text, threads=256, target="cuda:sm_90a")
+    context = resolved(text, threads=256, target="cuda:sm_90a")
     found = context.facts.get(context.launch, PERSISTENT)
     assert (str(found) if found is not None else None) == (told and f"tiles from a queue{told}")
 
@@ -133,5 +133,5 @@ def test_each_block_has_one_tile(case: str) -> None:
 def test_blocks_that_have_nothing_of_their_own_are_not_persistent() -> None:
     body = BODY.format(turns="8", above="", below="")
     for text, found in ((body, "statically assigned tiles"), (body.replace("bx * 128", "0"), "None")):
-        context = settled(text, threads=256, target="cuda:sm_90a")
+        context = resolved(text, threads=256, target="cuda:sm_90a")
         assert str(context.facts.get(context.launch, PERSISTENT)) == found

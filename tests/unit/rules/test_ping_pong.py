@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import BARRIER, NO_PING_PONG, SCHEDULE, WARPS
 from tile2cu.core.program import Loop
 
@@ -41,7 +41,7 @@ def facts(
     """The schedule of the alternating warpgroups, or why there is none; empty for neither."""
     body = LATENT.format(between=between, after=after, rows=rows, cols=128, policy=policy, start=0)
     body = body.replace("num_stages=2", f"num_stages={stages}")
-    context = settled(body, threads=threads, target="cuda:sm_90a")
+    context = resolved(body, threads=threads, target="cuda:sm_90a")
     loop = next(op for op in context.statements if isinstance(op, Loop))
     found = [context.facts.get(loop, key) for key in (SCHEDULE, NO_PING_PONG)]
     return str(next(filter(None, found), ""))
@@ -49,7 +49,7 @@ def facts(
 
 def test_each_warpgroup_has_the_first_product_of_its_turns() -> None:
     body = LATENT.format(between="", after="", rows=64, cols=128, policy="FullCol", start=0)
-    context = settled(body, threads=256, target="cuda:sm_90a")
+    context = resolved(body, threads=256, target="cuda:sm_90a")
     schedule = next(filter(None, (context.facts.get(op, SCHEDULE) for op in context.statements)))
     assert [tile.name for tile in schedule.row_values] == ["best"], "carried from turn to turn; `sums` is not"
     assert [str(context.facts[op, WARPS]) for op in schedule.own_mmas] == ["Warps(m=4, n=1)"]
@@ -86,7 +86,7 @@ def test_operands_that_are_the_same_in_all_turns_are_in_registers_where_they_fit
         body = body.replace(load, f"{load}\n    T.copy(Z[k * 64, 512], W_shared)").replace(
             product, f"{product}\n{second}"
         )
-    context = settled(body, threads=256, target="cuda:sm_90a")
+    context = resolved(body, threads=256, target="cuda:sm_90a")
     schedule = next(filter(None, (context.facts.get(op, SCHEDULE) for op in context.statements)))
     assert [op.a.buffer.name for op in schedule.own_mmas] == operands
 
@@ -132,7 +132,7 @@ def running(update: str, after: str = "", start: int = 0) -> str:
     between = f"for i in T.Parallel(64):\n        {update}"
     after = f"for i in T.Parallel(64):\n    A[i, 0] = total[i]\n{after}"
     body = LATENT.format(between=between, after=after, rows=64, cols=128, policy="FullCol", start=start)
-    context = settled(body, threads=256, target="cuda:sm_90a")
+    context = resolved(body, threads=256, target="cuda:sm_90a")
     schedule = next(filter(None, (context.facts.get(op, SCHEDULE) for op in context.statements)))
     found = schedule.running.total.name if schedule.running is not None else ""
     assert schedule.running is None or schedule.late[0] is schedule.running.update
@@ -173,7 +173,7 @@ def test_values_of_rows_that_follow_from_handed_ones_are_computed_by_both() -> N
     between = "\n    ".join(f"for i in T.Parallel(64):\n        {line}" for line in loops)
     body = LATENT.format(between=between, after="", rows=64, cols=128, policy="FullCol", start=0)
     body = "\n".join((*tiles, body.replace("O[i, j] *= best[i]", "O[i, j] *= factor[i]")))
-    context = settled(body, threads=256, target="cuda:sm_90a")
+    context = resolved(body, threads=256, target="cuda:sm_90a")
     schedule = next(filter(None, (context.facts.get(op, SCHEDULE) for op in context.statements)))
     assert [tile.name for tile in schedule.row_values] == ["best"]
     assert [type(op).__name__ for op in schedule.recomputed] == ["Parallel", "Parallel"]
@@ -186,7 +186,7 @@ def factor(value: str, more: str = "", scaled: str = "O[i, j] *= factor[i]") -> 
     body = LATENT.format(between=between, after="", rows=64, cols=128, policy="FullCol", start=0)
     body = body.replace("T.reduce_max(", "T.copy(best, before)\n    T.reduce_max(", 1)
     body = "\n".join((*tiles, body.replace("O[i, j] *= best[i]", scaled)))
-    context = settled(body, threads=256, target="cuda:sm_90a")
+    context = resolved(body, threads=256, target="cuda:sm_90a")
     schedule = next(filter(None, (context.facts.get(op, SCHEDULE) for op in context.statements)))
     if schedule.factor is None:
         return ""

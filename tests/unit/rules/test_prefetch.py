@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import PIPELINE
 from tile2cu.core.program import Loop, LoopKind, walk_stmts
 
@@ -29,7 +29,7 @@ T.copy(S, X[0, 0])
 def ahead(**parts: str) -> list[str]:
     """The tiles that are loaded ahead."""
     given = {"above": "pass", "first": "pass", "at": "k * 64", "behind": "pass", "below": "pass", **parts}
-    context = settled("\n".join(_filled(line, given) for line in BODY.splitlines()))
+    context = resolved("\n".join(_filled(line, given) for line in BODY.splitlines()))
     loops = [op for op in walk_stmts(context.launch.body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED]
     pipeline = context.facts.get(loops[0], PIPELINE)
     return [tile.name for tile in pipeline.buffers]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.analysis.prelude import before, loaded_by, prelude
 from tile2cu.core.decisions import WARP_SPECIALISED
 from tile2cu.core.program import Loop, LoopKind
@@ -35,7 +35,7 @@ T.copy(C_local, Z[0, 0])
     ids=["as it is", "assigned", "in a loop", "read by others", "read before", "loaded after", "among tiles"],
 )
 def test_variables_that_loads_need(above: str, moved: int, specialised: bool) -> None:
-    context = settled(KERNEL.format(above=above), target="cuda:sm_90a")
+    context = resolved(KERNEL.format(above=above), target="cuda:sm_90a")
     body = context.launch.body
     loop = next(op for op in body if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED)
     assert len(prelude(loaded_by(loop, loop.body), before(body, loop))) == moved

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import FIRST_LINE, settled
+from tests.unit.rules.kernels import FIRST_LINE, resolved
 from tile2cu.analysis.prelude import Walk, for_loads_alone, path_to, walk_to
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import CALL, PIPELINE, TMA_COLUMNS_IF, WARP_SPECIALISED
@@ -43,7 +43,7 @@ REFUSED = {
 
 
 def refusal(**parts: str) -> str:
-    context = settled(KERNEL.format(**{**PLAIN, **parts}), target="cuda:sm_90a")
+    context = resolved(KERNEL.format(**{**PLAIN, **parts}), target="cuda:sm_90a")
     return str(context.facts[context.launch, WARP_SPECIALISED].because)
 
 
@@ -65,7 +65,7 @@ def test_results_of_one_instruction_fit_the_registers(rows: int, columns: int, b
     body = KERNEL.format(**PLAIN).replace("A_shared = T.alloc_shared((64", f"A_shared = T.alloc_shared(({rows}")
     body = body.replace("B_shared = T.alloc_shared((64, 64)", f"B_shared = T.alloc_shared((64, {columns})")
     body = body.replace("C_local = T.alloc_fragment((64, 64)", f"C_local = T.alloc_fragment(({rows}, {columns})")
-    context = settled(body, threads=2 * rows, target="cuda:sm_90a")
+    context = resolved(body, threads=2 * rows, target="cuda:sm_90a")
     found = str(context.facts[context.launch, WARP_SPECIALISED].because)
     assert because in found if because else not found
 
@@ -103,17 +103,17 @@ LOOP = f"for k in T.Pipelined(4, num_stages=2):\n    {LOAD}"
     ids=["none", "no stages", "no GEMM", "two loops", "branch", "break", "sums in half", "floats across rows", "sums"],
 )
 def test_reasons_name_what_to_change(parts: dict[str, str], because: str) -> None:
-    context = settled(GEMM.format(**{**PLAIN_GEMM, **parts}), target="cuda:sm_90a")
+    context = resolved(GEMM.format(**{**PLAIN_GEMM, **parts}), target="cuda:sm_90a")
     found = str(context.facts[context.launch, WARP_SPECIALISED].because)
     lines = because.format(*range(FIRST_LINE - 1, FIRST_LINE + 9))
     assert lines in found if because else not found
 
 
 def test_a_loop_without_stages_is_loaded_into_one() -> None:
-    context = settled(GEMM.format(**{**PLAIN_GEMM, "stages": 0}), target="cuda:sm_90a")
+    context = resolved(GEMM.format(**{**PLAIN_GEMM, "stages": 0}), target="cuda:sm_90a")
     (loop,) = statements(context.launch.body, Loop)
     assert context.facts[loop, PIPELINE].stages == 1
-    older = settled(GEMM.format(**{**PLAIN_GEMM, "stages": 0}), target="cuda:sm_80")
+    older = resolved(GEMM.format(**{**PLAIN_GEMM, "stages": 0}), target="cuda:sm_80")
     assert older.facts.get(loop, PIPELINE) is None
 
 
@@ -139,7 +139,7 @@ T.copy(C_local, Y[0, {stored}])
 )
 def test_boxes_start_at_multiples_of_16_bytes(column: str, conditions: str | None) -> None:
     """TMA reads wrong addresses from other columns: the launcher asks sizes that decide where a box starts."""
-    context = settled(COLUMNS.format(column=column, stored="0"), target="cuda:sm_90a")
+    context = resolved(COLUMNS.format(column=column, stored="0"), target="cuda:sm_90a")
     assert context.facts[context.launch, WARP_SPECIALISED].producer
     found = context.facts.get(context.launch, TMA_COLUMNS_IF)
     assert (None if found is None else ", ".join(map(str, found))) == conditions
@@ -147,7 +147,7 @@ def test_boxes_start_at_multiples_of_16_bytes(column: str, conditions: str | Non
 
 @pytest.mark.parametrize("column", ["k * 64 + bx * 4", "k * 64 + T.cast(A[bx, 0], 'int32')", "k * 64 + 1"])
 def test_boxes_from_other_columns_are_not_loaded_by_tma(column: str) -> None:
-    context = settled(COLUMNS.format(column=column, stored="0"), target="cuda:sm_90a")
+    context = resolved(COLUMNS.format(column=column, stored="0"), target="cuda:sm_90a")
     assert (
         "may start at a column that is no multiple of 16 bytes"
         in context.facts[context.launch, WARP_SPECIALISED].because
@@ -156,13 +156,13 @@ def test_boxes_from_other_columns_are_not_loaded_by_tma(column: str) -> None:
 
 @pytest.mark.parametrize(("stored", "by_tma"), [("bx * 64", True), ("bx * 4", False), ("bx * m", False)])
 def test_results_are_stored_by_tma_from_multiples_of_16_bytes(stored: str, by_tma: bool) -> None:
-    context = settled(COLUMNS.format(column="k * 64", stored=stored).replace("Y[", "Z["), target="cuda:sm_90a")
+    context = resolved(COLUMNS.format(column="k * 64", stored=stored).replace("Y[", "Z["), target="cuda:sm_90a")
     store = list(statements(context.launch.body, Copy))[-1]
     assert (context.facts.get(store, CALL) == "tma_store") == by_tma
 
 
 def test_way_has_what_decides_and_nothing_else() -> None:
-    context = settled(KERNEL.format(**PLAIN), target="cuda:sm_90a")
+    context = resolved(KERNEL.format(**PLAIN), target="cuda:sm_90a")
     body = context.launch.body
     loop = next(op for op in walk_stmts(body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED)
     pipeline = pipeline_of(loop, context.launch, producer=True)
@@ -175,7 +175,7 @@ def test_way_has_what_decides_and_nothing_else() -> None:
 
 
 def walked(kernel: str = KERNEL, **parts: str) -> Walk | None:
-    context = settled(kernel.format(**{**PLAIN, **parts}), target="cuda:sm_90a")
+    context = resolved(kernel.format(**{**PLAIN, **parts}), target="cuda:sm_90a")
     body = context.launch.body
     loop = next(op for op in walk_stmts(body) if isinstance(op, Loop) and op.kind is LoopKind.PIPELINED)
     pipeline = pipeline_of(loop, context.launch, producer=True)
@@ -215,7 +215,7 @@ def test_who_reads_what_the_way_changes_goes_alone(parts: dict[str, str]) -> Non
 
 
 def test_a_sum_that_must_be_a_multiple_is_shown_in_parentheses() -> None:
-    context = settled(COLUMNS.format(column="k * 64 + bx * (m + 8)", stored="0"), target="cuda:sm_90a")
+    context = resolved(COLUMNS.format(column="k * 64 + bx * (m + 8)", stored="0"), target="cuda:sm_90a")
     (found,) = context.facts[context.launch, TMA_COLUMNS_IF]
     assert str(found) == "(m + 8) % 8 == 0"
 
@@ -252,7 +252,7 @@ T.copy(C_local, Y[0, 0])
 def test_a_producer_loads_for_several_loops(parts: dict[str, object], because: str) -> None:
     """Where nothing before a loop writes what it loads; loops of the same tiles are of one pipeline."""
     text = SEVERAL.format(**{"stages": 2, "tensor": "Z", "tile": "B_shared", "between": "", **parts})
-    context = settled(text, target="cuda:sm_90a")
+    context = resolved(text, target="cuda:sm_90a")
     found = str(context.facts[context.launch, WARP_SPECIALISED].because)
     assert (because in found) if because else not found
     loops = [op for op in context.statements if isinstance(op, Loop)]

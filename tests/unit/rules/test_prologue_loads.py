@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import PROLOGUE_LOADS
 
 BODY = """
@@ -29,7 +29,7 @@ PRODUCT = "T.gemm(F_shared, G_shared, C_local, clear_accum=True)"
 
 def first_tiles(above: str, turn: str = "", below: str = "", target: str = "cuda:sm_90a") -> tuple[str, str]:
     """The tiles, and the kind of statement that waits for them; empty where there are none."""
-    context = settled(BODY.format(above=above, turn=turn, below=below), target=target)
+    context = resolved(BODY.format(above=above, turn=turn, below=below), target=target)
     found = context.facts.get(context.launch, PROLOGUE_LOADS)
     return (str(found), type(found.reader).__name__) if found is not None else ("", "")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import REGISTER_OPERAND
 from tile2cu.core.program import Copy, Gemm, Scope
 
@@ -31,7 +31,7 @@ LOAD = "T.copy(Z[bx * {rows}, 0], Q_shared)\nT.clear(O)"
 def operand(above: str = LOAD, below: str = "", rows: int = 128, keys: int = 128, target: str = "cuda:sm_90a") -> str:
     """The first operand of the first product in the loop, and whether it is a copy of Q_shared."""
     text = BODY.format(above=above.format(rows=rows), below=below, rows=rows, keys=keys)
-    context = settled(text, threads=2 * rows, target=target)
+    context = resolved(text, threads=2 * rows, target=target)
     product = next(op for op in context.statements if isinstance(op, Gemm))
     tile = product.a.buffer
     if tile.scope is Scope.FRAGMENT:

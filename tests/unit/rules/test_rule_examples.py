@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled, subject
+from tests.unit.rules.kernels import resolved, subject
 from tile2cu.rules import RULES, Example, Rule
 
 CASES = [pytest.param(rule, example, id=f"{rule.id}-{n}") for rule in RULES for n, example in enumerate(rule.examples)]
@@ -10,7 +10,7 @@ CASES = [pytest.param(rule, example, id=f"{rule.id}-{n}") for rule in RULES for 
 
 @pytest.mark.parametrize(("rule", "example"), CASES)
 def test_example(rule: Rule, example: Example) -> None:
-    context = settled(example.statements, target=example.target, threads=example.threads, cluster=example.cluster)
+    context = resolved(example.statements, target=example.target, threads=example.threads, cluster=example.cluster)
     about = subject(context, example.about)
     (fact,) = (fact for fact in context.facts if fact.about is about and fact.what == example.what)
     assert str(fact.value) == example.value

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import (
     ALIASING,
     BARRIER,
@@ -127,23 +127,23 @@ _COPY = "S = T.alloc_shared((64, 32), 'float32')\nT.copy(X[0, 0], S)"
 
 def test_a_rule_that_keeps_to_its_declarations_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     _with_rule(monkeypatch, reads=(WARPS,), writes=(CALL,))
-    settled(_COPY)
+    resolved(_COPY)
 
 
 def test_an_undeclared_read_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     _with_rule(monkeypatch, reads=(BARRIER,), writes=(CALL,))
     with pytest.raises(UndeclaredError, match="`test.rule.undeclared` does not declare that it reads `warps`"):
-        settled(_COPY)
+        resolved(_COPY)
 
 
 def test_an_undeclared_write_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     _with_rule(monkeypatch, reads=(WARPS,), writes=(BARRIER,))
     with pytest.raises(UndeclaredError, match="`test.rule.undeclared` does not declare that it writes `call`"):
-        settled(_COPY)
+        resolved(_COPY)
 
 
 def test_what_a_rule_does_not_declare_it_cannot_get_in_any_way() -> None:
-    context = settled(_COPY)
+    context = resolved(_COPY)
     seen = context.facts.seen_by("rule", frozenset((WARPS,)))
     assert isinstance(seen, Facts)
     for read in (seen.get, seen.fact, seen.rule, lambda about, key: seen[about, key]):
@@ -152,9 +152,9 @@ def test_what_a_rule_does_not_declare_it_cannot_get_in_any_way() -> None:
 
 
 def test_facts_are_listed_in_the_order_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = [(fact.what, fact.rule) for fact in settled(_COPY).facts]
+    before = [(fact.what, fact.rule) for fact in resolved(_COPY).facts]
     monkeypatch.setattr(engine, "in_order", lambda rules: groups(rules, prefer=lambda rule: -RULES.index(rule)))
-    assert [(fact.what, fact.rule) for fact in settled(_COPY).facts] == before
+    assert [(fact.what, fact.rule) for fact in resolved(_COPY).facts] == before
 
 
 def test_each_rule_writes_something() -> None:
@@ -164,7 +164,7 @@ def test_each_rule_writes_something() -> None:
 
 def test_a_tile_is_swizzled_for_a_loop_whose_layout_is_chosen_last() -> None:
     """The loop meets no fragment. When its layout was chosen after that of the tile, the two contradicted."""
-    context = settled(
+    context = resolved(
         """
 x = T.alloc_shared((512,), "float32")
 P = T.alloc_shared((64, 512), "float32")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import STORE_STAGING
 
 BODY = """
@@ -29,7 +29,7 @@ T.copy(C_local, {to}[0, 0])
 def staged(*, rows: int = 128, stages: int = 4, above: str = "", to: str = "Z", below: str = "") -> dict[str, str]:
     """The staging tiles, and whose memory each has."""
     body = BODY.format(rows=rows, stages=stages, above=above, to=to, below=below)
-    context = settled(body, target="cuda:sm_90a")
+    context = resolved(body, target="cuda:sm_90a")
     tiles = context.facts.get(context.launch, STORE_STAGING)
     return {each.name: each.where.name if each.where is not None else "its own" for each in tiles}
 
@@ -82,6 +82,6 @@ ROOMS = {  # rows, stages, rest: columns
 
 @pytest.mark.parametrize(("rows", "stages", "rest", "columns"), ROOMS.values(), ids=ROOMS)
 def test_as_many_columns_as_fit_are_staged_at_a_time(rows: int, stages: int, rest: int, columns: list[int]) -> None:
-    context = settled(OVER_TILES.format(rows=rows, stages=stages, rest=rest), target="cuda:sm_90a")
+    context = resolved(OVER_TILES.format(rows=rows, stages=stages, rest=rest), target="cuda:sm_90a")
     tiles = context.facts.get(context.launch, STORE_STAGING)
     assert [each.layout.extents[-1] for each in tiles] == columns

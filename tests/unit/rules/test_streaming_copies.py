@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
-from tile2cu.api import settle
+from tests.unit.rules.kernels import resolved
+from tile2cu.api import resolve_launches
 from tile2cu.core.decisions import STREAMING
 from tile2cu.core.program import Copy
 from tile2cu.frontend import programs
@@ -59,17 +59,17 @@ def once(context: Context) -> dict[str, list[str]]:
     ],
 )
 def test_each_block_and_turn_has_a_part_of_its_own(start: str, after: str, alone: bool) -> None:
-    assert ("X" in once(settled(_LOOP.format(start=start, after=after)))) == alone
+    assert ("X" in once(resolved(_LOOP.format(start=start, after=after)))) == alone
 
 
 def test_what_a_product_reads_is_left_to_its_blocks() -> None:
     product = "T.gemm(S, S, C, transpose_B=True)"
     body = _LOOP.format(start="bx * 64, k * 32", after="").replace("float32", "float16").replace("X[", "Z[")
-    assert once(settled(body)) == {}, "rows of 64 bytes are half a line"
+    assert once(resolved(body)) == {}, "rows of 64 bytes are half a line"
     body = body.replace("32", "64")
-    assert once(settled(body)) == {"Z": []}
+    assert once(resolved(body)) == {"Z": []}
     body = 'C = T.alloc_fragment((64, 64), "float32")' + body.replace("T.copy(S, L)", product)
-    assert once(settled(body)) == {}
+    assert once(resolved(body)) == {}
 
 
 @pytest.mark.parametrize(
@@ -82,5 +82,5 @@ def test_what_a_product_reads_is_left_to_its_blocks() -> None:
 )
 def test_a_size_that_must_be_1_is_asked_at_run_time(grid: str, found: dict[str, list[str]]) -> None:
     (program,) = programs(None, _GRID.format(grid=grid), kernel=None, bindings={})
-    (context,) = settle(program, find("cuda:sm_80"))
+    (context,) = resolve_launches(program, find("cuda:sm_80"))
     assert once(context) == found

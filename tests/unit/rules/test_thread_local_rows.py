@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.program import Assign, Fill, Gemm, Loop, Parallel, Scope, Store, walk_stmts
 
 BODY = """
@@ -33,7 +33,7 @@ def scope(
 ) -> Scope:
     """Where the line lies."""
     stages = ", num_stages=2" if turns == "Pipelined" else ""
-    context = settled(BODY.format(at=at, value=value, below=below, turns=turns, stages=stages), target=target)
+    context = resolved(BODY.format(at=at, value=value, below=below, turns=turns, stages=stages), target=target)
     (line,) = (tile for tile in context.launch.tiles if tile.name.startswith("line"))
     assert (line.name == "line_local") == (line.scope is Scope.FRAGMENT)
     return line.scope
@@ -86,7 +86,7 @@ T.copy(sums, X[0, 0])
 
 def loaded_ahead(value: str = "A[i, k] * other", at: str = "i", stages: int = 2) -> tuple[list[str], list[str]]:
     """The fragments and the variables that a turn fills for the next one."""
-    context = settled(AHEAD.format(value=value, at=at, stages=stages), target="cuda:sm_90a")
+    context = resolved(AHEAD.format(value=value, at=at, stages=stages), target="cuda:sm_90a")
     (loop,) = (op for op in context.launch.body if isinstance(op, Loop))
     filled = [op for part in loop.body if isinstance(part, Parallel) for op in part.body if isinstance(op, Store)]
     variables = [op.var.name for op in loop.body if isinstance(op, Assign) and op.var.name != "place"]
@@ -138,7 +138,7 @@ T.copy(sums, X[0, 0])
 
 def overwrites(first: str = "0", between: str = "pass", end: str = "T.clear(S)", below: str = "") -> bool:
     """Whether the product overwrites S; then nothing clears it."""
-    context = settled(CLEARED.format(first=first, between=between, end=end, below=below), target="cuda:sm_90a")
+    context = resolved(CLEARED.format(first=first, between=between, end=end, below=below), target="cuda:sm_90a")
     statements = tuple(walk_stmts(context.launch.body))
     (product,) = (op for op in statements if isinstance(op, Gemm))
     cleared = [op for op in statements if isinstance(op, Fill) and op.dst.buffer.name == "S"]

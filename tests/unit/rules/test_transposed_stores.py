@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import CALL, TMA_IF
 from tile2cu.core.program import Copy
 
@@ -21,7 +21,7 @@ for i, j in T.Parallel({rows}, {columns}):
 
 
 def leaves_by_tma(store: str, *, rows: int = 64, columns: int = 64) -> bool:
-    context = settled(KERNEL.format(store=store, rows=rows, columns=columns), target="cuda:sm_90a")
+    context = resolved(KERNEL.format(store=store, rows=rows, columns=columns), target="cuda:sm_90a")
     copies = [op for op in context.launch.body if isinstance(op, Copy) and op.transposed]
     assert [context.facts[op, CALL] for op in copies] in ([], ["tma_store"])
     return bool(copies)
@@ -58,7 +58,7 @@ def test_other_stores_are_not(store: str) -> None:
 
 def test_rows_that_only_a_run_tells_leave_either_way() -> None:
     """Nothing else that TMA moves has rows of n elements, so that the launcher asks nothing of n."""
-    context = settled(KERNEL.format(store="Y[j, i] = C_local[i, j]", rows=64, columns=64), target="cuda:sm_90a")
+    context = resolved(KERNEL.format(store="Y[j, i] = C_local[i, j]", rows=64, columns=64), target="cuda:sm_90a")
     (copy,) = (op for op in context.launch.body if isinstance(op, Copy))
     assert str(context.facts[copy, TMA_IF]) == "n % 8 == 0"
     assert context.facts.get(copy.dst.buffer, TMA_IF) is None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import CALL
 from tile2cu.core.program import Copy, walk_stmts
 
@@ -22,7 +22,7 @@ BOUNDED = "for i, j in T.Parallel(64, 64):\n    if bx * 64 + i < m:\n        Z[b
 
 
 def is_left_out(store: str, *, dtype: str = "float16", target: str = "cuda:sm_90a") -> bool:
-    context = settled(KERNEL.format(store=store, dtype=dtype), target=target)
+    context = resolved(KERNEL.format(store=store, dtype=dtype), target=target)
     left_out = all(tile.name != "C_shared" for tile in context.launch.tiles)
     stores = [op for op in walk_stmts(context.launch.body) if isinstance(op, Copy) and op.src.buffer.name == "C_local"]
     assert [context.facts[op, CALL] for op in stores if left_out] == ["tma_store"] * left_out

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.program import Assign, Declare
 
 
@@ -18,5 +18,5 @@ from tile2cu.core.program import Assign, Declare
     ids=["counted", "given", "read", "of itself", "among threads"],
 )
 def test_variables_that_nothing_reads(change: str, kept: int) -> None:
-    context = settled(f"n = T.alloc_var('int32')\n{change}\nX[bx, 1] = 0.0")
+    context = resolved(f"n = T.alloc_var('int32')\n{change}\nX[bx, 1] = 0.0")
     assert sum(isinstance(stmt, Declare | Assign) for stmt in context.statements) == kept

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import ATOMIC_VECTOR
 
 _TILES = """
@@ -18,7 +18,7 @@ for i, j in T.Parallel(64, 8):
 
 
 def packet(statement: str, dtype: str = "float32") -> int | None:
-    context = settled(_TILES.format(statement=statement, dtype=dtype), target="cuda:sm_90a")
+    context = resolved(_TILES.format(statement=statement, dtype=dtype), target="cuda:sm_90a")
     found = [context.facts.get(stmt, ATOMIC_VECTOR) for stmt in context.statements]
     return next((count for count in found if count is not None), None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import SCHEDULE
 from tile2cu.core.program import Loop
 from tile2cu.core.schedule import MmaOverlap, WarpgroupTripCount
@@ -71,7 +71,7 @@ def ends(**changes: object) -> WarpgroupTripCount | None:
     values = PLAIN | changes
     threads = values.pop("threads")
     assert isinstance(threads, int)
-    context = settled(BODY.format(**values), threads=threads, target="cuda:sm_90a")
+    context = resolved(BODY.format(**values), threads=threads, target="cuda:sm_90a")
     loop = next(op for op in context.statements if isinstance(op, Loop))
     found = context.facts.get(loop, SCHEDULE)
     assert isinstance(found, MmaOverlap)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled, subject
+from tests.unit.rules.kernels import resolved, subject
 from tile2cu.core.decisions import (
     AWAITED_AT,
     INSTRUCTION,
@@ -32,7 +32,9 @@ BEGIN = "T.wgmma_gemm(A_shared[:, 0:64], B_shared, C_local, clear_accum=True)\n"
 
 def flights(statements: str) -> tuple[Context, list[str]]:
     """The facts, and for each product until when it is in flight or why it is not."""
-    context = settled(TILES + statements + "\nT.copy(C_local, X[0, 0])\nT.copy(D_local, X[0, 0])", target="cuda:sm_90a")
+    context = resolved(
+        TILES + statements + "\nT.copy(C_local, X[0, 0])\nT.copy(D_local, X[0, 0])", target="cuda:sm_90a"
+    )
     products = [op for op in context.statements if isinstance(op, Gemm)]
     facts = context.facts
     return context, [str(facts.get(op, AWAITED_AT) or facts.get(op, NOT_IN_FLIGHT)) for op in products]
@@ -138,7 +140,7 @@ else:
     ],
 )
 def test_registers_that_groups_hand_over(first: str, second: str, reason: str) -> None:
-    context = settled(REGISTERS.format(first=first, second=second), threads=256, target="cuda:sm_90a")
+    context = resolved(REGISTERS.format(first=first, second=second), threads=256, target="cuda:sm_90a")
     stmts = [op for op in context.statements if isinstance(op, SetRegisters)]
     if reason:
         assert all(reason in str(context.facts[op, NO_SETMAXNREG]) for op in stmts)
@@ -151,13 +153,13 @@ def test_four_groups_cannot_have_more_than_there_is() -> None:
     text = "ready = T.alloc_barrier(128)\nwith T.ws(0):\n    T.dec_max_nreg(40)\n"
     text += "".join(f"with T.ws({group}):\n    T.inc_max_nreg(160)\n" for group in (1, 2, 3))
     text += "with T.ws(0):\n    T.barrier_arrive(ready)"
-    context = settled(text, threads=512, target="cuda:sm_90a")
+    context = resolved(text, threads=512, target="cuda:sm_90a")
     stmt = next(op for op in context.statements if isinstance(op, SetRegisters))
     assert "ask for 66,560 registers, and the block starts with 65,536" in str(context.facts[stmt, NO_SETMAXNREG])
 
 
 def test_chips_without_setmaxnreg_leave_it_out() -> None:
-    context = settled("T.set_max_nreg(24, 0)\nS = T.alloc_shared((64,), 'float32')\nT.clear(S)")
+    context = resolved("T.set_max_nreg(24, 0)\nS = T.alloc_shared((64,), 'float32')\nT.clear(S)")
     assert not any(isinstance(op, SetRegisters) for op in context.statements)
 
 

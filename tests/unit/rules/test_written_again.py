@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.rules.kernels import settled
+from tests.unit.rules.kernels import resolved
 from tile2cu.core.decisions import BARRIER, CALL
 from tile2cu.core.program import Copy, walk_stmts
 
@@ -22,7 +22,7 @@ BESIDE = "for i in T.Parallel(64):\n    Z[bx * 64 + i, i] = 0.0"
 
 def stored(*stores: str, target: str = "cuda:sm_90a") -> tuple[list[str], int]:
     """How the copies to a tensor are done, and how many statements have a barrier in front of them."""
-    context = settled(KERNEL.format(stores="\n".join(stores)), target=target)
+    context = resolved(KERNEL.format(stores="\n".join(stores)), target=target)
     statements = tuple(walk_stmts(context.launch.body))
     calls = [context.facts[op, CALL] for op in statements if isinstance(op, Copy) and op.dst.buffer.name == "Z"]
     return calls, sum(context.facts.get(op, BARRIER) is not None for op in statements)

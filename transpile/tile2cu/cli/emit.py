@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu.cli import no_such_file
 from tile2cu.cli.diagnostics import add_format, given, is_error, report
-from tile2cu.cli.request import add_request_arguments, bindings, look
+from tile2cu.cli.request import add_request_arguments, bindings, emit_options
 from tile2cu.core.errors import Tile2CuError
 
 if TYPE_CHECKING:
@@ -73,13 +73,13 @@ def _emit(options: argparse.Namespace) -> int:
 
     if not options.file.exists():
         raise no_such_file(options.file)
-    target, values, wanted = find(options.target), bindings(options), look(options)
+    target, values, wanted = find(options.target), bindings(options), emit_options(options)
     to_stderr = options.output == "-"  # the source has the standard output
     try:
         if options.any_size:
-            emitted = any_size(options.file, options.kernel, target=target, bindings=values, look=wanted)
+            emitted = any_size(options.file, options.kernel, target=target, bindings=values, options=wanted)
         else:
-            emitted = emit_text(options.file, kernel=options.kernel, target=target, bindings=values, look=wanted)
+            emitted = emit_text(options.file, kernel=options.kernel, target=target, bindings=values, options=wanted)
     except Tile2CuError as error:
         found = [error] if options.kernel else errors_of(options.file, error, target=target, bindings=values)
         report(found, options.format, to_stderr=to_stderr)

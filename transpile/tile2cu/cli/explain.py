@@ -47,12 +47,14 @@ def _place(subject: str) -> tuple[Path, int | None]:
 
 
 def _of_python(path: Path, line: int | None, options: argparse.Namespace) -> "list[_Part]":
-    from tile2cu.api import settled_kernels
+    from tile2cu.api import resolved_kernels
     from tile2cu.explain import explained
     from tile2cu.targets import find
 
     target = find(options.target)
-    found = settled_kernels(path, kernel=options.kernel, target=target, bindings=bindings(options), tiles=options.tiles)
+    found = resolved_kernels(
+        path, kernel=options.kernel, target=target, bindings=bindings(options), tiles=options.tiles
+    )
     parts = [
         (launches[0].program.name, target.name, [place for one in launches for place in explained(one)])
         for launches in found

@@ -41,12 +41,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _layouts(options: argparse.Namespace) -> "dict[str, TileLayout]":
-    from tile2cu.api import one_settled_kernel
+    from tile2cu.api import one_resolved_kernel
     from tile2cu.review.layouts import layouts_of
     from tile2cu.targets import find
 
     target = find(options.target)
-    return layouts_of(one_settled_kernel(options.file, options.kernel, target=target, bindings=bindings(options)))
+    return layouts_of(one_resolved_kernel(options.file, options.kernel, target=target, bindings=bindings(options)))
 
 
 def _window(given: str | None) -> tuple[int | None, int | None]:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.origin import ENVIRONMENT, SHIMS, STYLES, Look
+from tile2cu.core.origin import ENVIRONMENT, SHIMS, STYLES, EmitOptions
 
 DEFAULT_TARGET = "cuda:sm_80"
 
@@ -37,7 +37,7 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--style",
         choices=STYLES,
-        default=Look().style,
+        default=EmitOptions().style,
         help="what kernels are written in: tl, the library of headers that comes along (default), CUTLASS's cute,"
         " or Composable Kernel's ck",
     )
@@ -62,7 +62,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     """A Python file or an emitted kernel, with --target, --style, --kernel and -D for the former."""
     parser.add_argument("file", type=Path, help="the Python file, or a kernel that was emitted: its .json, .cu or .hip")
     parser.add_argument("--target", default=DEFAULT_TARGET, help=f"the target; by default {DEFAULT_TARGET}")
-    parser.add_argument("--style", choices=STYLES, default=Look().style, help="what the kernel is written in")
+    parser.add_argument("--style", choices=STYLES, default=EmitOptions().style, help="what the kernel is written in")
     parser.add_argument("--kernel", help="the kernel, by its outermost function, if the file has several")
     add_bindings(parser)
     add_environment(parser)
@@ -108,12 +108,12 @@ def whole_sizes(options: argparse.Namespace) -> dict[str, int]:
     return {name: int(value) for name, value in given.items()}
 
 
-def look(options: argparse.Namespace) -> Look:
-    """How the text shall look. Raises T2C-C001 when the .clang-format file cannot be read."""
+def emit_options(options: argparse.Namespace) -> EmitOptions:
+    """How the text shall options. Raises T2C-C001 when the .clang-format file cannot be read."""
     from tile2cu.files import read
 
     clang_format = read(options.clang_format) if options.clang_format else ""
-    return Look(
+    return EmitOptions(
         style=options.style,
         clang_format=clang_format,
         name=options.name,

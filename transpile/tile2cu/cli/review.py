@@ -15,7 +15,7 @@ from tile2cu.cli.request import (
     sizes,
     whole_sizes,
 )
-from tile2cu.core.origin import STYLES, Look
+from tile2cu.core.origin import STYLES, EmitOptions
 
 _MISSING_SIZE = "T2C-R105"
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     help = f"a target; several have a tab each; by default {DEFAULT_TARGET}"
     parser.add_argument("--target", dest="targets", action="append", default=[], metavar="TARGET", help=help)
     parser.add_argument("--kernel", help="the kernel, by its outermost function; all if not given")
-    help = f"what the kernels are written in; several have a tab each; by default {Look().style}"
+    help = f"what the kernels are written in; several have a tab each; by default {EmitOptions().style}"
     parser.add_argument("--style", dest="styles", action="append", choices=STYLES, default=[], help=help)
     add_bindings(parser)
     add_environment(parser)
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 
     targets = list(dict.fromkeys(options.targets)) or [DEFAULT_TARGET]
     asked = [*targets, *(name for name in (options.against_target,) if name not in (None, *targets))]
-    style, *others = list(dict.fromkeys(options.styles)) or [Look().style]
+    style, *others = list(dict.fromkeys(options.styles)) or [EmitOptions().style]
     several = (len(asked) > 1, bool(others))
     found = {target: _kernels(options, target, style, several) for target in asked}
     shown = [each for of_target in found.values() for each in of_target]
@@ -73,7 +73,7 @@ def _since(options: argparse.Namespace, found: "dict[str, list[Kernel]]", target
 
     text_at(options.file, options.against)  # the file must be there
     for target in targets:
-        style = next(iter(options.styles), Look().style)
+        style = next(iter(options.styles), EmitOptions().style)
         before_now = _kernels(options, target, style, (False, False), options.against)
         old = {each.manifest["kernel"]: each for each in before_now}
         for new in found[target]:
@@ -104,15 +104,15 @@ def _kernels(
 
     `several`: whether the page has several targets, and several styles.
     """
-    from tile2cu.api import settled_kernels
+    from tile2cu.api import resolved_kernels
     from tile2cu.emitter import with_namespaces
     from tile2cu.project.memory import reader_at, text_at
     from tile2cu.review.kernel import reviewed
     from tile2cu.targets import find
     from tile2cu.tool import this_tool
 
-    given, look = bindings(options), Look(style=style)
-    found = settled_kernels(
+    given, wanted = bindings(options), EmitOptions(style=style)
+    found = resolved_kernels(
         options.file,
         kernel=options.kernel,
         target=find(target),
@@ -126,7 +126,7 @@ def _kernels(
             with_namespaces(each),
             label=_label(each[0].program.name, target, style, (len(found) > 1, *several)),
             tool=this_tool(),
-            look=look,
+            options=wanted,
         )
         for each in found
     )

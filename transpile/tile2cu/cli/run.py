@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tile2cu.cli.request import DEFAULT_TARGET, add_environment, add_sizes, bindings, sizes
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.origin import STYLES, Look
+from tile2cu.core.origin import STYLES, EmitOptions
 
 if TYPE_CHECKING:
     from tile2cu_runtime.comparison import Comparison
@@ -22,7 +22,7 @@ _AMD_TARGET = "hip:gfx942"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", type=Path, help="the Python file, or a kernel that was emitted: its .json, .cu or .hip")
     parser.add_argument("--target", help=f"the target; by default {DEFAULT_TARGET}, and {_AMD_TARGET} for sim and hip")
-    parser.add_argument("--style", choices=STYLES, default=Look().style, help="what the kernel is written in")
+    parser.add_argument("--style", choices=STYLES, default=EmitOptions().style, help="what the kernel is written in")
     parser.add_argument("--kernel", help="the kernel, by its outermost function, if the file has several")
     parser.add_argument(
         "--device",
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(name, type=float, metavar="NUMBER", help=help)
     parser.add_argument("--stats", action="store_true", help="count instructions, bytes, sectors and bank conflicts")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON, too")
-    parser.add_argument("--no-check", action="store_true", help="do not look for races and the like: faster")
+    parser.add_argument("--no-check", action="store_true", help="do not options for races and the like: faster")
 
 
 def run(options: argparse.Namespace) -> int:

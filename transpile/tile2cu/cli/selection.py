@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tile2cu.cli.request import add_request_arguments, bindings, look
+from tile2cu.cli.request import add_request_arguments, bindings, emit_options
 from tile2cu.project.job import Job, Selection
 
 
@@ -29,6 +29,6 @@ def select(options: argparse.Namespace) -> Selection:
         target=options.target,
         kernel=options.kernel,
         bindings=bindings(options),
-        look=look(options),
+        options=emit_options(options),
     )
     return Selection(root=options.output, jobs=(job,), listed=False)

@@ -18,7 +18,7 @@ class Tool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Look:
+class EmitOptions:
     """Options of the emitted source.
 
     `style`, of STYLES, is the vocabulary of the kernels: headers/tl, CUTLASS's CuTe, or Composable

@@ -8,7 +8,7 @@ from tile2cu.core.decisions import BARRIER, PART_BARRIER, PERSISTENT, SETMAXNREG
 from tile2cu.core.errors import Tile2CuError, Tile2CuWarning
 from tile2cu.core.expr import Call, walk
 from tile2cu.core.facts import Facts
-from tile2cu.core.origin import Look, Tool
+from tile2cu.core.origin import EmitOptions, Tool
 from tile2cu.core.program import AtomicTile, Copy, Derived, Gemm, Launch, Program, Reduce, Scan, Stmt, Sync, walk_stmts
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.host import grid_sizes, grid_text, host, kargs, kernel_params, scalars, workspace_in_words
@@ -20,7 +20,7 @@ from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with
 from tile2cu.emitter.tma import asked_blocks, block_threads, bounds_notes, is_producer, persistent_in, tensor_maps
 from tile2cu.emitter.view import HostView, KernelView, LaunchView, words
 from tile2cu.plan.grid import kernel_expressions, used_sizes
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import kernel_line, wrapped
 from tile2cu.styles.base.expressions import Printer
@@ -32,7 +32,7 @@ from tile2cu.styles.ck.style import Ck
 from tile2cu.styles.cute.style import Cute
 from tile2cu.styles.tl.style import Tl
 
-__all__ = ["Emitted", "Settled", "emit_kernel", "with_namespaces"]
+__all__ = ["Emitted", "Resolved", "emit_kernel", "with_namespaces"]
 
 STYLES: dict[str, Style] = {"tl": Tl(), "cute": Cute(), "ck": Ck()}
 
@@ -60,42 +60,42 @@ class Emitted:
         return self.files[f"{self.kernel}.json"]
 
 
-def emit_kernel(launches: tuple[Settled, ...], *, tool: Tool, look: Look) -> Emitted:
+def emit_kernel(launches: tuple[Resolved, ...], *, tool: Tool, options: EmitOptions) -> Emitted:
     """The source, header and manifest of a kernel's launches. The same input gives the same bytes."""
-    style = STYLES[look.style]
+    style = STYLES[options.style]
     style.check(launches)
     name, suffix = launches[0].program.name, launches[0].target.suffix
     used = _used_names(launches)
     required = required_multiples(launches)
     launches = tuple(replace(each, required=required) for each in _named(launches, used))
     reserved = style.reserved(frozenset(each.name for each in launches[0].program.constants))
-    written = tuple(_written(settled, used, reserved, style) for settled in launches)
-    origin = provenance(launches[0].program, launches[0].target.name, tool, look)
+    written = tuple(_written(resolved, used, reserved, style) for resolved in launches)
+    origin = provenance(launches[0].program, launches[0].target.name, tool, options)
     view = _view(written, origin, style)
-    text, header, lines = render(view, look, launches[0].program.source.name, suffix)
+    text, header, lines = render(view, options, launches[0].program.source.name, suffix)
     files = {f"{name}{suffix}": text, f"{name}.h": header}
-    if look.with_test:
+    if options.with_test:
         from tile2cu.emitter.selftest import selftest
 
-        files[f"{name}_test.cpp"] = render_test(selftest(launches, origin), look)
-    if look.shims:
+        files[f"{name}_test.cpp"] = render_test(selftest(launches, origin), options)
+    if options.shims:
         from tile2cu.emitter.shims import shim
 
-        files |= render_shims(shim(launches, written[0].printer, origin), look)
+        files |= render_shims(shim(launches, written[0].printer, origin), options)
     hashes = {file: _sha256(content) for file, content in files.items()}
-    described = manifest(launches, written[0].printer, tool=tool, look=look, files=hashes, lines=lines)
+    described = manifest(launches, written[0].printer, tool=tool, options=options, files=hashes, lines=lines)
     return Emitted(name, suffix, {**files, f"{name}.json": described})
 
 
-def with_namespaces(launches: tuple[Settled, ...]) -> tuple[Settled, ...]:
+def with_namespaces(launches: tuple[Resolved, ...]) -> tuple[Resolved, ...]:
     """The launches with the namespaces that their kernels have in the source."""
     return _named(launches, _used_names(launches))
 
 
-def _used_names(launches: tuple[Settled, ...]) -> list[str]:
+def _used_names(launches: tuple[Resolved, ...]) -> list[str]:
     """Every name of a kernel's launches."""
-    used = [used for settled in launches for used in _all_names(settled)]
-    return used + [each.name for settled in launches for each in derived_sizes(settled, used)]
+    used = [used for resolved in launches for used in _all_names(resolved)]
+    return used + [each.name for resolved in launches for each in derived_sizes(resolved, used)]
 
 
 def _word(launch: Launch) -> str:
@@ -103,7 +103,7 @@ def _word(launch: Launch) -> str:
     return next((line.strip() for line in reversed(launch.comments) if _WORD.fullmatch(line.strip())), "")
 
 
-def _named(launches: tuple[Settled, ...], used: list[str]) -> tuple[Settled, ...]:
+def _named(launches: tuple[Resolved, ...], used: list[str]) -> tuple[Resolved, ...]:
     """The launches with the namespaces of their kernels: a comment of one word above a launch, or its number."""
     if len(launches) == 1:
         return launches
@@ -112,23 +112,25 @@ def _named(launches: tuple[Settled, ...], used: list[str]) -> tuple[Settled, ...
     return tuple(replace(each, namespace=names.fresh(word)) for each, word in zip(launches, words, strict=True))
 
 
-def _written(settled: Settled, used: list[str], also: frozenset[str], style: Style) -> Written:
-    own = {settled.file_namespace, settled.function}
-    reserved = own | _called(settled) | _of_groups(settled) | _of_producer(settled) | _of_c_interface(settled.program)
-    names = Names(used, kept=_kept_names(settled), reserved=reserved | also)
-    printer = Printer(names, settled.bounds, _first_slots(settled), groups=settled.launch.groups)
-    for named in (*settled.program.params, *settled.program.workspaces, *settled.program.sizes):
+def _written(resolved: Resolved, used: list[str], also: frozenset[str], style: Style) -> Written:
+    own = {resolved.file_namespace, resolved.function}
+    reserved = (
+        own | _called(resolved) | _of_groups(resolved) | _of_producer(resolved) | _of_c_interface(resolved.program)
+    )
+    names = Names(used, kept=_kept_names(resolved), reserved=reserved | also)
+    printer = Printer(names, resolved.bounds, _first_slots(resolved), groups=resolved.launch.groups)
+    for named in (*resolved.program.params, *resolved.program.workspaces, *resolved.program.sizes):
         printer.names(named.name)  # the same in all kernels and in the launcher
-    return Written(settled, printer, tensor_maps(settled, printer), style.multiples(settled))
+    return Written(resolved, printer, tensor_maps(resolved, printer), style.multiples(resolved))
 
 
-def _first_slots(settled: Settled) -> dict[str, str]:
+def _first_slots(resolved: Resolved) -> dict[str, str]:
     """Outside of the loops that load a tile into stages, it is the first."""
-    slotted = (tile for tile in settled.launch.tiles if settled.facts.get(tile.memory, STAGES))
+    slotted = (tile for tile in resolved.launch.tiles if resolved.facts.get(tile.memory, STAGES))
     return {tile.name: "0" for tile in slotted}
 
 
-def _group(launches: tuple[Settled, ...]) -> str:
+def _group(launches: tuple[Resolved, ...]) -> str:
     """The threads of a group, or of each, where groups work independently; empty where they do not."""
     in_groups = {each.launch.shares or (each.launch.threads,) for each in launches if each.launch.groups > 1}
     found = {
@@ -147,31 +149,31 @@ def _group(launches: tuple[Settled, ...]) -> str:
     return ", ".join(map(str, found.pop()))
 
 
-def _is_first_group(settled: Settled, threads: int) -> bool:
+def _is_first_group(resolved: Resolved, threads: int) -> bool:
     """Whether a kernel's block is one group of that size, or fewer threads that never wait for one another."""
     waits = (Reduce, Scan, Gemm, AtomicTile, Sync, Copy)
-    stmts = list(walk_stmts(settled.launch.body))
-    alone = not any(isinstance(stmt, waits) or _has_barrier(stmt, settled.facts) for stmt in stmts)
-    return settled.launch.threads == threads or (settled.launch.threads < threads and alone)
+    stmts = list(walk_stmts(resolved.launch.body))
+    alone = not any(isinstance(stmt, waits) or _has_barrier(stmt, resolved.facts) for stmt in stmts)
+    return resolved.launch.threads == threads or (resolved.launch.threads < threads and alone)
 
 
 def _has_barrier(stmt: Stmt, facts: Facts) -> bool:
     return facts.get(stmt, BARRIER) is not None or facts.get(stmt, PART_BARRIER) is not None
 
 
-def _of_groups(settled: Settled) -> set[str]:
+def _of_groups(resolved: Resolved) -> set[str]:
     """The names that a kernel with groups of threads needs besides."""
-    return {"groups", "block_threads"} if settled.launch.groups > 1 else set()
+    return {"groups", "block_threads"} if resolved.launch.groups > 1 else set()
 
 
-def _of_producer(settled: Settled) -> set[str]:
+def _of_producer(resolved: Resolved) -> set[str]:
     """The names that a kernel with a producer needs besides, and a persistent one."""
     names = (
         "tile tiles tile_iter k_base scheduler next_tile scheduled_tiles prologue_barriers prologue_pipeline is_empty"
     )
     names += " active_iterations"
-    counted = {"num_iterations"} if is_producer(settled) else set()
-    return set(names.split()) | counted if persistent_in(settled) is not None else counted
+    counted = {"num_iterations"} if is_producer(resolved) else set()
+    return set(names.split()) | counted if persistent_in(resolved) is not None else counted
 
 
 def _of_c_interface(program: Program) -> set[str]:
@@ -186,16 +188,16 @@ def _of_c_interface(program: Program) -> set[str]:
     return {program.name, f"{program.name}_supports", f"{program.name}_workspace_size"}
 
 
-def _called(settled: Settled) -> set[str]:
+def _called(resolved: Resolved) -> set[str]:
     """The names of the user's own C++ functions that a launch calls."""
-    calls = (part for expr in kernel_expressions(settled) for part in walk(expr) if isinstance(part, Call))
+    calls = (part for expr in kernel_expressions(resolved) for part in walk(expr) if isinstance(part, Call))
     return {call.function.removeprefix("::") for call in calls if call.function[0] == ":"}
 
 
 def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -> KernelView:
     """The file in a style."""
-    first, printer = written[0].settled, written[0].printer
-    launches = tuple(each.settled for each in written)
+    first, printer = written[0].resolved, written[0].printer
+    launches = tuple(each.resolved for each in written)
     view = KernelView(
         name=first.program.name,
         namespace=first.file_namespace,
@@ -222,13 +224,13 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
     )
     said = words(view)
     parts = zip(written, view.launches, strict=True)
-    named = tuple(replace(part, sizes=sizes(each.settled, each.printer, said)) for each, part in parts)
+    named = tuple(replace(part, sizes=sizes(each.resolved, each.printer, said)) for each, part in parts)
     return replace(view, sizes=common_sizes(first, printer, said), launches=named, legend=_legend(first, named))
 
 
-def _legend(settled: Settled, launches: tuple[LaunchView, ...]) -> tuple[str, ...]:
+def _legend(resolved: Resolved, launches: tuple[LaunchView, ...]) -> tuple[str, ...]:
     """What the notations in the comments mean."""
-    file = settled.program.source.name
+    file = resolved.program.source.name
     text = f"In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and {file}:N a line of that file."
     layouts = (each for launch in launches for each in launch.parts.layouts.declarations)
     if any("TV layout" in " ".join(each.comments) for each in layouts):
@@ -236,22 +238,22 @@ def _legend(settled: Settled, launches: tuple[LaunchView, ...]) -> tuple[str, ..
     return tuple(wrapped(text))
 
 
-def _limit_in_words(settled: Settled) -> str:
+def _limit_in_words(resolved: Resolved) -> str:
     """The shared memory that a block may have."""
-    limit = f"{settled.target.arch} has {settled.facts[settled.launch, SHARED_BUDGET].limit:,} bytes"
-    return f"{limit} of LDS for a workgroup" if settled.target.is_amd else f"{limit} of shared memory for a block"
+    limit = f"{resolved.target.arch} has {resolved.facts[resolved.launch, SHARED_BUDGET].limit:,} bytes"
+    return f"{limit} of LDS for a workgroup" if resolved.target.is_amd else f"{limit} of shared memory for a block"
 
 
 def _stated_limits(written: tuple[Written, ...], style: Style) -> tuple[str, ...]:
     """The limits on sizes that the launcher checks, in words."""
     of_sizes, of_calls = (size_limits(written, of_call=of_call) for of_call in (False, True))
-    own = style.limits(tuple(each.settled for each in written), written[0].printer)
+    own = style.limits(tuple(each.resolved for each in written), written[0].printer)
     return tuple(limit.stated for limit in (*of_sizes, *of_calls, *quotient_limits(written), *own) if limit.stated)
 
 
 def _host(written: tuple[Written, ...], style: Style) -> HostView:
     """The host side, with the style's names of element types where it takes workspaces and calls kernels."""
-    limits = style.limits(tuple(each.settled for each in written), written[0].printer)
+    limits = style.limits(tuple(each.resolved for each in written), written[0].printer)
     found = host(written, limits, style)
     checks = tuple(replace(each, text=style.in_style(each.text)) for each in found.checks)
     refusals = tuple(replace(each, text=style.in_style(each.text)) for each in found.refusals)
@@ -260,24 +262,24 @@ def _host(written: tuple[Written, ...], style: Style) -> HostView:
 
 
 def _launch_view(written: Written, style: Style) -> LaunchView:
-    settled, maps = written.settled, written.maps
+    resolved, maps = written.resolved, written.maps
     derived, printer = _with_derived(written)
-    parts = style.parts(settled, printer, maps)
+    parts = style.parts(resolved, printer, maps)
     view = LaunchView(
-        function=settled.function,
-        namespace=settled.namespace,
-        title=kernel_line(settled.namespace) if settled.namespace else "",
+        function=resolved.function,
+        namespace=resolved.namespace,
+        title=kernel_line(resolved.namespace) if resolved.namespace else "",
         sizes=NO_SECTION,
-        comments=_above(settled, (_grid_note(written), *bounds_notes(settled), *style.map_notes(maps))),
-        template="class Alignment" if aligned_when(settled, written.multiples) else "",
-        bounds=_bounds(settled, leading=bool(parts.producer)),
-        cluster=", ".join(map(str, settled.launch.cluster)),
-        params=tuple(map(style.in_style, kernel_params(settled, printer, maps, style))),
+        comments=_above(resolved, (_grid_note(written), *bounds_notes(resolved), *style.map_notes(maps))),
+        template="class Alignment" if aligned_when(resolved, written.multiples) else "",
+        bounds=_bounds(resolved, leading=bool(parts.producer)),
+        cluster=", ".join(map(str, resolved.launch.cluster)),
+        params=tuple(map(style.in_style, kernel_params(resolved, printer, maps, style))),
         parts=parts,
-        kargs=tuple(map(style.in_style, kargs(settled, printer))) if style.functor else (),
-        scalars=tuple(printer.names(each.name) for each in (*scalars(settled), *used_sizes(settled))),
-        grid=grid_text(settled, written.printer),
-        grid_sizes=grid_sizes(settled, printer),
+        kargs=tuple(map(style.in_style, kargs(resolved, printer))) if style.functor else (),
+        scalars=tuple(printer.names(each.name) for each in (*scalars(resolved), *used_sizes(resolved))),
+        grid=grid_text(resolved, written.printer),
+        grid_sizes=grid_sizes(resolved, printer),
     )
     named = sizes_with_names(derived, printer, words(view))
     said = words((view.parts, named))
@@ -287,55 +289,55 @@ def _launch_view(written: Written, style: Style) -> LaunchView:
 
 def _with_derived(written: Written) -> tuple[tuple[Derived, ...], Printer]:
     """The sizes that the kernel computes from others, and a printer that names them."""
-    derived, printer = derived_sizes(written.settled, _all_names(written.settled)), written.printer
+    derived, printer = derived_sizes(written.resolved, _all_names(written.resolved)), written.printer
     return derived, replace(printer, derived={each.value: printer.names(each.name) for each in derived})
 
 
-def _above(settled: Settled, notes: tuple[str, ...]) -> tuple[str, ...]:
+def _above(resolved: Resolved, notes: tuple[str, ...]) -> tuple[str, ...]:
     """The comments above a kernel: the user's, and `notes` on what its declaration does not say."""
-    own = (line for line in settled.launch.comments if line.strip() != _word(settled.launch))
+    own = (line for line in resolved.launch.comments if line.strip() != _word(resolved.launch))
     return tuple(line for text in (*own, *notes) for line in wrapped(text))
 
 
 def _grid_note(written: Written) -> str:
     """The extents of the grid, or, in a persistent kernel, of the tiles that its blocks take."""
-    extents = grid_text(written.settled, written.printer).replace(NAMESPACE, "")
-    persistent = persistent_in(written.settled)
+    extents = grid_text(written.resolved, written.printer).replace(NAMESPACE, "")
+    persistent = persistent_in(written.resolved)
     if persistent is None:
         return f"grid: ({extents})"
-    rule = written.settled.facts.rule(written.settled.launch, PERSISTENT)
+    rule = written.resolved.facts.rule(written.resolved.launch, PERSISTENT)
     return f"grid: at most one block per SM; the blocks loop over `tiles`: ({extents})  [{rule}]"
 
 
-def _bounds(settled: Settled, *, leading: bool) -> str:
+def _bounds(resolved: Resolved, *, leading: bool) -> str:
     """The arguments of __launch_bounds__."""
-    threads = block_threads(settled)
-    if settled.facts.get(settled.launch, WAVES_PER_SIMD) is not None:
+    threads = block_threads(resolved)
+    if resolved.facts.get(resolved.launch, WAVES_PER_SIMD) is not None:
         return f"{threads}, waves_per_simd_by_registers"
-    if asked_blocks(settled):
+    if asked_blocks(resolved):
         return f"{threads}, least_blocks"
-    alone = leading or settled.facts.get(settled.launch, SETMAXNREG) is not None
+    alone = leading or resolved.facts.get(resolved.launch, SETMAXNREG) is not None
     return f"{threads}, 1" if alone else threads
 
 
-def _all_names(settled: Settled) -> list[str]:
+def _all_names(resolved: Resolved) -> list[str]:
     """Every name of a launch and of its program, so that ours never collide with them."""
-    program: Program = settled.program
+    program: Program = resolved.program
     names = [param.name for param in (*program.params, *program.workspaces)] + [size.name for size in program.sizes]
-    names += [tile.name for tile in settled.launch.tiles] + [constant.name for constant in program.constants]
-    names += [block.name for block in settled.launch.blocks]
-    names += [tensor.name for tensor in tensors(settled)]
-    for stmt in walk_stmts(settled.launch.body):
+    names += [tile.name for tile in resolved.launch.tiles] + [constant.name for constant in program.constants]
+    names += [block.name for block in resolved.launch.blocks]
+    names += [tensor.name for tensor in tensors(resolved)]
+    for stmt in walk_stmts(resolved.launch.body):
         names += [var.name for var in getattr(stmt, "vars", ())]
         var = getattr(stmt, "var", getattr(stmt, "previous", None))
         names += [var.name] if var is not None else []
     return names
 
 
-def _kept_names(settled: Settled) -> tuple[str, ...]:
+def _kept_names(resolved: Resolved) -> tuple[str, ...]:
     """`threads`, where the user's own constant has the same value as ours."""
-    same = any(c.name == "threads" and c.value == settled.launch.threads for c in settled.program.constants)
-    return ("threads",) if same and not settled.namespace else ()
+    same = any(c.name == "threads" and c.value == resolved.launch.threads for c in resolved.program.constants)
+    return ("threads",) if same and not resolved.namespace else ()
 
 
 def _sha256(text: str) -> str:

@@ -10,7 +10,7 @@ from tile2cu.analysis.uses import statements
 from tile2cu.chooser.choose import rule_of
 from tile2cu.core.decisions import BOUNDS_CHECKED, TMA_IF
 from tile2cu.core.expr import Expr, static_value, walk
-from tile2cu.core.origin import ENVIRONMENT, Look, Tool
+from tile2cu.core.origin import ENVIRONMENT, EmitOptions, Tool
 from tile2cu.core.program import BindTensor, Buffer, Program
 from tile2cu.core.schedule import strictest
 from tile2cu.emitter.execution import execution
@@ -18,7 +18,7 @@ from tile2cu.emitter.formula import formula_lines
 from tile2cu.emitter.limits import Whole, whole_sizes
 from tile2cu.emitter.numerics import APPROXIMATIONS, numerics
 from tile2cu.emitter.tma import run_time_columns
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors, touched
 from tile2cu.styles.base.comments import WIDTH, ascii_only, listed, wrapped
 from tile2cu.styles.base.expressions import Printer, literal
@@ -29,7 +29,7 @@ _LINES_ABOUT = 12
 _WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")
 
 
-def provenance(program: Program, target: str, tool: Tool, look: Look) -> tuple[str, ...]:
+def provenance(program: Program, target: str, tool: Tool, options: EmitOptions) -> tuple[str, ...]:
     """Whose the file is, where it comes from, by content, and how to change it."""
     source = program.source
     command = f"tile2cu {source.name} --target {target} --kernel {program.alias_of or program.name}"
@@ -40,7 +40,7 @@ def provenance(program: Program, target: str, tool: Tool, look: Look) -> tuple[s
         "DO NOT EDIT.",
         *_paragraph(_hashes(program, tool)),
         f"To change it, edit {source.name} and run:",
-        *_command(command + _bindings(program) + _flags(look)),
+        *_command(command + _bindings(program) + _flags(options)),
     )
 
 
@@ -52,7 +52,7 @@ def _command(words: str) -> list[str]:
 
 
 def contract(
-    launches: tuple[Settled, ...], printer: Printer, limits: tuple[str, ...], workspace: str, *, offset_bits: int
+    launches: tuple[Resolved, ...], printer: Printer, limits: tuple[str, ...], workspace: str, *, offset_bits: int
 ) -> tuple[str, ...]:
     """The formula, the arguments, the edges and the numerics, as comment lines.
 
@@ -78,7 +78,7 @@ def contract(
     return (*doc, *_compiled_in(program, printer, "\n".join((*doc, *about))), *_chosen(program), *about)
 
 
-def access_of(tensor: Buffer, launches: tuple[Settled, ...]) -> str:
+def access_of(tensor: Buffer, launches: tuple[Resolved, ...]) -> str:
     """ "read", "write" or "readwrite": what becomes of what the tensor holds before the first of the launches.
 
     An output that nothing writes is a caller's to take nevertheless.
@@ -105,15 +105,19 @@ def _bindings(program: Program) -> str:
     return "".join(f" {option} {shlex.quote(text)}" for option, text in given)
 
 
-def _flags(look: Look) -> str:
+def _flags(options: EmitOptions) -> str:
     """The options that the text was written with, where they are not the usual ones."""
-    style = f" --style {look.style}" if look.style != Look().style else ""
-    style += f" --name {look.name}" if look.name else ""
-    style += " --with-test" if look.with_test else ""
-    style += " --auto" if look.tiles == "auto" else ""
-    style += "".join(f" --family {file}" for file in look.family)
-    style += "".join(f" --shim {kind}" for kind in look.shims)
-    return style + (" --clang-format FILE" if look.clang_format else "") + (" --line python" * (look.line == "python"))
+    style = f" --style {options.style}" if options.style != EmitOptions().style else ""
+    style += f" --name {options.name}" if options.name else ""
+    style += " --with-test" if options.with_test else ""
+    style += " --auto" if options.tiles == "auto" else ""
+    style += "".join(f" --family {file}" for file in options.family)
+    style += "".join(f" --shim {kind}" for kind in options.shims)
+    return (
+        style
+        + (" --clang-format FILE" if options.clang_format else "")
+        + (" --line python" * (options.line == "python"))
+    )
 
 
 def _hashes(program: Program, tool: Tool) -> str:
@@ -156,7 +160,7 @@ def _chosen(program: Program) -> tuple[str, ...]:
     return (*_paragraph(f"Tiles: {program.choice} [{rule_of(program.choice)}]."), "")
 
 
-def _parts(launches: tuple[Settled, ...]) -> str:
+def _parts(launches: tuple[Resolved, ...]) -> str:
     """What several launches are to one another, and what they keep in the workspace."""
     if len(launches) == 1:
         return ""
@@ -168,7 +172,7 @@ def _parts(launches: tuple[Settled, ...]) -> str:
     return text + (f" The workspace holds {kept} between them." if kept else "")
 
 
-def _arguments(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ...]:
+def _arguments(launches: tuple[Resolved, ...], printer: Printer) -> tuple[str, ...]:
     """One line a tensor: name, direction, element type, shape and layout."""
     words = {"read": "in", "write": "out", "readwrite": "in/out"}
     rows = []
@@ -188,9 +192,9 @@ def _arguments(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ..
     )
 
 
-def _edges(launches: tuple[Settled, ...], printer: Printer, limits: tuple[str, ...]) -> str:
+def _edges(launches: tuple[Resolved, ...], printer: Printer, limits: tuple[str, ...]) -> str:
     """Which sizes are taken, and what happens outside of a tensor."""
-    wanted = (settled.facts.get(tensor, TMA_IF) for settled in launches for tensor in tensors(settled))
+    wanted = (resolved.facts.get(tensor, TMA_IF) for resolved in launches for tensor in tensors(resolved))
     rows = strictest(each for each in wanted if each is not None and static_value(each.value) is None)
     columns = strictest(run_time_columns(launches))
     multiples = {part for each in (*rows, *columns) for part in walk(each.value)}
@@ -214,9 +218,9 @@ def _edges(launches: tuple[Settled, ...], printer: Printer, limits: tuple[str, .
             alike = [printer.text(each.value) for each in asked if each.of == factor]
             must = "must be a multiple" if len(alike) == 1 else "must be multiples"
             text += f"{listed(alike)} {must} of {factor}, since TMA needs {needs}; else TL_NOT_SUPPORTED. "
-    if any(syncs_grid(settled.launch.body) for settled in launches):
+    if any(syncs_grid(resolved.launch.body) for resolved in launches):
         text += "Grid-wide barriers: a grid that is not co-resident on the device is TL_NOT_SUPPORTED. "
-    for x, y, z in dict.fromkeys(settled.launch.cluster for settled in launches if settled.launch.cluster):
+    for x, y, z in dict.fromkeys(resolved.launch.cluster for resolved in launches if resolved.launch.cluster):
         text += f"Blocks run in clusters of {x} x {y} x {z}: a grid of other than whole ones is TL_NOT_SUPPORTED. "
     if sizes:
         text += "Empty tensors are not accessed, and a kernel without blocks is not launched. "
@@ -233,14 +237,14 @@ def _whole(found: Whole, printer: Printer) -> str:
     return f"{printer.text(found.size)} must be a multiple of {value}, as {extents} {are}"
 
 
-def _guards(launches: tuple[Settled, ...]) -> str:
+def _guards(launches: tuple[Resolved, ...]) -> str:
     """What accesses outside of tensors do, where there may be some."""
     loaded, stored = (
         any(
-            any(settled.facts[tensor, BOUNDS_CHECKED])
-            for settled in launches
-            for tensor in tensors(settled)
-            if tensor.memory.name in {buffer.memory.name for buffer in touched(settled)[which]}
+            any(resolved.facts[tensor, BOUNDS_CHECKED])
+            for resolved in launches
+            for tensor in tensors(resolved)
+            if tensor.memory.name in {buffer.memory.name for buffer in touched(resolved)[which]}
         )
         for which in (0, 1)
     )
@@ -249,14 +253,14 @@ def _guards(launches: tuple[Settled, ...]) -> str:
     return f"{text[0].upper()}{text[1:]}." if text else "No access is out of bounds; there are no guards."
 
 
-def _unwritten(launches: tuple[Settled, ...], printer: Printer) -> str:
+def _unwritten(launches: tuple[Resolved, ...], printer: Printer) -> str:
     """Which tiles the kernel reads before it writes to them."""
     found = (each for launch in launches[0].program.launches for each in read_unwritten(launch).items())
     names = listed([f"{printer.names(tile.name)} (line {span.line})" for tile, span in found])
     return f"Read before it is written, so that results depend on its previous contents: {names}." if names else ""
 
 
-def _addresses(launches: tuple[Settled, ...]) -> str:
+def _addresses(launches: tuple[Resolved, ...]) -> str:
     """What the caller sees to where addresses say where tensors are."""
     bound = (stmt for each in launches for stmt in statements(each.launch.body, BindTensor))
     names = dict.fromkeys(stmt.tensor.name for stmt in bound)
@@ -283,7 +287,7 @@ def _extents(program: Program) -> frozenset[Expr]:
     )
 
 
-def _numerics(launches: tuple[Settled, ...]) -> str:
+def _numerics(launches: tuple[Resolved, ...]) -> str:
     """Where GEMMs and sums accumulate, where values are rounded, and what NaN does."""
     found, file = numerics(launches), launches[0].program.source.name
     parts: list[str] = []

@@ -8,14 +8,14 @@ from tile2cu.core.decisions import TMA_IF
 from tile2cu.core.dispatch import Dispatch, Entry, condition, size
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Binary, Expr, Named, Var, static_value, walk
-from tile2cu.core.origin import Look, Tool
+from tile2cu.core.origin import EmitOptions, Tool
 from tile2cu.core.program import Buffer, Program
 from tile2cu.core.schedule import strictest
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.render import render_dispatch
 from tile2cu.emitter.tma import run_time_columns
 from tile2cu.emitter.view import DispatchEntryView, DispatchView
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors as tensors_of
 from tile2cu.styles.base.comments import listed, wrapped
 from tile2cu.styles.base.expressions import Printer
@@ -28,7 +28,7 @@ class _Special:
     """An entry with its kernel. `fixed` are the sizes that are compiled into it."""
 
     entry: Entry
-    launches: tuple[Settled, ...]
+    launches: tuple[Resolved, ...]
     fixed: Mapping[str, int]
 
     @property
@@ -45,7 +45,7 @@ class _Special:
 
 
 def emit_dispatch(
-    dispatch: Dispatch, kernels: Sequence[tuple[Settled, ...]], *, tool: Tool, look: Look
+    dispatch: Dispatch, kernels: Sequence[tuple[Resolved, ...]], *, tool: Tool, options: EmitOptions
 ) -> dict[str, str]:
     """NAME_dispatch.cpp and .h for the kernels of the entries, in their order. Raises T2C-E021 to E023."""
     names = _size_names(dispatch, kernels)
@@ -57,7 +57,7 @@ def emit_dispatch(
     listed = [size.name for special in reversed(specials) for size in special.program.sizes]  # a fallback's come first
     sizes = tuple(sorted(shaped, key=lambda name: listed.index(name) if name in listed else len(listed)))
     _check_fallbacks(dispatch, specials, sizes)
-    return render_dispatch(_view(dispatch, specials, sizes, tool.version), look)
+    return render_dispatch(_view(dispatch, specials, sizes, tool.version), options)
 
 
 def _view(dispatch: Dispatch, specials: list[_Special], sizes: tuple[str, ...], version: str) -> DispatchView:
@@ -133,7 +133,7 @@ def _reasons(special: _Special) -> list[str]:
 
 def _multiples(special: _Special) -> list[str]:
     """The sizes that must be multiples of a number for TMA, in words."""
-    wanted = (settled.facts.get(tensor, TMA_IF) for settled in special.launches for tensor in tensors_of(settled))
+    wanted = (resolved.facts.get(tensor, TMA_IF) for resolved in special.launches for tensor in tensors_of(resolved))
     rows = strictest(each for each in wanted if each is not None and static_value(each.value) is None)
     asked = (*rows, *strictest(run_time_columns(special.launches)))
     printer = Printer(Names([size.name for size in special.program.sizes]), special.launches[0].bounds)
@@ -159,7 +159,7 @@ def _access(param: Buffer, special: _Special) -> str:
     return access_of(own, special.launches)
 
 
-def _size_names(dispatch: Dispatch, kernels: Sequence[tuple[Settled, ...]]) -> list[tuple[str, ...]]:
+def _size_names(dispatch: Dispatch, kernels: Sequence[tuple[Resolved, ...]]) -> list[tuple[str, ...]]:
     """For each tensor the name of each extent that selects a kernel or is an argument; empty where all agree.
 
     Raises T2C-E022 when the kernels do not take the same arguments.

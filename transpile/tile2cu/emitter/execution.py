@@ -9,13 +9,13 @@ from tile2cu.analysis.sum_order import sum_order
 from tile2cu.analysis.sync_calls import lets_start_early, starts_early
 from tile2cu.analysis.uninitialised import read_unwritten
 from tile2cu.core.program import Buffer
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import ascii_name
 
 
-def execution(launches: tuple[Settled, ...], printer: Printer, workspace: str) -> tuple[str, ...]:
+def execution(launches: tuple[Resolved, ...], printer: Printer, workspace: str) -> tuple[str, ...]:
     """The paragraphs; `workspace` is its size in words, empty for none."""
     graph = "a HIP graph" if launches[0].target.is_amd else "a CUDA graph"
     room = f"Workspace: {workspace}." if workspace else "No workspace."
@@ -30,7 +30,7 @@ def execution(launches: tuple[Settled, ...], printer: Printer, workspace: str) -
     )
 
 
-def _dependent(launches: tuple[Settled, ...]) -> str:
+def _dependent(launches: tuple[Resolved, ...]) -> str:
     """Which kernels programmatic dependent launch lets start early: of the call, and of the stream after it."""
     names = [each.namespace or each.program.name for each in launches]
     bodies = [each.launch.body for each in launches]
@@ -48,7 +48,7 @@ def _dependent(launches: tuple[Settled, ...]) -> str:
     return f"Programmatic dependent launch: {text.rstrip()}" if text else ""
 
 
-def _determinism(launches: tuple[Settled, ...]) -> str:
+def _determinism(launches: tuple[Resolved, ...]) -> str:
     """Whether equal calls give equal bits; empty where the program does not tell."""
     bodies = [each.launch.body for each in launches]
     sums = dict.fromkeys(
@@ -62,7 +62,7 @@ def _determinism(launches: tuple[Settled, ...]) -> str:
     return "Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model."
 
 
-def _batch(launches: tuple[Settled, ...]) -> str:
+def _batch(launches: tuple[Resolved, ...]) -> str:
     """Whether an element's bits depend on where it is, and on the sizes of the call; empty where nothing is summed."""
     found = sum_order(tuple(each.launch for each in launches))
     if not found.sums:
@@ -80,7 +80,7 @@ def _batch(launches: tuple[Settled, ...]) -> str:
     return f"Batch-invariant: the order in which an element's terms are added {alone}."
 
 
-def _masked(launches: tuple[Settled, ...]) -> str:
+def _masked(launches: tuple[Resolved, ...]) -> str:
     """What NaN in elements does that a mask takes out."""
     sentences = []
     bodies = [each.launch.body for each in launches]
@@ -94,7 +94,7 @@ def _masked(launches: tuple[Settled, ...]) -> str:
     return " ".join(sentences)
 
 
-def _unvalidated(launches: tuple[Settled, ...], printer: Printer) -> str:
+def _unvalidated(launches: tuple[Resolved, ...], printer: Printer) -> str:
     """The tensors whose elements indices and trip counts are computed from, and what they index."""
     bodies = [each.launch.body for each in launches]
     found = [each for body in bodies for each in element_indices(body)]

@@ -17,7 +17,7 @@ from tile2cu.emitter.sections import aligned_when, rule_of_rows
 from tile2cu.emitter.tma import block_threads, distinct, persistent_in, run_time_columns
 from tile2cu.emitter.view import HostLaunch, HostView
 from tile2cu.plan.grid import used_sizes
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import memories, viewed_tensors
 from tile2cu.styles.base.comments import listed, rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer
@@ -32,19 +32,19 @@ _TILES_PER_WORD = 31  # headers/tl/common/sm90/tile_scheduler.h, tiles_per_word
 
 def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], style: Style) -> HostView:
     """The view of the launcher and of its queries. `limits` are those of the style."""
-    first, program = launches[0], launches[0].settled.program
+    first, program = launches[0], launches[0].resolved.program
     names = tuple(first.printer.names(size.name) for size in program.sizes)
-    kernels_only = first.settled.target.kernels_only_macro
-    settled = tuple(each.settled for each in launches)
-    params = host_params(settled, first.printer)
+    kernels_only = first.resolved.target.kernels_only_macro
+    resolved = tuple(each.resolved for each in launches)
+    params = host_params(resolved, first.printer)
     return HostView(
         title=rule_line("host; NVRTC compiles the kernels alone" if kernels_only else "host"),
         left_out_by=kernels_only,
         params=(*params, "void* workspace", "size_t workspace_bytes", "void* stream"),
-        defined_params=(*params, *_workspace_params(program, settled), "void* stream"),
+        defined_params=(*params, *_workspace_params(program, resolved), "void* stream"),
         sizes=tuple(f"int {name}" for name in names),
         size_names=names,
-        workspace_params=_workspace_sizes(program, settled, first.printer),
+        workspace_params=_workspace_sizes(program, resolved, first.printer),
         refusals=(
             *_sizes(names),
             *_whole_bytes(launches),
@@ -55,20 +55,20 @@ def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], style: Style)
             *_limits(quotient_limits(launches)),
             *_limits(limits),
         ),
-        stream=first.settled.target.stream,
-        workspace=workspace_bytes(settled, first.printer),
+        stream=first.resolved.target.stream,
+        workspace=workspace_bytes(resolved, first.printer),
         checks=(
             *_limits(size_limits(launches, of_call=True)),
             *_clusters(launches, of_call=True),
-            *_pointers(program, settled, first.printer),
-            *_take_workspace(program, settled, first.printer),
+            *_pointers(program, resolved, first.printer),
+            *_take_workspace(program, resolved, first.printer),
         ),
         launches=tuple(_host_launch(each, number, launches, style) for number, each in enumerate(launches, 1)),
-        launching=tuple(wrapped(_launching(settled))),
+        launching=tuple(wrapped(_launching(resolved))),
     )
 
 
-def _launching(launches: tuple[Settled, ...]) -> str:
+def _launching(launches: tuple[Resolved, ...]) -> str:
     """What a call does, and what the status that it returns means."""
     target, several = launches[0].target, len(launches) > 1
     runtime = "HIP" if target.is_amd else "CUDA"
@@ -82,17 +82,17 @@ def _launching(launches: tuple[Settled, ...]) -> str:
 
 
 def _host_launch(written: Written, number: int, launches: tuple[Written, ...], style: Style) -> HostLaunch:
-    settled, count = written.settled, len(launches)
+    resolved, count = written.resolved, len(launches)
     # The grid of a functor is its own function's.
-    own_grid = f"Kernel::GridSize({', '.join(grid_sizes(settled, written.printer))})"
+    own_grid = f"Kernel::GridSize({', '.join(grid_sizes(resolved, written.printer))})"
     named, printer = _named_parts(written, launches) if not style.functor else ((), written.printer)
-    place = f"{settled.program.source.name}:{settled.launch.span.line}"
+    place = f"{resolved.program.source.name}:{resolved.launch.span.line}"
     return HostLaunch(
-        namespace=settled.namespace,
-        about=f"{place}  launch {number} of {count}" if settled.namespace else "",
-        choice=_choice(settled, printer, written.multiples),
-        grid=own_grid if style.functor else grid_text(settled, printer),
-        tiles=_staying(settled, printer),
+        namespace=resolved.namespace,
+        about=f"{place}  launch {number} of {count}" if resolved.namespace else "",
+        choice=_choice(resolved, printer, written.multiples),
+        grid=own_grid if style.functor else grid_text(resolved, printer),
+        tiles=_staying(resolved, printer),
         call=_launch(written, style),
         named=named,
     )
@@ -103,13 +103,13 @@ _LONG = 80  # characters of a grid from which on its parts have names
 
 def _named_parts(written: Written, launches: tuple[Written, ...]) -> tuple[tuple[Declaration, ...], Printer]:
     """Names for the parts of a long grid that kernels compute as well, and a printer that uses them."""
-    grid, printer = written.settled.launch.grid, written.printer
+    grid, printer = written.resolved.launch.grid, written.printer
     if len(", ".join(map(printer.index, grid))) < _LONG:
         return (), printer
     parts = {part for extent in grid for part in walk(extent)}
-    found = {value: name for each in (*launches, written) for name, value in _of_sizes(each.settled.launch)}
+    found = {value: name for each in (*launches, written) for name, value in _of_sizes(each.resolved.launch)}
     found = {value: name for value, name in found.items() if value in parts}  # its own kernel's names, else others'
-    taken = {*(param.name for param in written.settled.program.params), "grid", "chosen", "status"}
+    taken = {*(param.name for param in written.resolved.program.params), "grid", "chosen", "status"}
     declared: list[Declaration] = []
     names: dict[Expr, str] = {}
     for value, name in sorted(found.items(), key=lambda each: len([*walk(each[0])])):
@@ -133,35 +133,35 @@ def _of_sizes(launch: Launch) -> Iterator[tuple[str, Expr]]:
             yield let.var.name, value
 
 
-def grid_text(settled: Settled, printer: Printer) -> str:
+def grid_text(resolved: Resolved, printer: Printer) -> str:
     """The extents of the grid."""
-    return ", ".join(printer.index(extent) for extent in settled.launch.grid)
+    return ", ".join(printer.index(extent) for extent in resolved.launch.grid)
 
 
-def grid_sizes(settled: Settled, printer: Printer) -> tuple[str, ...]:
+def grid_sizes(resolved: Resolved, printer: Printer) -> tuple[str, ...]:
     """The sizes and scalars that the extents of the grid are computed from."""
-    used = variables(*settled.launch.grid)
-    candidates = (*scalars(settled), *settled.program.sizes)
+    used = variables(*resolved.launch.grid)
+    candidates = (*scalars(resolved), *resolved.program.sizes)
     return tuple(printer.names(each.name) for each in candidates if each in used)
 
 
-def kargs(settled: Settled, printer: Printer) -> tuple[str, ...]:
+def kargs(resolved: Resolved, printer: Printer) -> tuple[str, ...]:
     """The members of a functor's arguments: the tensors it reaches, its scalars, and the sizes it needs."""
     members = [
-        f"{_const(tensor, (settled,))}{tensor.dtype.in_memory}* {printer.names(tensor.name)}"
-        for tensor in memories(settled)
+        f"{_const(tensor, (resolved,))}{tensor.dtype.in_memory}* {printer.names(tensor.name)}"
+        for tensor in memories(resolved)
     ]
-    members += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in scalars(settled)]
-    return (*members, *(f"int {printer.names(size.name)}" for size in used_sizes(settled)))
+    members += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in scalars(resolved)]
+    return (*members, *(f"int {printer.names(size.name)}" for size in used_sizes(resolved)))
 
 
-def _staying(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
+def _staying(resolved: Resolved, printer: Printer) -> tuple[Declaration, ...]:
     """The tiles of a grid whose blocks stay, the blocks, and what they draw tiles from."""
-    persistent = persistent_in(settled)
+    persistent = persistent_in(resolved)
     if persistent is None:
         return ()
-    extents = ", ".join(printer.index(extent) for extent in settled.launch.grid)
-    rule = settled.facts.rule(settled.launch, PERSISTENT)
+    extents = ", ".join(printer.index(extent) for extent in resolved.launch.grid)
+    rule = resolved.facts.rule(resolved.launch, PERSISTENT)
     about = f"Persistent kernel: one block per SM loops over output tiles  [{rule}]"
     found = (
         Declaration(f"const dim3 tiles({extents});"),
@@ -174,7 +174,7 @@ def _staying(settled: Settled, printer: Printer) -> tuple[Declaration, ...]:
     return (*found, started, Declaration("if (queue != TL_OK) return queue;"))
 
 
-def host_params(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ...]:
+def host_params(launches: tuple[Resolved, ...], printer: Printer) -> tuple[str, ...]:
     """The C parameters: tensors and scalars in call order, then sizes; workspace and stream follow."""
     program = launches[0].program
     params = [
@@ -187,12 +187,12 @@ def host_params(launches: tuple[Settled, ...], printer: Printer) -> tuple[str, .
     return tuple(params)
 
 
-def draws(launches: tuple[Settled, ...]) -> bool:
+def draws(launches: tuple[Resolved, ...]) -> bool:
     """Whether blocks draw tiles from a queue, which counts in the workspace."""
     return any(found.queue for each in launches if (found := persistent_in(each)) is not None)
 
 
-def noted_grids(launches: tuple[Settled, ...]) -> tuple[tuple[Expr, ...], ...]:
+def noted_grids(launches: tuple[Resolved, ...]) -> tuple[tuple[Expr, ...], ...]:
     """The grids of which a queue notes, behind its counter, which tiles have work."""
     return tuple(
         each.launch.grid
@@ -201,7 +201,7 @@ def noted_grids(launches: tuple[Settled, ...]) -> tuple[tuple[Expr, ...], ...]:
     )
 
 
-def _queue_ints(launches: tuple[Settled, ...], printer: Printer) -> str:
+def _queue_ints(launches: tuple[Resolved, ...], printer: Printer) -> str:
     """The ints of a queue, which launches share, as one of them runs at a time."""
     noted = [
         f"tl::non_empty_tile_counter_ints({', '.join(map(printer.index, grid))})" for grid in noted_grids(launches)
@@ -209,14 +209,14 @@ def _queue_ints(launches: tuple[Settled, ...], printer: Printer) -> str:
     return " + ".join(noted) or "1"
 
 
-def _workspace_params(program: Program, launches: tuple[Settled, ...]) -> tuple[str, ...]:
+def _workspace_params(program: Program, launches: tuple[Resolved, ...]) -> tuple[str, ...]:
     """As the launcher's definition has them: without names where it has no use for them."""
     if program.workspaces or draws(launches):
         return ("void* workspace", "size_t workspace_bytes")
     return ("void* /*workspace*/", "size_t /*workspace_bytes*/")
 
 
-def workspace_bytes(launches: tuple[Settled, ...], printer: Printer) -> str:
+def workspace_bytes(launches: tuple[Resolved, ...], printer: Printer) -> str:
     """The size of the workspace, as a C++ expression over the run-time sizes: its tensors one after the other."""
     tensors = launches[0].program.workspaces
     parts = [f"tl::workspace_bytes{_type_and_extents(tensor, printer)}" for tensor in tensors]
@@ -224,7 +224,7 @@ def workspace_bytes(launches: tuple[Settled, ...], printer: Printer) -> str:
     return " + ".join(parts) or "0"
 
 
-def workspace_in_words(launches: tuple[Settled, ...], printer: Printer) -> str:
+def workspace_in_words(launches: tuple[Resolved, ...], printer: Printer) -> str:
     """The size of the workspace: a number of bytes for any sizes, or how it follows from them; empty for none.
 
     headers/tl/common/workspace.h: each tensor takes whole lines.
@@ -252,14 +252,14 @@ def workspace_in_words(launches: tuple[Settled, ...], printer: Printer) -> str:
     return f"{parts} bytes, each term rounded up to a multiple of {_LINE}"
 
 
-def _workspace_sizes(program: Program, launches: tuple[Settled, ...], printer: Printer) -> tuple[str, ...]:
+def _workspace_sizes(program: Program, launches: tuple[Resolved, ...], printer: Printer) -> tuple[str, ...]:
     """The sizes as the workspace's query takes them: named where its size depends on them."""
     extents = (*(tensor.shape for tensor in program.workspaces), *noted_grids(launches))
     used = variables(*(extent for each in extents for extent in each))
     return tuple(f"int {printer.names(size.name)}" if size in used else "int" for size in program.sizes)
 
 
-def _take_workspace(program: Program, launches: tuple[Settled, ...], printer: Printer) -> tuple[Declaration, ...]:
+def _take_workspace(program: Program, launches: tuple[Resolved, ...], printer: Printer) -> tuple[Declaration, ...]:
     """The tensors of the workspace, in the order in which their bytes were counted."""
     ints = _queue_ints(launches, printer)
     drawn = [Declaration(f"int* const next_tile = tensors.take<int>({ints});")] * draws(launches)
@@ -280,26 +280,26 @@ def _type_and_extents(tensor: Buffer, printer: Printer) -> str:
     return f"<{tensor.dtype.in_memory}>({', '.join(printer.index(extent) for extent in (*outer, last))})"
 
 
-def kernel_params(settled: Settled, printer: Printer, maps: dict[int, TensorMap], style: Style) -> tuple[str, ...]:
+def kernel_params(resolved: Resolved, printer: Printer, maps: dict[int, TensorMap], style: Style) -> tuple[str, ...]:
     """The kernel's parameters: tensor maps, the tensors it reaches by pointer, its scalars, and the sizes it needs."""
     params = [style.map_parameter(view) for view in distinct(maps)]
-    for tensor in memories(settled):
-        const, name = _const(tensor, (settled,)), f"{printer.names(tensor.name)}_data"
+    for tensor in memories(resolved):
+        const, name = _const(tensor, (resolved,)), f"{printer.names(tensor.name)}_data"
         # Loads by a constant __restrict__ pointer may move above tl::griddepcontrol_wait.
-        restrict = "" if const and starts_early(settled.launch.body) else "__restrict__ "
+        restrict = "" if const and starts_early(resolved.launch.body) else "__restrict__ "
         params.append(f"{const}{tensor.dtype.in_memory}* {restrict}{name}")
-    persistent = persistent_in(settled)
+    persistent = persistent_in(resolved)
     params += ["dim3 tiles"] * (persistent is not None) + ["int* next_tile"] * bool(persistent and persistent.queue)
-    params += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in scalars(settled)]
-    return (*params, *(f"int {printer.names(size.name)}" for size in used_sizes(settled)))
+    params += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in scalars(resolved)]
+    return (*params, *(f"int {printer.names(size.name)}" for size in used_sizes(resolved)))
 
 
-def scalars(settled: Settled) -> list[Var]:
+def scalars(resolved: Resolved) -> list[Var]:
     """The scalar arguments of the user's function."""
-    return [param for param in settled.program.params if isinstance(param, Var)]
+    return [param for param in resolved.program.params if isinstance(param, Var)]
 
 
-def _const(tensor: Buffer, launches: tuple[Settled, ...]) -> str:
+def _const(tensor: Buffer, launches: tuple[Resolved, ...]) -> str:
     return "const " if access_of(tensor, launches) == "read" else ""
 
 
@@ -311,7 +311,7 @@ def _sizes(names: tuple[str, ...]) -> tuple[Declaration, ...]:
 def _whole_bytes(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
     """The check against run-time sizes whose rows end within a byte."""
     printer = launches[0].printer
-    tensors = [tensor for each in launches for tensor in (*memories(each.settled), *viewed_tensors(each.settled))]
+    tensors = [tensor for each in launches for tensor in (*memories(each.resolved), *viewed_tensors(each.resolved))]
     texts = [
         f"{printer.text(tensor.shape[-1])} % {tensor.dtype.fewest_written} != 0"
         for tensor in tensors
@@ -323,9 +323,9 @@ def _whole_bytes(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
 
 def _clusters(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declaration, ...]:
     """The check against run-time sizes whose grid is no whole number of clusters."""
-    grids = ((each.settled.launch.grid, each.settled.launch.cluster) for each in launches)
+    grids = ((each.resolved.launch.grid, each.resolved.launch.cluster) for each in launches)
     extents = [pair for grid, cluster in grids for pair in zip(grid, cluster, strict=False)]
-    printer, program = launches[0].printer, launches[0].settled.program
+    printer, program = launches[0].printer, launches[0].resolved.program
     texts = [
         f"{printer.index(blocks)} % {extent} != 0"
         for blocks, extent in extents
@@ -335,7 +335,7 @@ def _clusters(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declarat
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 
-def _pointers(program: Program, launches: tuple[Settled, ...], printer: Printer) -> tuple[Declaration, ...]:
+def _pointers(program: Program, launches: tuple[Resolved, ...], printer: Printer) -> tuple[Declaration, ...]:
     """The check against a misaligned tensor or workspace."""
     names = [printer.names(param.name) for param in program.params if isinstance(param, Buffer)]
     names += ["workspace"] if program.workspaces or draws(launches) else []
@@ -356,7 +356,7 @@ def _refuse(conditions: list[str], status: str, *comments: str) -> Declaration:
 
 def _whole(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
     """The check against run-time sizes of which a quotient that is an extent has a remainder."""
-    printer, found = launches[0].printer, whole_sizes(launches[0].settled.program)
+    printer, found = launches[0].printer, whole_sizes(launches[0].resolved.program)
     if not found:
         return ()
     names = listed([*dict.fromkeys(printer.names(tensor.name) for each in found for tensor, _ in each.extents)])
@@ -367,50 +367,50 @@ def _whole(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
 def _rows(launches: tuple[Written, ...]) -> tuple[Declaration, ...]:
     """The check against run-time sizes whose rows, or boxes, TMA cannot address."""
     conditions = row_multiples(launches)
-    columns = run_time_columns(tuple(each.settled for each in launches))
+    columns = run_time_columns(tuple(each.resolved for each in launches))
     boxes = " and starts of boxes" if columns else ""
     texts = [f"{launches[0].printer.text(each.value)} % {each.of} != 0" for each in conditions]
     comment = f"TMA needs 16-byte row pitches{boxes}"
     return (_refuse(list(dict.fromkeys(texts)), "TL_NOT_SUPPORTED", comment),) if texts else ()
 
 
-def _choice(settled: Settled, printer: Printer, more: tuple[Multiple, ...]) -> tuple[Declaration, ...]:
+def _choice(resolved: Resolved, printer: Printer, more: tuple[Multiple, ...]) -> tuple[Declaration, ...]:
     """Which of the kernel's two forms runs, where a run-time size decides how rows start."""
-    conditions = aligned_when(settled, more)
+    conditions = aligned_when(resolved, more)
     if not conditions:
         return ()
     texts = [f"{printer.text(condition.value)} % {condition.of} == 0" for condition in conditions]
-    comment = f"Accesses have up to 16 bytes where all rows are 16-byte aligned  [{rule_of_rows(settled)}]"
-    kernel = settled.function
+    comment = f"Accesses have up to 16 bytes where all rows are 16-byte aligned  [{rule_of_rows(resolved)}]"
+    kernel = resolved.function
     text = f"const auto chosen = {' && '.join(texts)} ? {kernel}<{ALIGNED_ROWS}> : {kernel}<{ANY_ALIGNMENT}>;"
     return (Declaration(text, (comment,)),)
 
 
 def _launch(written: Written, style: Style) -> str:
-    settled, printer, maps = written.settled, written.printer, written.maps
+    resolved, printer, maps = written.resolved, written.printer, written.maps
     arguments = [style.map_argument(view, printer) for view in distinct(maps)]
-    arguments += [_pointer(tensor, settled, printer) for tensor in memories(settled)]
-    persistent = persistent_in(settled)
+    arguments += [_pointer(tensor, resolved, printer) for tensor in memories(resolved)]
+    persistent = persistent_in(resolved)
     arguments += ["tiles"] * (persistent is not None) + ["next_tile"] * bool(persistent and persistent.queue)
-    arguments += [printer.names(scalar.name) for scalar in scalars(settled)]
-    arguments += [printer.names(size.name) for size in used_sizes(settled)]
-    shared = "<Shared>" if settled.facts[settled.launch, SHARED_BUDGET].tiles else ""
-    threads = block_threads(settled)
-    if threads == settled.program.name:  # the launcher's own name, whose constant identifies it
-        threads = "::".join((settled.file_namespace, *filter(None, (settled.namespace,)), threads))
-    kernel = "chosen" if aligned_when(settled, written.multiples) else settled.function
-    body, cluster = settled.launch.body, []
+    arguments += [printer.names(scalar.name) for scalar in scalars(resolved)]
+    arguments += [printer.names(size.name) for size in used_sizes(resolved)]
+    shared = "<Shared>" if resolved.facts[resolved.launch, SHARED_BUDGET].tiles else ""
+    threads = block_threads(resolved)
+    if threads == resolved.program.name:  # the launcher's own name, whose constant identifies it
+        threads = "::".join((resolved.file_namespace, *filter(None, (resolved.namespace,)), threads))
+    kernel = "chosen" if aligned_when(resolved, written.multiples) else resolved.function
+    body, cluster = resolved.launch.body, []
     launch = "launch_cooperative" if syncs_grid(body) else "launch_pdl" if starts_early(body) else "launch"
-    if settled.launch.cluster:
-        launch, cluster = "launch_clusters", [f"dim3({', '.join(map(str, settled.launch.cluster))})"]
+    if resolved.launch.cluster:
+        launch, cluster = "launch_clusters", [f"dim3({', '.join(map(str, resolved.launch.cluster))})"]
     if style.functor:  # its shared memory is static
         threads, shared, arguments = "Kernel::kBlockSize", "", [f"Kernel::MakeKargs({', '.join(arguments)})"]
     return f"tl::{launch}{shared}({', '.join([kernel, *cluster, 'grid', threads, 'stream', *arguments])})"
 
 
-def _pointer(tensor: Buffer, settled: Settled, printer: Printer) -> str:
+def _pointer(tensor: Buffer, resolved: Resolved, printer: Printer) -> str:
     """A tensor as its kernel takes it; those in the workspace have their type already."""
     name = printer.names(tensor.name)
-    if tensor in settled.program.workspaces:
+    if tensor in resolved.program.workspaces:
         return name
-    return f"static_cast<{_const(tensor, (settled,))}{tensor.dtype.in_memory}*>({name})"
+    return f"static_cast<{_const(tensor, (resolved,))}{tensor.dtype.in_memory}*>({name})"

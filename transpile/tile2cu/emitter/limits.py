@@ -11,7 +11,7 @@ from tile2cu.core.expr import Binary, Call, Expr, children, static_value
 from tile2cu.core.program import Buffer, Program
 from tile2cu.core.schedule import Multiple, implied, strictest
 from tile2cu.emitter.tma import distinct, persistent_in, run_time_columns, run_time_rows
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
@@ -24,7 +24,7 @@ from tile2cu.styles.base.vocabulary import FITS_INT, MAX_GRID_YZ, NAMESPACE, TIL
 class Written:
     """A launch whose kernel is written: what the launcher needs of it."""
 
-    settled: Settled
+    resolved: Resolved
     printer: Printer
     maps: dict[int, TensorMap]
     multiples: tuple[Multiple, ...] = ()  # more conditions on run-time sizes for 16-byte accesses, of the style
@@ -52,9 +52,9 @@ def _divisors(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
     found = [
         (each.printer, divisor)
         for each in launches
-        for extent in each.settled.launch.grid
+        for extent in each.resolved.launch.grid
         for divisor in _divisors_of(extent)
-        if of_call == is_of_call(divisor, each.settled.program)
+        if of_call == is_of_call(divisor, each.resolved.program)
     ]
     yield Limit(
         conditions=_unique(f"{printer.index(divisor)} == 0" for printer, divisor in found),
@@ -68,10 +68,10 @@ def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Lim
     found = dict.fromkeys(
         (_in_64_bits(part, each.printer), _word(each.printer, part))
         for each in launches
-        for extent in (*each.settled.launch.grid, *(n for tensor in tensors(each.settled) for n in tensor.shape))
-        if variables(extent) <= {*each.settled.program.sizes, *each.settled.program.params}
+        for extent in (*each.resolved.launch.grid, *(n for tensor in tensors(each.resolved) for n in tensor.shape))
+        if variables(extent) <= {*each.resolved.program.sizes, *each.resolved.program.params}
         for part in _may_overflow(extent, each.printer.bounds)
-        if of_call == is_of_call(part, each.settled.program)
+        if of_call == is_of_call(part, each.resolved.program)
     )
     yield Limit(
         conditions=tuple(f"!{FITS_INT}({wide})" for wide, _ in found),
@@ -103,9 +103,9 @@ def _grid_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit
     found = [
         (each.printer, extent)
         for each in launches
-        if persistent_in(each.settled) is None
-        for extent in _open(each.settled.launch.grid[1:])
-        if of_call == is_of_call(extent, each.settled.program)
+        if persistent_in(each.resolved) is None
+        for extent in _open(each.resolved.launch.grid[1:])
+        if of_call == is_of_call(extent, each.resolved.program)
     ]
     yield Limit(
         conditions=_unique(f"{printer.index(extent)} > {MAX_GRID_YZ}" for printer, extent in found),
@@ -121,11 +121,11 @@ def _workitem_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[L
     found = [
         (each.printer, extent, most)
         for each in launches
-        if each.settled.target.is_amd
-        for extent in _open(each.settled.launch.grid[:1])
-        if of_call == is_of_call(extent, each.settled.program)
-        for most in [_WORK_ITEMS // each.settled.launch.block_threads]
-        if most < (each.settled.bounds.interval(extent).high or _WORK_ITEMS)
+        if each.resolved.target.is_amd
+        for extent in _open(each.resolved.launch.grid[:1])
+        if of_call == is_of_call(extent, each.resolved.program)
+        for most in [_WORK_ITEMS // each.resolved.launch.block_threads]
+        if most < (each.resolved.bounds.interval(extent).high or _WORK_ITEMS)
     ]
     for most in dict.fromkeys(limit for _, _, limit in found):
         own = [(printer, extent) for printer, extent, limit in found if limit == most]
@@ -139,11 +139,11 @@ def _workitem_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[L
 def _tile_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
     """The tiles of a persistent kernel are numbered by an int."""
     grids = [
-        (each.printer, each.settled.launch.grid)
+        (each.printer, each.resolved.launch.grid)
         for each in launches
-        if persistent_in(each.settled) is not None
-        and (extents := _open(each.settled.launch.grid))
-        and of_call == any(is_of_call(extent, each.settled.program) for extent in extents)
+        if persistent_in(each.resolved) is not None
+        and (extents := _open(each.resolved.launch.grid))
+        and of_call == any(is_of_call(extent, each.resolved.program) for extent in extents)
     ]
     counts = _unique(" times ".join(_word(printer, extent) for extent in grid) for printer, grid in grids)
     yield Limit(
@@ -159,7 +159,7 @@ def quotient_limits(launches: tuple[Written, ...]) -> tuple[Limit, ...]:
     Where a size itself is zero nothing is loaded along it. A GPU that loads without a map reports an illegal
     instruction.
     """
-    required = required_multiples(tuple(each.settled for each in launches))
+    required = required_multiples(tuple(each.resolved for each in launches))
     whole = {each.value: each.of for each in required}  # a remainder is unsupported already
     found = {
         each.printer.text(extent): (each.printer, extent)
@@ -181,12 +181,12 @@ def quotient_limits(launches: tuple[Written, ...]) -> tuple[Limit, ...]:
 
 def row_multiples(launches: tuple[Written, ...]) -> tuple[Multiple, ...]:
     """The sizes that must be multiples since TMA moves rows, and need not be since quotients of them are extents."""
-    whole = whole_multiples(launches[0].settled.program)
-    found = strictest(found for each in launches for found in run_time_rows(each.settled, each.maps))
+    whole = whole_multiples(launches[0].resolved.program)
+    found = strictest(found for each in launches for found in run_time_rows(each.resolved, each.maps))
     return tuple(each for each in found if not implied(each, whole))
 
 
-def required_multiples(launches: tuple[Settled, ...]) -> tuple[Multiple, ...]:
+def required_multiples(launches: tuple[Resolved, ...]) -> tuple[Multiple, ...]:
     """All sizes that must be multiples for the launcher."""
     wanted = (each.facts.get(tensor, TMA_IF) for each in launches for tensor in tensors(each))
     rows = (found for found in wanted if found is not None and static_value(found.value) is None)

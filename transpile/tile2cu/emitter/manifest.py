@@ -9,7 +9,7 @@ from tile2cu.core.decisions import ALIASING, LAYOUT, SHARED_BUDGET, STAGES
 from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
 from tile2cu.core.expr import Binary, Call, Expr, Var, static_value
 from tile2cu.core.facts import Rejected, name_of
-from tile2cu.core.origin import Look, Tool
+from tile2cu.core.origin import EmitOptions, Tool
 from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.fact_values import value_of
@@ -17,7 +17,7 @@ from tile2cu.emitter.host import draws, noted_grids
 from tile2cu.emitter.numerics import numerics
 from tile2cu.emitter.tma import persistent_in, producer_threads
 from tile2cu.plan.registers import tile_registers
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.expressions import Printer
 
 FORMAT = 1
@@ -27,11 +27,11 @@ _TILES_A_WORD = 31  # tl::tiles_per_word of headers/tl/common/sm90/tile_schedule
 
 
 def manifest(
-    launches: tuple[Settled, ...],
+    launches: tuple[Resolved, ...],
     printer: Printer,
     *,
     tool: Tool,
-    look: Look,
+    options: EmitOptions,
     files: dict[str, str],
     lines: list[tuple[int, int]],
 ) -> str:
@@ -50,11 +50,11 @@ def manifest(
             "sha256": program.source.sha256,
             "imports": dict(program.source.imports),
         },
-        "look": _look(look),
+        "look": _emit_options(options),
         "bindings": {c.name: c.value for c in program.constants if c.origin} | dict(program.bindings),
         "entry": program.name,
         "files": files,
-        **({"needs": list(needs)} if (needs := NEEDS[look.style]) else {}),
+        **({"needs": list(needs)} if (needs := NEEDS[options.style]) else {}),
         "arguments": _arguments(launches),
         "outputs": list(program.outputs),
         "workspace": [*(_workspace(tensor) for tensor in program.workspaces), *_counters(launches)],
@@ -72,46 +72,46 @@ def manifest(
     return _compact(content)
 
 
-def _launch(settled: Settled, printer: Printer) -> dict[str, Any]:
-    ledger = settled.facts[settled.launch, SHARED_BUDGET]
-    extents = [printer.text(extent) for extent in settled.launch.grid]
-    stays = persistent_in(settled) is not None
+def _launch(resolved: Resolved, printer: Printer) -> dict[str, Any]:
+    ledger = resolved.facts[resolved.launch, SHARED_BUDGET]
+    extents = [printer.text(extent) for extent in resolved.launch.grid]
+    stays = persistent_in(resolved) is not None
     return {
-        **({"kernel": settled.namespace} if settled.namespace else {}),
+        **({"kernel": resolved.namespace} if resolved.namespace else {}),
         **({"grid": ["tl::persistent_grid(tiles)"], "tiles": extents} if stays else {"grid": extents}),
-        **({"cluster": list(settled.launch.cluster)} if settled.launch.cluster else {}),
-        "threads": settled.launch.threads + producer_threads(settled),
+        **({"cluster": list(resolved.launch.cluster)} if resolved.launch.cluster else {}),
+        "threads": resolved.launch.threads + producer_threads(resolved),
         "shared_bytes": ledger.total,
         "shared_limit": ledger.limit,
-        **_aliased(settled),
-        "tile_registers": tile_registers(settled),
+        **_aliased(resolved),
+        "tile_registers": tile_registers(resolved),
     }
 
 
-def _aliased(settled: Settled) -> dict[str, Any]:
+def _aliased(resolved: Resolved) -> dict[str, Any]:
     """Aliased shared memory: its first and last offset, and the Python lines of each lifetime."""
-    aliasing = settled.facts.get(settled.launch, ALIASING)
+    aliasing = resolved.facts.get(resolved.launch, ALIASING)
     if aliasing is None or not aliasing.parts:
         return {}
     lines = [[part.first_line, part.last_line] for part in aliasing.parts]
-    return {"aliased": {"bytes": list(settled.facts[settled.launch, SHARED_BUDGET].aliased), "lines": lines}}
+    return {"aliased": {"bytes": list(resolved.facts[resolved.launch, SHARED_BUDGET].aliased), "lines": lines}}
 
 
-def _key(settled: Settled, name: str) -> str:
+def _key(resolved: Resolved, name: str) -> str:
     """A name of a kernel, after the kernel's own where the text has several."""
-    return f"{settled.namespace}::{name}" if settled.namespace else name
+    return f"{resolved.namespace}::{name}" if resolved.namespace else name
 
 
-def _by_name(launches: tuple[Settled, ...], of: Callable[[Settled], dict[str, int]]) -> dict[str, int]:
+def _by_name(launches: tuple[Resolved, ...], of: Callable[[Resolved], dict[str, int]]) -> dict[str, int]:
     return {_key(each, name): number for each in launches for name, number in of(each).items()}
 
 
-def _shared(settled: Settled) -> dict[str, int]:
+def _shared(resolved: Resolved) -> dict[str, int]:
     """Bytes of each shared tile, with all its stages."""
-    return dict(settled.facts[settled.launch, SHARED_BUDGET].tiles)
+    return dict(resolved.facts[resolved.launch, SHARED_BUDGET].tiles)
 
 
-def _arguments(launches: tuple[Settled, ...]) -> list[dict[str, Any]]:
+def _arguments(launches: tuple[Resolved, ...]) -> list[dict[str, Any]]:
     arguments: list[dict[str, Any]] = []
     for param in launches[0].program.params:
         if isinstance(param, Buffer):
@@ -132,7 +132,7 @@ def _workspace(tensor: Buffer) -> dict[str, Any]:
     return {"name": tensor.name, "dtype": _callers(tensor.dtype), "shape": shape}
 
 
-def _counters(launches: tuple[Settled, ...]) -> list[dict[str, Any]]:
+def _counters(launches: tuple[Resolved, ...]) -> list[dict[str, Any]]:
     """What counts the tiles that blocks have fetched, and notes which have work, behind the tensors."""
     grids = (" * ".join(f"({_extent(extent)})" for extent in grid) for grid in noted_grids(launches))
     ints = " + ".join(f"1 + ceildiv({tiles}, {_TILES_A_WORD})" for tiles in grids) or 1
@@ -162,30 +162,30 @@ def _extent(extent: Expr) -> int | str:
     raise TypeError(f"no extent is a {type(extent).__name__}")
 
 
-def _fragments(settled: Settled) -> dict[str, int]:
+def _fragments(resolved: Resolved) -> dict[str, int]:
     """Registers (of 4 bytes) that a thread spends on each register tile."""
     return {
-        tile.name: settled.facts[tile, LAYOUT].words(tile.dtype.bytes)
-        for tile in settled.launch.tiles
-        if tile.scope is Scope.FRAGMENT and tile.of is None and settled.facts.get(tile, LAYOUT) is not None
+        tile.name: resolved.facts[tile, LAYOUT].words(tile.dtype.bytes)
+        for tile in resolved.launch.tiles
+        if tile.scope is Scope.FRAGMENT and tile.of is None and resolved.facts.get(tile, LAYOUT) is not None
     }
 
 
-def _stages(settled: Settled) -> dict[str, int]:
+def _stages(resolved: Resolved) -> dict[str, int]:
     """The stages of each pipelined shared tile."""
-    tiles = ((tile.name, settled.facts.get(tile, STAGES)) for tile in settled.launch.tiles)
+    tiles = ((tile.name, resolved.facts.get(tile, STAGES)) for tile in resolved.launch.tiles)
     return {name: slots for name, slots in tiles if slots}
 
 
-def _look(look: Look) -> dict[str, str]:
+def _emit_options(options: EmitOptions) -> dict[str, str]:
     """The options of the text; of a user's .clang-format its hash."""
-    style = hashlib.sha256(look.clang_format.encode()).hexdigest() if look.clang_format else "tile2cu"
-    tiles: dict[str, str] = {"tiles": look.tiles} if look.tiles != "default" else {}
-    tiles |= {"family": ", ".join(look.family)} if look.family else {}
-    return {"style": look.style, "clang_format": style, "line": look.line, **tiles}
+    style = hashlib.sha256(options.clang_format.encode()).hexdigest() if options.clang_format else "tile2cu"
+    tiles: dict[str, str] = {"tiles": options.tiles} if options.tiles != "default" else {}
+    tiles |= {"family": ", ".join(options.family)} if options.family else {}
+    return {"style": options.style, "clang_format": style, "line": options.line, **tiles}
 
 
-def _numerics(launches: tuple[Settled, ...]) -> dict[str, Any]:
+def _numerics(launches: tuple[Resolved, ...]) -> dict[str, Any]:
     found = numerics(launches)
     return {
         "accumulate": {"products": list(found.products), "reductions": list(found.reductions)},
@@ -201,16 +201,16 @@ def _licences(text_files: Iterable[str], licence: str) -> dict[str, str]:
     return dict.fromkeys(text_files, licence or "as its source") | {"tl/": "MIT"}
 
 
-def _facts(settled: Settled) -> list[dict[str, Any]]:
+def _facts(resolved: Resolved) -> list[dict[str, Any]]:
     return [
         {
-            "about": _key(settled, "launch" if isinstance(fact.about, Launch) else name_of(fact.about).strip("`")),
+            "about": _key(resolved, "launch" if isinstance(fact.about, Launch) else name_of(fact.about).strip("`")),
             "what": fact.what,
             "value": value_of(fact),
             "rule": fact.rule,
             "line": fact.span.line,
         }
-        for fact in settled.facts
+        for fact in resolved.facts
         if fact.what not in ("shared_budget", "workspaces", "elected_writers", "staging")
         and not isinstance(fact.value, Rejected)
     ]

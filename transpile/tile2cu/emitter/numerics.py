@@ -24,7 +24,7 @@ from tile2cu.core.program import (
     Store,
     walk_stmts,
 )
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 
 # headers/tl/{cuda,hip}/math.h: what functions of float32 use of the special-function unit, on NVIDIA's and AMD's GPUs.
 _UNIT = {
@@ -82,9 +82,9 @@ class Numerics:
     order: tuple[str, ...]
 
 
-def numerics(launches: tuple[Settled, ...]) -> Numerics:
+def numerics(launches: tuple[Resolved, ...]) -> Numerics:
     """The numerics of a kernel's launches."""
-    stmts = [stmt for settled in launches for stmt in walk_stmts(settled.launch.body)]
+    stmts = [stmt for resolved in launches for stmt in walk_stmts(resolved.launch.body)]
     calls = list(_float_calls(stmts))
     return Numerics(
         products=tuple(sorted({op.c.buffer.dtype.name for op in stmts if isinstance(op, Gemm)})),
@@ -94,7 +94,7 @@ def numerics(launches: tuple[Settled, ...]) -> Numerics:
         extrema=tuple(sorted({name for name in calls if name in ("max", "min")})),
         clamped=tuple(dict.fromkeys(found for stmt in stmts for found in _clamped(stmt))),
         approximated=tuple(sorted({name for name in calls if name in _BY_UNIT})),
-        order=tuple(dict.fromkeys(text for settled in launches for text in _order(settled))),
+        order=tuple(dict.fromkeys(text for resolved in launches for text in _order(resolved))),
     )
 
 
@@ -141,11 +141,11 @@ def _result(stmt: Stmt) -> tuple[str, DType, Expr | None]:
             return "", FLOAT32, None
 
 
-def _order(settled: Settled) -> Iterator[str]:
+def _order(resolved: Resolved) -> Iterator[str]:
     """What headers/tl does, a sentence for each kind of sum; for all sizes, each run does the same."""
-    for op in walk_stmts(settled.launch.body):
+    for op in walk_stmts(resolved.launch.body):
         if isinstance(op, Gemm) and op.c.buffer.dtype.is_float:
-            instruction = settled.facts[op, INSTRUCTION]
+            instruction = resolved.facts[op, INSTRUCTION]
             if instruction.unit is MmaUnit.FMA:
                 yield "FMA: along k in ascending order, one product at a time"
             else:
@@ -157,10 +157,10 @@ def _order(settled: Settled) -> Iterator[str]:
             of_tile = " of shared tiles" if op.src.scope is Scope.SHARED else ""
             parts = (
                 ", then over the block's lane groups in ascending order"
-                if settled.facts[op, REDUCTION_WARPS] > 1
+                if resolved.facts[op, REDUCTION_WARPS] > 1
                 else ""
             )
-            lanes = "after the loop" if settled.defers(op) else "then"
+            lanes = "after the loop" if resolved.defers(op) else "then"
             yield f"reductions{of_tile}: a thread's own elements in ascending order, {lanes} lanes pairwise{parts}"
         elif _adds_atomically(op):
             yield "atomic additions: in any order, so the last bits may differ from run to run"

@@ -4,7 +4,7 @@ import functools
 import re
 from pathlib import Path
 
-from tile2cu.core.origin import Look
+from tile2cu.core.origin import EmitOptions
 from tile2cu.emitter.formatting import formatted
 from tile2cu.emitter.line_directives import with_line_directives
 from tile2cu.emitter.restyle import LineMap, Rendered, restyled
@@ -15,43 +15,43 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _MARKER = re.compile(r"^\s*//@(\d+)\s*$")
 
 
-def render(view: KernelView, look: Look, source: str, suffix: str) -> tuple[str, str, LineMap]:
+def render(view: KernelView, options: EmitOptions, source: str, suffix: str) -> tuple[str, str, LineMap]:
     """(kernel text, header text, line map) of a view.
 
     `source` is the name of the Python file, `suffix` the end of the text's.
     """
     names = {"kernel.cu": f"{view.name}{suffix}", "kernel.h": f"{view.name}.h"}
-    (text, lines), (header, _) = _rendered(look, names, k=view).values()
-    if look.line == "python":
+    (text, lines), (header, _) = _rendered(options, names, k=view).values()
+    if options.line == "python":
         text, lines = with_line_directives(text, lines, python=source, own=names["kernel.cu"])
     return text, header, lines
 
 
-def render_test(view: TestView, look: Look) -> str:
+def render_test(view: TestView, options: EmitOptions) -> str:
     """The text of NAME_test.cpp."""
-    [(text, _)] = _rendered(look, {"test.cpp": f"{view.name}_test.cpp"}, t=view).values()
+    [(text, _)] = _rendered(options, {"test.cpp": f"{view.name}_test.cpp"}, t=view).values()
     return text
 
 
-def render_shims(view: ShimView, look: Look) -> dict[str, str]:
-    """The shims that the look asks for, by file name."""
-    templates = [f"{kind.replace('-', '_')}.cpp" for kind in look.shims]
-    rendered = _rendered(look, {template: f"{view.name}_{template}" for template in templates}, s=view)
+def render_shims(view: ShimView, options: EmitOptions) -> dict[str, str]:
+    """The shims that the options ask for, by file name."""
+    templates = [f"{kind.replace('-', '_')}.cpp" for kind in options.shims]
+    rendered = _rendered(options, {template: f"{view.name}_{template}" for template in templates}, s=view)
     return {name: text for name, (text, _) in rendered.items()}
 
 
-def render_dispatch(view: DispatchView, look: Look) -> dict[str, str]:
+def render_dispatch(view: DispatchView, options: EmitOptions) -> dict[str, str]:
     """The two files of a dispatch, by name."""
     names = {f"dispatch{suffix}": f"{view.name}_dispatch{suffix}" for suffix in (".cpp", ".h")}
-    return {name: text for name, (text, _) in _rendered(look, names, d=view).items()}
+    return {name: text for name, (text, _) in _rendered(options, names, d=view).items()}
 
 
-def _rendered(look: Look, names: dict[str, str], **views: object) -> dict[str, Rendered]:
+def _rendered(options: EmitOptions, names: dict[str, str], **views: object) -> dict[str, Rendered]:
     """Templates printed and formatted, in their order, each under its file's name in `names`, with its line map."""
     environment = _environment()
     printed = {name: environment.get_template(f"{template}.jinja").render(**views) for template, name in names.items()}
     rendered = {name: _take_markers(text) for name, text in formatted(printed).items()}
-    return restyled(rendered, look.clang_format) if look.clang_format else rendered
+    return restyled(rendered, options.clang_format) if options.clang_format else rendered
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from tile2cu.core.program import (
     UserCode,
 )
 from tile2cu.core.schedule import Multiple, strictest
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import viewed_tensors
 from tile2cu.styles.base.comments import ascii_source, rule_line
 from tile2cu.styles.base.view import Declaration, Section
@@ -26,22 +26,22 @@ def pasted(source: UserCode, file: str) -> Section:
     return Section(rule_line(f"{file}:{source.span.line}  {source.what}: kept as it is written"), tuple(lines))
 
 
-def aligned_when(settled: Settled, more: tuple[Multiple, ...] = ()) -> tuple[Multiple, ...]:
+def aligned_when(resolved: Resolved, more: tuple[Multiple, ...] = ()) -> tuple[Multiple, ...]:
     """The run-time conditions under which all accesses may have 16 bytes, if they are to be asked: those of rows, and
     `more` of the style.
     """
-    return strictest((*(fact.value for fact in _asked_of_rows(settled)), *more))
+    return strictest((*(fact.value for fact in _asked_of_rows(resolved)), *more))
 
 
-def rule_of_rows(settled: Settled) -> str:
+def rule_of_rows(resolved: Resolved) -> str:
     """The rule that has them asked, or that decided how rows are accessed."""
-    asked = next((fact.rule for fact in _asked_of_rows(settled)), None)
-    return asked or settled.facts.rule(viewed_tensors(settled)[0], ROW_ALIGNMENT)
+    asked = next((fact.rule for fact in _asked_of_rows(resolved)), None)
+    return asked or resolved.facts.rule(viewed_tensors(resolved)[0], ROW_ALIGNMENT)
 
 
-def _asked_of_rows(settled: Settled) -> Iterator[Fact]:
+def _asked_of_rows(resolved: Resolved) -> Iterator[Fact]:
     """Of tensors that the kernel reaches by pointer, and of stores that go by TMA if it reaches their rows."""
-    unknown = (tensor for tensor in viewed_tensors(settled) if settled.row_alignment(tensor) == 0)
+    unknown = (tensor for tensor in viewed_tensors(resolved) if resolved.row_alignment(tensor) == 0)
     asked: list[tuple[Subject, Key[Multiple]]] = [(tensor, ROW_ALIGNMENT_IF) for tensor in unknown]
-    asked += [(op, TMA_IF) for op in statements(settled.launch.body, Copy)]
-    return (settled.facts.fact(*key) for key in asked if settled.facts.get(*key) is not None)
+    asked += [(op, TMA_IF) for op in statements(resolved.launch.body, Copy)]
+    return (resolved.facts.fact(*key) for key in asked if resolved.facts.get(*key) is not None)

@@ -17,7 +17,7 @@ from tile2cu.emitter.no_reference import require_reference
 from tile2cu.emitter.reference import Reference, constants, element_type, value_type
 from tile2cu.emitter.tma import run_time_columns
 from tile2cu.emitter.view import TestTensorView, TestView
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.names import Names
 from tile2cu.targets.table import Target
 
@@ -35,7 +35,7 @@ _OURS = (
 )
 
 
-def selftest(launches: tuple[Settled, ...], provenance: tuple[str, ...]) -> TestView:
+def selftest(launches: tuple[Resolved, ...], provenance: tuple[str, ...]) -> TestView:
     """The view of the test. Raises T2C-E030 for kernels that a reference without threads cannot follow."""
     program = launches[0].program
     require_reference(program)
@@ -68,7 +68,7 @@ def selftest(launches: tuple[Settled, ...], provenance: tuple[str, ...]) -> Test
     )
 
 
-def _tensor(param: Buffer, launches: tuple[Settled, ...], writer: Reference) -> TestTensorView:
+def _tensor(param: Buffer, launches: tuple[Resolved, ...], writer: Reference) -> TestTensorView:
     return TestTensorView(
         name=writer.names(param.name),
         type=f"{element_type(param.dtype)}",
@@ -118,7 +118,7 @@ def _rounded_to(stmt: Stmt) -> Iterator[DType]:
         yield from (part.dtype for part in walk(expr) if isinstance(part, Binary | Call | Unary))
 
 
-def cases(launches: tuple[Settled, ...]) -> list[tuple[int, ...]]:
+def cases(launches: tuple[Resolved, ...]) -> list[tuple[int, ...]]:
     """The sizes to try: one tile, tails, less than a tile, 1, each size 0; and multiples, where they are asked for."""
     program = launches[0].program
     tiles = _tiles(program)
@@ -149,11 +149,11 @@ def _tiles(program: Program) -> dict[str, int]:
     return found
 
 
-def _multiples(launches: tuple[Settled, ...]) -> dict[str, int]:
+def _multiples(launches: tuple[Resolved, ...]) -> dict[str, int]:
     """The multiples that only a run can tell of, by the size."""
     found = {}
-    for settled, param in product(launches, launches[0].program.params):
-        condition = settled.facts.get(param, TMA_IF) if isinstance(param, Buffer) else None
+    for resolved, param in product(launches, launches[0].program.params):
+        condition = resolved.facts.get(param, TMA_IF) if isinstance(param, Buffer) else None
         if condition is not None and isinstance(condition.value, Var):
             found[condition.value.name] = condition.of
         if isinstance(param, Buffer) and param.dtype.is_packed and isinstance(param.shape[-1], Var):

@@ -5,7 +5,7 @@ from tile2cu.core.expr import Binary, Call, Expr, Var, static_value
 from tile2cu.core.program import Buffer, Program
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.view import ShimScalarView, ShimSizeView, ShimTensorView, ShimView
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import ascii_name
 
@@ -30,7 +30,7 @@ _SPECIAL_CODES = {
 }  # fmt: skip
 
 
-def shim(launches: tuple[Settled, ...], printer: Printer, provenance: tuple[str, ...]) -> ShimView:
+def shim(launches: tuple[Resolved, ...], printer: Printer, provenance: tuple[str, ...]) -> ShimView:
     """The view that all shims print. Raises T2C-E031 for a scalar that plain C++ has not."""
     program = launches[0].program
     sizes = tuple(_size(size, program, printer) for size in program.sizes)
@@ -47,7 +47,7 @@ def shim(launches: tuple[Settled, ...], printer: Printer, provenance: tuple[str,
     )
 
 
-def _tensor(param: Buffer, launches: tuple[Settled, ...], printer: Printer) -> ShimTensorView:
+def _tensor(param: Buffer, launches: tuple[Resolved, ...], printer: Printer) -> ShimTensorView:
     dtype = param.dtype
     if param.strides is not None or dtype.name not in _TORCH:
         raise Tile2CuError(
@@ -102,7 +102,7 @@ def _size(size: Var, program: Program, printer: Printer) -> ShimSizeView:
     return ShimSizeView(name=printer.names(size.name), tensor="", dim="")
 
 
-def _schema(program: Program, launches: tuple[Settled, ...], sizes: tuple[ShimSizeView, ...]) -> str:
+def _schema(program: Program, launches: tuple[Resolved, ...], sizes: tuple[ShimSizeView, ...]) -> str:
     """The operator's signature in torch's notation; written tensors are marked as such."""
     parts, written = [], 0
     for param in program.params:

@@ -26,7 +26,7 @@ from tile2cu.emitter.view import words
 from tile2cu.plan.grid import kernel_expressions
 from tile2cu.plan.producer import ping_pong_of
 from tile2cu.plan.registers import tile_registers
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import WIDTH, file_of, rule_line, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES, Constants
 from tile2cu.styles.base.expressions import Printer, literal
@@ -35,41 +35,41 @@ from tile2cu.styles.base.view import Declaration, Section
 _INTEGER_ARITHMETIC = ("+", "-", "*", "//", "%")
 
 
-def common_sizes(settled: Settled, printer: Printer, said: frozenset[str]) -> Section:
+def common_sizes(resolved: Resolved, printer: Printer, said: frozenset[str]) -> Section:
     """The static numbers that the text names and that its kernels share; none where there is one kernel.
 
     `said` are the words of the rest of the text: of a number that it does not name, compilers would warn.
     """
-    declared = _constants(settled, printer, said) if settled.namespace else ()
+    declared = _constants(resolved, printer, said) if resolved.namespace else ()
     return Section(rule_line("sizes"), tuple(declared))
 
 
-def sizes(settled: Settled, printer: Printer, said: frozenset[str]) -> Section:
+def sizes(resolved: Resolved, printer: Printer, said: frozenset[str]) -> Section:
     """The static numbers of a kernel: its pipelines' stages, the block's threads, and all others if it is alone."""
-    declared = [] if settled.namespace else [*_constants(settled, printer, said)]
-    declared += [*_stages(settled), *_written_stages(settled), *_loads(settled)]
-    declared += _threads(settled)
-    declared += [*_register_shares(settled), *_waves_per_simd(settled), *_least_blocks(settled)]
+    declared = [] if resolved.namespace else [*_constants(resolved, printer, said)]
+    declared += [*_stages(resolved), *_written_stages(resolved), *_loads(resolved)]
+    declared += _threads(resolved)
+    declared += [*_register_shares(resolved), *_waves_per_simd(resolved), *_least_blocks(resolved)]
     return Section(rule_line("sizes"), tuple(declared))
 
 
-def _threads(settled: Settled) -> Iterator[Declaration]:
+def _threads(resolved: Resolved) -> Iterator[Declaration]:
     """The threads of the block, or of its groups."""
-    launch = settled.launch
+    launch = resolved.launch
     if launch.shares:
         about = "of each group; groups work independently: T.ws"
         yield Declaration(f"constexpr int threads[] = {{{', '.join(map(str, launch.shares))}}};", (about,))
         total = " + ".join(f"threads[{group}]" for group in range(launch.groups))
         yield Declaration(f"constexpr int block_threads = {total};")
         return
-    yield Declaration(f"constexpr int threads = {launch.threads};", _threads_about(settled))
+    yield Declaration(f"constexpr int threads = {launch.threads};", _threads_about(resolved))
     if launch.groups > 1:
         about = "of so many threads each, which work independently: T.ws"
         yield Declaration(f"constexpr int groups = {launch.groups}, block_threads = threads * groups;", (about,))
 
 
-def _constants(settled: Settled, printer: Printer, said: frozenset[str]) -> Iterator[Declaration]:
-    constants = [c for c in settled.program.constants if c.name != "threads" or settled.namespace]
+def _constants(resolved: Resolved, printer: Printer, said: frozenset[str]) -> Iterator[Declaration]:
+    constants = [c for c in resolved.program.constants if c.name != "threads" or resolved.namespace]
     named = {c.name for c in constants if printer.names(c.name) in said}
     for constant in reversed(constants):
         if constant.name in named:
@@ -97,11 +97,11 @@ def _inputs(constant: Constant) -> set[str]:
     return {part.name for part in parts if isinstance(part, Named)} if arithmetic else set()
 
 
-def _register_shares(settled: Settled) -> Iterator[Declaration]:
+def _register_shares(resolved: Resolved) -> Iterator[Declaration]:
     """How many registers threads have, where they are not shared evenly."""
-    shares = settled.facts.get(settled.launch, REGISTER_SHARES)
+    shares = resolved.facts.get(resolved.launch, REGISTER_SHARES)
     if shares is not None:
-        rule = settled.facts.rule(settled.launch, REGISTER_SHARES)
+        rule = resolved.facts.rule(resolved.launch, REGISTER_SHARES)
         about = (
             f"registers per thread: setmaxnreg moves most of the producer warpgroup's share to the consumers  [{rule}]"
         )
@@ -109,23 +109,21 @@ def _register_shares(settled: Settled) -> Iterator[Declaration]:
         yield Declaration(text, tuple(wrapped(about)))
 
 
-def _waves_per_simd(settled: Settled) -> Iterator[Declaration]:
+def _waves_per_simd(resolved: Resolved) -> Iterator[Declaration]:
     """For how many waves of an AMD SIMD the compiler leaves registers, and what then limits the occupancy."""
-    waves = settled.facts.get(settled.launch, WAVES_PER_SIMD)
+    waves = resolved.facts.get(resolved.launch, WAVES_PER_SIMD)
     if waves is not None:
-        rule, registers = settled.facts.rule(settled.launch, WAVES_PER_SIMD), settled.target.max_registers // waves
-        about = (
-            f"at most {registers} registers for each lane of a wave, of a SIMD's {settled.target.max_registers}: clang "
-        )
+        rule, most = resolved.facts.rule(resolved.launch, WAVES_PER_SIMD), resolved.target.max_registers
+        about = f"at most {most // waves} registers for each lane of a wave, of a SIMD's {most}: clang "
         about += f"then keeps MFMA accumulators in VGPRs, and no value moves to or from AccVGPRs  [{rule}]"
         text = f"constexpr int waves_per_simd_by_registers = {waves};"
-        yield Declaration(text, (*wrapped(about), *wrapped(_occupancy(settled, waves))))
+        yield Declaration(text, (*wrapped(about), *wrapped(_occupancy(resolved, waves))))
 
 
-def _occupancy(settled: Settled, waves: int) -> str:
+def _occupancy(resolved: Resolved, waves: int) -> str:
     """The workgroups of a CU, by its registers and by its LDS. [AMD CDNA 3 ISA, "VGPR Allocation", "LDS"]"""
-    target, shared = settled.target, settled.facts[settled.launch, SHARED_BUDGET].total
-    tiles, waves_per_block = tile_registers(settled), settled.launch.block_threads // target.warp_size
+    target, shared = resolved.target, resolved.facts[resolved.launch, SHARED_BUDGET].total
+    tiles, waves_per_block = tile_registers(resolved), resolved.launch.block_threads // target.warp_size
     # A SIMD has up to 8 waves; registers are allocated in steps of 8 per lane, of which tiles need `tiles` at least.
     most_waves = max(waves, min(8, target.max_registers // (-(-max(tiles, 1) // 8) * 8)))
     least, most = (each * target.simds // waves_per_block for each in (waves, most_waves))
@@ -143,9 +141,9 @@ def _occupancy(settled: Settled, waves: int) -> str:
     return f"{text}, {by_lds} by LDS: {limiter}"
 
 
-def _least_blocks(settled: Settled) -> Iterator[Declaration]:
+def _least_blocks(resolved: Resolved) -> Iterator[Declaration]:
     """The blocks per SM that the user asks for."""
-    if blocks := asked_blocks(settled):
+    if blocks := asked_blocks(resolved):
         about = "minimum blocks per SM: limits the registers per thread"
         yield Declaration(f"constexpr int least_blocks = {blocks};", (about,))
 
@@ -190,37 +188,37 @@ def _remainder(part: Expr, printer: Printer) -> str:
     return f"{printer.text(replace(part, op='%'))} == 0"
 
 
-def _stages(settled: Settled) -> Iterator[Declaration]:
+def _stages(resolved: Resolved) -> Iterator[Declaration]:
     """The depth of each pipeline, unless the user's own `num_stages` names it."""
-    constants = Constants.of(settled)
+    constants = Constants.of(resolved)
     name = constants.depth
-    named = {c.value for c in settled.program.constants if c.name == name}
+    named = {c.value for c in resolved.program.constants if c.name == name}
     depths: dict[int, tuple[str, str]] = {}
-    for loop in statements(settled.launch.body, Loop):
-        pipeline = settled.facts.get(loop, PIPELINE)
+    for loop in statements(resolved.launch.body, Loop):
+        pipeline = resolved.facts.get(loop, PIPELINE)
         if pipeline is not None and pipeline.stages not in named:
-            depths.setdefault(pipeline.stages, (_depth_about(loop, pipeline), settled.facts.rule(loop, PIPELINE)))
+            depths.setdefault(pipeline.stages, (_depth_about(loop, pipeline), resolved.facts.rule(loop, PIPELINE)))
     for stages, (text, rule) in depths.items():
         about = tuple(wrapped(f"{text}  [{rule}]", WIDTH - len("// ")))
         yield Declaration(f"constexpr int {constants.stages(stages)} = {stages};", about)
 
 
-def _loads(settled: Settled) -> Iterator[Declaration]:
+def _loads(resolved: Resolved) -> Iterator[Declaration]:
     """The loads per thread and iteration, where loads bypass the registers and are counted."""
-    found = {stmt: settled.facts.get(stmt, PIPELINE) for stmt in statements(settled.launch.body, Loop)}
+    found = {stmt: resolved.facts.get(stmt, PIPELINE) for stmt in statements(resolved.launch.body, Loop)}
     counts = {each.direct: stmt for stmt, each in found.items() if each is not None and each.direct is not None}
     for count, stmt in counts.items():
         about = "of 16 bytes, past the registers, that a thread starts per iteration; waits count them"
-        text = f"constexpr int {Constants.of(settled).loads(count)} = {count};"
-        yield Declaration(text, tuple(wrapped(f"{about}  [{settled.facts.rule(stmt, PIPELINE)}]")))
+        text = f"constexpr int {Constants.of(resolved).loads(count)} = {count};"
+        yield Declaration(text, tuple(wrapped(f"{about}  [{resolved.facts.rule(stmt, PIPELINE)}]")))
 
 
-def _written_stages(settled: Settled) -> Iterator[Declaration]:
+def _written_stages(resolved: Resolved) -> Iterator[Declaration]:
     """The stages of tiles that an iteration writes while the MMA of the previous one reads others."""
-    for loop in statements(settled.launch.body, Loop):
-        found = settled.facts.get(loop, SCHEDULE)
+    for loop in statements(resolved.launch.body, Loop):
+        found = resolved.facts.get(loop, SCHEDULE)
         if isinstance(found, MmaInFlight) and found.written:
-            rule, slots = settled.facts.rule(loop, SCHEDULE), settled.facts[found.written[0], STAGES]
+            rule, slots = resolved.facts.rule(loop, SCHEDULE), resolved.facts[found.written[0], STAGES]
             about = f"one stage that the MMA in flight reads, one that is written  [{rule}]"
             yield Declaration(f"constexpr int {WRITTEN_STAGES} = {slots};", (about,))
             return
@@ -244,29 +242,29 @@ def _ahead_about(pipeline: Pipeline) -> str:
     return f"{tiles} in flight while one is used"
 
 
-def _threads_about(settled: Settled) -> tuple[str, ...]:
+def _threads_about(resolved: Resolved) -> tuple[str, ...]:
     """The number of warps, and how they partition the first GEMM."""
-    count, rest = divmod(settled.launch.threads, settled.target.warp_size)
+    count, rest = divmod(resolved.launch.threads, resolved.target.warp_size)
     if rest:
         return ("independent of each other: not a multiple of the warp size",)
-    found = producer_loop(settled)
-    if found is not None and ping_pong_of(settled) is not None:
-        return (f"{count} warps, in 2 warpgroups that alternate  [{settled.facts.rule(found[0], SCHEDULE)}]",)
-    for op in statements(settled.launch.body, Gemm):
-        if settled.facts.get(op, WARPS) is not None:
-            warps = settled.facts[op, WARPS]
-            rule = settled.facts.rule(op, WARPS)
+    found = producer_loop(resolved)
+    if found is not None and ping_pong_of(resolved) is not None:
+        return (f"{count} warps, in 2 warpgroups that alternate  [{resolved.facts.rule(found[0], SCHEDULE)}]",)
+    for op in statements(resolved.launch.body, Gemm):
+        if resolved.facts.get(op, WARPS) is not None:
+            warps = resolved.facts[op, WARPS]
+            rule = resolved.facts.rule(op, WARPS)
             noun = "warp" if count == 1 else "warps"
             return (f"{count} {noun}: {warps.m} along M by {warps.n} along N of the tile  [{rule}]",)
     return (f"{count} warp{'s' * (count > 1)}",)
 
 
-def derived_sizes(settled: Settled, taken: Collection[str]) -> tuple[Derived, ...]:
+def derived_sizes(resolved: Resolved, taken: Collection[str]) -> tuple[Derived, ...]:
     """The sizes that the file computes from others and the kernel uses, whose names nothing else has."""
-    parts = {part for expr in kernel_expressions(settled) for part in walk(expr)}
+    parts = {part for expr in kernel_expressions(resolved) for part in walk(expr)}
     found: dict[Expr, Derived] = {}
-    for each in settled.program.derived:
-        once = sum(other.name == each.name for other in settled.program.derived) == 1
+    for each in resolved.program.derived:
+        once = sum(other.name == each.name for other in resolved.program.derived) == 1
         if once and each.name not in taken and each.value in parts:
             found.setdefault(each.value, each)
     return tuple(found.values())

@@ -20,22 +20,22 @@ from tile2cu.core.facts import Key
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Loop, Region, walk_stmts
 from tile2cu.core.schedule import Multiple, Persistent, Pipeline, Staging
 from tile2cu.plan.copies import BY_TMA
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.shared import overlay_of, staging_tiles
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.shared import type_place_of
 from tile2cu.styles.base.tensor_map import TensorMap
 
 
-def tensor_maps(settled: Settled, printer: Printer) -> dict[int, TensorMap]:
+def tensor_maps(resolved: Resolved, printer: Printer) -> dict[int, TensorMap]:
     """The map of each copy or addition that TMA does, by its id, in program order; equal maps are one.
 
     Where a tensor has several, their names say for which tiles they are.
     """
     uses: dict[int, _Use] = {}
-    for op in walk_stmts(settled.launch.body):
-        if isinstance(op, Copy | AtomicTile) and settled.facts.get(op, CALL) in BY_TMA:
-            uses[id(op)] = _use(op, settled, printer)
+    for op in walk_stmts(resolved.launch.body):
+        if isinstance(op, Copy | AtomicTile) and resolved.facts.get(op, CALL) in BY_TMA:
+            uses[id(op)] = _use(op, resolved, printer)
     maps: dict[tuple[object, ...], TensorMap] = {}
     for use in uses.values():
         if use.key not in maps:
@@ -57,16 +57,16 @@ class _Use:
     key: tuple[object, ...]
 
 
-def _use(op: Copy | AtomicTile, settled: Settled, printer: Printer) -> _Use:
-    region, shared, tile = _sides(op, settled, printer)
+def _use(op: Copy | AtomicTile, resolved: Resolved, printer: Printer) -> _Use:
+    region, shared, tile = _sides(op, resolved, printer)
     tensor = region.buffer
     dims = region.kept if len(region.kept) == 2 else (tensor.rank - 2, tensor.rank - 1)  # it constrains no row
-    when = settled.facts.get(op, TMA_IF)
+    when = resolved.facts.get(op, TMA_IF)
     if isinstance(shared, Staging):
         shape: tuple[object, ...] = (shared.dtype, shared.layout, shared.transposed)
         of = shared.like.name
     else:
-        shape = (shared.dtype, settled.facts[shared, SHARED_LAYOUT], None)
+        shape = (shared.dtype, resolved.facts[shared, SHARED_LAYOUT], None)
         of = shared.name
     return _Use(tensor=tensor, tile=tile, dims=dims, when=when, of=of, key=(tensor.name, dims, when, *shape))
 
@@ -75,60 +75,60 @@ def distinct(maps: dict[int, TensorMap]) -> tuple[TensorMap, ...]:
     return tuple(dict.fromkeys(maps.values()))
 
 
-def is_producer(settled: Settled) -> bool:
+def is_producer(resolved: Resolved) -> bool:
     """Whether the launch has a producer warp."""
-    return producer_loop(settled) is not None
+    return producer_loop(resolved) is not None
 
 
-def producer_loop(settled: Settled) -> tuple[Loop, Pipeline] | None:
+def producer_loop(resolved: Resolved) -> tuple[Loop, Pipeline] | None:
     """The loop whose loads a producer warp does."""
-    return prelude.producer_loop(settled.launch, settled.facts)
+    return prelude.producer_loop(resolved.launch, resolved.facts)
 
 
-def persistent_in(settled: Settled) -> Persistent | None:
+def persistent_in(resolved: Resolved) -> Persistent | None:
     """How blocks that stay take their tiles; None where each block has one."""
-    return settled.facts.get(settled.launch, PERSISTENT)
+    return resolved.facts.get(resolved.launch, PERSISTENT)
 
 
-def block_threads(settled: Settled) -> str:
+def block_threads(resolved: Resolved) -> str:
     """The threads of a block, the producer's among them."""
-    if settled.launch.groups > 1:
+    if resolved.launch.groups > 1:
         return "block_threads"
-    if not is_producer(settled):
+    if not is_producer(resolved):
         return "threads"
-    warpgroup = settled.facts.get(settled.launch, REGISTER_SHARES) is not None
+    warpgroup = resolved.facts.get(resolved.launch, REGISTER_SHARES) is not None
     return f"threads + tl::{'producer_warpgroup' if warpgroup else 'producer_threads'}"
 
 
-def producer_threads(settled: Settled) -> int:
+def producer_threads(resolved: Resolved) -> int:
     """Threads of a block besides those that tile operations see: the other groups', or a producer's.
 
     headers/tl/common/sm90/tma_pipeline.h: a warp, or a warpgroup where registers change hands."""
-    if not is_producer(settled):
-        return settled.launch.block_threads - settled.launch.threads
-    return 32 if settled.facts.get(settled.launch, REGISTER_SHARES) is None else 128
+    if not is_producer(resolved):
+        return resolved.launch.block_threads - resolved.launch.threads
+    return 32 if resolved.facts.get(resolved.launch, REGISTER_SHARES) is None else 128
 
 
-def asked_blocks(settled: Settled) -> int:
+def asked_blocks(resolved: Resolved) -> int:
     """The least number of blocks per SM that the source asks for; 0 where it asks for none.
 
     With setmaxnreg one block has all registers; AMD's compiler gets the waves per SIMD instead.
     """
     shares: tuple[Key[Any], ...] = (REGISTER_SHARES, SETMAXNREG)
-    taken = any(settled.facts.get(settled.launch, key) is not None for key in shares)
-    return 0 if taken or settled.target.mfma else settled.launch.least_blocks
+    taken = any(resolved.facts.get(resolved.launch, key) is not None for key in shares)
+    return 0 if taken or resolved.target.mfma else resolved.launch.least_blocks
 
 
-def bounds_notes(settled: Settled) -> tuple[str, ...]:
+def bounds_notes(resolved: Resolved) -> tuple[str, ...]:
     """What a reader of the kernel's declaration has to know of the producer warp and of its registers."""
     notes = []
-    if is_producer(settled) and not asked_blocks(settled):
+    if is_producer(resolved) and not asked_blocks(resolved):
         notes.append(
             "Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers"
         )
-    started_with = settled.facts.get(settled.launch, SETMAXNREG)
+    started_with = resolved.facts.get(resolved.launch, SETMAXNREG)
     if started_with is not None:
-        rule = settled.facts.rule(settled.launch, SETMAXNREG)
+        rule = resolved.facts.rule(resolved.launch, SETMAXNREG)
         notes.append(
             f"Launch bounds: 1 block per SM, whose threads start with {started_with} registers each; setmaxnreg moves "
             f"some of them  [{rule}]"
@@ -136,25 +136,25 @@ def bounds_notes(settled: Settled) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def run_time_rows(settled: Settled, maps: dict[int, TensorMap]) -> tuple[Multiple, ...]:
+def run_time_rows(resolved: Resolved, maps: dict[int, TensorMap]) -> tuple[Multiple, ...]:
     """The conditions on run-time sizes under which TMA can reach all its tensors, and all boxes of them."""
-    wanted = (settled.facts.get(view.tensor, TMA_IF) for view in distinct(maps))
+    wanted = (resolved.facts.get(view.tensor, TMA_IF) for view in distinct(maps))
     rows = dict.fromkeys(m for m in wanted if m is not None and static_value(m.value) is None)
-    return (*rows, *run_time_columns((settled,)))
+    return (*rows, *run_time_columns((resolved,)))
 
 
-def run_time_columns(launches: tuple[Settled, ...]) -> tuple[Multiple, ...]:
+def run_time_columns(launches: tuple[Resolved, ...]) -> tuple[Multiple, ...]:
     """The conditions on run-time sizes under which all boxes start at multiples of 16 bytes of a row."""
-    wanted = (settled.facts.get(settled.launch, TMA_COLUMNS_IF) or () for settled in launches)
+    wanted = (resolved.facts.get(resolved.launch, TMA_COLUMNS_IF) or () for resolved in launches)
     return tuple(dict.fromkeys(each for found in wanted for each in found))
 
 
-def _sides(op: Copy | AtomicTile, settled: Settled, printer: Printer) -> tuple[Region, Buffer | Staging, str]:
+def _sides(op: Copy | AtomicTile, resolved: Resolved, printer: Printer) -> tuple[Region, Buffer | Staging, str]:
     """The tensor's region, the shared tile, and an expression of the tile's type."""
-    if isinstance(op, AtomicTile) or settled.facts[op, CALL] == "tma_store":
-        name = settled.facts[op, STAGING_TILE]
-        staging = next(each for each in staging_tiles(settled) if each.name == name)
+    if isinstance(op, AtomicTile) or resolved.facts[op, CALL] == "tma_store":
+        name = resolved.facts[op, STAGING_TILE]
+        staging = next(each for each in staging_tiles(resolved) if each.name == name)
         return op.dst, staging, f"Shared::{printer.names(name)}"
     tensor, tile = (op.dst, op.src.buffer) if op.begun else (op.src, op.dst.buffer)
-    planes = "[0]" * (tile.rank - 2 + (settled.facts.get(tile, STAGES) is not None))
-    return tensor, tile, type_place_of(tile.name, overlay_of(settled), printer.names) + planes
+    planes = "[0]" * (tile.rank - 2 + (resolved.facts.get(tile, STAGES) is not None))
+    return tensor, tile, type_place_of(tile.name, overlay_of(resolved), printer.names) + planes

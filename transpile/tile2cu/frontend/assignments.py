@@ -41,7 +41,7 @@ def assign(cx: Context, target: cst.BaseExpression, value: object, env: Env, for
             _assign_name(cx, name, value, env, cx.source.span(target), formula)
         case cst.Tuple(elements=elements) | cst.List(elements=elements):
             targets = [element.value for element in elements]
-            parts = _settled(cx, unpack(cx, value, len(targets)), targets, env)
+            parts = _resolved(cx, unpack(cx, value, len(targets)), targets, env)
             parts = _saved(cx, parts, targets, env)
             for each, part in zip(targets, parts, strict=True):
                 assign(cx, each, part, env, formula)
@@ -51,7 +51,9 @@ def assign(cx: Context, target: cst.BaseExpression, value: object, env: Env, for
             raise Fault("T2C-F012", f"`{cx.source.code(target)}` cannot be assigned to")
 
 
-def _settled(cx: Context, parts: Sequence[object], targets: Sequence[cst.BaseExpression], env: Env) -> Sequence[object]:
+def _resolved(
+    cx: Context, parts: Sequence[object], targets: Sequence[cst.BaseExpression], env: Env
+) -> Sequence[object]:
     """The parts on the right of `a, b = b, a`: what an earlier target would change is read into a let first."""
     if not any(isinstance(target, cst.Subscript) or _is_mutable(target, env) for target in targets):
         return parts

@@ -19,9 +19,9 @@ from tile2cu.lint.lints import (
     uncoalesced_accesses,
     uncovered_dimensions,
 )
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 
-Lint = Callable[[Settled], Iterator[Tile2CuWarning]]
+Lint = Callable[[Resolved], Iterator[Tile2CuWarning]]
 
 LINTS: tuple[Lint, ...] = (
     reads_of_unwritten_tiles,
@@ -35,10 +35,10 @@ LINTS: tuple[Lint, ...] = (
 )
 
 
-def warnings_of(launches: Sequence[Settled], source: str) -> tuple[Tile2CuWarning, ...]:
+def warnings_of(launches: Sequence[Resolved], source: str) -> tuple[Tile2CuWarning, ...]:
     """The warnings about a kernel and its emitted source, each once, in the order of their places."""
     text = launches[0].program.source.text
-    found = [warning for settled in launches for lint in LINTS for warning in lint(settled)]
-    found += (warning for settled in launches for warning in lost_comments(settled, source))
+    found = [warning for resolved in launches for lint in LINTS for warning in lint(resolved)]
+    found += (warning for resolved in launches for warning in lost_comments(resolved, source))
     kept = dict.fromkeys(warning for warning in found if not is_ignored(warning, text))
     return tuple(sorted(kept, key=lambda warning: (warning.span, warning.code)))

@@ -17,7 +17,7 @@ from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.layout import Blocked
 from tile2cu.core.program import Gemm, Launch, Parallel, Scope
 from tile2cu.core.span import Span
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import ascii_only
 
 _WASTE = 4  # times as many sectors as the elements fill
@@ -25,14 +25,16 @@ _FEW = 4  # fragments that are named
 _LEAST_BYTES = 4096  # of a loop's accesses to one tensor
 
 
-def _as_written(settled: Settled) -> Launch:
+def _as_written(resolved: Resolved) -> Launch:
     """The launch as the file has it, before any pass."""
-    return next((launch for launch in settled.program.launches if launch.span == settled.launch.span), settled.launch)
+    return next(
+        (launch for launch in resolved.program.launches if launch.span == resolved.launch.span), resolved.launch
+    )
 
 
-def reads_of_unwritten_tiles(settled: Settled) -> Iterator[Tile2CuWarning]:
+def reads_of_unwritten_tiles(resolved: Resolved) -> Iterator[Tile2CuWarning]:
     """T2C-W001."""
-    for tile, span in read_unwritten(_as_written(settled)).items():
+    for tile, span in read_unwritten(_as_written(resolved)).items():
         where = "registers" if tile.scope is not Scope.SHARED else "shared memory"
         yield Tile2CuWarning(
             code="T2C-W001",
@@ -43,9 +45,9 @@ def reads_of_unwritten_tiles(settled: Settled) -> Iterator[Tile2CuWarning]:
         )
 
 
-def uncovered_dimensions(settled: Settled) -> Iterator[Tile2CuWarning]:
+def uncovered_dimensions(resolved: Resolved) -> Iterator[Tile2CuWarning]:
     """T2C-W002 and T2C-W003."""
-    launch = _as_written(settled)
+    launch = _as_written(resolved)
     bounds = Bounds(launch)
     dimensions = tuple(tiles_by_dimension(launch, bounds))
     yield from map(_uncovered_tail, tails(dimensions, bounds))
@@ -81,12 +83,12 @@ def _swapped_blocks(found: Swapped, grid: Span) -> Tile2CuWarning:
     )
 
 
-def uncoalesced_accesses(settled: Settled) -> Iterator[Tile2CuWarning]:
+def uncoalesced_accesses(resolved: Resolved) -> Iterator[Tile2CuWarning]:
     """T2C-W004."""
-    bounds = Bounds(settled.launch)
-    loops = statements(settled.launch.body, Parallel)
+    bounds = Bounds(resolved.launch)
+    loops = statements(resolved.launch.body, Parallel)
     for loop in loops:
-        layout = settled.facts.get(loop, LAYOUT)
+        layout = resolved.facts.get(loop, LAYOUT)
         if not isinstance(layout, Blocked):
             continue
         for found in warp_accesses(loop, layout, bounds):
@@ -108,9 +110,9 @@ def uncoalesced_accesses(settled: Settled) -> Iterator[Tile2CuWarning]:
             )
 
 
-def dropped_calls(settled: Settled) -> Iterator[Tile2CuWarning]:
+def dropped_calls(resolved: Resolved) -> Iterator[Tile2CuWarning]:
     """T2C-W005."""
-    for span, name in settled.program.dropped:
+    for span, name in resolved.program.dropped:
         yield Tile2CuWarning(
             code="T2C-W005",
             message=f"`{name}` has no effect in the kernel",
@@ -120,9 +122,9 @@ def dropped_calls(settled: Settled) -> Iterator[Tile2CuWarning]:
         )
 
 
-def rebound_names(settled: Settled) -> Iterator[Tile2CuWarning]:
+def rebound_names(resolved: Resolved) -> Iterator[Tile2CuWarning]:
     """T2C-W010."""
-    for span, name in settled.program.rebound:
+    for span, name in resolved.program.rebound:
         yield Tile2CuWarning(
             code="T2C-W010",
             message=f"`{name}` is bound again, and later iterations of the loop read the value from before the loop",
@@ -134,14 +136,14 @@ def rebound_names(settled: Settled) -> Iterator[Tile2CuWarning]:
         )
 
 
-def scalar_gemms(settled: Settled) -> Iterator[Tile2CuWarning]:
+def scalar_gemms(resolved: Resolved) -> Iterator[Tile2CuWarning]:
     """T2C-W006."""
-    mmas = statements(settled.launch.body, Gemm)
+    mmas = statements(resolved.launch.body, Gemm)
     for op in mmas:
-        instruction = settled.facts.get(op, INSTRUCTION)
+        instruction = resolved.facts.get(op, INSTRUCTION)
         if instruction is None or instruction.unit is not MmaUnit.FMA:
             continue
-        rejected = settled.facts.get(op, NO_TENSOR_CORES)
+        rejected = resolved.facts.get(op, NO_TENSOR_CORES)
         types = f"{op.a.buffer.dtype} x {op.b.buffer.dtype} + {op.c.buffer.dtype}"
         yield Tile2CuWarning(
             code="T2C-W006",
@@ -151,17 +153,17 @@ def scalar_gemms(settled: Settled) -> Iterator[Tile2CuWarning]:
                 Note(
                     rejected.because
                     if rejected is not None
-                    else f"no MMA instruction of {settled.target.name} computes {types}"
+                    else f"no MMA instruction of {resolved.target.name} computes {types}"
                 ),
             ),
             help=f"tensor cores need {rejected.edit}" if rejected is not None else "",
         )
 
 
-def lost_comments(settled: Settled, source: str) -> Iterator[Tile2CuWarning]:
+def lost_comments(resolved: Resolved, source: str) -> Iterator[Tile2CuWarning]:
     """T2C-W008. `source` is the emitted source, in which a comment may be wrapped."""
     written = _words(line.partition("//")[2] for line in source.splitlines())
-    for comment, stmt in comments_of(_as_written(settled)):
+    for comment, stmt in comments_of(_as_written(resolved)):
         if _words([ascii_only(comment)]) not in written:
             yield Tile2CuWarning(
                 code="T2C-W008",
@@ -175,9 +177,9 @@ def _words(lines: Iterable[str]) -> str:
     return " ".join(re.findall(r"[a-z0-9]+", " ".join(lines).lower()))
 
 
-def integer_overflows(settled: Settled) -> Iterator[Tile2CuWarning]:
+def integer_overflows(resolved: Resolved) -> Iterator[Tile2CuWarning]:
     """T2C-W007."""
-    for found in overflowing_sums(_as_written(settled)):
+    for found in overflowing_sums(_as_written(resolved)):
         tile = found.accumulator
         yield Tile2CuWarning(
             code="T2C-W007",
@@ -188,12 +190,12 @@ def integer_overflows(settled: Settled) -> Iterator[Tile2CuWarning]:
         )
 
 
-def spilled_fragments(settled: Settled) -> Iterator[Tile2CuWarning]:
+def spilled_fragments(resolved: Resolved) -> Iterator[Tile2CuWarning]:
     """T2C-W009."""
-    launch, target = settled.launch, settled.target
+    launch, target = resolved.launch, resolved.target
     if launch.groups > 1:
         return  # a thread has the fragments of its group only
-    layouts = {tile: settled.facts.get(tile, LAYOUT) for tile in launch.tiles if tile.scope is Scope.FRAGMENT}
+    layouts = {tile: resolved.facts.get(tile, LAYOUT) for tile in launch.tiles if tile.scope is Scope.FRAGMENT}
     words = {tile: layout.words(tile.dtype.bytes) for tile, layout in layouts.items() if layout is not None}
     peak = peak_of(launch, {tile: count for tile, count in words.items() if tile.of is None})
     limit = min(target.max_registers, target.registers_of_block // launch.threads)

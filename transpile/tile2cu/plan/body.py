@@ -63,9 +63,9 @@ from tile2cu.plan.paragraphs import groups, is_of_rules
 from tile2cu.plan.pipelined import pipelined
 from tile2cu.plan.producer import Producing
 from tile2cu.plan.producer_ops import AcquireStage
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.rings import are_loads_outstanding
 from tile2cu.plan.scalars import atomic_vector, invoke, let, locate
-from tile2cu.plan.settled import Settled
 from tile2cu.plan.structure import (
     AwaitPrologue,
     AwaitStaging,
@@ -88,22 +88,22 @@ _ORDERING: tuple[Key[Any], ...] = (BARRIER, PART_BARRIER, PROXY_FENCE)
 class Lowering:
     """Lowers the statements of one launch."""
 
-    def __init__(self, settled: Settled) -> None:
-        self.settled = settled
-        self.facts = settled.facts
-        body = settled.launch.body
-        first = self.facts.get(settled.launch, PROLOGUE_LOADS)
+    def __init__(self, resolved: Resolved) -> None:
+        self.resolved = resolved
+        self.facts = resolved.facts
+        body = resolved.launch.body
+        first = self.facts.get(resolved.launch, PROLOGUE_LOADS)
         self.prologue: tuple[Copy, ...] = first.loads if first is not None else ()
         self._first_reader = first.reader if first is not None else None
-        idle = self.facts.get(settled.launch, EARLY_EXIT)
+        idle = self.facts.get(resolved.launch, EARLY_EXIT)
         early = idle.before if idle is not None else ()
-        self.hoisted = tuple(stmt for stmt in hoisted(settled.launch, self.facts) if stmt not in early)
+        self.hoisted = tuple(stmt for stmt in hoisted(resolved.launch, self.facts) if stmt not in early)
         self._elsewhere = (*early, *self.hoisted, *self.prologue)
-        loops = producer_loops(settled.launch, self.facts)
+        loops = producer_loops(resolved.launch, self.facts)
         self._of_producer = tuple(let for found in loops for let in for_loads_alone(*found, body))
         self.walk = walk_to(*loops[0], body) if len(loops) == 1 else None
-        self.producing = Producing(settled, self.walk, self.body, self.statement)
-        self._is_persistent = self.facts.get(settled.launch, PERSISTENT) is not None
+        self.producing = Producing(resolved, self.walk, self.body, self.statement)
+        self._is_persistent = self.facts.get(resolved.launch, PERSISTENT) is not None
 
     def body(self, body: tuple[Stmt, ...], where: Where) -> Block:
         """The paragraphs of a block, but for what is done elsewhere: before the body, or by the producer alone."""
@@ -133,9 +133,9 @@ class Lowering:
         return Statement(
             source=stmt,
             op=op,
-            before=(*before(stmt, self.settled, where.group), *self._await_prologue(stmt)),
-            first=(*acquired, *self._await_staging(stmt), *clear_before(stmt, self.settled)),
-            after=(*self._release_prologue(stmt), *wait_after(stmt, self.settled)),
+            before=(*before(stmt, self.resolved, where.group), *self._await_prologue(stmt)),
+            first=(*acquired, *self._await_staging(stmt), *clear_before(stmt, self.resolved)),
+            after=(*self._release_prologue(stmt), *wait_after(stmt, self.resolved)),
         )
 
     def operation(self, stmt: Stmt, where: Where) -> ops.Op:
@@ -168,18 +168,18 @@ class Lowering:
         def element(stmt: Stmt, elect: bool) -> Statement:
             return self._element(stmt, replace(inside, elect=loop if elect else None))
 
-        return elementwise(loop, self.settled, element)
+        return elementwise(loop, self.resolved, element)
 
     def _single(self, stmt: Stmt, where: Where) -> ops.Op:
         match stmt:
             case Copy():
                 return self._copy(stmt, where)
             case Let():
-                return let(stmt, self.settled)
+                return let(stmt, self.resolved)
             case BindTensor():
-                return locate(stmt, self.settled)
+                return locate(stmt, self.resolved)
             case CallStmt():
-                return invoke(stmt, self.settled)
+                return invoke(stmt, self.resolved)
             case (
                 AtomicTile()
                 | Assign()
@@ -198,7 +198,7 @@ class Lowering:
                 | Assert()
                 | Print()
             ):
-                return lower(stmt, self.settled, where.group)
+                return lower(stmt, self.resolved, where.group)
             case _:
                 raise Tile2CuError("T2C-E001", f"no text for {type(stmt).__name__}", stmt.span)
 
@@ -208,14 +208,14 @@ class Lowering:
 
     def _is_ordered(self, stmt: Stmt) -> bool:
         """Whether a barrier, a fence or a wait for MMAs stands before the statement."""
-        of_schedule = (id(stmt), False) in self.settled.waits
+        of_schedule = (id(stmt), False) in self.resolved.waits
         return of_schedule or any(self.facts.get(stmt, key) is not None for key in _ORDERING)
 
     def _is_unused(self, stmt: Stmt) -> bool:
         """Whether a statement waits for nothing, or locates a tensor that the kernel does not touch."""
         if isinstance(stmt, WgmmaWait):
             return self.facts.get(stmt, RETIRED) is None
-        return isinstance(stmt, BindTensor) and not any(stmt.tensor in buffers for buffers in touched(self.settled))
+        return isinstance(stmt, BindTensor) and not any(stmt.tensor in buffers for buffers in touched(self.resolved))
 
     def _await_prologue(self, stmt: Stmt) -> Iterator[ops.Op]:
         if stmt is self._first_reader:
@@ -225,7 +225,7 @@ class Lowering:
     def _release_prologue(self, stmt: Stmt) -> Iterator[ops.Op]:
         if stmt is self._first_reader and self._is_persistent:
             tiles = [load.dst.buffer for load in self.prologue]
-            yield ReleasePrologue(source=stmt, waits_for_loads=are_loads_outstanding(tiles, (stmt,), self.settled))
+            yield ReleasePrologue(source=stmt, waits_for_loads=are_loads_outstanding(tiles, (stmt,), self.resolved))
 
     def _await_staging(self, stmt: Stmt) -> Iterator[ops.Op]:
         if self.facts.get(stmt, STORE_OUTSTANDING) and self._comes_again(stmt):
@@ -233,16 +233,16 @@ class Lowering:
 
     def _comes_again(self, stmt: Stmt) -> bool:
         """Whether a block may come to a statement several times."""
-        loops = (outer for outer in around(self.settled.launch.body, stmt) if isinstance(outer, Loop | While))
+        loops = (outer for outer in around(self.resolved.launch.body, stmt) if isinstance(outer, Loop | While))
         return self._is_persistent or any(loops)
 
     def _copy(self, op: Copy, where: Where) -> ops.Op:
         """A copy, or the half of one whose tile waits in registers."""
         if id(op) in where.to_registers:
-            return load_registers(op, self.settled)
+            return load_registers(op, self.resolved)
         if id(op) in where.from_registers:
-            return store_registers(op, self.settled)
-        return lower(op, self.settled, where.group)
+            return store_registers(op, self.resolved)
+        return lower(op, self.resolved, where.group)
 
     def _branch(self, stmt: If, where: Where) -> ops.Op:
         group = group_of(stmt)
@@ -253,12 +253,12 @@ class Lowering:
 
     def _loop(self, op: Loop, where: Where) -> ops.Op:
         if self.facts.get(op, ATOMIC_VECTOR) is not None:
-            return atomic_vector(op, self.settled)
+            return atomic_vector(op, self.resolved)
         pipeline = self.facts.get(op, PIPELINE)
         if pipeline is not None and pipeline.producer:
             return self.producing.loop(op, pipeline, where)
         if pipeline is not None:
-            return pipelined(op, pipeline, self.settled, where, self.body)
+            return pipelined(op, pipeline, self.resolved, where, self.body)
         if where.walking and _asks_memory(op):
             return self.producing.each_active(op, where)
         return For(

@@ -169,7 +169,7 @@ class AddressableByTma(Claim):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Packets(Claim):
+class ElementsTogether(Claim):
     """A thread takes so many `elements` at a time: neighbours, or what it holds of that many `columns` of a row."""
 
     elements: int

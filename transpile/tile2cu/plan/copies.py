@@ -17,18 +17,18 @@ from tile2cu.plan import copy_ops, ops
 from tile2cu.plan.claims import AddedByTma, AddressableByTma, Claim
 from tile2cu.plan.copy_claims import copy_claims
 from tile2cu.plan.operands import Operand, TensorTile, Threads, Tile
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.rings import publishes_iteration, ring_tiles
-from tile2cu.plan.settled import Settled
 
 BY_TMA = ("tma_load", "tma_store", "tma_add_start", "tma_copy")  # what goes through tensor maps, by the fact `call`
 _MECHANISMS = {"copy": copy_ops.CopyMechanism.THREADS, "copy_async": copy_ops.CopyMechanism.CP_ASYNC}
 
 
-def copy(op: Copy, settled: Settled, threads: Threads) -> ops.Op:
+def copy(op: Copy, resolved: Resolved, threads: Threads) -> ops.Op:
     """The operation of a copy that `threads` run."""
-    facts, claims = settled.facts, tuple(copy_claims(op, settled))
+    facts, claims = resolved.facts, tuple(copy_claims(op, resolved))
     if facts.get(op, CALL) in BY_TMA:
-        return _by_tma(op, settled, claims)
+        return _by_tma(op, resolved, claims)
     if op.row is not None:
         coordinates = tuple(part.start for part in op.src.ranges)
         return copy_ops.GatherRows(
@@ -50,8 +50,8 @@ def copy(op: Copy, settled: Settled, threads: Threads) -> ops.Op:
     return copy_ops.Copy(
         source=op,
         claims=claims,
-        src=_side(op.src, op.dst, op, settled),
-        dst=_side(op.dst, op.src, op, settled),
+        src=_side(op.src, op.dst, op, resolved),
+        dst=_side(op.dst, op.src, op, resolved),
         mechanism=_MECHANISMS[facts[op, CALL]],
         threads=None if Scope.FRAGMENT in scopes else threads,
         evict=op.evict if scopes == (Scope.GLOBAL, Scope.FRAGMENT) else "",
@@ -59,22 +59,24 @@ def copy(op: Copy, settled: Settled, threads: Threads) -> ops.Op:
     )
 
 
-def load_registers(op: Copy, settled: Settled) -> copy_ops.LoadRegisters:
+def load_registers(op: Copy, resolved: Resolved) -> copy_ops.LoadRegisters:
     """What loads a tile that waits in registers."""
-    src = _side(op.src, op.dst, op, settled)
-    return copy_ops.LoadRegisters(source=op, claims=tuple(copy_claims(op, settled)), src=src)
+    src = _side(op.src, op.dst, op, resolved)
+    return copy_ops.LoadRegisters(source=op, claims=tuple(copy_claims(op, resolved)), src=src)
 
 
-def store_registers(op: Copy, settled: Settled) -> copy_ops.StoreRegisters:
+def store_registers(op: Copy, resolved: Resolved) -> copy_ops.StoreRegisters:
     """What stores a tile that waited in registers."""
-    return copy_ops.StoreRegisters(source=op, claims=tuple(copy_claims(op, settled)), dst=Tile(region=op.dst))
+    return copy_ops.StoreRegisters(source=op, claims=tuple(copy_claims(op, resolved)), dst=Tile(region=op.dst))
 
 
-def atomic_update(op: AtomicTile, settled: Settled, threads: Threads) -> copy_ops.TmaReduceAdd | copy_ops.AtomicUpdate:
+def atomic_update(
+    op: AtomicTile, resolved: Resolved, threads: Threads
+) -> copy_ops.TmaReduceAdd | copy_ops.AtomicUpdate:
     """A tile atomic: by TMA, or by the threads that hold the tile or share it."""
-    if settled.facts.get(op, CALL) in BY_TMA:
-        claim = AddedByTma(rule=settled.facts.rule(op, CALL))
-        staging = settled.facts[op, STAGING_TILE]
+    if resolved.facts.get(op, CALL) in BY_TMA:
+        claim = AddedByTma(rule=resolved.facts.rule(op, CALL))
+        staging = resolved.facts[op, STAGING_TILE]
         return copy_ops.TmaReduceAdd(source=op, claims=(claim,), src=op.src.buffer, staging=staging, dst=op.dst)
     return copy_ops.AtomicUpdate(
         source=op,
@@ -92,19 +94,19 @@ def operand(region: Region, other: Region) -> Operand:
     return TensorTile(region=region, along=_dimensions_along(region, other))
 
 
-def _side(region: Region, other: Region, op: Copy, settled: Settled) -> Operand:
+def _side(region: Region, other: Region, op: Copy, resolved: Resolved) -> Operand:
     """The same with what is known of it: how a slice is aligned, and where a source ends."""
     found = operand(region, other)
     if isinstance(found, Tile):
-        alignment = settled.facts.get(op, SLICE_ALIGNMENT) if region.buffer.rank == 1 else None
+        alignment = resolved.facts.get(op, SLICE_ALIGNMENT) if region.buffer.rank == 1 else None
         return Tile(region=region, alignment=alignment or 0)
     return TensorTile(region=region, along=found.along, ends=op.ends if region is op.src else ())
 
 
-def _by_tma(op: Copy, settled: Settled, claims: tuple[Claim, ...]) -> ops.Op:
-    facts = settled.facts
+def _by_tma(op: Copy, resolved: Resolved, claims: tuple[Claim, ...]) -> ops.Op:
+    facts = resolved.facts
     if facts[op, CALL] == "tma_store":
-        return _store(op, settled, claims)
+        return _store(op, resolved, claims)
     if op.begun:
         return copy_ops.TmaStoreShared(source=op, claims=claims, src=Tile(region=op.src), dst=op.dst)
     if op.barrier is not None:
@@ -117,8 +119,8 @@ def _by_tma(op: Copy, settled: Settled, claims: tuple[Claim, ...]) -> ops.Op:
             blocks=op.blocks,
             awaited=op.awaited,
         )
-    tile, first = op.dst.buffer, facts.get(settled.launch, PROLOGUE_LOADS)
-    own = any(tile is each for each in ring_tiles(settled))
+    tile, first = op.dst.buffer, facts.get(resolved.launch, PROLOGUE_LOADS)
+    own = any(tile is each for each in ring_tiles(resolved))
     return copy_ops.TmaLoad(
         source=op,
         claims=claims,
@@ -126,23 +128,23 @@ def _by_tma(op: Copy, settled: Settled, claims: tuple[Claim, ...]) -> ops.Op:
         dst=tile,
         own_ring=own,
         prologue=first is not None and any(op is load for load in first.loads),
-        publishes=own and publishes_iteration(tile, settled),
+        publishes=own and publishes_iteration(tile, resolved),
         multicast=facts.get(op, MULTICAST_MASK) or 0,
     )
 
 
-def _store(op: Copy, settled: Settled, claims: tuple[Claim, ...]) -> copy_ops.TmaStore | copy_ops.StoreByInstance:
+def _store(op: Copy, resolved: Resolved, claims: tuple[Claim, ...]) -> copy_ops.TmaStore | copy_ops.StoreByInstance:
     """A store by TMA; of rows that it may not be able to address, where it can."""
     by_tma = copy_ops.TmaStore(
         source=op,
         claims=claims,
         src=op.src.buffer,
-        staging=settled.facts[op, STAGING_TILE],
+        staging=resolved.facts[op, STAGING_TILE],
         transposed=op.transposed,
-        outstanding=bool(settled.facts.get(op, STORE_OUTSTANDING)),
+        outstanding=bool(resolved.facts.get(op, STORE_OUTSTANDING)),
         dst=op.dst,
     )
-    if settled.facts.get(op, TMA_IF) is None:
+    if resolved.facts.get(op, TMA_IF) is None:
         return by_tma
     by_threads = copy_ops.Copy(
         source=op,
@@ -151,7 +153,7 @@ def _store(op: Copy, settled: Settled, claims: tuple[Claim, ...]) -> copy_ops.Tm
         mechanism=copy_ops.CopyMechanism.THREADS,
         threads=None,
     )
-    claim = AddressableByTma(rule=settled.facts.rule(op, TMA_IF))
+    claim = AddressableByTma(rule=resolved.facts.rule(op, TMA_IF))
     return copy_ops.StoreByInstance(source=op, claims=(claim,), by_tma=by_tma, by_threads=by_threads)
 
 

@@ -28,7 +28,7 @@ from tile2cu.plan.claims import (
     Streams,
     TmaBoxes,
 )
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 
 _POLICIES = ("evict_first", "evict_last")
 _WIDEST = 16  # bytes of a cp.async; PTX ISA, 'cp.async', cp-size
@@ -36,14 +36,14 @@ _NARROWEST = 4
 _BOX = 256  # the most elements of a box along a dimension; CUDA Driver API, cuTensorMapEncodeTiled
 
 
-def copy_claims(op: Copy, settled: Settled) -> Iterator[Claim]:
+def copy_claims(op: Copy, resolved: Resolved) -> Iterator[Claim]:
     """The claims of a copy; those on how it is done are stated once of copies of one kind."""
-    facts = settled.facts
+    facts = resolved.facts
     if facts[op, CALL] in ("tma_load", "tma_copy") and op.dst.buffer.scope is Scope.SHARED:
-        yield from _boxes(op, settled)
-    elif facts[op, CALL] == "copy_async" and settled.target.cp_async:
-        yield from _cp_asyncs(op, settled)
-    copies = [*statements(settled.launch.body, Copy)]
+        yield from _boxes(op, resolved)
+    elif facts[op, CALL] == "copy_async" and resolved.target.cp_async:
+        yield from _cp_asyncs(op, resolved)
+    copies = [*statements(resolved.launch.body, Copy)]
     if op.reason:
         yield Staged(because=op.reason.replace("`", ""), rule=facts.rule(op, STAGED_BECAUSE))
     elif facts.get(op, STREAMING) is not None:
@@ -51,20 +51,20 @@ def copy_claims(op: Copy, settled: Settled) -> Iterator[Claim]:
             yield Streams(rule=facts.rule(op, STREAMING))
     elif facts[op, CALL] == "tma_store":
         stores = (stmt for stmt in copies if facts.get(stmt, CALL) == "tma_store")
-        if next(store for store in stores if _kind(store, settled) == _kind(op, settled)) is op:
-            transposed, outstanding = _kind(op, settled)
-            yield _stored_by_tma(op, settled, transposed=transposed, outstanding=outstanding)
+        if next(store for store in stores if _kind(store, resolved) == _kind(op, resolved)) is op:
+            transposed, outstanding = _kind(op, resolved)
+            yield _stored_by_tma(op, resolved, transposed=transposed, outstanding=outstanding)
     elif facts.get(op, SLICE_ALIGNMENT):
         yield Aligned(rule=facts.rule(op, SLICE_ALIGNMENT))
     elif op.evict in _POLICIES and next(stmt for stmt in copies if stmt.evict == op.evict) is op:
         yield Evicts(policy=op.evict)
     else:
-        yield from _stored_by_lanes(op, settled)
+        yield from _stored_by_lanes(op, resolved)
 
 
-def _stored_by_lanes(op: Copy, settled: Settled) -> Iterator[StoredByLanes]:
+def _stored_by_lanes(op: Copy, resolved: Resolved) -> Iterator[StoredByLanes]:
     """How an MFMA accumulator leaves for a tensor (headers/tl/common/copy.h)."""
-    layout, dst = settled.facts.get(op.src.buffer, LAYOUT), op.dst.buffer
+    layout, dst = resolved.facts.get(op.src.buffer, LAYOUT), op.dst.buffer
     if not isinstance(layout, MfmaAccumulator) or dst.scope is not Scope.GLOBAL or dst.strides is not None:
         return
     columns = layout.run * layout.interleave
@@ -79,10 +79,10 @@ def _stored_by_lanes(op: Copy, settled: Settled) -> Iterator[StoredByLanes]:
 _WARP_ROWS = 16  # of a staging tile: headers/tl/common/sm90/boxes.h, BoxRows
 
 
-def _stored_by_tma(op: Copy, settled: Settled, *, transposed: bool, outstanding: bool) -> StoredByTma:
+def _stored_by_tma(op: Copy, resolved: Resolved, *, transposed: bool, outstanding: bool) -> StoredByTma:
     """The boxes by which a fragment leaves: a slab of the columns of a warp's rows at a time."""
-    name = settled.facts[op, STAGING_TILE]
-    staging = next(each for each in settled.facts[settled.launch, STORE_STAGING] if each.name == name)
+    name = resolved.facts[op, STAGING_TILE]
+    staging = next(each for each in resolved.facts[resolved.launch, STORE_STAGING] if each.name == name)
     layout = staging.layout
     slab = layout.swizzle * 8 // layout.element_bits if layout.swizzle else layout.extents[-1]
     return StoredByTma(
@@ -91,13 +91,13 @@ def _stored_by_tma(op: Copy, settled: Settled, *, transposed: bool, outstanding:
         rows=_WARP_ROWS,
         columns=min(slab, layout.extents[-1]),
         reused=layout.extents[-1] < (static_value(staging.like.shape[-1]) or 0) and not transposed,
-        rule=settled.facts.rule(op, CALL),
+        rule=resolved.facts.rule(op, CALL),
     )
 
 
-def _boxes(op: Copy, settled: Settled) -> Iterator[TmaBoxes]:
+def _boxes(op: Copy, resolved: Resolved) -> Iterator[TmaBoxes]:
     """The boxes of a load by TMA into a tile of rows and columns: one for each slab of its columns."""
-    layout, extents = settled.facts[op.dst.buffer, SHARED_LAYOUT], _extents(op.dst)
+    layout, extents = resolved.facts[op.dst.buffer, SHARED_LAYOUT], _extents(op.dst)
     if len(layout.extents) != 2 or len(extents) != 2:
         return
     rows, columns = extents
@@ -108,21 +108,21 @@ def _boxes(op: Copy, settled: Settled) -> Iterator[TmaBoxes]:
     yield TmaBoxes(rank=op.src.buffer.rank, boxes=columns // width, rows=rows, columns=width, swizzle=layout.swizzle)
 
 
-def _cp_asyncs(op: Copy, settled: Settled) -> Iterator[CpAsyncs]:
+def _cp_asyncs(op: Copy, resolved: Resolved) -> Iterator[CpAsyncs]:
     """The cp.asyncs of a copy into a shared tile, as wide as the rows of both sides are aligned."""
     bits, extents = op.dst.buffer.dtype.bits, _extents(op.dst)
     if op.row is not None or not extents:
         return
     row = extents[-1] * bits // 8
-    layout = settled.facts[op.dst.buffer, SHARED_LAYOUT]
-    known = settled.row_alignment(op.src.buffer)
+    layout = resolved.facts[op.dst.buffer, SHARED_LAYOUT]
+    known = resolved.row_alignment(op.src.buffer)
     width = min(known or _WIDEST, _WIDEST, row & -row, layout.row_bytes & -layout.row_bytes)
     if width < _NARROWEST:
         return
     chunks = row // width
     for extent in extents[:-1]:
         chunks *= extent
-    threads = settled.launch.threads if settled.launch.groups == 1 else 0
+    threads = resolved.launch.threads if resolved.launch.groups == 1 else 0
     yield CpAsyncs(bytes=width, chunks=chunks, threads=threads, if_aligned=known == 0)
 
 
@@ -134,6 +134,6 @@ def _extents(region: Region) -> tuple[int, ...]:
     return tuple(int(value) for value in values if value is not None)
 
 
-def _kind(op: Stmt, settled: Settled) -> tuple[bool, bool]:
+def _kind(op: Stmt, resolved: Resolved) -> tuple[bool, bool]:
     """What distinguishes two stores by TMA: (transposed, outstanding)."""
-    return isinstance(op, Copy) and op.transposed, bool(settled.facts.get(op, STORE_OUTSTANDING))
+    return isinstance(op, Copy) and op.transposed, bool(resolved.facts.get(op, STORE_OUTSTANDING))

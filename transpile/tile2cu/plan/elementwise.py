@@ -24,26 +24,26 @@ from tile2cu.core.program import Buffer, Loop, Parallel, Region, Scope, Stmt, St
 from tile2cu.plan.claims import (
     ByLdmatrix,
     Claim,
+    ElementsTogether,
     HalfBytes,
     IdleLanesCompute,
-    Packets,
     ReadsGlobal,
     StoredLast,
     TotalsOnly,
 )
 from tile2cu.plan.copy_ops import Copy, CopyMechanism
 from tile2cu.plan.operands import Tile
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.structure import ByOneHolder, DotsOfFour, Elementwise, Scaled, Statement, Writers
 
 _WRITERS = {"once": Writers.ONCE, "stores": Writers.STORES}
 
 
-def elementwise(op: Parallel, settled: Settled, lower: Callable[[Stmt, bool], Statement]) -> Elementwise | Copy:
+def elementwise(op: Parallel, resolved: Resolved, lower: Callable[[Stmt, bool], Statement]) -> Elementwise | Copy:
     """The loop; `lower` lowers a statement of its body, of which one thread is elected to write memory, or not."""
-    facts = settled.facts
+    facts = resolved.facts
     if facts.get(op, TRANSPOSED):
-        return _transposed(op, settled)
+        return _transposed(op, resolved)
     writers = _WRITERS.get(facts[op, ELECTED_WRITERS], Writers.ALL)
     dot, layout, vector = facts.get(op, DOT_OF_FOUR), facts[op, LAYOUT], facts[op, VECTOR]
     if dot is None:
@@ -52,7 +52,7 @@ def elementwise(op: Parallel, settled: Settled, lower: Callable[[Stmt, bool], St
         body = (Statement(source=dot.sum, op=DotsOfFour(source=dot.sum, dot=dot)),)
     return Elementwise(
         source=op,
-        claims=tuple(_claims(op, settled)),
+        claims=tuple(_claims(op, resolved)),
         vars=op.vars,
         extents=op.extents,
         layout=layout,
@@ -62,20 +62,20 @@ def elementwise(op: Parallel, settled: Settled, lower: Callable[[Stmt, bool], St
         in_registers=facts.get(op, IN_REGISTERS) is True,
         any_order=facts.get(op, PERMUTATION_INVARIANT) is True,
         stores_last=bool(facts.get(op, STORE_LAST)),
-        scales=_scaled(op, settled),
+        scales=_scaled(op, resolved),
         used=frozenset(variables(*all_expressions(op.body))),
         body=body,
     )
 
 
-def _scaled(op: Parallel, settled: Settled) -> Scaled | None:
+def _scaled(op: Parallel, resolved: Resolved) -> Scaled | None:
     """What a rescale multiplies, where warps vote to skip it."""
-    voted = settled.facts.get(op, VOTED_RESCALE)
+    voted = resolved.facts.get(op, VOTED_RESCALE)
     if voted is None:
         return None
     (store,) = op.body
     assert isinstance(store, Store) and isinstance(store.value, Load) and isinstance(store.value.buffer, Buffer)
-    rule, factor = settled.facts.rule(op, VOTED_RESCALE), store.value.buffer
+    rule, factor = resolved.facts.rule(op, VOTED_RESCALE), store.value.buffer
     return Scaled(tile=store.buffer, factor=factor, before=voted.before, after=voted.after, rule=rule)
 
 
@@ -92,13 +92,13 @@ def _joined(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
     return tuple(found)
 
 
-def _transposed(op: Parallel, settled: Settled) -> Copy:
+def _transposed(op: Parallel, resolved: Resolved) -> Copy:
     """A loop that copies a shared tile's rows to a fragment's columns."""
     (store,) = op.body
     assert isinstance(store, Store) and isinstance(store.value, Load) and isinstance(store.value.buffer, Buffer)
     return Copy(
         source=store,
-        claims=(ByLdmatrix(rule=settled.facts.rule(op, TRANSPOSED)),),
+        claims=(ByLdmatrix(rule=resolved.facts.rule(op, TRANSPOSED)),),
         src=Tile(region=Region.all_of(store.value.buffer, store.span), transposed=True),
         dst=Tile(region=Region.all_of(store.buffer, store.span)),
         mechanism=CopyMechanism.THREADS,
@@ -106,12 +106,12 @@ def _transposed(op: Parallel, settled: Settled) -> Copy:
     )
 
 
-def _claims(op: Parallel, settled: Settled) -> Iterator[Claim]:
-    facts = settled.facts
+def _claims(op: Parallel, resolved: Resolved) -> Iterator[Claim]:
+    facts = resolved.facts
     vector = facts[op, VECTOR]
     if vector > 1:
         scattered = not isinstance(facts[op, LAYOUT], Blocked)
-        yield Packets(elements=vector, columns=4 * vector if scattered else 0, rule=facts.rule(op, VECTOR))
+        yield ElementsTogether(elements=vector, columns=4 * vector if scattered else 0, rule=facts.rule(op, VECTOR))
     if facts.get(op, IN_REGISTERS) is True:
         yield IdleLanesCompute(rule=facts.rule(op, IN_REGISTERS))
     if facts.get(op, PERMUTATION_INVARIANT) is True:
@@ -122,13 +122,13 @@ def _claims(op: Parallel, settled: Settled) -> Iterator[Claim]:
         store = op.body[-1]
         assert isinstance(store, Store)
         yield StoredLast(tile=store.buffer, rule=facts.rule(op, STORE_LAST))
-    if read := _read_in_pipeline(op, settled):
+    if read := _read_in_pipeline(op, resolved):
         yield ReadsGlobal(tensors=read)
 
 
-def _read_in_pipeline(op: Parallel, settled: Settled) -> tuple[Buffer, ...]:
+def _read_in_pipeline(op: Parallel, resolved: Resolved) -> tuple[Buffer, ...]:
     """The tensors whose elements a loop over elements reads in each iteration of a pipelined loop."""
-    loops = (loop for loop in statements(settled.launch.body, Loop) if settled.facts.get(loop, PIPELINE) is not None)
+    loops = (loop for loop in statements(resolved.launch.body, Loop) if resolved.facts.get(loop, PIPELINE) is not None)
     if not any(each is op for loop in loops for each in walk_stmts(loop.body)):
         return ()
     found = (load.buffer for stmt in walk_stmts(op.body) for expr in expressions(stmt) for load in loads(expr, op.span))

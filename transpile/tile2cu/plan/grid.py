@@ -8,7 +8,7 @@ from tile2cu.analysis.uses import all_expressions, statements
 from tile2cu.core.decisions import PERSISTENT, RASTER_GROUP, TILE_ORDER, XCD_ORDER
 from tile2cu.core.expr import Expr, Var, walk
 from tile2cu.core.program import Swizzle
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import viewed_tensors
 
 
@@ -62,34 +62,34 @@ class Grid:
     persistent: bool
 
 
-def grid(settled: Settled) -> Grid:
+def grid(resolved: Resolved) -> Grid:
     """The grid of a launch."""
-    read = {part for expr in kernel_expressions(settled) for part in walk(expr) if isinstance(part, Var)}
+    read = {part for expr in kernel_expressions(resolved) for part in walk(expr) if isinstance(part, Var)}
     return Grid(
-        indices=tuple(block if block in read else None for block in settled.launch.blocks),
-        order=_order(settled),
-        persistent=settled.facts.get(settled.launch, PERSISTENT) is not None,
+        indices=tuple(block if block in read else None for block in resolved.launch.blocks),
+        order=_order(resolved),
+        persistent=resolved.facts.get(resolved.launch, PERSISTENT) is not None,
     )
 
 
-def kernel_expressions(settled: Settled) -> Iterator[Expr]:
+def kernel_expressions(resolved: Resolved) -> Iterator[Expr]:
     """Every expression that the kernel itself evaluates, the extents of its tensors included."""
-    yield from all_expressions(settled.launch.body)
-    for tensor in viewed_tensors(settled):
+    yield from all_expressions(resolved.launch.body)
+    for tensor in viewed_tensors(resolved):
         yield from tensor.shape
         yield from tensor.strides or ()
-    for let in settled.launch.prelude:
+    for let in resolved.launch.prelude:
         yield let.value
 
 
-def used_sizes(settled: Settled) -> tuple[Var, ...]:
+def used_sizes(resolved: Resolved) -> tuple[Var, ...]:
     """The run-time sizes that the kernel needs as arguments."""
-    read = {part for expr in kernel_expressions(settled) for part in walk(expr)}
-    return tuple(size for size in settled.program.sizes if size in read)
+    read = {part for expr in kernel_expressions(resolved) for part in walk(expr)}
+    return tuple(size for size in resolved.program.sizes if size in read)
 
 
-def _order(settled: Settled) -> TileOrder | None:
-    launch, facts = settled.launch, settled.facts
+def _order(resolved: Resolved) -> TileOrder | None:
+    launch, facts = resolved.launch, resolved.facts
     longest = facts.get(launch, TILE_ORDER)
     if longest is not None:
         return LptOrder(least=longest.least, rule=facts.rule(launch, TILE_ORDER))
@@ -102,4 +102,4 @@ def _order(settled: Settled) -> TileOrder | None:
     if size is None:
         return None
     rule = facts.rule(launch, RASTER_GROUP)
-    return InPanels(size=size, across=Across.ROWS, cluster=launch.cluster, dies=settled.target.dies, rule=rule)
+    return InPanels(size=size, across=Across.ROWS, cluster=launch.cluster, dies=resolved.target.dies, rule=rule)

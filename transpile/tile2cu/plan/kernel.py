@@ -13,7 +13,7 @@ from tile2cu.plan.grid import Grid, grid
 from tile2cu.plan.ops import Op
 from tile2cu.plan.order import exit_barrier
 from tile2cu.plan.registers import Registers, registers
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.shared import SharedMemory, SharedTile, overlay_of, shared_memory, shared_tile, staging_tiles
 from tile2cu.plan.structure import AwaitStaging, Block, Where
 from tile2cu.plan.tensors import TensorViews, tensor_views
@@ -67,22 +67,22 @@ class Kernel:
     end: tuple[Op, ...]
 
 
-def kernel(settled: Settled) -> Kernel:
+def kernel(resolved: Resolved) -> Kernel:
     """The plan of a launch."""
-    lowering, launch, facts = Lowering(settled), settled.launch, settled.facts
+    lowering, launch, facts = Lowering(resolved), resolved.launch, resolved.facts
     idle = facts.get(launch, EARLY_EXIT)
     left = next((stmt for stmt in walk_stmts(launch.body) if facts.get(stmt, STORE_OUTSTANDING)), None)
     return Kernel(
         launch=launch,
-        grid=grid(settled),
-        tensors=tensor_views(settled),
-        memory=shared_memory(settled),
-        shared=tuple(shared_tile(tile, settled) for tile in launch.tiles if tile.scope is Scope.SHARED),
-        staging=staging_tiles(settled),
+        grid=grid(resolved),
+        tensors=tensor_views(resolved),
+        memory=shared_memory(resolved),
+        shared=tuple(shared_tile(tile, resolved) for tile in launch.tiles if tile.scope is Scope.SHARED),
+        staging=staging_tiles(resolved),
         workspaces=facts[launch, WORKSPACES],
-        overlay=overlay_of(settled),
+        overlay=overlay_of(resolved),
         barriers=_barriers(launch),
-        registers=registers(settled),
+        registers=registers(resolved),
         early=None
         if idle is None
         else EarlyExit(
@@ -93,7 +93,7 @@ def kernel(settled: Settled) -> Kernel:
         producer=roles.producer(lowering),
         persistent=facts.get(launch, PERSISTENT),
         body=lowering.body(launch.body, Where()),
-        each_end=tuple(exit_barrier(settled)),
+        each_end=tuple(exit_barrier(resolved)),
         end=() if left is None else (AwaitStaging(source=left, again=False),),
     )
 

@@ -8,19 +8,19 @@ from tile2cu.core.decisions import LAYOUT, SHARED_LAYOUT
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.mfma_layout import WAVE, MfmaTile
 from tile2cu.core.program import Gemm
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 
 
-def lds_ways_of(op: Gemm, settled: Settled, reads: tuple[int, int]) -> tuple[int, int]:
+def lds_ways_of(op: Gemm, resolved: Resolved, reads: tuple[int, int]) -> tuple[int, int]:
     """The conflict degree of the reads of A and of B, of so many bytes per lane; 0 of registers, and where unknown."""
-    layout = settled.facts[op.c.buffer, LAYOUT]
+    layout = resolved.facts[op.c.buffer, LAYOUT]
     assert isinstance(layout, MfmaTile)
     found = []
     for region, width, across, interleave in (
         (op.a, reads[0], op.transpose_a, 1),
         (op.b, reads[1], not op.transpose_b, layout.interleave),
     ):
-        stored = settled.facts.get(region.buffer, SHARED_LAYOUT)
+        stored = resolved.facts.get(region.buffer, SHARED_LAYOUT)
         if not width or not isinstance(stored, SharedLayout) or not region.whole or len(stored.extents) != 2:
             found.append(0)
             continue

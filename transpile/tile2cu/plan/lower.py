@@ -36,26 +36,26 @@ from tile2cu.core.program import (
 from tile2cu.plan import copies, mma, ops, order
 from tile2cu.plan.claims import Exchanged, LeftOut
 from tile2cu.plan.operands import Threads, Tile
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.scalars import Scalar, scalar
-from tile2cu.plan.settled import Settled
 
 OnTiles = Copy | AtomicTile | Fill | Reduce | Scan | Gemm
 Lowered = OnTiles | Scalar | WgmmaWait | Sync | SetRegisters | Break | Continue | Assert | Print
 
 
-def lower(stmt: Lowered, settled: Settled, group: int | None) -> ops.Op:
+def lower(stmt: Lowered, resolved: Resolved, group: int | None) -> ops.Op:
     """The operation of a statement that `group` of the block's threads runs, or all of them (None)."""
     match stmt:
         case Copy() | AtomicTile() | Fill() | Reduce() | Scan() | Gemm():
-            return _on_tiles(stmt, settled, group)
+            return _on_tiles(stmt, resolved, group)
         case Assign() | Atomic() | Declare() | Store():
             return scalar(stmt)
         case WgmmaWait():
-            return mma.wait_asked(stmt, settled)
+            return mma.wait_asked(stmt, resolved)
         case Sync():
-            return order.barrier_asked(stmt, settled, group)
+            return order.barrier_asked(stmt, resolved, group)
         case SetRegisters():
-            return _registers(stmt, settled)
+            return _registers(stmt, resolved)
         case Break() | Continue():
             return ops.Leave(source=stmt, continues=isinstance(stmt, Continue))
         case Assert():
@@ -64,19 +64,19 @@ def lower(stmt: Lowered, settled: Settled, group: int | None) -> ops.Op:
             return ops.Print(source=stmt, what=stmt.what, message=stmt.message)
 
 
-def _on_tiles(stmt: OnTiles, settled: Settled, group: int | None) -> ops.Op:
+def _on_tiles(stmt: OnTiles, resolved: Resolved, group: int | None) -> ops.Op:
     """One operation on whole tiles."""
     match stmt:
         case Copy():
-            return copies.copy(stmt, settled, _threads(settled, group))
+            return copies.copy(stmt, resolved, _threads(resolved, group))
         case AtomicTile():
-            return copies.atomic_update(stmt, settled, _threads(settled, group))
+            return copies.atomic_update(stmt, resolved, _threads(resolved, group))
         case Fill():
-            return _fill(stmt, settled, _threads(settled, group))
+            return _fill(stmt, resolved, _threads(resolved, group))
         case Reduce():
-            return _reduce(stmt, settled, _threads(settled, group))
+            return _reduce(stmt, resolved, _threads(resolved, group))
         case Scan():
-            threads = _threads(settled, group)
+            threads = _threads(resolved, group)
             return ops.Scan(
                 source=stmt,
                 kind=stmt.kind,
@@ -87,27 +87,27 @@ def _on_tiles(stmt: OnTiles, settled: Settled, group: int | None) -> ops.Op:
                 threads=threads,
             )
         case Gemm():
-            return mma.mma(stmt, settled)
+            return mma.mma(stmt, resolved)
 
 
-def before(stmt: Stmt, settled: Settled, group: int | None) -> Iterator[ops.Op]:
+def before(stmt: Stmt, resolved: Resolved, group: int | None) -> Iterator[ops.Op]:
     """What orders a statement after those before it, in the order in which it is issued."""
-    yield from order.fence_before(stmt, settled)
-    yield from order.barrier_before(stmt, settled, group)
-    yield from order.barrier_before_staging(stmt, settled, group)
-    yield from mma.wait_before(stmt, settled)
+    yield from order.fence_before(stmt, resolved)
+    yield from order.barrier_before(stmt, resolved, group)
+    yield from order.barrier_before_staging(stmt, resolved, group)
+    yield from mma.wait_before(stmt, resolved)
 
 
-def _threads(settled: Settled, group: int | None) -> Threads:
+def _threads(resolved: Resolved, group: int | None) -> Threads:
     """Those that share an operation: of groups of one size it need not be known which."""
-    return Threads(group=(group or 0) if settled.launch.shares else None)
+    return Threads(group=(group or 0) if resolved.launch.shares else None)
 
 
-def _fill(op: Fill, settled: Settled, threads: Threads) -> ops.Fill | ops.FillLocal:
+def _fill(op: Fill, resolved: Resolved, threads: Threads) -> ops.Fill | ops.FillLocal:
     buffer = op.dst.buffer
     if buffer.scope is Scope.LOCAL and op.dst.whole and buffer.rank == 1:
         return ops.FillLocal(source=op, buffer=buffer, value=op.value)
-    alignment = settled.facts.get(op, SLICE_ALIGNMENT) if buffer.rank == 1 else None
+    alignment = resolved.facts.get(op, SLICE_ALIGNMENT) if buffer.rank == 1 else None
     tile = Tile(region=op.dst, alignment=alignment or 0)
     return ops.Fill(source=op, tile=tile, value=op.value, clears=_is_zero(op), threads=threads)
 
@@ -118,10 +118,10 @@ def _is_zero(op: Fill) -> bool:
     return op.is_clear or (value is not None and value == 0 and copysign(1, value) > 0)
 
 
-def _reduce(op: Reduce, settled: Settled, threads: Threads) -> ops.Reduce:
-    facts = settled.facts
+def _reduce(op: Reduce, resolved: Resolved, threads: Threads) -> ops.Reduce:
+    facts = resolved.facts
     parts = facts[op, REDUCTION_WARPS]
-    exchanged = (_exchanged(op, parts, settled),) if parts > 1 else ()
+    exchanged = (_exchanged(op, parts, resolved),) if parts > 1 else ()
     return ops.Reduce(
         source=op,
         claims=exchanged,
@@ -132,21 +132,21 @@ def _reduce(op: Reduce, settled: Settled, threads: Threads) -> ops.Reduce:
         accumulates=not op.clear,
         keeps_nan=op.keeps_nan,
         parts=parts,
-        thread_local=settled.defers(op),
+        thread_local=resolved.defers(op),
         threads=threads,
     )
 
 
-def _exchanged(op: Reduce, parts: int, settled: Settled) -> Exchanged:
+def _exchanged(op: Reduce, parts: int, resolved: Resolved) -> Exchanged:
     """Which threads hold a part each: warps, or lanes of one where its layout has several parts in it."""
-    layout = settled.facts[op.src, LAYOUT]
+    layout = resolved.facts[op.src, LAYOUT]
     within = isinstance(layout, Blocked) and layout.parts_within_warps(op.dim)
     lanes = layout.along(op.dim).lanes if isinstance(layout, Blocked) and within else None
-    return Exchanged(parts=parts, lanes=lanes, rule=settled.facts.rule(op, REDUCTION_WARPS))
+    return Exchanged(parts=parts, lanes=lanes, rule=resolved.facts.rule(op, REDUCTION_WARPS))
 
 
-def _registers(stmt: SetRegisters, settled: Settled) -> ops.SetRegisters:
-    left_out = not settled.facts.get(stmt, SETMAXNREG)
-    fact = settled.facts.fact(stmt, NO_SETMAXNREG) if left_out else None
+def _registers(stmt: SetRegisters, resolved: Resolved) -> ops.SetRegisters:
+    left_out = not resolved.facts.get(stmt, SETMAXNREG)
+    fact = resolved.facts.fact(stmt, NO_SETMAXNREG) if left_out else None
     claims = (LeftOut(because=str(fact.value), rule=fact.rule),) if fact is not None else ()
     return ops.SetRegisters(source=stmt, count=stmt.count, more=stmt.more, left_out=left_out, claims=claims)

@@ -19,48 +19,48 @@ from tile2cu.plan.claims import AwaitedAtOnce, Claim, Executes, NoTensorCore, Pr
 from tile2cu.plan.lds_reads import lds_ways_of
 from tile2cu.plan.operands import Tile
 from tile2cu.plan.ops import ClearIf, Mma, MmaWait, WaitPoint
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 
 
-def mma(op: Gemm, settled: Settled) -> Mma:
+def mma(op: Gemm, resolved: Resolved) -> Mma:
     """The MMA of a GEMM statement."""
-    facts = settled.facts
+    facts = resolved.facts
     instruction = facts[op, INSTRUCTION]
     metadata = _operand(op.metadata, transposed=op.transpose_metadata) if op.metadata is not None else None
     return Mma(
         source=op,
-        claims=_claims(op, settled),
+        claims=_claims(op, resolved),
         a=_operand(op.a, transposed=op.transpose_a),
         b=_operand(op.b, transposed=op.transpose_b),
         c=_operand(op.c),
         metadata=metadata,
         instruction=instruction,
-        starts=settled.is_in_flight(op) and metadata is None,
+        starts=resolved.is_in_flight(op) and metadata is None,
         overwrites=op.clear,
         overwrites_if=op.clear_if if instruction.unit is MmaUnit.WARPGROUP else None,
         priority=facts.get(op, WAVE_PRIORITY) or 0,
     )
 
 
-def clear_before(stmt: Stmt, settled: Settled) -> Iterator[ClearIf]:
+def clear_before(stmt: Stmt, resolved: Resolved) -> Iterator[ClearIf]:
     """What clears the accumulator of an MMA whose instruction cannot."""
     if not isinstance(stmt, Gemm) or stmt.clear_if is None:
         return
-    if unit_of(stmt, settled.facts) is not MmaUnit.WARPGROUP:
+    if unit_of(stmt, resolved.facts) is not MmaUnit.WARPGROUP:
         yield ClearIf(source=stmt, tile=_operand(stmt.c), condition=stmt.clear_if)
 
 
-def wait_after(stmt: Stmt, settled: Settled) -> Iterator[MmaWait]:
+def wait_after(stmt: Stmt, resolved: Resolved) -> Iterator[MmaWait]:
     """The wait of an MMA that is awaited immediately while others are in flight, which retire with it."""
-    landing = settled.waits.get((id(stmt), True)) or settled.facts.get(stmt, RETIRED)
+    landing = resolved.waits.get((id(stmt), True)) or resolved.facts.get(stmt, RETIRED)
     if isinstance(stmt, Gemm) and landing is not None:
         results = {id(tile): tile for tile in (stmt.c.buffer, *landing.results)}
         yield MmaWait(source=stmt, pending=0, results=tuple(results.values()), in_flight=(), point=WaitPoint.ISSUED)
 
 
-def wait_before(stmt: Stmt, settled: Settled) -> Iterator[MmaWait]:
+def wait_before(stmt: Stmt, resolved: Resolved) -> Iterator[MmaWait]:
     """The wait for MMAs in flight before a statement that needs their results."""
-    landing = settled.waits.get((id(stmt), False))
+    landing = resolved.waits.get((id(stmt), False))
     if landing is not None:
         flying = landing.in_flight
         yield MmaWait(
@@ -68,9 +68,9 @@ def wait_before(stmt: Stmt, settled: Settled) -> Iterator[MmaWait]:
         )
 
 
-def wait_asked(stmt: WgmmaWait, settled: Settled) -> MmaWait:
+def wait_asked(stmt: WgmmaWait, resolved: Resolved) -> MmaWait:
     """T.wait_wgmma."""
-    results = settled.facts[stmt, RETIRED].results
+    results = resolved.facts[stmt, RETIRED].results
     return MmaWait(source=stmt, pending=stmt.pending, results=results, in_flight=(), point=WaitPoint.ASKED)
 
 
@@ -79,36 +79,36 @@ def unit_of(op: Gemm, facts: Facts) -> MmaUnit:
     return facts[op, INSTRUCTION].unit
 
 
-def _ldmatrix(op: Gemm, settled: Settled) -> tuple[str, str] | None:
+def _ldmatrix(op: Gemm, resolved: Resolved) -> tuple[str, str] | None:
     """How a warp loads A and B of 16-bit elements from shared memory (headers/tl/common/mma_operands.h)."""
     a, b = op.a.buffer, op.b.buffer
-    if settled.target.is_amd or {a.dtype.bits, b.dtype.bits} != {16} or b.scope is not Scope.SHARED:
+    if resolved.target.is_amd or {a.dtype.bits, b.dtype.bits} != {16} or b.scope is not Scope.SHARED:
         return None
-    pairs = op.mnk[1] // (8 * settled.facts[op, WARPS].n) % 2 == 0  # an x4 loads B of two MMAs
+    pairs = op.mnk[1] // (8 * resolved.facts[op, WARPS].n) % 2 == 0  # an x4 loads B of two MMAs
     of_a = "" if a.scope is Scope.FRAGMENT else "ldmatrix.x4" + ".trans" * op.transpose_a
     return of_a, f"ldmatrix.{'x4' if pairs else 'x4 and .x2'}" + ".trans" * (not op.transpose_b)
 
 
-def _lds_reads(op: Gemm, settled: Settled) -> tuple[int, int] | None:
+def _lds_reads(op: Gemm, resolved: Resolved) -> tuple[int, int] | None:
     """The bytes of each read of A and B from the LDS (headers/tl/common/cdna/mfma_gemm.h); None where unknown."""
-    layout = settled.facts.get(op.c.buffer, LAYOUT)
-    if not isinstance(layout, MfmaAccumulator) or settled.target.transposing_reads:
+    layout = resolved.facts.get(op.c.buffer, LAYOUT)
+    if not isinstance(layout, MfmaAccumulator) or resolved.target.transposing_reads:
         return None
     size = op.a.buffer.dtype.bytes
     if size == 1 or op.b.buffer.dtype.bytes != size or op.a.buffer.dtype.is_packed:
         return None
     a_in_registers = op.a.buffer.scope is Scope.FRAGMENT
     share = op.mnk[2] // (WAVE // layout.size)  # elements along K per group of lanes
-    widest = layout.run * _interleave_of(op, settled) if a_in_registers else 16 // size
+    widest = layout.run * _interleave_of(op, resolved) if a_in_registers else 16 // size
     piece = min(widest if not op.transpose_a or a_in_registers else 16 // size, share & -share)
     along = min(piece * size, 16)
     a = 0 if a_in_registers else size if op.transpose_a else along
     return a, along if op.transpose_b else min(layout.interleave * size, 16)
 
 
-def _interleave_of(op: Gemm, settled: Settled) -> int:
+def _interleave_of(op: Gemm, resolved: Resolved) -> int:
     """The interleave of operand A's layout."""
-    layout = settled.facts.get(op.a.buffer, LAYOUT)
+    layout = resolved.facts.get(op.a.buffer, LAYOUT)
     return layout.interleave if isinstance(layout, MfmaTile) else 1
 
 
@@ -116,37 +116,37 @@ def _operand(region: Region, *, transposed: bool = False) -> Tile:
     return Tile(region=region, transposed=transposed)
 
 
-def _claims(op: Gemm, settled: Settled) -> tuple[Claim, ...]:
+def _claims(op: Gemm, resolved: Resolved) -> tuple[Claim, ...]:
     """Why an MMA does not run on the tensor cores, or not as its types say, or not asynchronously."""
-    facts = settled.facts
+    facts = resolved.facts
     first = (Prioritised(rule=facts.rule(op, WAVE_PRIORITY)),) if facts.get(op, WAVE_PRIORITY) else ()
-    if not op.begun or settled.is_in_flight(op):
-        return (*first, *_of_instruction(op, settled))
+    if not op.begun or resolved.is_in_flight(op):
+        return (*first, *_of_instruction(op, resolved))
     key = next((key for key in (NOT_IN_FLIGHT, NO_WGMMA) if facts.get(op, key) is not None), None)
     because = str(facts[op, key]) if key is not None else ""
     at_once = AwaitedAtOnce(because=because, rule=facts.rule(op, key) if key is not None else "")
-    return (at_once, *first, *_of_instruction(op, settled))
+    return (at_once, *first, *_of_instruction(op, resolved))
 
 
-def _of_instruction(op: Gemm, settled: Settled) -> Iterator[Claim]:
-    instruction, rule = settled.facts[op, INSTRUCTION], settled.facts.rule(op, INSTRUCTION)
-    types, arch = (op.a.buffer.dtype, op.b.buffer.dtype, op.c.buffer.dtype), settled.target.arch
-    if unit_of(op, settled.facts) is MmaUnit.FMA:
+def _of_instruction(op: Gemm, resolved: Resolved) -> Iterator[Claim]:
+    instruction, rule = resolved.facts[op, INSTRUCTION], resolved.facts.rule(op, INSTRUCTION)
+    types, arch = (op.a.buffer.dtype, op.b.buffer.dtype, op.c.buffer.dtype), resolved.target.arch
+    if unit_of(op, resolved.facts) is MmaUnit.FMA:
         yield NoTensorCore(rule=rule, arch=arch, types=types)
         return
-    warps = settled.facts[op, WARPS]
+    warps = resolved.facts[op, WARPS]
     along_m = warps.m // WARPGROUP_WARPS if instruction.unit is MmaUnit.WARPGROUP else warps.m
     counts = executed(instruction, op.mnk, along_m, warps.n)
     in_registers = op.a.buffer.scope is Scope.FRAGMENT
-    reads = _lds_reads(op, settled)
+    reads = _lds_reads(op, resolved)
     across = (op.transpose_a and not in_registers, not op.transpose_b)
     yield Executes(
         counts=counts,
         a_in_registers=in_registers,
         lds_reads=reads,
-        lds_ways=lds_ways_of(op, settled, reads) if reads is not None else (0, 0),
+        lds_ways=lds_ways_of(op, resolved, reads) if reads is not None else (0, 0),
         permuted=across if reads is not None else (False, False),
-        ldmatrix=_ldmatrix(op, settled) if instruction.unit is MmaUnit.WARP else None,
+        ldmatrix=_ldmatrix(op, resolved) if instruction.unit is MmaUnit.WARP else None,
         k_major=(not op.transpose_a, op.transpose_b),
     )
     if instruction.through is not None:

@@ -12,13 +12,13 @@ from tile2cu.core.decisions import PIPELINE
 from tile2cu.core.program import Buffer, Loop, Stmt
 from tile2cu.core.schedule import MmaInFlight, Pipeline
 from tile2cu.plan.copies import store_registers
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.structure import Block, PipelinedLoop, Where
 
 Lower = Callable[[tuple[Stmt, ...], Where], Block]
 
 
-def pipelined(op: Loop, pipeline: Pipeline, settled: Settled, where: Where, lower: Lower) -> PipelinedLoop:
+def pipelined(op: Loop, pipeline: Pipeline, resolved: Resolved, where: Where, lower: Lower) -> PipelinedLoop:
     """The loop; `lower` lowers its parts."""
     staged = frozenset(id(copy) for copy in pipeline.copies) if pipeline.staged else frozenset()
     return PipelinedLoop(
@@ -27,16 +27,16 @@ def pipelined(op: Loop, pipeline: Pipeline, settled: Settled, where: Where, lowe
         start=op.start,
         stop=op.stop,
         stages=pipeline.stages,
-        tiles=tuple(view for tile in pipeline.buffers for view in (tile, *viewed(settled.launch, tile))),
+        tiles=tuple(view for tile in pipeline.buffers for view in (tile, *viewed(resolved.launch, tile))),
         loads=lower(pipeline.loads, replace(where, to_registers=where.to_registers | staged)),
         body=lower(_without_names_of_loads(pipeline), where),
-        stores=tuple(store_registers(copy, settled) for copy in pipeline.copies) if pipeline.staged else (),
+        stores=tuple(store_registers(copy, resolved) for copy in pipeline.copies) if pipeline.staged else (),
         direct=pipeline.direct,
         reads=_read_before(pipeline),
-        number=number_of(op, settled),
-        threads=settled.launch.threads,
+        number=number_of(op, resolved),
+        threads=resolved.launch.threads,
         may_leave=may_leave(pipeline.body),
-        rule=settled.facts.rule(op, PIPELINE),
+        rule=resolved.facts.rule(op, PIPELINE),
     )
 
 
@@ -47,10 +47,10 @@ def _without_names_of_loads(pipeline: Pipeline) -> tuple[Stmt, ...]:
     return without(pipeline.body, pipeline.loads)
 
 
-def number_of(op: Loop, settled: Settled) -> int:
+def number_of(op: Loop, resolved: Resolved) -> int:
     """The place of a loop's pipeline among the kernel's, from 1."""
-    loops = [stmt for stmt in statements(settled.launch.body, Loop) if settled.facts.get(stmt, PIPELINE)]
-    first = begins_pipeline(op, settled.launch, settled.facts)
+    loops = [stmt for stmt in statements(resolved.launch.body, Loop) if resolved.facts.get(stmt, PIPELINE)]
+    first = begins_pipeline(op, resolved.launch, resolved.facts)
     return next(number for number, stmt in enumerate(loops, 1) if stmt is first)
 
 
@@ -77,13 +77,13 @@ class Depths:
 
 
 @functools.lru_cache(maxsize=8)  # asked for every tile
-def depths(settled: Settled) -> Depths:
+def depths(resolved: Resolved) -> Depths:
     """The depths of a launch's pipelines."""
-    loops = [*statements(settled.launch.body, Loop)]
-    found = [each for loop in loops if (each := settled.facts.get(loop, PIPELINE)) is not None]
+    loops = [*statements(resolved.launch.body, Loop)]
+    found = [each for loop in loops if (each := resolved.facts.get(loop, PIPELINE)) is not None]
     return Depths(
         stages=tuple(dict.fromkeys(each.stages for each in found)),
         direct=tuple(dict.fromkeys(each.direct for each in found if each.direct is not None)),
         in_registers=any(each.staged for each in found),
-        written=tuple(tile for each in settled.schedules if isinstance(each, MmaInFlight) for tile in each.written),
+        written=tuple(tile for each in resolved.schedules if isinstance(each, MmaInFlight) for tile in each.written),
     )

@@ -35,11 +35,11 @@ from tile2cu.plan.producer_ops import (
     Rescale,
     Ring,
     Visit,
-    Visiting,
+    VisitedWork,
     Visits,
 )
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.rings import are_loads_outstanding, publishes_iteration, ring_tiles
-from tile2cu.plan.settled import Settled
 from tile2cu.plan.structure import Block, Statement, Where
 
 Lower = Callable[[tuple[Stmt, ...], Where], Block]
@@ -49,19 +49,19 @@ Lower = Callable[[tuple[Stmt, ...], Where], Block]
 class Producing:
     """Lowers the loops of a launch with a producer; `lower` lowers blocks of statements, `single` one."""
 
-    settled: Settled
+    resolved: Resolved
     walk: Walk | None
     lower: Lower
     single: Callable[[Stmt, Where], Statement]
 
     def loop(self, op: Loop, pipeline: schedule.Pipeline, where: Where) -> ops.Op:
         """A loop whose loads a producer does: for who loads, or for the others."""
-        iterations = iterations_of(op, pipeline, self.settled, loading=where.loading)
-        found = self.settled.facts.get(op, SCHEDULE)
+        iterations = iterations_of(op, pipeline, self.resolved, loading=where.loading)
+        found = self.resolved.facts.get(op, SCHEDULE)
         if where.loading:
             visited = isinstance(found, schedule.MmaOverlap) and is_iteration(op)
             how = Loads.VISITED if visited else Loads.ONCE if is_iteration(op) else Loads.LOOP
-            loads, rings = self.lower(pipeline.loads, where), bool(rings_of(self.settled))
+            loads, rings = self.lower(pipeline.loads, where), bool(rings_of(self.resolved))
             return Produce(source=op, iterations=iterations, rings=rings, loads=loads, how=how)
         match found:
             case schedule.MmaOverlap():
@@ -107,17 +107,17 @@ class Producing:
             visit=self.visit(branch),
         )
 
-    def visiting(self) -> Visiting:
+    def visiting(self) -> VisitedWork:
         """What is visited."""
         assert self.walk is not None
-        found = producer_loop(self.settled.launch, self.settled.facts)
+        found = producer_loop(self.resolved.launch, self.resolved.facts)
         iterations = found is not None and is_iteration(found[0])
-        persistent = self.settled.facts.get(self.settled.launch, PERSISTENT) is not None
-        return Visiting(iterations=iterations, within_tile=iterations and persistent, values=self.walk.values)
+        persistent = self.resolved.facts.get(self.resolved.launch, PERSISTENT) is not None
+        return VisitedWork(iterations=iterations, within_tile=iterations and persistent, values=self.walk.values)
 
     def _consume(self, op: Loop, pipeline: schedule.Pipeline, iterations: Iterations, where: Where) -> Consume:
         """A loop that waits for each stage and releases it."""
-        found = self.settled.facts.get(op, SCHEDULE)
+        found = self.resolved.facts.get(op, SCHEDULE)
         body = pipeline.body
         if not isinstance(found, schedule.InOrder) or not found.copies:
             lowered, prefetch = self.lower(body, where), None
@@ -127,7 +127,7 @@ class Producing:
             prefetch = Prefetch(
                 copies=found.copies,
                 loads=tuple(self.single(stmt, loads) for stmt in (*found.lets, *found.copies)),
-                rule=self.settled.facts.rule(op, SCHEDULE),
+                rule=self.resolved.facts.rule(op, SCHEDULE),
             )
             body = without_unused_lets(body, but=found.copies)  # the loads have values of their own
             lowered = self.lower(body, replace(where, from_registers=where.from_registers | copies))
@@ -137,7 +137,7 @@ class Producing:
             iterations=iterations,
             body=lowered,
             once=is_iteration(op),
-            waits_for_loads=are_loads_outstanding(pipeline.buffers, pipeline.body, self.settled),
+            waits_for_loads=are_loads_outstanding(pipeline.buffers, pipeline.body, self.resolved),
             reads_var=op.var in variables(*all_expressions(pipeline.body)),
             prefetch=prefetch,
         )
@@ -153,12 +153,12 @@ class Producing:
             first=(),
             second=tuple(mma.c.buffer for mma in found.last),
             written=found.written,
-            rule=self.settled.facts.rule(op, SCHEDULE),
+            rule=self.resolved.facts.rule(op, SCHEDULE),
         )
 
     def _overlapped(self, op: Loop, found: schedule.MmaOverlap, iterations: Iterations, where: Where) -> Overlapped:
         """A loop of two groups of MMAs that overlap."""
-        facts, rings, factor = self.settled.facts, rings_of(self.settled), found.factor
+        facts, rings, factor = self.resolved.facts, rings_of(self.resolved), found.factor
         rule = facts.rule(op, SCHEDULE)
         lowering = overlapped.Lowering(
             self.lower,
@@ -191,7 +191,7 @@ class Producing:
     def _ping_pong(self, op: Loop, found: schedule.PingPong, iterations: Iterations, where: Where) -> PingPong:
         """A loop whose iterations two warpgroups take in alternation."""
         own, now = operands_of(found)
-        factor, late, rescale, rule = found.factor, found.late, None, self.settled.facts.rule(op, SCHEDULE)
+        factor, late, rescale, rule = found.factor, found.late, None, self.resolved.facts.rule(op, SCHEDULE)
         if factor is not None:
             branch = (factor.op, *factor.scaled)
             late = tuple(stmt for stmt in late if stmt not in branch)
@@ -229,35 +229,35 @@ class Producing:
             yield from (tile for tile in found.row_values if tile in buffers_written(op) - later)
 
 
-def iterations_of(op: Loop, pipeline: schedule.Pipeline, settled: Settled, *, loading: bool) -> Iterations:
+def iterations_of(op: Loop, pipeline: schedule.Pipeline, resolved: Resolved, *, loading: bool) -> Iterations:
     """How the iterations of a producer's loop count."""
-    tiles = tuple(view for tile in pipeline.buffers for view in (tile, *viewed(settled.launch, tile)))
-    path, loops = around(settled.launch.body, op), producer_loops(settled.launch, settled.facts)
-    interleaved = isinstance(settled.facts.get(op, SCHEDULE), schedule.MmaOverlap | schedule.MmaInFlight)
-    firsts = [begins_pipeline(loop, settled.launch, settled.facts) for loop, _ in loops]
-    again = bool(path) or firsts.count(begins_pipeline(op, settled.launch, settled.facts)) > 1
+    tiles = tuple(view for tile in pipeline.buffers for view in (tile, *viewed(resolved.launch, tile)))
+    path, loops = around(resolved.launch.body, op), producer_loops(resolved.launch, resolved.facts)
+    interleaved = isinstance(resolved.facts.get(op, SCHEDULE), schedule.MmaOverlap | schedule.MmaInFlight)
+    firsts = [begins_pipeline(loop, resolved.launch, resolved.facts) for loop, _ in loops]
+    again = bool(path) or firsts.count(begins_pipeline(op, resolved.launch, resolved.facts)) > 1
     return Iterations(
         var=op.var,
         start=op.start,
         stop=op.stop,
         stages=pipeline.stages,
-        number=number_of(op, settled),
+        number=number_of(op, resolved),
         tiles=tiles,
-        published=tuple(tile for tile in ring_tiles(settled) if publishes_iteration(tile, settled)),
+        published=tuple(tile for tile in ring_tiles(resolved) if publishes_iteration(tile, resolved)),
         inside=bool(path) or len(loops) > 1,
         continues=again and not interleaved,
         counted=interleaved and not is_iteration(op) and any(isinstance(outer, Loop | While) for outer in path),
-        persistent=settled.facts.get(settled.launch, PERSISTENT) is not None,
+        persistent=resolved.facts.get(resolved.launch, PERSISTENT) is not None,
         loading=loading,
     )
 
 
-def rings_of(settled: Settled) -> tuple[Ring, ...]:
+def rings_of(resolved: Resolved) -> tuple[Ring, ...]:
     """The rings of the producer's loop, one for each MMA; none where its MMAs do not overlap."""
-    found = producer_loop(settled.launch, settled.facts)
+    found = producer_loop(resolved.launch, resolved.facts)
     stages = found[1].stages if found is not None else 0
-    tiles = ring_tiles(settled)
-    return tuple(Ring(tile=each, stages=stages, publishes=publishes_iteration(each, settled)) for each in tiles)
+    tiles = ring_tiles(resolved)
+    return tuple(Ring(tile=each, stages=stages, publishes=publishes_iteration(each, resolved)) for each in tiles)
 
 
 def operands_of(found: schedule.PingPong) -> tuple[Buffer, Buffer]:
@@ -324,19 +324,19 @@ def _mapped(block: Block, change: Callable[[Statement], Statement]) -> Block:
     return tuple(replace(each, statements=tuple(map(change, each.statements))) for each in block)
 
 
-def ping_pong_of(settled: Settled) -> schedule.PingPong | None:
+def ping_pong_of(resolved: Resolved) -> schedule.PingPong | None:
     """How two warpgroups alternate in the producer's loop; None where they do not."""
-    loop = producer_loop(settled.launch, settled.facts)
-    found = settled.facts.get(loop[0], SCHEDULE) if loop else None
+    loop = producer_loop(resolved.launch, resolved.facts)
+    found = resolved.facts.get(loop[0], SCHEDULE) if loop else None
     return found if isinstance(found, schedule.PingPong) else None
 
 
-def second_part(found: schedule.PingPong, pipeline: schedule.Pipeline, settled: Settled) -> int:
+def second_part(found: schedule.PingPong, pipeline: schedule.Pipeline, resolved: Resolved) -> int:
     """With which panel of a stage the second warpgroup's columns of the last MMA start, in the order of the loads.
 
     Panels of other tiles are read by the first MMAs alone, which are done when either warpgroup releases an iteration.
     """
-    panels: dict[int, int] = {id(tile): settled.facts[tile, SHARED_LAYOUT].slabs for tile in pipeline.buffers}
+    panels: dict[int, int] = {id(tile): resolved.facts[tile, SHARED_LAYOUT].slabs for tile in pipeline.buffers}
     shared = found.second.b.buffer
     before = takewhile(lambda tile: tile is not shared, pipeline.buffers)
     return sum(panels[id(tile)] for tile in before) + panels[id(shared)] // 2

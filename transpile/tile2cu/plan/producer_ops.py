@@ -44,7 +44,7 @@ class Ring:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Visiting:
+class VisitedWork:
     """What a kernel visits on the way to its loads: tiles of work, or `iterations`; those of one tile of work if
     `within_tile`. `values` tell one.
     """
@@ -243,7 +243,7 @@ class Overlapped(Op):
     written: tuple[Buffer, ...] = ()
     mask: Mask | None = None
     rescale: Rescale | None = None
-    visiting: Visiting | None = None
+    visiting: VisitedWork | None = None
     trips: WarpgroupTripCount | None = None
     running: DeferredReduction | None = None
     rule: str
@@ -292,14 +292,14 @@ class PingPong(Op):
 class Visit(Op):
     """Where the way has led to a tile of work or an iteration."""
 
-    visiting: Visiting
+    visiting: VisitedWork
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Visits(Op):
     """What is done at each of them."""
 
-    visiting: Visiting
+    visiting: VisitedWork
     body: Block
 
 

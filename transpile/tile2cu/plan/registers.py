@@ -10,7 +10,7 @@ from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope, walk_stmts
 from tile2cu.core.schedule import InOrder
 from tile2cu.plan.producer import operands_of, ping_pong_of, values_kept
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -78,17 +78,17 @@ class Registers:
         return tuple(each for each in self.declared if isinstance(each, Fragment) and each.layout is not None)
 
 
-def registers(settled: Settled) -> Registers:
+def registers(resolved: Resolved) -> Registers:
     """What threads of a launch hold in registers."""
-    launch, facts, stmts = settled.launch, settled.facts, tuple(walk_stmts(settled.launch.body))
+    launch, facts, stmts = resolved.launch, resolved.facts, tuple(walk_stmts(resolved.launch.body))
     parts = [part for stmt in stmts for expr in expressions(stmt) for part in walk(expr)]
     addressed = [part.buffer for part in parts if isinstance(part, Address)]
-    found, shares = ping_pong_of(settled), facts.get(launch, REGISTER_SHARES)
+    found, shares = ping_pong_of(resolved), facts.get(launch, REGISTER_SHARES)
     # Loops run one at a time.
-    prefetched = max((_prefetched(stmt, settled) for stmt in stmts if isinstance(stmt, Loop)), default=0)
+    prefetched = max((_prefetched(stmt, resolved) for stmt in stmts if isinstance(stmt, Loop)), default=0)
     return Registers(
         declared=tuple(
-            _fragment(tile, settled)
+            _fragment(tile, resolved)
             if tile.scope is Scope.FRAGMENT
             else LocalArray(tile=tile, addressed=tile in addressed)
             for tile in launch.tiles
@@ -112,25 +112,25 @@ def registers(settled: Settled) -> Registers:
         if found is None
         else Alternation(kept=values_kept(found), operands=operands_of(found), computed=found.store.src.buffer),
         random=any(isinstance(part, Call) and part.function == "random.start" for part in parts),
-        count=_fragment_registers(settled) + prefetched,
+        count=_fragment_registers(resolved) + prefetched,
         prefetched=prefetched,
-        limit=settled.target.max_registers,
+        limit=resolved.target.max_registers,
         share=shares.consumer if shares is not None else 0,
     )
 
 
-def tile_registers(settled: Settled) -> int:
+def tile_registers(resolved: Resolved) -> int:
     """The registers, of 4 bytes, that a thread needs for its parts of all tiles, prefetched ones among them."""
-    return registers(settled).count
+    return registers(resolved).count
 
 
-def _fragment_registers(settled: Settled) -> int:
-    tiles = [tile for tile in settled.launch.tiles if tile.scope is Scope.FRAGMENT and tile.of is None]
-    found = ping_pong_of(settled)
+def _fragment_registers(resolved: Resolved) -> int:
+    tiles = [tile for tile in resolved.launch.tiles if tile.scope is Scope.FRAGMENT and tile.of is None]
+    found = ping_pong_of(resolved)
     tiles += values_kept(found) if found is not None else ()  # of a warpgroup's own iteration, and of the other's
-    size = sum(_bytes(settled.facts.get(tile, LAYOUT), tile.dtype.bytes) for tile in tiles)
+    size = sum(_bytes(resolved.facts.get(tile, LAYOUT), tile.dtype.bytes) for tile in tiles)
     if found is not None:
-        operand = settled.facts[found.store.src.buffer, LAYOUT]
+        operand = resolved.facts[found.store.src.buffer, LAYOUT]
         size += len(operands_of(found)) * _bytes(operand, found.tile.dtype.bytes)
     return -(-size // 4)
 
@@ -148,10 +148,10 @@ def staged_loads(copy: Copy, threads: int) -> tuple[int, int]:
     return _per_thread(prod(extents) // vector, threads), vector * source.bytes
 
 
-def _prefetched(loop: Loop, settled: Settled) -> int:
+def _prefetched(loop: Loop, resolved: Resolved) -> int:
     """The registers that hold tiles and vectors of a loop before they reach shared memory."""
-    threads, pipeline = settled.launch.threads, settled.facts.get(loop, PIPELINE)
-    schedule = settled.facts.get(loop, SCHEDULE)
+    threads, pipeline = resolved.launch.threads, resolved.facts.get(loop, PIPELINE)
+    schedule = resolved.facts.get(loop, SCHEDULE)
     staged = pipeline.copies if pipeline is not None and pipeline.staged else ()
     lines = schedule.copies if isinstance(schedule, InOrder) else ()
     ahead = (_per_thread(prod(each.dst.buffer.static_shape), threads) * each.src.buffer.dtype.bytes for each in lines)
@@ -166,6 +166,6 @@ def _bytes(layout: FragmentLayout | None, element: int) -> int:
     return layout.registers * element if layout is not None else 0
 
 
-def _fragment(tile: Buffer, settled: Settled) -> Fragment:
-    layout = settled.facts.get(tile, LAYOUT)
-    return Fragment(tile=tile, layout=layout, rule=settled.facts.rule(tile, LAYOUT) if layout is not None else "")
+def _fragment(tile: Buffer, resolved: Resolved) -> Fragment:
+    layout = resolved.facts.get(tile, LAYOUT)
+    return Fragment(tile=tile, layout=layout, rule=resolved.facts.rule(tile, LAYOUT) if layout is not None else "")

@@ -31,8 +31,8 @@ from tile2cu.core.program import Buffer, Copy, Loop, Stmt
 from tile2cu.core.schedule import handed_name
 from tile2cu.plan.body import Lowering
 from tile2cu.plan.producer import iterations_of, ping_pong_of, rings_of, second_part
-from tile2cu.plan.producer_ops import Iterations, Ring, Visiting
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.producer_ops import Iterations, Ring, VisitedWork
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.structure import Block, Paragraph, Statement, Where
 
 _LOADING = Where(loading=True)
@@ -69,10 +69,10 @@ class Panels:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Way:
+class PathToLoop:
     """The way to the producer's loop through those around it, which who loads and who computes go alike."""
 
-    visiting: Visiting
+    visiting: VisitedWork
     body: Block
 
 
@@ -102,7 +102,7 @@ class Producer:
     meanwhile: Block
     loads: Block
     nested: Block
-    way: Way | None
+    way: PathToLoop | None
     prologue: Prologue | None
     rings: tuple[Ring, ...]
     panels: Panels | None
@@ -117,21 +117,21 @@ class Producer:
 
 def producer(lowering: Lowering) -> Producer | None:
     """The producer of a launch; None without one."""
-    settled, facts = lowering.settled, lowering.facts
-    launch, found = settled.launch, producer_loop(settled.launch, facts)
+    resolved, facts = lowering.resolved, lowering.facts
+    launch, found = resolved.launch, producer_loop(resolved.launch, facts)
     if found is None:
         return None
     loop, pipeline = found
     first, persistent = facts.get(launch, PROLOGUE_LOADS), facts.get(launch, PERSISTENT)
     loops = producer_loops(launch, facts)
-    rings, at_top = rings_of(settled), len(loops) == 1 and not around(launch.body, loop)
+    rings, at_top = rings_of(resolved), len(loops) == 1 and not around(launch.body, loop)
     multicast = facts.get(loop, MULTICAST_BLOCKS)
     late = () if rings or not at_top or persistent is not None or multicast else _behind_prologue(lowering, loop)
     return Producer(
         loop=loop,
-        iterations=iterations_of(loop, pipeline, settled, loading=False),
+        iterations=iterations_of(loop, pipeline, resolved, loading=False),
         pipelines=tuple(
-            Fed(iterations=iterations_of(op, of, settled, loading=False), tiles=of.buffers)
+            Fed(iterations=iterations_of(op, of, resolved, loading=False), tiles=of.buffers)
             for op, of in producer_pipelines(launch, facts)
         ),
         threads=launch.threads,
@@ -148,7 +148,7 @@ def producer(lowering: Lowering) -> Producer | None:
             rule=facts.rule(launch, PROLOGUE_LOADS),
         ),
         rings=rings,
-        panels=_panels(settled, pipeline),
+        panels=_panels(resolved, pipeline),
         once=is_iteration(loop),
         multicast=multicast or 0,
         multicast_rule=facts.rule(loop, MULTICAST_BLOCKS) if multicast is not None else "",
@@ -159,12 +159,12 @@ def producer(lowering: Lowering) -> Producer | None:
     )
 
 
-def _way(lowering: Lowering) -> Way | None:
+def _way(lowering: Lowering) -> PathToLoop | None:
     """The way to the loop, where it can be told apart from what is done there."""
     if lowering.walk is None:
         return None
     body = lowering.paragraphs((lowering.walk.way,), replace(_LOADING, walking=True))
-    return Way(visiting=lowering.producing.visiting(), body=body)
+    return PathToLoop(visiting=lowering.producing.visiting(), body=body)
 
 
 def _nested(lowering: Lowering, loops: tuple[tuple[Loop, schedule.Pipeline], ...]) -> Iterator[Paragraph]:
@@ -174,20 +174,20 @@ def _nested(lowering: Lowering, loops: tuple[tuple[Loop, schedule.Pipeline], ...
         visits = lowering.producing.visits(loop, _LOADING)
         yield Paragraph(statements=(Statement(source=loop, op=visits),), heading=False)
         return
-    body = lowering.settled.launch.body
+    body = lowering.resolved.launch.body
     for _, found in groupby(loops, lambda each: id(outermost(body, each[0]))):
         yield from lowering.paragraphs((path_to(tuple(found), body),), _LOADING)
 
 
-def _panels(settled: Settled, pipeline: schedule.Pipeline) -> Panels | None:
-    found = ping_pong_of(settled)
+def _panels(resolved: Resolved, pipeline: schedule.Pipeline) -> Panels | None:
+    found = ping_pong_of(resolved)
     if found is None:
         return None
-    counts = tuple((tile, settled.facts[tile, SHARED_LAYOUT].slabs) for tile in pipeline.buffers)
-    staged = settled.facts.get(settled.launch, STORE_STAGING) or ()
+    counts = tuple((tile, resolved.facts[tile, SHARED_LAYOUT].slabs) for tile in pipeline.buffers)
+    staged = resolved.facts.get(resolved.launch, STORE_STAGING) or ()
     return Panels(
         counts=counts,
-        first_part=second_part(found, pipeline, settled),
+        first_part=second_part(found, pipeline, resolved),
         tile=found.second.b.buffer,
         handed=(found.tile.name, *(handed_name(tile) for tile in found.row_values)),
         exchanged=handed_name(found.running.total) if found.running is not None else "",
@@ -202,7 +202,7 @@ def _behind_prologue(lowering: Lowering, loop: Loop) -> tuple[Stmt, ...]:
     if not lowering.prologue:
         return ()
     needed = tuple(expr for load in lowering.prologue for expr in expressions(load))
-    sooner = prelude(needed, before(lowering.settled.launch.body, loop))
+    sooner = prelude(needed, before(lowering.resolved.launch.body, loop))
     later = tuple(stmt for stmt in lowering.hoisted if stmt not in sooner)
     parts = (part for stmt in later for expr in expressions(stmt) for part in walk(expr))
     return later if any(isinstance(part, Load) for part in parts) else ()

@@ -9,7 +9,7 @@ from tile2cu.core.program import Assign, Atomic, BindTensor, Buffer, CallStmt, D
 from tile2cu.plan import scalar_ops, structure
 from tile2cu.plan.claims import ArrivesAsReader
 from tile2cu.plan.ops import Op
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensor_view, touched
 
 Scalar = Assign | Atomic | Declare | Store
@@ -44,7 +44,7 @@ def scalar(stmt: Scalar) -> Op:
             )
 
 
-def atomic_vector(loop: Loop, settled: Settled) -> scalar_ops.AtomicVector:
+def atomic_vector(loop: Loop, resolved: Resolved) -> scalar_ops.AtomicVector:
     """The addition of neighbours that a loop's iterations are: at the indices of the first."""
     (add,) = loop.body
     assert isinstance(add, Atomic) and isinstance(add.value, Load) and isinstance(add.value.buffer, Buffer)
@@ -58,33 +58,33 @@ def atomic_vector(loop: Loop, settled: Settled) -> scalar_ops.AtomicVector:
         dst_indices=first(add.indices),
         src=add.value.buffer,
         src_indices=first(add.value.indices),
-        count=settled.facts[loop, ATOMIC_VECTOR],
+        count=resolved.facts[loop, ATOMIC_VECTOR],
     )
 
 
-def let(stmt: Let, settled: Settled) -> structure.Let:
+def let(stmt: Let, resolved: Resolved) -> structure.Let:
     """A named value."""
     loaded = stmt.value.buffer if isinstance(stmt.value, Load) else None
-    written = {buffer.memory for buffer in touched(settled)[1]}
+    written = {buffer.memory for buffer in touched(resolved)[1]}
     constant = isinstance(loaded, Buffer) and loaded.scope is Scope.GLOBAL and loaded.memory not in written
     return structure.Let(source=stmt, var=stmt.var, value=stmt.value, constant=constant)
 
 
-def locate(stmt: BindTensor, settled: Settled) -> structure.BindTensor:
+def locate(stmt: BindTensor, resolved: Resolved) -> structure.BindTensor:
     """A tensor at an address."""
     return structure.BindTensor(
-        source=stmt, view=tensor_view(stmt.tensor, settled), written=stmt.tensor in touched(settled)[1]
+        source=stmt, view=tensor_view(stmt.tensor, resolved), written=stmt.tensor in touched(resolved)[1]
     )
 
 
-def invoke(stmt: CallStmt, settled: Settled) -> structure.Invoke:
+def invoke(stmt: CallStmt, resolved: Resolved) -> structure.Invoke:
     """A call for its effect: where addresses among its arguments may lie outside of tensors, only where they do not."""
-    places = tuple(part for part in walk(stmt.call) if isinstance(part, Address) and _may_lie_outside(part, settled))
-    function = settled.facts.get(stmt, CLUSTER_CALL) or stmt.call.function
-    purpose = _purpose(stmt, settled)
+    places = tuple(part for part in walk(stmt.call) if isinstance(part, Address) and _may_lie_outside(part, resolved))
+    function = resolved.facts.get(stmt, CLUSTER_CALL) or stmt.call.function
+    purpose = _purpose(stmt, resolved)
     return structure.Invoke(
         source=stmt,
-        claims=(ArrivesAsReader(rule=settled.facts.rule(stmt, CLUSTER_CALL)),)
+        claims=(ArrivesAsReader(rule=resolved.facts.rule(stmt, CLUSTER_CALL)),)
         if purpose is structure.Purpose.ARRIVE_AS_READER
         else (),
         call=replace(stmt.call, function=function),
@@ -94,17 +94,17 @@ def invoke(stmt: CallStmt, settled: Settled) -> structure.Invoke:
     )
 
 
-def _purpose(stmt: CallStmt, settled: Settled) -> structure.Purpose:
+def _purpose(stmt: CallStmt, resolved: Resolved) -> structure.Purpose:
     if is_grid_barrier(stmt):
         return structure.Purpose.GRID_BARRIER
     if stmt.call.function in _KERNELS:
         return _KERNELS[stmt.call.function]
-    in_cluster = settled.facts.get(stmt, CLUSTER_CALL) is not None
+    in_cluster = resolved.facts.get(stmt, CLUSTER_CALL) is not None
     if in_cluster and stmt.call.function != "mbarrier_wait_cluster":
         return structure.Purpose.ARRIVE_AS_READER
     return structure.Purpose.OTHER
 
 
-def _may_lie_outside(place: Address, settled: Settled) -> bool:
+def _may_lie_outside(place: Address, resolved: Resolved) -> bool:
     assert isinstance(place.buffer, Buffer)
-    return place.buffer.scope is Scope.GLOBAL and any(settled.facts[place.buffer, BOUNDS_CHECKED])
+    return place.buffer.scope is Scope.GLOBAL and any(resolved.facts[place.buffer, BOUNDS_CHECKED])

@@ -21,7 +21,7 @@ from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS
 from tile2cu.plan.pipelined import number_of
 from tile2cu.plan.producer import ping_pong_of, rings_of
 from tile2cu.plan.producer_ops import Ring
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -145,48 +145,48 @@ class SharedMemory:
         return text + (f" ({self.padding:,} are padding)" if self.padding > 0 else "")
 
 
-def shared_memory(settled: Settled) -> SharedMemory:
+def shared_memory(resolved: Resolved) -> SharedMemory:
     """The shared memory of a launch."""
-    ledger = settled.facts[settled.launch, SHARED_BUDGET]
+    ledger = resolved.facts[resolved.launch, SHARED_BUDGET]
     costs = dict(ledger.tiles)
     return SharedMemory(
-        lds=settled.target.is_amd,
-        members=tuple(_members(settled, costs)),
+        lds=resolved.target.is_amd,
+        members=tuple(_members(resolved, costs)),
         total=ledger.total,
         padding=ledger.total - sum(costs.values()),
         limit=ledger.limit,
     )
 
 
-def shared_tile(tile: Buffer, settled: Settled, bytes_: int = 0) -> SharedTile:
+def shared_tile(tile: Buffer, resolved: Resolved, bytes_: int = 0) -> SharedTile:
     """A shared tile of the user's; of a view in another shape there are no bytes."""
-    fact = settled.facts.fact(tile, SHARED_LAYOUT)
-    stages = settled.facts.get(tile.memory, STAGES) or 0
-    layout = settled.facts[tile, SHARED_LAYOUT]
-    found = ping_pong_of(settled)
+    fact = resolved.facts.fact(tile, SHARED_LAYOUT)
+    stages = resolved.facts.get(tile.memory, STAGES) or 0
+    layout = resolved.facts[tile, SHARED_LAYOUT]
+    found = ping_pong_of(resolved)
     handed = found is not None and found.tile is tile
     return SharedTile(tile=tile, layout=layout, stages=stages, bytes=bytes_, rule=fact.rule, handed=handed)
 
 
-def overlay_of(settled: Settled) -> schedule.Aliasing:
+def overlay_of(resolved: Resolved) -> schedule.Aliasing:
     """The parts of shared memory that are in use one after the other."""
-    return settled.facts.get(settled.launch, ALIASING) or schedule.Aliasing(())
+    return resolved.facts.get(resolved.launch, ALIASING) or schedule.Aliasing(())
 
 
-def staging_tiles(settled: Settled) -> tuple[schedule.Staging, ...]:
+def staging_tiles(resolved: Resolved) -> tuple[schedule.Staging, ...]:
     """The tiles through which fragments leave by TMA."""
-    return settled.facts.get(settled.launch, STORE_STAGING) or ()
+    return resolved.facts.get(resolved.launch, STORE_STAGING) or ()
 
 
-def _members(settled: Settled, costs: dict[str, int]) -> Iterator[Member]:
-    launch, facts, overlay = settled.launch, settled.facts, overlay_of(settled)
+def _members(resolved: Resolved, costs: dict[str, int]) -> Iterator[Member]:
+    launch, facts, overlay = resolved.launch, resolved.facts, overlay_of(resolved)
     tiles = {
-        tile.name: shared_tile(tile, settled, costs[tile.name])
+        tile.name: shared_tile(tile, resolved, costs[tile.name])
         for tile in launch.tiles
         if tile.scope is Scope.SHARED and tile.of is None
     }
-    staging_rule = facts.rule(launch, STORE_STAGING) if staging_tiles(settled) else ""
-    reused = {each.where.name: each for each in staging_tiles(settled) if each.where is not None}
+    staging_rule = facts.rule(launch, STORE_STAGING) if staging_tiles(resolved) else ""
+    reused = {each.where.name: each for each in staging_tiles(resolved) if each.where is not None}
     overlaid = {name for part in overlay.parts for name in part.tiles}
     for name, tile in tiles.items():
         if name in reused:
@@ -195,18 +195,18 @@ def _members(settled: Settled, costs: dict[str, int]) -> Iterator[Member]:
             yield tile
     if overlay.parts:
         parts = tuple((part, tuple(tiles[name] for name in part.tiles)) for part in overlay.parts)
-        yield Overlaid(parts=parts, file=settled.program.source.name, rule=facts.rule(launch, ALIASING))
-    for staging in staging_tiles(settled):
+        yield Overlaid(parts=parts, file=resolved.program.source.name, rule=facts.rule(launch, ALIASING))
+    for staging in staging_tiles(resolved):
         if staging.where is None:
             yield StagingTile(staging=staging, instead_of=None, rule=staging_rule)
-    yield _workspaces(settled)
+    yield _workspaces(resolved)
     yield from (UserBarriers(tile=tile) for tile in launch.tiles if tile.scope is Scope.BARRIER)
-    yield from _of_producer(settled, costs)
+    yield from _of_producer(resolved, costs)
 
 
-def _workspaces(settled: Settled) -> Workspaces:
-    spaces = settled.facts[settled.launch, WORKSPACES]
-    named = {f"{tile.name}_workspace": tile for tile in settled.launch.tiles}
+def _workspaces(resolved: Resolved) -> Workspaces:
+    spaces = resolved.facts[resolved.launch, WORKSPACES]
+    named = {f"{tile.name}_workspace": tile for tile in resolved.launch.tiles}
     like = (named.get(space.name) for space in spaces)
     return Workspaces(
         spaces=spaces,
@@ -214,29 +214,29 @@ def _workspaces(settled: Settled) -> Workspaces:
             tile if tile is not None and tile.static_shape == space.extents else None
             for space, tile in zip(spaces, like, strict=True)
         ),
-        joined=overlay_of(settled).joins_workspaces,
-        beside=producer_loop(settled.launch, settled.facts) is not None,
-        rule=settled.facts.rule(settled.launch, WORKSPACES),
+        joined=overlay_of(resolved).joins_workspaces,
+        beside=producer_loop(resolved.launch, resolved.facts) is not None,
+        rule=resolved.facts.rule(resolved.launch, WORKSPACES),
     )
 
 
-def _of_producer(settled: Settled, costs: dict[str, int]) -> Iterator[Member]:
+def _of_producer(resolved: Resolved, costs: dict[str, int]) -> Iterator[Member]:
     """The barriers of a producer's pipeline, of what it loads once, and what it passes to the others."""
-    facts, found = settled.facts, producer_loop(settled.launch, settled.facts)
+    facts, found = resolved.facts, producer_loop(resolved.launch, resolved.facts)
     if found is None:
         return
-    loops = producer_pipelines(settled.launch, facts)
-    persistent = facts.get(settled.launch, PERSISTENT)
-    first = facts.get(settled.launch, PROLOGUE_LOADS) is not None
+    loops = producer_pipelines(resolved.launch, facts)
+    persistent = facts.get(resolved.launch, PERSISTENT)
+    first = facts.get(resolved.launch, PROLOGUE_LOADS) is not None
     of_first = BARRIER_BYTES * (0 if not first else 1 if persistent is None else 2)
     panels = 0
-    if ping_pong_of(settled) is not None:
+    if ping_pong_of(resolved) is not None:
         panels = sum(facts[tile, SHARED_LAYOUT].slabs for tile in found[1].buffers)
-    rings, bytes_ = rings_of(settled), costs[BARRIERS] - of_first
+    rings, bytes_ = rings_of(resolved), costs[BARRIERS] - of_first
     for loop, pipeline in loops:
         own = bytes_ if len(loops) == 1 else 2 * pipeline.stages * BARRIER_BYTES
         yield PipelineBarriers(
-            stages=pipeline.stages, rings=rings, panels=panels, bytes=own, number=number_of(loop, settled)
+            stages=pipeline.stages, rings=rings, panels=panels, bytes=own, number=number_of(loop, resolved)
         )
     pipeline = found[1]
     if persistent is not None:

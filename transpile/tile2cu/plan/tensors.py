@@ -7,43 +7,43 @@ from tile2cu.analysis.accesses import buffers_read, buffers_written, own_accesse
 from tile2cu.core.decisions import BOUNDS_CHECKED, CALL, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, TMA_IF
 from tile2cu.core.program import Atomic, AtomicTile, Buffer, Scope, walk_stmts
 from tile2cu.plan.copies import BY_TMA
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 
 
 @functools.lru_cache(maxsize=8)  # asked for every tensor and parameter
-def touched(settled: Settled) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
+def touched(resolved: Resolved) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
     """(read, written) buffers of the launch; what is added to counts as both."""
-    stmts = list(walk_stmts(settled.launch.body))
+    stmts = list(walk_stmts(resolved.launch.body))
     reads = frozenset(buffer for stmt in stmts for buffer in buffers_read(stmt))
     reads |= {stmt.dst.buffer for stmt in stmts if isinstance(stmt, AtomicTile)}
     reads |= {stmt.buffer for stmt in stmts if isinstance(stmt, Atomic)}
     return reads, frozenset(buffer for stmt in stmts for buffer in buffers_written(stmt))
 
 
-def tensors(settled: Settled) -> tuple[Buffer, ...]:
+def tensors(resolved: Resolved) -> tuple[Buffer, ...]:
     """The tensor parameters and workspaces that the kernel touches, then the other shapes that it sees them in."""
-    reads, writes = touched(settled)
+    reads, writes = touched(resolved)
     found = reads | writes
     names = {buffer.name for buffer in found}
     shown = {tensor.name: tensor for tensor in found if tensor.scope is Scope.GLOBAL and tensor.of is not None}
-    listed = (*settled.program.params, *settled.program.workspaces)
+    listed = (*resolved.program.params, *resolved.program.workspaces)
     own = tuple(tensor for tensor in listed if isinstance(tensor, Buffer) and tensor.name in names)
     return (*own, *(shown[name] for name in sorted(shown)))
 
 
 @functools.lru_cache(maxsize=8)  # asked for every tensor
-def viewed_tensors(settled: Settled) -> tuple[Buffer, ...]:
+def viewed_tensors(resolved: Resolved) -> tuple[Buffer, ...]:
     """The tensors that the kernel reaches by pointer: all that it does not reach through tensor maps alone."""
-    facts, stmts = settled.facts, tuple(walk_stmts(settled.launch.body))
+    facts, stmts = resolved.facts, tuple(walk_stmts(resolved.launch.body))
     plain = [op for op in stmts if str(facts.get(op, CALL)) not in BY_TMA or facts.get(op, TMA_IF) is not None]
     names = {buffer.name for stmt in plain for buffer in used_by_itself(stmt)}
     names |= {access.buffer.name for stmt in stmts for access in own_accesses(stmt)}
-    return tuple(tensor for tensor in tensors(settled) if tensor.name in names)
+    return tuple(tensor for tensor in tensors(resolved) if tensor.name in names)
 
 
-def memories(settled: Settled) -> tuple[Buffer, ...]:
+def memories(resolved: Resolved) -> tuple[Buffer, ...]:
     """The tensors whose addresses the kernel takes."""
-    return tuple({tensor.memory.name: tensor.memory for tensor in viewed_tensors(settled)}.values())
+    return tuple({tensor.memory.name: tensor.memory for tensor in viewed_tensors(resolved)}.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,14 +59,14 @@ class TensorView:
     by_instance: bool
 
 
-def tensor_view(tensor: Buffer, settled: Settled) -> TensorView:
+def tensor_view(tensor: Buffer, resolved: Resolved) -> TensorView:
     """How the kernel sees a tensor."""
-    facts = settled.facts
+    facts = resolved.facts
     return TensorView(
         tensor=tensor,
         checked=facts[tensor, BOUNDS_CHECKED],
-        alignment=settled.row_alignment(tensor),
-        by_instance=settled.row_alignment(tensor) == 0 and facts.get(tensor, ROW_ALIGNMENT_IF) is not None,
+        alignment=resolved.row_alignment(tensor),
+        by_instance=resolved.row_alignment(tensor) == 0 and facts.get(tensor, ROW_ALIGNMENT_IF) is not None,
     )
 
 
@@ -84,15 +84,15 @@ class TensorViews:
     rows_rule: str
 
 
-def tensor_views(settled: Settled) -> TensorViews:
+def tensor_views(resolved: Resolved) -> TensorViews:
     """The tensors that the kernel reaches by pointer."""
-    found = viewed_tensors(settled)
-    checked = {tensor.memory.name for tensor in found if any(settled.facts[tensor, BOUNDS_CHECKED])}
-    loaded, stored = (any(tensor.memory.name in checked for tensor in of) for of in touched(settled))
+    found = viewed_tensors(resolved)
+    checked = {tensor.memory.name for tensor in found if any(resolved.facts[tensor, BOUNDS_CHECKED])}
+    loaded, stored = (any(tensor.memory.name in checked for tensor in of) for of in touched(resolved))
     return TensorViews(
-        views=tuple(tensor_view(tensor, settled) for tensor in found),
+        views=tuple(tensor_view(tensor, resolved) for tensor in found),
         loaded=loaded,
         stored=stored,
-        bounds_rule=settled.facts.rule(found[0], BOUNDS_CHECKED) if found else "",
-        rows_rule=settled.facts.rule(found[0], ROW_ALIGNMENT) if found else "",
+        bounds_rule=resolved.facts.rule(found[0], BOUNDS_CHECKED) if found else "",
+        rows_rule=resolved.facts.rule(found[0], ROW_ALIGNMENT) if found else "",
     )

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 from tile2cu.core.dispatch import dispatch_of
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.origin import ENVIRONMENT, SHIMS, STYLES, Look
+from tile2cu.core.origin import ENVIRONMENT, SHIMS, STYLES, EmitOptions
 from tile2cu.files import read
 from tile2cu.project.job import Job, Selection
 from tile2cu.project.toml_place import place
@@ -90,23 +90,25 @@ class _Reader:
         """The jobs of the table, each checked."""
         at: tuple[str | int, ...] = _TABLE
         self._check(table, PROJECT_KEYS, at)
-        look = Look(
+        options = EmitOptions(
             style=self._style(table, at),
             clang_format=self._clang_format(table),
             line=self._line(table, at, "off"),  # type: ignore[arg-type]
         )
         jobs: list[Job] = []
         for number, kernel in enumerate(table.get("kernels", [])):
-            for job in self._jobs(table, kernel, look, (*at, "kernels", number)):
+            for job in self._jobs(table, kernel, options, (*at, "kernels", number)):
                 self._refuse_twice(job, jobs, (*at, "kernels", number))
                 jobs.append(job)
         for number, dispatch in enumerate(table.get("dispatch", [])):
-            jobs.append(self._dispatch(table, dispatch, look, (*at, "dispatch", number)))
+            jobs.append(self._dispatch(table, dispatch, options, (*at, "dispatch", number)))
         if not jobs:
             self._fail("T2C-C012", "[tool.tile2cu] lists no kernels", at, "add [[tool.tile2cu.kernels]]")
         return Selection(root=self.path.parent, jobs=tuple(jobs), listed=True)
 
-    def _jobs(self, table: Mapping[str, Any], kernel: Any, look: Look, at: tuple[str | int, ...]) -> Iterator[Job]:
+    def _jobs(
+        self, table: Mapping[str, Any], kernel: Any, options: EmitOptions, at: tuple[str | int, ...]
+    ) -> Iterator[Job]:
         self._check(kernel, KERNEL_KEYS, at)
         if "file" not in kernel:
             self._fail("T2C-C012", "the entry has no `file`", at, 'add for instance file = "kernels/gemm.py"')
@@ -127,18 +129,18 @@ class _Reader:
                     target=target,
                     kernel=kernel.get("kernel"),
                     bindings={**kernel.get("bindings", {}), **values, **environment},
-                    look=replace(
-                        look,
+                    options=replace(
+                        options,
                         name=kernel.get("name", ""),
                         with_test=kernel.get("with-test", False),
                         shims=self._shims(kernel, at),
-                        line=self._line(kernel, at, look.line),  # type: ignore[arg-type]
+                        line=self._line(kernel, at, options.line),  # type: ignore[arg-type]
                         tiles=self._tiles(kernel, at),  # type: ignore[arg-type]
                         family=tuple(map(str, kernel.get("family", ()))),
                     ),
                 )
 
-    def _dispatch(self, table: Mapping[str, Any], given: Any, look: Look, at: tuple[str | int, ...]) -> Job:
+    def _dispatch(self, table: Mapping[str, Any], given: Any, options: EmitOptions, at: tuple[str | int, ...]) -> Job:
         """The job of a dispatch; its own fields are checked by core.dispatch."""
         output = given.get("output", "") if isinstance(given, dict) else ""
         own = {key: value for key, value in given.items() if key != "output"} if isinstance(given, dict) else given
@@ -153,7 +155,7 @@ class _Reader:
             folder=self.path.parent / table.get("output", ".") / output,
             target=", ".join(dict.fromkeys(entry.target for entry in wanted.entries)),
             kernel=wanted.name,
-            look=look,
+            options=options,
             dispatch=wanted,
         )
 
@@ -193,7 +195,7 @@ class _Reader:
 
     def _style(self, table: Mapping[str, Any], at: tuple[str | int, ...]) -> str:
         if "style" not in table:
-            return Look().style
+            return EmitOptions().style
         style = str(table["style"])
         if style not in STYLES:
             self._fail("T2C-C012", f"there is no style `{style}`", (*at, "style"), f"there are {', '.join(STYLES)}")

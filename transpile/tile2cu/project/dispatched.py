@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from tile2cu.core.dispatch import Dispatch, Entry
-from tile2cu.core.origin import Look
+from tile2cu.core.origin import EmitOptions
 from tile2cu.emitter import Emitted
 from tile2cu.project.on_disk import sha256
 from tile2cu.targets import SM80, Target
 
 
-def dispatched(wanted: Dispatch, folder: Path, look: Look) -> tuple[Emitted, ...]:
+def dispatched(wanted: Dispatch, folder: Path, options: EmitOptions) -> tuple[Emitted, ...]:
     """The files of each kernel of a dispatch, then those of the dispatch. Raises what `tile2cu.dispatch` does."""
     from tile2cu.api import dispatch
 
-    files = dispatch(wanted, folder, look=look)
+    files = dispatch(wanted, folder, options=options)
     manifests = {name.removesuffix(".json"): json.loads(text) for name, text in files.items() if name.endswith(".json")}
     kernels = []
     for kernel, manifest in manifests.items():
@@ -28,25 +28,25 @@ def dispatched(wanted: Dispatch, folder: Path, look: Look) -> tuple[Emitted, ...
 
 
 def any_size(
-    path: Path, kernel: str | None, *, target: Target, bindings: Mapping[str, object], look: Look
+    path: Path, kernel: str | None, *, target: Target, bindings: Mapping[str, object], options: EmitOptions
 ) -> tuple[Emitted, ...]:
     """A kernel for a target with TMA, the same without, and a dispatch that hands the latter what TMA cannot take.
 
     The C function is called as the kernel. A target without TMA needs no second kernel: its own is all.
     Errors: those of emit_text and of dispatch; T2C-C004 where the file has several kernels.
     """
-    from tile2cu.api import emit_text, one_settled_kernel
+    from tile2cu.api import emit_text, one_resolved_kernel
 
     if not target.tma:
-        return emit_text(path, kernel=kernel, target=target, bindings=bindings, look=look)
-    program = one_settled_kernel(path, kernel, target=target, bindings=bindings)[0].program
-    name = look.name or program.name
+        return emit_text(path, kernel=kernel, target=target, bindings=bindings, options=options)
+    program = one_resolved_kernel(path, kernel, target=target, bindings=bindings)[0].program
+    name = options.name or program.name
     shared = {"file": path.name, "kernel": program.alias_of or program.name, "bindings": bindings}
     entries = (
         Entry(name="tma", target=target.name, **shared),  # type: ignore[arg-type]
         Entry(name="any", target=SM80.name, **shared),  # type: ignore[arg-type]
     )
-    return dispatched(Dispatch(name=name, entries=entries), path.parent, look)
+    return dispatched(Dispatch(name=name, entries=entries), path.parent, options)
 
 
 def _manifest(name: str, kernels: list[dict[str, Any]], files: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tile2cu.core.dispatch import Dispatch
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.origin import Look
+from tile2cu.core.origin import EmitOptions
 
 if TYPE_CHECKING:
     from tile2cu.emitter import Emitted
@@ -27,14 +27,14 @@ class Job:
     target: str
     kernel: str | None = None
     bindings: Mapping[str, object] = field(default_factory=dict)
-    look: Look = Look()
+    options: EmitOptions = EmitOptions()
     dispatch: Dispatch | None = None
 
     @property
     def key(self) -> str:
         """A name for the job: it is another when any part of it is."""
         parts = (str(self.file), str(self.folder), self.target, self.kernel, sorted(self.bindings.items()))
-        rest = (astuple(self.look), None if self.dispatch is None else astuple(self.dispatch))
+        rest = (astuple(self.options), None if self.dispatch is None else astuple(self.dispatch))
         return hashlib.sha256(json.dumps((*parts, *rest)).encode()).hexdigest()[:32]
 
     @property
@@ -50,9 +50,9 @@ class Job:
         if self.dispatch is not None:
             from tile2cu.project.dispatched import dispatched
 
-            return dispatched(self.dispatch, self.file.parent, self.look)
+            return dispatched(self.dispatch, self.file.parent, self.options)
         return emit_text(
-            self.file, kernel=self.kernel, target=find(self.target), bindings=self.bindings, look=self.look
+            self.file, kernel=self.kernel, target=find(self.target), bindings=self.bindings, options=self.options
         )
 
 

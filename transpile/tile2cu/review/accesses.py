@@ -10,7 +10,7 @@ from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import CALL, INSTRUCTION
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Scope, Stmt, bodies
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 
 _CHUNK_BITS = 128
 _ROWS = 8  # PTX ISA, "ldmatrix", and "Matrix Descriptor" of wgmma: core matrices of 8 rows of 16 bytes
@@ -30,46 +30,46 @@ class TileAccess:
         return f"{verb} in line {self.line}" + (f" by {self.by}" if self.by else "")
 
 
-def accesses_of(tile: Buffer, settled: Settled) -> tuple[TileAccess, ...]:
+def accesses_of(tile: Buffer, resolved: Resolved) -> tuple[TileAccess, ...]:
     """In the order of the statements, each line once for each of its instructions."""
-    return tuple(dict.fromkeys(_accesses(tile, settled.launch.body, settled)))
+    return tuple(dict.fromkeys(_accesses(tile, resolved.launch.body, resolved)))
 
 
-def _accesses(tile: Buffer, body: tuple[Stmt, ...], settled: Settled) -> Iterator[TileAccess]:
+def _accesses(tile: Buffer, body: tuple[Stmt, ...], resolved: Resolved) -> Iterator[TileAccess]:
     for stmt in body:
         inner = bodies(stmt)
         for each in inner:
-            yield from _accesses(tile, each, settled)
+            yield from _accesses(tile, each, resolved)
         if inner:
             continue
         found = effects(stmt)
         reads = any(each.root is tile.memory for each in found.reads)
         writes = any(each.root is tile.memory for each in found.writes)
         if reads or writes:
-            yield TileAccess(line=stmt.span.line, reads=reads, writes=writes, by=_by(stmt, settled))
+            yield TileAccess(line=stmt.span.line, reads=reads, writes=writes, by=_by(stmt, resolved))
 
 
-def _by(stmt: Stmt, settled: Settled) -> str:
+def _by(stmt: Stmt, resolved: Resolved) -> str:
     match stmt:
         case Gemm():
-            return str(settled.facts.get(stmt, INSTRUCTION) or "")
+            return str(resolved.facts.get(stmt, INSTRUCTION) or "")
         case Copy():
-            call = settled.facts.get(stmt, CALL)
+            call = resolved.facts.get(stmt, CALL)
             return f"tl::{call}" if call else ""
         case _:
             return ""
 
 
-def rows_read_together(tile: Buffer, settled: Settled) -> int:
+def rows_read_together(tile: Buffer, resolved: Resolved) -> int:
     """How many rows of 16 bytes an MMA reads in one pass: 8 by ldmatrix, and of a core matrix of wgmma; 0 of others.
 
     Those are the reads of 16-bit operands in shared memory; other types are loaded otherwise where they are transposed.
     """
     if tile.scope is not Scope.SHARED or tile.dtype.bits != 16:
         return 0
-    gemms = statements(settled.launch.body, Gemm)
+    gemms = statements(resolved.launch.body, Gemm)
     for gemm in gemms:
-        instruction = str(settled.facts.get(gemm, INSTRUCTION) or "")
+        instruction = str(resolved.facts.get(gemm, INSTRUCTION) or "")
         operands = (region.buffer.memory for region in (gemm.a, gemm.b))
         if instruction.startswith(("mma", "wgmma")) and any(each is tile.memory for each in operands):
             return _ROWS

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tile2cu.analysis.effects import Access, effects, effects_of
 from tile2cu.core.program import Buffer, Loop, LoopKind, Reduce, Scan, Scope, Stmt, bodies
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.review import svg
 
 _TEXT, _COLUMN, _ROW, _TOP = 430, 46, 20, 120
@@ -48,10 +48,10 @@ class Dataflow:
     steps: tuple[Step, ...]
 
 
-def dataflow(settled: Settled) -> Dataflow:
+def dataflow(resolved: Resolved) -> Dataflow:
     """The accesses of a launch's statements, by the table of effects."""
-    lines = dict(enumerate(settled.program.source.text.splitlines(), 1))
-    body = settled.launch.body
+    lines = dict(enumerate(resolved.program.source.text.splitlines(), 1))
+    body = resolved.launch.body
     steps = tuple(_steps(body, 0, lines))
     memory = {access.root.name: _MEMORIES[access.root.scope] for access in effects_of(body).accesses}
     used = {name for step in steps for name in (*step.reads, *step.writes)}
@@ -60,12 +60,12 @@ def dataflow(settled: Settled) -> Dataflow:
     return Dataflow(buffers=tuple((name, memory[name]) for name in listed), steps=steps)
 
 
-def dataflow_picture(settled: Settled) -> str:
+def dataflow_picture(resolved: Resolved) -> str:
     """The dataflow as SVG: a row per statement, a column per tile; a circle reads, a square writes.
 
     `data-line` of a mark is the Python line, `data-reads` and `data-writes` its tile.
     """
-    flow = dataflow(settled)
+    flow = dataflow(resolved)
     place = {name: _TEXT + _COLUMN * index + _COLUMN / 2 for index, (name, _) in enumerate(flow.buffers)}
     bottom = _TOP + _ROW * len(flow.steps)
     parts = list(_heads(flow, place, bottom))

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tile2cu.core.errors import Tile2CuWarning
-from tile2cu.core.origin import Look, Tool
-from tile2cu.emitter import Settled, emit_kernel
+from tile2cu.core.origin import EmitOptions, Tool
+from tile2cu.emitter import Resolved, emit_kernel
 from tile2cu.explain import Explained, explained
 from tile2cu.lint import warnings_of
 from tile2cu.review.bound import Bound
@@ -36,7 +36,7 @@ class Kernel:
     """
 
     label: str
-    launches: tuple[Settled, ...]
+    launches: tuple[Resolved, ...]
     files: Mapping[str, str]
     source: str
     manifest: dict[str, Any]
@@ -50,7 +50,7 @@ class Kernel:
     @property
     def decisions(self) -> list[Explained]:
         """All decisions, launch by launch."""
-        return [place for settled in self.launches for place in explained(settled)]
+        return [place for resolved in self.launches for place in explained(resolved)]
 
     @property
     def python(self) -> str:
@@ -64,9 +64,9 @@ class Kernel:
         return found
 
 
-def reviewed(launches: tuple[Settled, ...], *, label: str, tool: Tool, look: Look) -> Kernel:
+def reviewed(launches: tuple[Resolved, ...], *, label: str, tool: Tool, options: EmitOptions) -> Kernel:
     """A kernel as it is reviewed. Errors: Tile2CuError where it is not emitted."""
-    emitted = emit_kernel(launches, tool=tool, look=look)
+    emitted = emit_kernel(launches, tool=tool, options=options)
     return Kernel(
         label=label,
         launches=launches,

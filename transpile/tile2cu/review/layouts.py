@@ -8,7 +8,7 @@ from pathlib import Path
 from tile2cu.core.decisions import LAYOUT, SHARED_LAYOUT
 from tile2cu.core.layout import FragmentLayout, SharedLayout
 from tile2cu.core.program import Buffer
-from tile2cu.emitter import Settled
+from tile2cu.emitter import Resolved
 from tile2cu.files import write_files
 from tile2cu.review.accesses import rows_read_together
 from tile2cu.review.pictures import WHOLE, Window, fragment_picture, shared_picture
@@ -95,26 +95,26 @@ class Layouts(Mapping[str, TileLayout]):
         return "".join(each._repr_html_() for each in self.values())
 
 
-def layouts_of(launches: tuple[Settled, ...]) -> dict[str, TileLayout]:
+def layouts_of(launches: tuple[Resolved, ...]) -> dict[str, TileLayout]:
     """The layouts of all tiles; those of a kernel with several launches are named as NAMESPACE::TILE."""
     return {
-        f"{settled.namespace}::{tile.name}" if settled.namespace else tile.name: found
-        for settled in launches
-        for tile in settled.launch.tiles
-        if (found := _layout(tile, settled)) is not None
+        f"{resolved.namespace}::{tile.name}" if resolved.namespace else tile.name: found
+        for resolved in launches
+        for tile in resolved.launch.tiles
+        if (found := _layout(tile, resolved)) is not None
     }
 
 
-def _layout(tile: Buffer, settled: Settled) -> TileLayout | None:
+def _layout(tile: Buffer, resolved: Resolved) -> TileLayout | None:
     for key in (LAYOUT, SHARED_LAYOUT):
-        if settled.facts.get(tile, key) is not None:
-            fact = settled.facts.fact(tile, key)
+        if resolved.facts.get(tile, key) is not None:
+            fact = resolved.facts.fact(tile, key)
             return TileLayout(
                 name=tile.name,
                 layout=fact.value,
-                banks=settled.target.banks,
+                banks=resolved.target.banks,
                 rule=fact.rule,
                 line=tile.span.line,
-                read_together=rows_read_together(tile, settled),
+                read_together=rows_read_together(tile, resolved),
             )
     return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tile2cu.core.schedule import Staging, Workspace, round_up
 from tile2cu.plan import shared as plan
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.review import svg
 from tile2cu.review.dataflow import Dataflow, Step, dataflow
 
@@ -41,26 +41,26 @@ class Stored:
         return self.start + self.bytes
 
 
-def stored(settled: Settled) -> tuple[Stored, ...]:
+def stored(resolved: Resolved) -> tuple[Stored, ...]:
     """What a block stores at which offset, as the kernel's struct of shared memory has it."""
     end, found = 0, []
-    for member in plan.shared_memory(settled).members:
+    for member in plan.shared_memory(resolved).members:
         for each in _member(member, end):
             found.append(each)
         end = max([end, *(each.end for each in found)])
     return tuple(found)
 
 
-def memory_picture(settled: Settled) -> str:
+def memory_picture(resolved: Resolved) -> str:
     """The map as SVG: an outline of each tile's memory, filled while the tile is live. Empty where there is none.
 
     `data-start` and `data-bytes` of a filled rectangle are its offset and size, `data-name` its tile, `data-lines` the
     first and the last line at which it is live.
     """
-    found, memory = stored(settled), plan.shared_memory(settled)
+    found, memory = stored(resolved), plan.shared_memory(resolved)
     if not memory.total:
         return ""
-    flow = dataflow(settled)
+    flow = dataflow(resolved)
     steps = flow.steps
     scale, bottom = _WIDTH / memory.total, _TOP + _ROW * len(steps)
     used = f"{memory.total:,} of {memory.limit:,} bytes per block; filled while a tile is live"

@@ -17,7 +17,7 @@ from tile2cu.core.choice import named
 from tile2cu.core.errors import Tile2CuWarning
 from tile2cu.core.layout import FragmentLayout, SharedLayout
 from tile2cu.core.program import Loop
-from tile2cu.emitter import Settled
+from tile2cu.emitter import Resolved
 from tile2cu.explain import Explained, RejectedCandidate, find_rule, in_words
 from tile2cu.review.accesses import TileAccess, accesses_of, ways
 from tile2cu.review.code import cpp_lines, origins, python_lines
@@ -180,7 +180,7 @@ def _view(kernel: Kernel, rules: frozenset[str]) -> dict[str, Any]:
     }
 
 
-def _pictures(kernel: Kernel, plot: Callable[[Settled], str]) -> list[tuple[str, Markup]]:
+def _pictures(kernel: Kernel, plot: Callable[[Resolved], str]) -> list[tuple[str, Markup]]:
     """The picture of each launch that has one."""
     return [(each.namespace, Markup(image)) for each in kernel.launches if (image := plot(each))]
 
@@ -198,7 +198,7 @@ def _compiled(kernel: Kernel) -> Iterator[dict[str, Any]]:
 def _sources(kernel: Kernel, rules: frozenset[str]) -> tuple[list[_Line], list[_Line]]:
     """The Python file and the emitted source, line by line, each with the line of the other that it belongs to."""
     python = kernel.launches[0].program.source.name
-    tiles = {tile.name: tile.span.line for settled in kernel.launches for tile in settled.launch.tiles}
+    tiles = {tile.name: tile.span.line for resolved in kernel.launches for tile in resolved.launch.tiles}
     of = origins(kernel.source, kernel.manifest["lines"], python, tiles)
     first: dict[int, int] = {}
     for number, line in enumerate(of, 1):
@@ -239,9 +239,9 @@ def _tiles(kernel: Kernel) -> Iterator[_Tiles]:
 def _uses(kernel: Kernel) -> dict[str, tuple[TileAccess, ...]]:
     """The accesses to each tile, by its name on the page."""
     return {
-        f"{settled.namespace}::{tile.name}" if settled.namespace else tile.name: accesses_of(tile, settled)
-        for settled in kernel.launches
-        for tile in settled.launch.tiles
+        f"{resolved.namespace}::{tile.name}" if resolved.namespace else tile.name: accesses_of(tile, resolved)
+        for resolved in kernel.launches
+        for tile in resolved.launch.tiles
     }
 
 
@@ -273,12 +273,12 @@ def _pass(tile: TileLayout) -> str:
 
 def _charts(kernel: Kernel) -> Iterator[tuple[str, Markup]]:
     text = dict(enumerate(kernel.python.splitlines(), 1))
-    for settled in kernel.launches:
-        loops = statements(settled.launch.body, Loop)
+    for resolved in kernel.launches:
+        loops = statements(resolved.launch.body, Loop)
         for loop in loops:
-            chart = timeline(loop, settled)
+            chart = timeline(loop, resolved)
             if chart is not None:
-                yield settled.namespace, Markup(timeline_picture(chart, text))
+                yield resolved.namespace, Markup(timeline_picture(chart, text))
 
 
 def _rejected(kernel: Kernel) -> list[tuple[Explained, RejectedCandidate]]:

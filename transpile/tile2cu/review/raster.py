@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tile2cu.core.expr import static_value
 from tile2cu.plan.grid import Across, ByXcd, InPanels, LptOrder, TileOrder, grid
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.review import svg
 
 _CELL, _LEFT, _TOP = 30, 60, 30
@@ -37,15 +37,15 @@ def order_of_tiles(order: TileOrder | None, columns: int, rows: int) -> list[Til
             return [Tile(block % columns, block // columns) for block in blocks]
 
 
-def raster_picture(settled: Settled) -> str:
+def raster_picture(resolved: Resolved) -> str:
     """The order as SVG: each tile has the number of its block, and a colour per eight blocks. Empty of a grid of one
     dimension in its own order.
 
     Extents that are sizes are plotted as 8, and those of more than 12 as 12. `data-block` of a rectangle is the block,
     `data-tile` its tile.
     """
-    order = grid(settled).order
-    extents = [_shown(static_value(extent)) for extent in settled.launch.grid]
+    order = grid(resolved).order
+    extents = [_shown(static_value(extent)) for extent in resolved.launch.grid]
     if order is None and len(extents) == 1:
         return ""
     columns, rows = extents[0], extents[1] if len(extents) > 1 else 1
@@ -59,9 +59,9 @@ def raster_picture(settled: Settled) -> str:
     return svg.picture(width, height, parts, title="order of tiles", about=described(order))
 
 
-def order_in_words(settled: Settled) -> str:
+def order_in_words(resolved: Resolved) -> str:
     """The order of a launch's tiles in words."""
-    return described(grid(settled).order)
+    return described(grid(resolved).order)
 
 
 def described(order: TileOrder | None) -> str:

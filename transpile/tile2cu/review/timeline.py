@@ -12,7 +12,7 @@ from tile2cu.core.decisions import PIPELINE, SCHEDULE
 from tile2cu.core.program import Copy, Gemm, Loop, Stmt
 from tile2cu.core.schedule import Action, By, Pipeline, Step
 from tile2cu.plan.producer import rings_of
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.review import svg
 
 _STEPS, _ROW, _LEFT, _TOP = (19, 28), 22, 190, 30  # the least and the most pixels of a step
@@ -48,14 +48,14 @@ class Timeline:
     bars: tuple[Bar, ...]
 
 
-def timeline(loop: Loop, settled: Settled) -> Timeline | None:
+def timeline(loop: Loop, resolved: Resolved) -> Timeline | None:
     """The chart of a loop; None where it has no software pipeline."""
-    pipeline = settled.facts.get(loop, PIPELINE)
+    pipeline = resolved.facts.get(loop, PIPELINE)
     if pipeline is None:
         return None
-    found = settled.facts.get(loop, SCHEDULE)
+    found = resolved.facts.get(loop, SCHEDULE)
     steps = found.steps if found is not None else Step.each(*pipeline.body)
-    chart = _Chart(pipeline, _rings(pipeline, settled))
+    chart = _Chart(pipeline, _rings(pipeline, resolved))
     if any(step.by is By.OWNER for step in steps):
         chart.alternate(steps)
     else:
@@ -83,9 +83,9 @@ class _Ring:
         return any(buffer.memory.name in self.tiles for buffer in buffers_read(stmt))
 
 
-def _rings(pipeline: Pipeline, settled: Settled) -> tuple[_Ring, ...]:
+def _rings(pipeline: Pipeline, resolved: Resolved) -> tuple[_Ring, ...]:
     """The loads of a pipeline, by the ring of stages that a producer has for each MMA; else all in one."""
-    rings = [ring.tile.name for ring in rings_of(settled)] if pipeline.producer else []
+    rings = [ring.tile.name for ring in rings_of(resolved)] if pipeline.producer else []
     if len(rings) < 2:
         return (_Ring("", pipeline.loads, frozenset(buffer.memory.name for buffer in pipeline.buffers)),)
     loads: dict[str, list[Stmt]] = {name: [] for name in rings}

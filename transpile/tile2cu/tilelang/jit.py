@@ -11,11 +11,11 @@ from typing import Any
 
 from tile2cu.api_words import speaks_python
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.emitter import Settled
+from tile2cu.emitter import Resolved
 from tile2cu.from_function import Origin, default_nones, origin, undecorated
 from tile2cu.frontend import is_eager
 from tile2cu.frontend.live import Live
-from tile2cu.loading import settle_call
+from tile2cu.loading import resolve_call
 from tile2cu.tilelang.kernel import JITKernel
 from tile2cu.tilelang.notes import once
 from tile2cu.tilelang.options import Options, options_of
@@ -70,7 +70,7 @@ def _compiled(func: Any, options: Options) -> JITKernel:
             help="decorate it in the function that makes it, and return it",
         )
     live = Live(names=func.origin.names, out_idx=options.out_idx, own_barriers=options.own_barriers)
-    return JITKernel(settle_call(func.origin, live, func.origin.around, target=options.target), options, func)
+    return JITKernel(resolve_call(func.origin, live, func.origin.around, target=options.target), options, func)
 
 
 class JITImpl:
@@ -152,11 +152,11 @@ class JITImpl:
         values = {name: value for name, value in values.items() if value is not None or name not in self._default_none}
         key = repr((sorted(shapes.items()), sorted(values.items(), key=lambda item: item[0])))
         if key not in self._kernels:
-            self._kernels[key] = JITKernel(self._settled(shapes, values), self.options, None)
+            self._kernels[key] = JITKernel(self._resolved(shapes, values), self.options, None)
         return self._kernels[key]
 
     @speaks_python
-    def _settled(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Any]) -> tuple[Settled, ...]:
+    def _resolved(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Any]) -> tuple[Resolved, ...]:
         options, found = self.options, self.origin
         live = Live(shapes=shapes, names=found.names, out_idx=options.out_idx, own_barriers=options.own_barriers)
-        return settle_call(found, live, {**found.around, **values}, target=options.target)
+        return resolve_call(found, live, {**found.around, **values}, target=options.target)

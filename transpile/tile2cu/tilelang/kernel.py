@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tile2cu.emitter import Settled
-from tile2cu.loading import load_settled
+from tile2cu.emitter import Resolved
+from tile2cu.loading import load_resolved
 from tile2cu.tilelang.options import Options
 from tile2cu.tilelang.primfunc import PrimFunc
 from tile2cu_runtime.kernel import Kernel
@@ -23,8 +23,8 @@ class JITKernel:
     (milliseconds) and `config` are those of the tuner that chose it, if one did.
     """
 
-    def __init__(self, settled: tuple[Settled, ...], options: Options, function: PrimFunc | None = None) -> None:
-        self.kernel: Kernel = load_settled(settled, device=options.device, on_ignored="warn")
+    def __init__(self, resolved: tuple[Resolved, ...], options: Options, function: PrimFunc | None = None) -> None:
+        self.kernel: Kernel = load_resolved(resolved, device=options.device, on_ignored="warn")
         self.prim_func = function
         self.pass_configs = options.pass_configs
         self.target = self.kernel.manifest.target

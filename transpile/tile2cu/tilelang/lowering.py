@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tile2cu.api_words import speaks_python
-from tile2cu.core.origin import Look
+from tile2cu.core.origin import EmitOptions
 from tile2cu.emitter import emit_kernel
 from tile2cu.frontend.live import Live
-from tile2cu.loading import settle_call
+from tile2cu.loading import resolve_call
 from tile2cu.tilelang.options import options_of
 from tile2cu.tilelang.primfunc import PrimFunc
 from tile2cu.tool import this_tool
@@ -33,7 +33,9 @@ def lower(func: PrimFunc, target: Any = "auto", target_host: Any = None, **optio
     chosen = options_of(target=target, target_host=target_host, **options)
     live = Live(names=func.origin.names, own_barriers=chosen.own_barriers)
     emitted = emit_kernel(
-        settle_call(func.origin, live, func.origin.around, target=chosen.target), tool=this_tool(), look=Look()
+        resolve_call(func.origin, live, func.origin.around, target=chosen.target),
+        tool=this_tool(),
+        options=EmitOptions(),
     )
     header = emitted.files[f"{emitted.kernel}.h"]
     return Artifact(kernel_source=emitted.source, host_source=header, manifest=emitted.manifest, func=func)

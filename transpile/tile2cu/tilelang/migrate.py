@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tile2cu.api import settled_kernels
+from tile2cu.api import resolved_kernels
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.files import read_python
 from tile2cu.frontend import driver_arguments, kernel_names
@@ -55,7 +55,7 @@ def refusals(path: Path, target: Target) -> tuple[int, list[Tile2CuError]]:
     for name in names:
         try:
             given = driver_arguments(path, text, name)
-            settled_kernels(path, kernel=name, target=target, bindings=given, text=text)
+            resolved_kernels(path, kernel=name, target=target, bindings=given, text=text)
         except Tile2CuError as error:
             errors.append(error)
     return len(names), errors

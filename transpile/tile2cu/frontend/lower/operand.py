@@ -140,12 +140,12 @@ def region_of(cx: Context, value: Buffer | View, span: Span) -> Region:
         raise Fault("T2C-F025", f"`{buffer.name}` belongs to a `with T.Kernel(...)` that has ended")
     if isinstance(value, Buffer):
         return Region.all_of(value, span)
-    ranges = tuple(_settled(cx, slice_range(buffer, dim, item)) for dim, item in enumerate(value.items))
+    ranges = tuple(_resolved(cx, slice_range(buffer, dim, item)) for dim, item in enumerate(value.items))
     kept = tuple(dim for dim, item in enumerate(value.items) if isinstance(item, Interval))
     return Region(buffer=buffer, ranges=ranges, kept=kept, whole=_covers(buffer, ranges), span=span)
 
 
-def _settled(cx: Context, found: Range) -> Range:
+def _resolved(cx: Context, found: Range) -> Range:
     """The range with its extent as a number where names of values hide it: `first:last` with `last = first + 64`."""
     if static_value(found.extent) is not None or not any(isinstance(part, Var) for part in walk(found.extent)):
         return found

@@ -10,6 +10,7 @@ from tile2cu.plan.claims import (
     ByLdmatrix,
     Claim,
     CpAsyncs,
+    ElementsTogether,
     Ends,
     Evicts,
     Exchanged,
@@ -19,7 +20,6 @@ from tile2cu.plan.claims import (
     LeftOut,
     NoTensorCore,
     OutlivesUse,
-    Packets,
     Prioritised,
     ReachedElsewhere,
     ReadsGlobal,
@@ -79,9 +79,9 @@ def _sentence(claim: Claim, names: Names) -> str:
 
 def _of_elementwise(claim: Claim, names: Names) -> str:
     match claim:
-        case Packets(columns=0):
+        case ElementsTogether(columns=0):
             return f"{claim.elements} elements at a time"
-        case Packets():
+        case ElementsTogether():
             return f"{claim.elements} elements at a time: a thread's part of {claim.columns} columns of a row"
         case IdleLanesCompute():
             return "idle lanes compute, too: no branch"

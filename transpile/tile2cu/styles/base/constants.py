@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tile2cu.core.program import Buffer
 from tile2cu.plan.pipelined import Depths, depths
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 
 WRITTEN_STAGES = "written_stages"  # the stages of a tile that an iteration writes while an MMA in flight reads another
 
@@ -18,12 +18,12 @@ class Constants:
     inlined: str  # in front of a call of a kernel's lambda, for compilers that need to be informed
 
     @classmethod
-    def of(cls, settled: Settled) -> "Constants":
+    def of(cls, resolved: Resolved) -> "Constants":
         """`num_stages`; or `shared_stages`, where one stage more is in registers or `num_stages` is the user's."""
-        found = depths(settled)
-        own = [each.value for each in settled.program.constants if each.name == "num_stages"]
+        found = depths(resolved)
+        own = [each.value for each in resolved.program.constants if each.name == "num_stages"]
         others = found.in_registers or any(value not in found.stages[:1] for value in own)
-        inlined = "TL_INLINED " if settled.target.suffix == ".hip" else ""
+        inlined = "TL_INLINED " if resolved.target.suffix == ".hip" else ""
         return cls("shared_stages" if others else "num_stages", found, inlined)
 
     def stages(self, count: int) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from tile2cu.core.schedule import Multiple
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import KernelParts, Limit
@@ -28,16 +28,16 @@ class Style(Protocol):
     def offset_bits(self) -> int:
         """The bits of an element's offset in a tensor."""
 
-    def limits(self, launches: tuple[Settled, ...], printer: Printer) -> tuple[Limit, ...]:
+    def limits(self, launches: tuple[Resolved, ...], printer: Printer) -> tuple[Limit, ...]:
         """What the style's kernels ask of run-time sizes, besides what every launcher checks."""
 
-    def multiples(self, settled: Settled) -> tuple[Multiple, ...]:
+    def multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
         """More conditions on run-time sizes under which the launcher chooses 16-byte accesses."""
 
-    def check(self, launches: tuple[Settled, ...]) -> None:
+    def check(self, launches: tuple[Resolved, ...]) -> None:
         """Errors: T2C-E034 where the style does not support the target, or what the launches have as a whole."""
 
-    def headers(self, launches: tuple[Settled, ...]) -> tuple[str, ...]:
+    def headers(self, launches: tuple[Resolved, ...]) -> tuple[str, ...]:
         """What the source includes of headers/tl."""
 
     def in_style(self, text: str) -> str:
@@ -52,5 +52,5 @@ class Style(Protocol):
     def map_argument(self, view: TensorMap, printer: Printer) -> str:
         """The launcher's expression that makes it."""
 
-    def parts(self, settled: Settled, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
+    def parts(self, resolved: Resolved, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
         """One kernel; `maps` by the id of the statement. Errors: T2C-E034 for an operation it does not support."""

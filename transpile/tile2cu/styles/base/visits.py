@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tile2cu.plan.producer_ops import Visiting
+from tile2cu.plan.producer_ops import VisitedWork
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
 
@@ -11,7 +11,7 @@ TILES = "The tiles of work of this block, in order: producer and consumers visit
 ITERATIONS = "The active iterations: producer and consumers visit the same."
 
 
-def called(visiting: Visiting, names: Names) -> dict[str, str]:
+def called(visiting: VisitedWork, names: Names) -> dict[str, str]:
     """How the text calls what is visited, its type, the way, and the tile of work of which it is one."""
     if not visiting.iterations:
         return {"type": names("__WorkTile"), "each": names("__for_each_work_tile"), "work": names("__work"), "of": ""}
@@ -20,7 +20,7 @@ def called(visiting: Visiting, names: Names) -> dict[str, str]:
 
 
 @contextmanager
-def fields(visiting: Visiting, printer: Printer) -> Iterator[dict[str, str]]:
+def fields(visiting: VisitedWork, printer: Printer) -> Iterator[dict[str, str]]:
     """Prints what is done where the way leads: what the way gives is a part of what is visited."""
     names = called(visiting, printer.names)
     outside = printer.fields

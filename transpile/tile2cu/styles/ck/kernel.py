@@ -8,7 +8,7 @@ from tile2cu.core.layout import Replicated
 from tile2cu.core.mfma_layout import MfmaTile
 from tile2cu.core.program import Scope
 from tile2cu.plan import copy_ops, ops, structure
-from tile2cu.plan.claims import Evicts, Executes, Packets, Streams
+from tile2cu.plan.claims import ElementsTogether, Evicts, Executes, Streams
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
 from tile2cu.styles.base.claims import comment
@@ -121,7 +121,7 @@ class CkKernel(Statements):
                 return StatementView("while", condition, body=self.views(op.body))
             case _:
                 text = self._text(op)
-        claims = [each for each in op.claims if not isinstance(each, (Evicts, Streams, Packets))]
+        claims = [each for each in op.claims if not isinstance(each, (Evicts, Streams, ElementsTogether))]
         if isinstance(op, ops.Mma):  # the style stores operands and reads them in its own way
             own = {"lds_reads": self.gemms.reads, "lds_ways": self.gemms.ways, "permuted": (False, False)}
             claims = [replace(c, **own) if isinstance(c, Executes) else c for c in claims]  # type: ignore[arg-type]

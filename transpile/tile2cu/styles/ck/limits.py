@@ -9,7 +9,7 @@ from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.expr import Expr, int_const, static_value
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Parallel, Region, Scope
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensor_view, viewed_tensors
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
@@ -41,15 +41,15 @@ class _Reach:
         return f"{text} {'+' if beyond >= 0 else '-'} {abs(beyond)}" if beyond else text
 
 
-def size_limits(launches: tuple[Settled, ...], printer: Printer) -> Iterator[Limit]:
+def size_limits(launches: tuple[Resolved, ...], printer: Printer) -> Iterator[Limit]:
     """Each tensor of a run-time size, with the tile that overhangs it, has less than 2 GiB."""
     checks: dict[str, None] = {}
     last: dict[str, None] = {}
-    for settled in launches:
-        for tensor in viewed_tensors(settled):
+    for resolved in launches:
+        for tensor in viewed_tensors(resolved):
             if tensor.of is not None or all(static_value(extent) is not None for extent in tensor.shape):
                 continue
-            found = _reach(tensor, settled)
+            found = _reach(tensor, resolved)
             given = ", ".join(each.in_code(printer) for each in found)
             checks[f"!{words.FITS}<{in_ck(tensor.dtype.cpp)}>({{{given}}})"] = None
             last[f"{printer.names(tensor.name)}[{', '.join(each.last(printer) for each in found)}]"] = None
@@ -62,21 +62,21 @@ def size_limits(launches: tuple[Settled, ...], printer: Printer) -> Iterator[Lim
         )
 
 
-def _reach(tensor: Buffer, settled: Settled) -> tuple[_Reach, ...]:
+def _reach(tensor: Buffer, resolved: Resolved) -> tuple[_Reach, ...]:
     """What a kernel may address of a tensor."""
     tiles: list[dict[int, Expr]] = [{} for _ in tensor.shape]  # by their extents
-    body = settled.launch.body
+    body = resolved.launch.body
     moves: tuple[Copy | AtomicTile, ...] = (*statements(body, Copy), *statements(body, AtomicTile))
     for move in moves:
         for region, other in ((move.src, move.dst), (move.dst, move.src)):
             if region.buffer.memory is tensor:
-                for dim, tile in _of_region(region, other, settled):
+                for dim, tile in _of_region(region, other, resolved):
                     tiles[dim][int(static_value(tile) or 0)] = tile
     for loop in statements(body, Parallel):
         if tensor in {buffer.memory for buffer in buffers_used(loop)}:
-            for each, size in zip(tiles, _rounded(settled.facts[loop, LAYOUT], loop.extents), strict=False):
+            for each, size in zip(tiles, _rounded(resolved.facts[loop, LAYOUT], loop.extents), strict=False):
                 each[size] = int_const(size)
-    checked = tensor_view(tensor, settled).checked
+    checked = tensor_view(tensor, resolved).checked
     return tuple(
         _Reach(extent, sizes[max(sizes)] if sizes and _may_overhang(extent, max(sizes), of) else None)
         for extent, sizes, of in zip(tensor.shape, tiles, checked, strict=True)
@@ -89,9 +89,9 @@ def _may_overhang(extent: Expr, tile: int, checked: bool) -> bool:
     return tile > 1 and (checked or (of is not None and tile > of))
 
 
-def _of_region(region: Region, other: Region, settled: Settled) -> Iterator[tuple[int, Expr]]:
+def _of_region(region: Region, other: Region, resolved: Resolved) -> Iterator[tuple[int, Expr]]:
     """The extents of a box of a tensor along its dimensions, as the registers of a fragment cover them."""
-    layout = settled.facts.get(other.buffer, LAYOUT) if other.buffer.scope is Scope.FRAGMENT else None
+    layout = resolved.facts.get(other.buffer, LAYOUT) if other.buffer.scope is Scope.FRAGMENT else None
     sizes = _rounded(layout, region.extents)
     for dim, extent, size in zip(region.kept, region.extents, sizes, strict=True):
         yield dim, extent if static_value(extent) == size else int_const(size)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from tile2cu.core.decisions import ROW_ALIGNMENT
 from tile2cu.core.schedule import Multiple
 from tile2cu.plan.kernel import kernel
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import viewed_tensors
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
@@ -31,23 +31,23 @@ class Ck:
         """What kernels use unqualified, and constants named like anything in ck_tile: the launcher sees both."""
         return RESERVED | (constants & all_names())
 
-    def check(self, launches: tuple[Settled, ...]) -> None:
+    def check(self, launches: tuple[Resolved, ...]) -> None:
         """Errors: T2C-E034 where the target is not supported."""
         support.check(launches)
 
-    def limits(self, launches: tuple[Settled, ...], printer: Printer) -> tuple[Limit, ...]:
+    def limits(self, launches: tuple[Resolved, ...], printer: Printer) -> tuple[Limit, ...]:
         """Tensors have less than 2 GiB."""
         return tuple(size_limits(launches, printer))
 
-    def multiples(self, settled: Settled) -> tuple[Multiple, ...]:
+    def multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
         """The last elements of a tensor of one dimension are a vector: ck_tile asks for its first element only."""
         return tuple(
             Multiple(value=tensor.shape[0], of=16 // tensor.dtype.bytes)
-            for tensor in viewed_tensors(settled)
-            if has_vectors(tensor, settled.facts[tensor, ROW_ALIGNMENT])
+            for tensor in viewed_tensors(resolved)
+            if has_vectors(tensor, resolved.facts[tensor, ROW_ALIGNMENT])
         )
 
-    def headers(self, launches: tuple[Settled, ...]) -> tuple[str, ...]:
+    def headers(self, launches: tuple[Resolved, ...]) -> tuple[str, ...]:
         """One header, which includes ck_tile's."""
         return ("ck.h",)
 
@@ -67,12 +67,12 @@ class Ck:
         """Not called: AMD has no tensor maps."""
         raise NotImplementedError
 
-    def parts(self, settled: Settled, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
+    def parts(self, resolved: Resolved, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
         """One kernel. Errors: T2C-E034 for an operation that the style does not support."""
-        if settled.program.user_code:
-            raise support.unsupported("inline user code", settled.launch.span)
-        plan = kernel(settled)
-        ck = CkKernel(plan, printer, Constants.of(settled), settled.program.source.name)
+        if resolved.program.user_code:
+            raise support.unsupported("inline user code", resolved.launch.span)
+        plan = kernel(resolved)
+        ck = CkKernel(plan, printer, Constants.of(resolved), resolved.program.source.name)
         start = ck.early_exit(plan.early, ck.printer)
         body = ck.views(plan.body)  # it decides on the views, distributions and windows
         tiles = ck.tiles()

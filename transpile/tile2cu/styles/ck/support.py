@@ -2,7 +2,7 @@
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.span import Span
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 
 TARGETS = ("hip:gfx942", "hip:gfx90a")
 
@@ -12,7 +12,7 @@ def unsupported(what: str, span: Span) -> Tile2CuError:
     return Tile2CuError("T2C-E034", f"the style `ck` does not support {what}", span, help="`--style tl` does")
 
 
-def check(launches: tuple[Settled, ...]) -> None:
+def check(launches: tuple[Resolved, ...]) -> None:
     """Errors: T2C-E034 where the target is not supported."""
     first = launches[0]
     if first.target.name not in TARGETS:

@@ -18,7 +18,7 @@ from tile2cu.plan.producer_ops import (
     Rescale,
     RunPart,
     RunStatement,
-    Visiting,
+    VisitedWork,
     Visits,
 )
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
@@ -80,7 +80,7 @@ def _loop(
     return StatementView("loop", each | {"move": ", ".join(filter(None, (f"++{loop.k}", also)))}, line, body=body)
 
 
-def visit(visiting: Visiting, kernel: "CuteKernel") -> StatementView:
+def visit(visiting: VisitedWork, kernel: "CuteKernel") -> StatementView:
     """Where the way has led."""
     names = kernel.printer.names
     given = ", ".join(names(var.name) for var in visiting.values)

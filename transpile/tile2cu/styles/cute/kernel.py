@@ -11,7 +11,7 @@ from tile2cu.core.layout import (
 )
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.plan import copy_ops, ops, producer_ops, structure
-from tile2cu.plan.claims import Claim, Evicts, Packets, Streams
+from tile2cu.plan.claims import Claim, ElementsTogether, Evicts, Streams
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
 from tile2cu.styles.base.claims import comment, fence_comment
@@ -231,7 +231,7 @@ class CuteKernel(Statements):
                 return StatementView("branch", condition, 0, above, *by)
             case structure.Elementwise():
                 loop = ElementLoop(op, self.printer, self.fragments, self.copies)
-                text, left_out = loop.lines(), () if loop.by_vectors else (Packets,)
+                text, left_out = loop.lines(), () if loop.by_vectors else (ElementsTogether,)
             case _:
                 text, left_out = self._text(op), (Evicts, Streams)  # CuTe has no loads with a cache policy
         claims = (each for each in op.claims if not isinstance(each, left_out))

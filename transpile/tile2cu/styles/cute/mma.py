@@ -131,6 +131,6 @@ class Mmas:
         names = self.printer.names
         flying = [names(tile.name) for tile in op.in_flight]
         about = f"  // {listed(flying)} {'stays' if len(flying) == 1 else 'stay'} in flight" if flying else ""
-        settled = fences(tuple(names(tile.name) for tile in op.results))
+        resolved = fences(tuple(names(tile.name) for tile in op.results))
         above = ("until this MMA and those issued before it are done",) * (op.point is ops.WaitPoint.ISSUED)
-        return text_line(f"warpgroup_wait<{op.pending}>();{about}\n{settled}", op.source.span.line, above)
+        return text_line(f"warpgroup_wait<{op.pending}>();{about}\n{resolved}", op.source.span.line, above)

@@ -9,7 +9,7 @@ from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import Persistent
 from tile2cu.plan import producer_ops
 from tile2cu.plan.producer_ops import Iterations, Ring
-from tile2cu.plan.roles import Fed, Producer, Way
+from tile2cu.plan.roles import Fed, PathToLoop, Producer
 from tile2cu.styles.base.barriers import barrier_table, barriers_name, numbered
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
 from tile2cu.styles.base.loops import FromZero
@@ -139,7 +139,7 @@ class Role:
         first = self._init(gap=bool(hoisted or way))
         return (*hoisted, *way, *first, *sooner, *counted, *self._role(body, note))
 
-    def _way(self, way: Way) -> StatementView:
+    def _way(self, way: PathToLoop) -> StatementView:
         """What is visited, and the way there."""
         given, names = way.visiting, self.names
         parts = {**called(given, names), "fields": members(given.values, names)}

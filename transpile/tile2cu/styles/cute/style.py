@@ -7,7 +7,7 @@ from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.schedule import Multiple
 from tile2cu.plan.copies import BY_TMA
 from tile2cu.plan.kernel import kernel
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.roles import work_types
@@ -31,19 +31,19 @@ class Cute:
         """What kernels use unqualified, and constants named like anything in cute: the launcher sees both."""
         return RESERVED | (constants & all_names())
 
-    def check(self, launches: tuple[Settled, ...]) -> None:
+    def check(self, launches: tuple[Resolved, ...]) -> None:
         """Errors: T2C-E034 where the target is not supported."""
         support.check(launches)
 
-    def limits(self, launches: tuple[Settled, ...], printer: Printer) -> tuple[Limit, ...]:
+    def limits(self, launches: tuple[Resolved, ...], printer: Printer) -> tuple[Limit, ...]:
         """None besides what every launcher checks."""
         return ()
 
-    def multiples(self, settled: Settled) -> tuple[Multiple, ...]:
+    def multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
         """None besides those of rows."""
         return ()
 
-    def headers(self, launches: tuple[Settled, ...]) -> tuple[str, ...]:
+    def headers(self, launches: tuple[Resolved, ...]) -> tuple[str, ...]:
         """One header, which includes CuTe's; for TMA and wgmma another."""
         return ("cute_sm90.h",) if any(map(_by_hardware, launches)) else ("cute.h",)
 
@@ -63,12 +63,12 @@ class Cute:
         """A call of the function that makes it."""
         return map_texts.argument(view, printer)
 
-    def parts(self, settled: Settled, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
+    def parts(self, resolved: Resolved, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
         """One kernel. Errors: T2C-E034 for an operation that the style does not support."""
-        if settled.program.user_code:
-            raise support.unsupported("inline user code", settled.launch.span)
-        plan = kernel(settled)
-        cute = CuteKernel(plan, printer, Constants.of(settled), settled.program.source.name, maps)
+        if resolved.program.user_code:
+            raise support.unsupported("inline user code", resolved.launch.span)
+        plan = kernel(resolved)
+        cute = CuteKernel(plan, printer, Constants.of(resolved), resolved.program.source.name, maps)
         start = cute.early_exit(plan.early, cute.printer)
         leading = cute.leading()
         body = cute.body()  # it decides on the tiled copies and views
@@ -86,10 +86,10 @@ class Cute:
         )
 
 
-def _by_hardware(settled: Settled) -> bool:
+def _by_hardware(resolved: Resolved) -> bool:
     """Whether a launch loads or stores by TMA, or multiplies by wgmma."""
     return any(
         (fact.key is CALL and fact.value in BY_TMA)
         or (fact.key is INSTRUCTION and fact.value.unit is MmaUnit.WARPGROUP)
-        for fact in settled.facts
+        for fact in resolved.facts
     )

@@ -12,7 +12,7 @@ from tile2cu.plan.producer_ops import (
     Prefetch,
     Produce,
     Visit,
-    Visiting,
+    VisitedWork,
     Visits,
 )
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
@@ -110,7 +110,7 @@ def _prefetched(op: Prefetch, texts: Texts, body: "Body", inside: bool) -> tuple
     )
 
 
-def _visit(visiting: Visiting, body: "Body") -> StatementView:
+def _visit(visiting: VisitedWork, body: "Body") -> StatementView:
     """Where the way has led."""
     names = body.printer.names
     given = ", ".join(names(var.name) for var in visiting.values)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tile2cu.core.schedule import ACTIVE_ROW, Persistent
 from tile2cu.plan.producer_ops import Ring
-from tile2cu.plan.roles import Producer, Way
+from tile2cu.plan.roles import PathToLoop, Producer
 from tile2cu.styles.base.barriers import barrier_table, barriers_name, numbered
 from tile2cu.styles.base.comments import BODY_WIDTH, heading, wrapped
 from tile2cu.styles.base.expressions import Printer
@@ -222,7 +222,7 @@ class Roles:
             f"const {tl.NON_EMPTY_TILE_SCHEDULER}<threads, {work}> scheduler({place});",
         ]
 
-    def _way(self, way: Way) -> StatementView:
+    def _way(self, way: PathToLoop) -> StatementView:
         """What is visited, and the way there."""
         persistent = self.producer.persistent is not None  # then shared memory holds it: its type is outside
         names = self.printer.names

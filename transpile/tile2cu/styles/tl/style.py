@@ -11,7 +11,7 @@ from tile2cu.core.program import Gemm
 from tile2cu.core.schedule import Multiple
 from tile2cu.plan.kernel import kernel
 from tile2cu.plan.mma import unit_of
-from tile2cu.plan.settled import Settled
+from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
@@ -52,18 +52,18 @@ class Tl:
         """None: all names of headers/tl are qualified."""
         return frozenset()
 
-    def check(self, launches: tuple[Settled, ...]) -> None:
+    def check(self, launches: tuple[Resolved, ...]) -> None:
         """It supports all of them."""
 
-    def limits(self, launches: tuple[Settled, ...], printer: Printer) -> tuple[Limit, ...]:
+    def limits(self, launches: tuple[Resolved, ...], printer: Printer) -> tuple[Limit, ...]:
         """None besides what every launcher checks."""
         return ()
 
-    def multiples(self, settled: Settled) -> tuple[Multiple, ...]:
+    def multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
         """None besides those of rows."""
         return ()
 
-    def headers(self, launches: tuple[Settled, ...]) -> tuple[str, ...]:
+    def headers(self, launches: tuple[Resolved, ...]) -> tuple[str, ...]:
         """What the text includes of tl: wgmma's instructions of each type are in a header of their own."""
         first = "grid.h" if any(syncs_grid(each.launch.body) for each in launches) else "tl.h"
         types = {
@@ -90,15 +90,15 @@ class Tl:
         """A call with the tile's type."""
         return map_texts.argument(view, printer)
 
-    def parts(self, settled: Settled, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
+    def parts(self, resolved: Resolved, printer: Printer, maps: Mapping[int, TensorMap]) -> KernelParts:
         """One kernel; `maps` by the id of the statement."""
-        plan, constants = kernel(settled), Constants.of(settled)
+        plan, constants = kernel(resolved), Constants.of(resolved)
         held, memory = plan.registers, Shared(printer, constants)
-        layouts = Layouts(held, printer, 0 if settled.launch.shares else settled.launch.threads)
+        layouts = Layouts(held, printer, 0 if resolved.launch.shares else resolved.launch.threads)
         body = Body(
             Operations.of(printer, maps),
             constants,
-            settled.program.source.name,
+            resolved.program.source.name,
             layouts.of_extents,
             layouts.of_tile,
         )

@@ -14,7 +14,7 @@ from tile2cu.targets import Target
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
+class Resolved:
     """One launch of a program. `namespace` is where its kernel is, empty where the program has one launch.
 
     `required` are the multiples that the launcher requires of sizes, for any of its launches.
