@@ -54,8 +54,8 @@ template <int stages> struct FullEmptyBarriers {
     cutlass::arch::fence_view_async_shared();
     release(state, 0);
   }
-  // The same as consumer_release by an arrival that depends on `known`, which is warp-uniform, so that the compiler does
-  // not move a wait for MMAs above it.
+  // As consumer_release, by an arrival that depends on `known`, which is warp-uniform, so that the compiler does not
+  // move a wait for MMAs above it.
   CUTE_DEVICE void consumer_release_after(bool known, const PipelineState& state) { release(state, known ? 1 : 0); }
   // Releases a stage without using it: it must be full, or the arrival would count for the phase before.
   CUTE_DEVICE void consumer_skip(const PipelineState& state) { consumer_wait(state), consumer_release(state); }

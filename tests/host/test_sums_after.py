@@ -47,7 +47,7 @@ def test_threads_add_up_apart_and_meet_after_the_loop(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found[1], sum(x[t * 8 : t * 8 + 8].sum(axis=0) for t in range(1, 5, 2)))
     np.testing.assert_array_equal(rows, 3 * x.sum(axis=1) + 96 * (0 + 1 + 3))
     for name in ("total", "odd", "row"):
-        assert f"{name}_parts(k, m) += x(k, m)" in kernel.source  # i and j are the file's own
+        assert f"{name}_parts(i, j) += x(i, j)" in kernel.source  # the loops of i and j are other scopes
 
 
 def test_sums_that_the_loop_reads_meet_in_each_turn(tmp_path: Path) -> None:

@@ -83,8 +83,8 @@ template <int stages, int threads, int blocks = 1> class TmaPipeline {
   // whole consumer warps.
   TL_DEVICE void consumer_release(int k) const { release(k % stages); }
   TL_DEVICE void consumer_release(const PipelineState<stages>& stage) const { release(stage); }
-  // As consumer_release, of a stage that this warp has loaded from (ld.shared, ldmatrix), rather than wgmma: waits until
-  // the loads have completed. An arrival does not wait for them, and TMA would overwrite what they have yet to read.
+  // As consumer_release, of a stage that this warp has loaded from (ld.shared, ldmatrix), rather than wgmma: waits
+  // until the loads have completed. An arrival does not wait for them: TMA would overwrite what they have yet to read.
   TL_DEVICE void consumer_release_after_loads(int k) const { fence_async_proxy(), release(k % stages); }
   TL_DEVICE void consumer_release_after_loads(const PipelineState<stages>& stage) const {
     fence_async_proxy(), release(stage);
