@@ -97,11 +97,11 @@ def attention(
                         acc_s[i, j] = T.if_then_else(k * block_N + j < seq_len, 0, -T.infinity(accum_dtype))
                 T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
 
-                # Online softmax: rescale the accumulators when a row's maximum grows.
+                # Online softmax: the accumulators are rescaled to the rows' new maxima.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:
-                    # Any reference within 2**slack of the maximum works: while it is kept, scores_scale is 1.
+                    # Any reference less than a factor of 2**slack below works: while it is kept, scores_scale is 1.
                     for i in T.Parallel(block_M):
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])

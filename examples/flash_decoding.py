@@ -82,7 +82,7 @@ def flash_decoding(
                     acc_s[i, j] = T.if_then_else(start + j < length, 0, -T.infinity(accum_dtype))
                 T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
 
-                # Online softmax: rescale the accumulators when a row's maximum grows.
+                # Online softmax: the accumulators are rescaled to the rows' new maxima.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 for i in T.Parallel(block_H):

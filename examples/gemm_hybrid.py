@@ -30,8 +30,8 @@ def gemm_hybrid(
     @T.macro
     def k_tiles_per_part_of(split_tiles, k_tiles):
         # Each split tile has `parts_per_tile` blocks of its own, with a part each; each of the other blocks takes the
-        # remainders of several tiles, about as many iterations. Computed only where tiles are split: without, these
-        # divisions would delay the first loads.
+        # remainders of several tiles, about as many iterations. Only where tiles are split: the divisions
+        # delay what follows.
         parts_per_tile = T.if_then_else(split_tiles > 0, programs // T.max(split_tiles, 1), 0)
         spare_programs = programs - parts_per_tile * split_tiles
         tiles_per_spare = T.if_then_else(split_tiles > 0, T.ceildiv(split_tiles, T.max(spare_programs, 1)), 0)

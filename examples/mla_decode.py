@@ -80,8 +80,8 @@ def mla_decode(
                 T.gemm(Q_shared, KV_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
                 T.gemm(Q_pe_shared, K_pe_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
 
-                # Online softmax: rescale the accumulators when a row's maximum grows. Any reference within 2**slack of
-                # the maximum works: while it is kept, scores_scale is 1.
+                # Online softmax: the accumulators are rescaled to the rows' new maxima. Any reference less than a
+                # factor of 2**slack below works: while it is kept, scores_scale is 1.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 for i in T.Parallel(block_H):

@@ -6,7 +6,7 @@
 //
 // C = relu(A @ B).
 //
-// Compile-time constants: threads = 256, block_M = 128 and block_N = 128.
+// Compile-time constants: threads = 256, block_M = 128 and block_N = 128. The source has all of them under 'sizes'.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
@@ -23,9 +23,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on K alone.
+// Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: clang++ -x hip --offload-arch=gfx942 -std=c++17 -O3, with the headers' folders as -I. With -g profilers and
+// debuggers show these lines; in them the kernel is gemm_relu_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file.
 #include <tl/ck.h>
 
@@ -50,8 +53,8 @@ constexpr int waves_per_simd_by_registers = 2;
 struct Shared {
   // 16,384 bytes in 2 stages; 64-byte swizzle  [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsSwizzled<64, block_M, block_K>> A_shared[shared_stages];
-  // 16,384 bytes in 2 stages; transposed as it is stored: 8 neighbours along K are a chunk of 16 bytes; chunk c of
-  // column n is at n ^ c  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; transposed as it is stored: 8 neighbours along K are a chunk of 16 bytes; column n is
+  // line l = 32 * (n / 4 % 4) + 4 * (n / 16) + n % 4, whose chunk c is at line l ^ c  [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsTransposed<block_K, block_N, tl::Interleave<4>>> B_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");

@@ -19,11 +19,14 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on vocab alone.
-// The elements of Labels (index Logits along vocab) are not validated: where they lead out of bounds, the zeros that
-// are loaded count as elements do.
+// The elements of Labels (index Logits along vocab) are not validated: where they lead out of bounds, zeros are loaded
+// and take part in the result as elements do.
+// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_80 -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is cross_entropy_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and cross_entropy.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -70,7 +73,7 @@ __global__ void __launch_bounds__(threads)
                          float* __restrict__ Loss_data, tl::half* __restrict__ Grad_data, int M, int vocab) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero
   // [guard.tensor.out-of-bounds]
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   const auto Logits = tl::tensor<tl::Aligned<2>>(Logits_data, M, tl::predicated(vocab));
   const auto Labels = tl::tensor<tl::Aligned<4>>(Labels_data, M);
   const auto Loss = tl::tensor<tl::Aligned<4>>(Loss_data, M);

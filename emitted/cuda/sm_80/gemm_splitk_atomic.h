@@ -10,7 +10,7 @@ extern "C" {
 
 // gemm_splitk_atomic: C += A @ B in float32 by atomics, in an order that differs from run to run: no workspace.
 //
-// Compile-time constants: block_M = 128.
+// Compile-time constants: block_M = 128. The source has all of them under 'sizes'.
 //
 //   A  in      float16  (M, K)  row-major
 //   B  in      float16  (K, N)  row-major
@@ -22,6 +22,7 @@ extern "C" {
 // MMAs accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Not deterministic: atomics add to C (float32) in an order that differs from run to run.
+// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //

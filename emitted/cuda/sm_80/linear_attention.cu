@@ -6,7 +6,7 @@
 //
 // Blocks hold all of dim and a part of dim_v. The sequence may end within a chunk.
 //
-// Compile-time constants: dim = 64 and chunk = 64.
+// Compile-time constants: dim = 64 and chunk = 64. The source has all of them under 'sizes'.
 //
 //   Q      in   float16  (batch, seq_len, heads, dim)    row-major
 //   K      in   float16  (batch, seq_len, heads, dim)    row-major
@@ -22,9 +22,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on seq_len alone.
+// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_80 -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is linear_attention_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_attention.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -80,7 +83,7 @@ __global__ void __launch_bounds__(threads)
                             float* __restrict__ State_data, int batch, int seq_len, int heads, int dim_v) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
   const auto Q = tl::tensor<tl::Aligned<16>>(Q_data, batch, tl::predicated(seq_len), heads, dim);
   const auto K = tl::tensor<tl::Aligned<16>>(K_data, batch, tl::predicated(seq_len), heads, dim);

@@ -10,7 +10,7 @@
 // W[n, k] = (nibble - 8) * S[n, k // group]. The nibble of an even k is the lower half of byte k // 2 of its row.
 // K must be a multiple of the group.
 //
-// Compile-time constants: gelu = True, group = 32 and block_M = 64.
+// Compile-time constants: gelu = True, group = 32 and block_M = 64. The source has all of them under 'sizes'.
 //
 //   X  in   float16  (M, K)          row-major
 //   W  in   uint8    (N, K / 2)      row-major
@@ -26,9 +26,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on K alone.
+// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_80 -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is linear_int4_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_int4.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -73,7 +76,7 @@ __global__ void __launch_bounds__(threads)
                        const tl::half* __restrict__ S_data, tl::half* __restrict__ Y_data, int M, int N, int K) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
   const auto X = tl::tensor<tl::Aligned<16>>(X_data, tl::predicated(M), tl::predicated(K));
   const auto W = tl::tensor<tl::Aligned<16>>(W_data, tl::predicated(N), tl::predicated(K / 2));
@@ -115,7 +118,7 @@ __global__ void __launch_bounds__(threads)
     // 8 elements at a time  [vector.loop.vectors]
     // read from global memory in each iteration, not prefetched: S
     // tl::floordiv<n>(j): j / n for each element of a vector that starts at j
-    // tl::unpack_uint4(bytes): the 4 bits of each byte that belong to each element of the vector
+    // tl::unpack_uint4(bytes): elements 2 i and 2 i + 1 are the lower and the upper 4 bits of byte i
     // tl::cast_exact: integers from -512 to 511, exact, without the conversion unit
     // parallel_into: W_shared is stored when all vectors are computed, so that no load waits for a store
     // [vector.loop.store-last]

@@ -6,7 +6,7 @@
 //
 // Y = X @ W^T + R.
 //
-// Compile-time constants: block_M = 64.
+// Compile-time constants: block_M = 64. The source has all of them under 'sizes'.
 //
 //   X  in   float16  (M, K)  row-major
 //   W  in   float16  (N, K)  row-major
@@ -20,9 +20,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on K alone.
+// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_80 -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is linear_residual_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear.py:N a line of that file. A TV
 // layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -59,7 +62,7 @@ __global__ void __launch_bounds__(threads)
                            const tl::half* __restrict__ R_data, tl::half* __restrict__ Y_data, int M, int N, int K) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
   const auto X = tl::tensor<Alignment>(X_data, tl::predicated(M), tl::predicated(K));
   const auto W = tl::tensor<Alignment>(W_data, tl::predicated(N), tl::predicated(K));

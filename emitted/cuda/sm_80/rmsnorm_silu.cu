@@ -7,7 +7,7 @@
 //
 // Y = silu(X / sqrt(mean(X * X) + eps) * W), row by row, where silu(y) = y / (1 + exp(-y)).
 //
-// Compile-time constants: dim = 160, share = 0.00625f and eps = 1e-06f.
+// Compile-time constants: dim = 160, share = 0.00625f and eps = 1e-06f. The source has all of them under 'sizes'.
 //
 //   X  in   float16  (M, dim)  row-major
 //   W  in   float16  (dim)     row-major
@@ -20,9 +20,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added is fixed.
+// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_80 -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is rmsnorm_silu_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and rmsnorm_silu.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -56,7 +59,7 @@ __global__ void __launch_bounds__(threads)
                         tl::half* __restrict__ Y_data, int M) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   const auto X = tl::tensor<tl::Aligned<16>>(X_data, tl::predicated(M), dim);
   const auto W = tl::tensor<tl::Aligned<16>>(W_data, dim);
   const auto Y = tl::tensor<tl::Aligned<16>>(Y_data, tl::predicated(M), dim);

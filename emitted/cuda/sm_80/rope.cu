@@ -6,7 +6,7 @@
 //
 // Cos and Sin hold the cosine and sine of the angle, for each position and i.
 //
-// Compile-time constants: dim = 128 and half_dim = 64.
+// Compile-time constants: dim = 128 and half_dim = 64. The source has all of them under 'sizes'.
 //
 //   QKV  in   float16  (batch, seq_len, 3, heads, dim)  row-major
 //   Cos  in   float32  (seq_len, half_dim)              row-major
@@ -21,9 +21,12 @@
 // Rounded to nearest even (RN): Q (float16, rope.py:34 and 35) and K (float16, rope.py:36 and 37).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_80 -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is rope_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and rope.py:N a line of that file. A TV
 // layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -53,7 +56,7 @@ __global__ void __launch_bounds__(threads)
     rope_kernel(const tl::half* __restrict__ QKV_data, const float* __restrict__ Cos_data,
                 const float* __restrict__ Sin_data, tl::half* __restrict__ Q_data, tl::half* __restrict__ K_data,
                 tl::half* __restrict__ V_data, int batch, int seq_len, int heads) {
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   const auto QKV = tl::tensor<tl::Aligned<16>>(QKV_data, batch, seq_len, 3, heads, dim);
   const auto Cos = tl::tensor<tl::Aligned<16>>(Cos_data, seq_len, half_dim);
   const auto Sin = tl::tensor<tl::Aligned<16>>(Sin_data, seq_len, half_dim);

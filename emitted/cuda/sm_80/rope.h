@@ -12,7 +12,7 @@ extern "C" {
 //
 // Cos and Sin hold the cosine and sine of the angle, for each position and i.
 //
-// Compile-time constants: dim = 128 and half_dim = 64.
+// Compile-time constants: dim = 128 and half_dim = 64. The source has all of them under 'sizes'.
 //
 //   QKV  in   float16  (batch, seq_len, 3, heads, dim)  row-major
 //   Cos  in   float32  (seq_len, half_dim)              row-major
@@ -27,6 +27,7 @@ extern "C" {
 // Rounded to nearest even (RN): Q (float16, rope.py:34 and 35) and K (float16, rope.py:36 and 37).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //

@@ -17,7 +17,8 @@ extern "C" {
 // (batch, chunks, groups, chunk_size, chunk_size); dt and dA_cumsum, the running sum of dt * A, are (batch, heads,
 // chunks, chunk_size); States, of which chunk c reads that of chunk c - 1, is (batch, chunks, heads, headdim, dstate).
 //
-// Compile-time constants: headdim = 64, groups = 1, dstate = 128, chunk_size = 256 and tiles = 4.
+// Compile-time constants: headdim = 64, groups = 1, dstate = 128, chunk_size = 256 and tiles = 4. The source has all of
+// them under 'sizes'.
 //
 //   CB         in   float16  (batch, ceildiv(seqlen, chunk_size), groups, chunk_size, chunk_size)  row-major
 //   x          in   float16  (batch, seqlen, heads, headdim)                                       row-major
@@ -37,6 +38,7 @@ extern "C" {
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
 // batch-invariant: which terms an element adds, in which order, may depend on the position of its tile.
+// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //

@@ -8,7 +8,8 @@
 // x is (batch, seqlen, heads, headdim), B is (batch, seqlen, groups, dstate); dt and dA_cumsum, the running sum of dt *
 // A, are (batch, heads, chunks, chunk_size).
 //
-// Compile-time constants: headdim = 64, groups = 1, dstate = 128, chunk_size = 256 and tiles = 1.
+// Compile-time constants: headdim = 64, groups = 1, dstate = 128, chunk_size = 256 and tiles = 1. The source has all of
+// them under 'sizes'.
 //
 //   B          in   float16  (batch, seqlen, groups, dstate)                               row-major
 //   x          in   float16  (batch, seqlen, heads, headdim)                               row-major
@@ -25,9 +26,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
 // batch-invariant: which terms an element adds, in which order, may depend on the position of its tile.
+// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_90a -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is chunk_state_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and chunk_state.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -100,7 +104,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
                        const __grid_constant__ tl::TensorMap States_map, const tl::half* __restrict__ dt_data,
                        const tl::half* __restrict__ dA_cumsum_data, int batch, int seqlen, int heads) {
   const int chunks = tl::ceildiv(seqlen, chunk_size);
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   const auto dt = tl::tensor<tl::Aligned<16>>(dt_data, batch, heads, chunks, chunk_size);
   const auto dA_cumsum = tl::tensor<tl::Aligned<16>>(dA_cumsum_data, batch, heads, chunks, chunk_size);
   auto& x_shared = tl::shared<Shared>().x_shared;

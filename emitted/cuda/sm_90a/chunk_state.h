@@ -14,7 +14,8 @@ extern "C" {
 // x is (batch, seqlen, heads, headdim), B is (batch, seqlen, groups, dstate); dt and dA_cumsum, the running sum of dt *
 // A, are (batch, heads, chunks, chunk_size).
 //
-// Compile-time constants: headdim = 64, groups = 1, dstate = 128, chunk_size = 256 and tiles = 1.
+// Compile-time constants: headdim = 64, groups = 1, dstate = 128, chunk_size = 256 and tiles = 1. The source has all of
+// them under 'sizes'.
 //
 //   B          in   float16  (batch, seqlen, groups, dstate)                               row-major
 //   x          in   float16  (batch, seqlen, heads, headdim)                               row-major
@@ -31,6 +32,7 @@ extern "C" {
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
 // batch-invariant: which terms an element adds, in which order, may depend on the position of its tile.
+// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //

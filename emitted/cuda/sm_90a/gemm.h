@@ -15,7 +15,8 @@ extern "C" {
 //
 // B is (N, K), and its transpose is multiplied. Bias has one value per column. f is gelu.
 //
-// Compile-time constants: transpose_B = True, bias = True, activation = gelu, dtype = bfloat16 and block_M = 128.
+// Compile-time constants: transpose_B = True, bias = True, activation = gelu, dtype = bfloat16 and block_M = 128. The
+// source has all of them under 'sizes'.
 //
 //   A     in   bfloat16  (M, K)  row-major
 //   B     in   bfloat16  (N, K)  row-major
@@ -30,6 +31,7 @@ extern "C" {
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on K alone.
+// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //

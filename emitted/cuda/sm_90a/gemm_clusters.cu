@@ -7,7 +7,7 @@
 // Each block sends the other blocks' rows of its sums to them, through distributed shared memory: there is no workspace
 // and no second kernel, and the parts are added in the same order in each run.
 //
-// Compile-time constants: strip = 64, block_M = 128 and block_N = 128.
+// Compile-time constants: strip = 64, block_M = 128 and block_N = 128. The source has all of them under 'sizes'.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
@@ -23,9 +23,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on K alone.
+// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_90a -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is gemm_clusters_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_clusters.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -93,7 +96,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::produc
                          tl::half* __restrict__ C_data, int M, int N, int K) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds elements are not stored
   // [guard.tensor.out-of-bounds]
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   const auto C = tl::tensor<tl::Aligned<16>>(C_data, tl::predicated(M), tl::predicated(N));
   auto& A_shared = tl::shared<Shared>().early.A_shared;
   auto& B_shared = tl::shared<Shared>().early.B_shared;

@@ -8,7 +8,7 @@
 // Tensor cores accumulate float8 products with fewer bits than float32 has. So they accumulate 128 at a time; each
 // partial sum is scaled and added in float32.
 //
-// Compile-time constants: group = 128 and block_M = 128.
+// Compile-time constants: group = 128 and block_M = 128. The source has all of them under 'sizes'.
 //
 //   A         in   float8_e4m3fn  (M, K)                                  row-major
 //   B         in   float8_e4m3fn  (N, K)                                  row-major
@@ -24,9 +24,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on K alone.
+// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_90a -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is gemm_fp8_scaled_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_fp8_scaled.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -88,7 +91,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   const int groups = tl::ceildiv(K, group);
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
   const auto scales_A = tl::tensor<tl::Aligned<4>>(scales_A_data, tl::predicated(M), tl::predicated(groups));
   const auto scales_B =

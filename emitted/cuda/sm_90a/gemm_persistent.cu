@@ -17,9 +17,12 @@
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
 // batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on K, M and
 // N.
+// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_90a -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is gemm_persistent_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_persistent.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>

@@ -23,6 +23,7 @@ extern "C" {
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
 // batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on K, M and
 // N.
+// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //

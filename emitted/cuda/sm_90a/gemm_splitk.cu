@@ -4,7 +4,8 @@
 //
 // gemm_splitk: C = A @ B. A second kernel adds the parts of K, always in the same order.
 //
-// Compile-time constants: block_N = 256, block_K = 64, block_M = 128, add_M = 8 and splits = 4.
+// Compile-time constants: block_N = 256, block_K = 64, block_M = 128, add_M = 8 and splits = 4. The source has all of
+// them under 'sizes'.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
@@ -18,12 +19,15 @@
 // Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_splitk.py:51).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * splits * M
-// * N bytes, each term rounded up to a multiple of 128.
+// * N bytes, each term rounded up to a multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on K alone.
+// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_90a -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernels are gemm_splitk_multiply_kernel and gemm_splitk_add_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_splitk.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -77,7 +81,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
                                 int N, int K) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds elements are not stored
   // [guard.tensor.out-of-bounds]
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   const auto parts = tl::tensor<tl::Aligned<16>>(parts_data, splits, tl::predicated(M), tl::predicated(N));
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;
@@ -156,7 +160,7 @@ __global__ void __launch_bounds__(threads)
     gemm_splitk_add_kernel(tl::half* __restrict__ C_data, const float* __restrict__ parts_data, int M, int N) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   const auto C = tl::tensor<tl::Aligned<16>>(C_data, tl::predicated(M), tl::predicated(N));
   const auto parts = tl::tensor<tl::Aligned<16>>(parts_data, splits, tl::predicated(M), tl::predicated(N));
   const int bx = blockIdx.x, by = blockIdx.y;

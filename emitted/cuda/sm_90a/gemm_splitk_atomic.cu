@@ -4,7 +4,7 @@
 //
 // gemm_splitk_atomic: C += A @ B in float32 by atomics, in an order that differs from run to run: no workspace.
 //
-// Compile-time constants: block_N = 256, block_K = 64 and block_M = 128.
+// Compile-time constants: block_N = 256, block_K = 64 and block_M = 128. The source has all of them under 'sizes'.
 //
 //   A  in      float16  (M, K)  row-major
 //   B  in      float16  (K, N)  row-major
@@ -17,9 +17,12 @@
 // MMAs accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Not deterministic: atomics add to C (float32) in an order that differs from run to run.
+// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_90a -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is gemm_splitk_atomic_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_splitk.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -59,7 +62,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
                               float* __restrict__ C_data, int M, int N, int K) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   const auto C = tl::tensor<tl::Aligned<16>>(C_data, tl::predicated(M), tl::predicated(N));
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;

@@ -13,7 +13,7 @@ extern "C" {
 //
 // C must be initialised. Tiles of several blocks are added in an order that differs from run to run.
 //
-// Compile-time constants: block_N = 256 and block_K = 64.
+// Compile-time constants: block_N = 256 and block_K = 64. The source has all of them under 'sizes'.
 //
 //   A  in      float16  (M, K)  row-major
 //   B  in      float16  (K, N)  row-major
@@ -25,6 +25,7 @@ extern "C" {
 // MMAs accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Not deterministic: atomics add to C (float32) in an order that differs from run to run.
+// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //

@@ -10,7 +10,8 @@
 // W[n, k] = (nibble - 8) * S[n, k // group]. The nibble of an even k is the lower half of byte k // 2 of its row.
 // K must be a multiple of the group.
 //
-// Compile-time constants: block_M = 256, block_N = 128, block_K = 64, num_stages = 4, threads = 256 and group = 32.
+// Compile-time constants: block_M = 256, block_N = 128, block_K = 64, num_stages = 4, threads = 256 and group = 32. The
+// source has all of them under 'sizes'.
 //
 //   X  in   float16  (M, K)          row-major
 //   W  in   uint8    (N, K / 2)      row-major
@@ -27,9 +28,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on K alone.
+// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_90a -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is linear_int4_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_int4.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -89,7 +93,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
                        tl::half* __restrict__ Y_data, int M, int N, int K) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
   const auto S = tl::tensor<tl::Aligned<2>>(S_data, tl::predicated(N), tl::predicated(K / group));
   const auto Y = tl::tensor<Alignment>(Y_data, tl::predicated(M), tl::predicated(N));
@@ -154,7 +158,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     // 8 elements at a time  [vector.loop.vectors]
     // read from global memory in each iteration, not prefetched: S
     // tl::floordiv<n>(j): j / n for each element of a vector that starts at j
-    // tl::unpack_uint4(bytes): the 4 bits of each byte that belong to each element of the vector
+    // tl::unpack_uint4(bytes): elements 2 i and 2 i + 1 are the lower and the upper 4 bits of byte i
     // tl::cast_exact: integers from -512 to 511, exact, without the conversion unit
     // parallel_into: W_shared is stored when all vectors are computed, so that no load waits for a store
     // [vector.loop.store-last]

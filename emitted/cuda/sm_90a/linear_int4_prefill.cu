@@ -11,7 +11,7 @@
 // The weights are the GEMM's A operand, dequantised from shared memory into registers: no exchange between threads.
 // Scales are prefetched one iteration ahead.
 //
-// Compile-time constants: group = 32 and block_M = 256.
+// Compile-time constants: group = 32 and block_M = 256. The source has all of them under 'sizes'.
 //
 //   X  in   float16  (M, K)          row-major
 //   W  in   uint8    (N, K / 2)      row-major
@@ -28,9 +28,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on K alone.
+// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_90a -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is linear_int4_prefill_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_int4_prefill.py:N a line of
 // that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -150,7 +153,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::copy(S(tl::all, g + 1).tile(bx * block_N), next_second);
     // 8 elements at a time: a thread's part of 32 columns of a row  [vector.loop.vectors]
     // tl::floordiv<n>(j): j / n for each element of a vector that starts at j
-    // tl::unpack_uint4(bytes): the 4 bits of each byte that belong to each element of the vector
+    // tl::unpack_uint4(bytes): elements 2 i and 2 i + 1 are the lower and the upper 4 bits of byte i
     // tl::cast_exact: integers from -512 to 511, exact, without the conversion unit
     tl::parallel<8>(W_local_layout{}, [&](auto i, auto j) {
       const auto scale = tl::cast<tl::half>(tl::select(j < group, first(i), second(i)));

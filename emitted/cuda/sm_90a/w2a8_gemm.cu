@@ -9,7 +9,7 @@
 // W[n, k] is -1, 0 or 1, stored plus 1 in bits 2 (k % 4) and 2 (k % 4) + 1 of byte k // 4 of its row. K is a multiple
 // of 4. Y is exact; the caller applies the scales of X and W.
 //
-// Compile-time constants: block_M = 64.
+// Compile-time constants: block_M = 64. The source has all of them under 'sizes'.
 //
 //   X  in   int8   (M, K)      row-major
 //   W  in   uint8  (N, K / 4)  row-major
@@ -24,9 +24,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on K alone.
+// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_90a -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is w2a8_gemm_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and w2a8.py:N a line of that file. A TV
 // layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>

@@ -4,7 +4,7 @@
 //
 // rmsnorm: Y = X / sqrt(mean(X * X) + eps) * W, row by row.
 //
-// Compile-time constants: dim = 4096 and eps = 1e-05f.
+// Compile-time constants: dim = 4096 and eps = 1e-05f. The source has all of them under 'sizes'.
 //
 //   X  in   float16  (M, dim)  row-major
 //   W  in   float16  (dim)     row-major
@@ -17,9 +17,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added is fixed.
+// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_80 -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is rmsnorm_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and rmsnorm.py:N a line of that file. A TV
 // layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/cute.h>

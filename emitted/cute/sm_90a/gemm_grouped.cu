@@ -7,7 +7,7 @@
 //
 // Offsets starts with 0 and ends with the number of rows.
 //
-// Compile-time constants: block_K = 64 and block_M = 64.
+// Compile-time constants: block_K = 64 and block_M = 64. The source has all of them under 'sizes'.
 //
 //   A        in   float16  (tokens, K)     row-major
 //   B        in   float16  (groups, K, N)  row-major
@@ -23,12 +23,15 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
 // batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on the
-// elements of Offsets, K and groups.
+// elements of Offsets that its block reads, K and groups.
 // The elements of Offsets (trip counts; index A and C along tokens; index A and B along K) are not validated: where
-// they lead out of bounds, the zeros that are loaded count as elements do.
+// they lead out of bounds, zeros are loaded and take part in the result as elements do.
+// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_90a -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is gemm_grouped_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_batched.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/cute_sm90.h>

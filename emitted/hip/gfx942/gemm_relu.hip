@@ -6,7 +6,7 @@
 //
 // C = relu(A @ B).
 //
-// Compile-time constants: threads = 256, block_M = 128 and block_N = 128.
+// Compile-time constants: threads = 256, block_M = 128 and block_N = 128. The source has all of them under 'sizes'.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
@@ -21,9 +21,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on K alone.
+// Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: clang++ -x hip --offload-arch=gfx942 -std=c++17 -O3, with the headers' folders as -I. With -g profilers and
+// debuggers show these lines; in them the kernel is gemm_relu_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file.
 #include <tl/tl.h>
 
@@ -117,8 +120,8 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
 
     // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
     // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from LDS, 16 bytes per lane and read, free of bank
-    // conflicts; B from LDS, 8 bytes per lane and read, free of bank conflicts, of a row of K: v_perm_b32 pairs them
-    // along K
+    // conflicts; B from LDS, 8 bytes per lane and read, free of bank conflicts, all of one k: v_perm_b32 pairs them
+    // along the sum
     tl::gemm(A_shared[ko % shared_stages], B_shared[ko % shared_stages], C_local);
   }
 

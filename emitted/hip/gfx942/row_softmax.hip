@@ -6,7 +6,7 @@
 //
 // Y[i, :] = exp(X[i, :] - max(X[i, :])) / sum(exp(X[i, :] - max(X[i, :]))).
 //
-// Compile-time constants: N = 1000 and block_M = 4.
+// Compile-time constants: N = 1000 and block_M = 4. The source has all of them under 'sizes'.
 //
 //   X  in   float32  (M, N)  row-major
 //   Y  out  float32  (M, N)  row-major
@@ -18,9 +18,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added is fixed.
+// Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: clang++ -x hip --offload-arch=gfx942 -std=c++17 -O3, with the headers' folders as -I. With -g profilers and
+// debuggers show these lines; in them the kernel is row_softmax_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and row_softmax.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -50,7 +53,7 @@ __global__ void __launch_bounds__(threads)
     row_softmax_kernel(const float* __restrict__ X_data, float* __restrict__ Y_data, int M) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   const auto X = tl::tensor<tl::Aligned<16>>(X_data, tl::predicated(M), N);
   const auto Y = tl::tensor<tl::Aligned<16>>(Y_data, tl::predicated(M), N);
   const int bx = blockIdx.x;

@@ -14,9 +14,12 @@
 // loads return zero; out-of-bounds elements are not stored.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
+// Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: clang++ -x hip --offload-arch=gfx942 -std=c++17 -O3, with the headers' folders as -I. With -g profilers and
+// debuggers show these lines; in them the kernel is vector_add_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and vector_add.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -41,7 +44,7 @@ __global__ void __launch_bounds__(threads)
                       int N) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   const auto A = tl::tensor<tl::Aligned<16>>(A_data, tl::predicated(N));
   const auto B = tl::tensor<tl::Aligned<16>>(B_data, tl::predicated(N));
   const auto C = tl::tensor<tl::Aligned<16>>(C_data, tl::predicated(N));

@@ -6,7 +6,7 @@
 //
 // Y = X @ W^T.
 //
-// Compile-time constants: block_M = 64.
+// Compile-time constants: block_M = 64. The source has all of them under 'sizes'.
 //
 //   X  in   float16  (M, K)  row-major
 //   W  in   float16  (N, K)  row-major
@@ -19,9 +19,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends on K alone.
+// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_80 -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is linear_any_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear.py:N a line of that file. A TV
 // layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>

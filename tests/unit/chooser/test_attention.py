@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.unit.chooser.kernels import example
 
 ROOT = Path(__file__).resolve().parents[3]
-TIMES = ROOT / "benchmarks/choices/attention_h200_2026-11-27.csv"
+TIMES = ROOT / "benchmarks/attention/h200_2026-11-27.csv"
 SHAPE = re.compile(r"dim (\d+), (\d+) x (\d+) x (\d+)(, causal)?")
 MOST_STAGES = 3  # of those that were timed
 

@@ -1,5 +1,6 @@
 """Files beside a kernel, its test and its shims: stale, edited by hand, merged, and left behind."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -31,8 +32,8 @@ def edit(path: Path) -> str:
 
 def states(capsys: pytest.CaptureFixture[str], *options: str) -> dict[str, str]:
     """The state of each file that a check names."""
-    _, out = checked(capsys, *options)
-    return {line.split(": ")[0]: line.split(": ")[1].partition(";")[0] for line in out.splitlines()}
+    _, out = checked(capsys, "--format", "json", *options)
+    return {each["path"]: each["state"] for each in json.loads(out)["differences"]}
 
 
 def test_a_change_of_the_source_makes_them_stale(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

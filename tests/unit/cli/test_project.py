@@ -96,9 +96,9 @@ def test_tests_and_shims_come_along(project: Path, capsys: pytest.CaptureFixture
     files = ["scale.cu", "scale.h", "scale.json", "scale_dlpack.cpp", "scale_test.cpp", "scale_torch.cpp"]
     assert printed(capsys) == files
     assert main(["check"]) == 0
-    (project / "pyproject.toml").write_text(text.replace('"torch"', '"jax"'), encoding="utf-8")
+    (project / "pyproject.toml").write_text(text.replace('"torch"', '"cupy"'), encoding="utf-8")
     assert main([]) != 0
-    assert "there is no shim `jax`" in capsys.readouterr().err
+    assert "there is no shim `cupy`" in capsys.readouterr().err
     (project / "pyproject.toml").write_text(text.replace("true", '"yes"'), encoding="utf-8")
     assert main([]) != 0
     assert "`with-test` is not true or false" in capsys.readouterr().err

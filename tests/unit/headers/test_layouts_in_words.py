@@ -183,7 +183,38 @@ def _grid_of_threads(part: str, held: Held) -> bool:
 
 def _own_values(part: str, held: Held) -> bool:
     first, second = held.threads[:128], held.threads[128:]
-    return part == "each warpgroup holds values of its own iteration" and first == second
+    return part.startswith("each warpgroup holds the values of one iteration, its own or") and first == second
+
+
+def _digits(part: str, held: Held) -> bool:
+    """Coordinates as numbers of several digits, the first the most significant: `i = (warp, repeat, lane % 16)`."""
+    found = re.fullmatch(r"i = \(([^()]+)\)(?:, j = \(([^()]+)\))?", part)
+    return found is not None and all(
+        _is_number(names.split(", "), dim, held) for dim, names in enumerate(filter(None, found.groups()))
+    )
+
+
+def _is_number(names: list[str], dim: int, held: Held) -> bool:
+    """Whether there are numbers of repetitions and values with which the digits of all threads are those named."""
+    places = [(t, place[dim]) for t, each in enumerate(held.threads) for place in each if place is not None]
+    extent = 1 + max(at for _, at in places)
+    fixed = {"lane % 16": 16, "lane / 16": held.wave // 16}
+    sizes = [[fixed[name]] if name in fixed else [1 << n for n in range(extent.bit_length())] for name in names]
+    return any(
+        all(
+            _digit(name, t, held) in (None, at // prod(radices[place + 1 :]) % radices[place])
+            for place, name in enumerate(names)
+            for t, at in places
+        )
+        for radices in itertools.product(*sizes)
+        if prod(radices) == extent
+    )
+
+
+def _digit(name: str, thread: int, held: Held) -> int | None:
+    """The digit that a thread has; None where its registers have several."""
+    lane = thread % held.wave
+    return {"lane % 16": lane % 16, "lane / 16": lane // 16, "warp": thread // held.wave}.get(name)
 
 
 def _split(part: str, held: Held) -> bool:
@@ -227,7 +258,7 @@ def _offset(modes: list[tuple[int, int]], index: int) -> int:
 
 
 CHECKS: tuple[Callable[[str, Held], bool], ...] = (
-    _rows_of_warps, _parts_of_warps, _warpgroups, _grid_of_threads, _own_values, _split, _tv_layout,
+    _rows_of_warps, _parts_of_warps, _warpgroups, _grid_of_threads, _own_values, _split, _tv_layout, _digits,
 )  # fmt: skip
 
 

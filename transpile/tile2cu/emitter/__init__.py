@@ -22,7 +22,7 @@ from tile2cu.emitter.view import HostView, KernelView, LaunchView, words
 from tile2cu.plan.grid import kernel_expressions, used_sizes
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors
-from tile2cu.styles.base.comments import kernel_line, wrapped
+from tile2cu.styles.base.comments import kernel_line, listed, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names, can_be_c_function
 from tile2cu.styles.base.style import Style
@@ -235,7 +235,19 @@ def _legend(resolved: Resolved, launches: tuple[LaunchView, ...]) -> tuple[str, 
     layouts = (each for launch in launches for each in launch.parts.layouts.declarations)
     if any("TV layout" in " ".join(each.comments) for each in layouts):
         text += " A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major."
-    return tuple(wrapped(text))
+    return (*wrapped(_build(resolved, [launch.function for launch in launches])), *wrapped(text))
+
+
+def _build(resolved: Resolved, kernels: list[str]) -> str:
+    """How the source is compiled, and what debuggers and profilers call its kernels."""
+    arch = resolved.target.arch
+    compiler = f"clang++ -x hip --offload-arch={arch}" if resolved.target.is_amd else f"nvcc -arch={arch}"
+    lines = "-g" if resolved.target.is_amd else "-lineinfo"
+    names = listed(list(dict.fromkeys(kernels)))
+    return (
+        f"Build: {compiler} -std=c++17 -O3, with the headers' folders as -I. With {lines} profilers and debuggers show "
+        f"these lines; in them the kernel{'s are' if len(kernels) > 1 else ' is'} {names}."
+    )
 
 
 def _limit_in_words(resolved: Resolved) -> str:

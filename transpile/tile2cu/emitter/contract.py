@@ -150,7 +150,11 @@ def _compiled_in(program: Program, printer: Printer, about: str) -> tuple[str, .
     said = {printer.names(each.name): each for each in program.constants if each.name not in given}
     used = {name: literal(said[name].value, said[name].dtype) for name in _WORD.findall(about) if name in said}
     constants = listed([f"{name} = {value}" for name, value in {**given, **used}.items()])
-    return (*_paragraph(f"Compile-time constants: {constants}."), "") if constants else ()
+    return (
+        (*_paragraph(f"Compile-time constants: {constants}. The source has all of them under 'sizes'."), "")
+        if constants
+        else ()
+    )
 
 
 def _chosen(program: Program) -> tuple[str, ...]:

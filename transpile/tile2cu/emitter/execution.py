@@ -13,12 +13,13 @@ from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import ascii_name
+from tile2cu.targets import Target
 
 
 def execution(launches: tuple[Resolved, ...], printer: Printer, workspace: str) -> tuple[str, ...]:
     """The paragraphs; `workspace` is its size in words, empty for none."""
     graph = "a HIP graph" if launches[0].target.is_amd else "a CUDA graph"
-    room = f"Workspace: {workspace}." if workspace else "No workspace."
+    room = f"Workspace: {workspace}. Less is TL_WORKSPACE_TOO_SMALL." if workspace else "No workspace."
     call = f"A call is asynchronous on `stream`, allocates nothing and can be captured in {graph}. {room}"
     order = _determinism(launches)
     return (
@@ -27,7 +28,16 @@ def execution(launches: tuple[Resolved, ...], printer: Printer, workspace: str) 
         f"{order} {_batch(launches)}".rstrip() if order.startswith("Deterministic") else order,
         _masked(launches),
         _unvalidated(launches, printer),
+        f"Runs on {_devices(launches[0].target)}; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.",
     )
+
+
+def _devices(target: Target) -> str:
+    """The devices that run a target's code. [CUDA C++ Programming Guide, "Application Compatibility"]"""
+    if target.is_amd:
+        return f"devices of {target.arch}"
+    capability = ".".join(map(str, target.capability))
+    return f"compute capability {capability} {'alone' if target.arch.endswith('a') else 'and later'}"
 
 
 def _dependent(launches: tuple[Resolved, ...]) -> str:
@@ -68,7 +78,8 @@ def _batch(launches: tuple[Resolved, ...]) -> str:
     if not found.sums:
         return ""
     sizes = [ascii_name(each.name) for each in found.sizes]
-    elements = [f"the elements of {listed([ascii_name(each.name) for each in found.tensors])}"] if found.tensors else []
+    names = listed([ascii_name(each.name) for each in found.tensors])
+    elements = [f"the elements of {names} that its block reads"] if found.tensors else []
     deciding = listed([*elements, *sizes])
     if found.by_position:
         also = f" and on {deciding}" if deciding else ""
@@ -112,10 +123,10 @@ def _unvalidated(launches: tuple[Resolved, ...], printer: Printer) -> str:
         if any(each.tensor is not None and each.tensor.memory.name == tensor.name for each in found)
         and not tensor.dtype.is_float
     ]
-    read = f"; an index that is loaded from outside of {listed(indexed)} is 0" if indexed else ""
+    read = f"; an index that is loaded from outside of {listed(indexed)} is 0, a valid one" if indexed else ""
     return (
-        f"The elements of {listed(parts)} are not validated: where they lead out of bounds, the zeros that are loaded "
-        f"count as elements do{read}."
+        f"The elements of {listed(parts)} are not validated: where they lead out of bounds, zeros are loaded and take "
+        f"part in the result as elements do{read}."
     )
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import expressions, loads, variables
-from tile2cu.analysis.uses import all_expressions, statements
+from tile2cu.analysis.accesses import loads, variables
+from tile2cu.analysis.prelude import around
+from tile2cu.analysis.uses import all_expressions
 from tile2cu.core.decisions import (
     DOT_OF_FOUR,
     ELECTED_WRITERS,
@@ -20,7 +21,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.expr import Load
 from tile2cu.core.layout import Blocked
-from tile2cu.core.program import Buffer, Loop, Parallel, Region, Scope, Stmt, Store, walk_stmts
+from tile2cu.core.program import Buffer, Loop, Parallel, Region, Scope, Stmt, Store
 from tile2cu.plan.claims import (
     ByLdmatrix,
     Claim,
@@ -128,8 +129,8 @@ def _claims(op: Parallel, resolved: Resolved) -> Iterator[Claim]:
 
 def _read_in_pipeline(op: Parallel, resolved: Resolved) -> tuple[Buffer, ...]:
     """The tensors whose elements a loop over elements reads in each iteration of a pipelined loop."""
-    loops = (loop for loop in statements(resolved.launch.body, Loop) if resolved.facts.get(loop, PIPELINE) is not None)
-    if not any(each is op for loop in loops for each in walk_stmts(loop.body)):
+    outer = (each for each in around(resolved.launch.body, op) if isinstance(each, Loop))
+    if all(resolved.facts.get(loop, PIPELINE) is None for loop in outer):
         return ()
-    found = (load.buffer for stmt in walk_stmts(op.body) for expr in expressions(stmt) for load in loads(expr, op.span))
+    found = (load.buffer for expr in all_expressions(op.body) for load in loads(expr, op.span))
     return tuple(dict.fromkeys(each.memory for each in found if each.memory.scope is Scope.GLOBAL))

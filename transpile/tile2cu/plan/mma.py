@@ -120,7 +120,8 @@ def _claims(op: Gemm, resolved: Resolved) -> tuple[Claim, ...]:
     """Why an MMA does not run on the tensor cores, or not as its types say, or not asynchronously."""
     facts = resolved.facts
     first = (Prioritised(rule=facts.rule(op, WAVE_PRIORITY)),) if facts.get(op, WAVE_PRIORITY) else ()
-    if not op.begun or resolved.is_in_flight(op):
+    rejected = facts.get(op, NOT_IN_FLIGHT) is not None
+    if not op.begun or (resolved.is_in_flight(op) and not rejected):
         return (*first, *_of_instruction(op, resolved))
     key = next((key for key in (NOT_IN_FLIGHT, NO_WGMMA) if facts.get(op, key) is not None), None)
     because = str(facts[op, key]) if key is not None else ""

@@ -11,6 +11,7 @@ from tile2cu.core.decisions import CALL, INSTRUCTION
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Scope, Stmt, bodies
 from tile2cu.plan.resolved import Resolved
+from tile2cu.styles.base.vocabulary import NAMESPACE
 
 _CHUNK_BITS = 128
 _ROWS = 8  # PTX ISA, "ldmatrix", and "Matrix Descriptor" of wgmma: core matrices of 8 rows of 16 bytes
@@ -55,7 +56,7 @@ def _by(stmt: Stmt, resolved: Resolved) -> str:
             return str(resolved.facts.get(stmt, INSTRUCTION) or "")
         case Copy():
             call = resolved.facts.get(stmt, CALL)
-            return f"tl::{call}" if call else ""
+            return f"{NAMESPACE}{call}" if call else ""
         case _:
             return ""
 

@@ -84,7 +84,7 @@ H200 = Costs(
     straddling=1.833,
     launch_us=2.743,
     next_us=1.118,
-    # set by the 24 shapes of attention in benchmarks/choices/attention_h200_2026-11-27.csv
+    # set by the 24 shapes of attention in benchmarks/attention/h200_2026-11-27.csv
     elementwise=0.8,
     iteration=500,
     unstaged=16,

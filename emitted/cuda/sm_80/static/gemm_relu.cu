@@ -6,7 +6,7 @@
 //
 // C = relu(A @ B).
 //
-// Compile-time constants: M = 1024, N = 1024 and K = 1024.
+// Compile-time constants: M = 1024, N = 1024 and K = 1024. The source has all of them under 'sizes'.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
@@ -18,9 +18,12 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added is fixed.
+// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
+// Build: nvcc -arch=sm_80 -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is gemm_relu_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -55,7 +58,7 @@ using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<2, 2>>;
 __global__ void __launch_bounds__(threads)
     gemm_relu_kernel(const tl::half* __restrict__ A_data, const tl::half* __restrict__ B_data,
                      tl::half* __restrict__ C_data) {
-  // Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes  [vector.tensor.alignment]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   const auto A = tl::tensor<tl::Aligned<16>>(A_data, M, K);
   const auto B = tl::tensor<tl::Aligned<16>>(B_data, K, N);
   const auto C = tl::tensor<tl::Aligned<16>>(C_data, M, N);

@@ -214,7 +214,7 @@ def _of_lds(width: int, ways: int, permuted: bool) -> str:
     text = f"LDS, {width} bytes per lane and read"
     if ways:
         text += ", free of bank conflicts" if ways == 1 else f", {ways}-way bank conflicts"
-    return text + (", of a row of K: v_perm_b32 pairs them along K" if permuted and width > 2 else "")
+    return text + (", all of one k: v_perm_b32 pairs them along the sum" if permuted and width > 2 else "")
 
 
 def _ended(claim: Ends, names: Names) -> str:

@@ -145,9 +145,11 @@ class Gemms:
         encoding = make(layout, k, pack, k_first=k_first)
         if encoding is None or encoding.shape != buffer.static_shape:
             raise unsupported(f"{buffer.name} as an operand of this MMA", span)
-        over = ("k", "m" if role == "A" else "n") if k_first else ("m" if role == "A" else "n", "k")
         columns = self.shared.by_columns.get(buffer.name)
-        what = "neighbours" if columns is None or not columns.held else "values, in the order of A's registers,"
+        held = columns is not None and columns.held > 0
+        k_name, other = "k_slot" if held else "k", "m" if role == "A" else "n"
+        over = (k_name, other) if k_first else (other, k_name)
+        what = "values, k_slot in the order of A's registers," if held else "neighbours"
         about = (f"of {self.printer.names(buffer.name)} as operand {role}: {pack} {what} along K per lane",)
         wish = f"{self.printer.names(buffer.name)}_operand"
         distribution = self.fragments.named(f"{wish}_layout", encoding, about, over)

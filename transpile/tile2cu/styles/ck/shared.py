@@ -140,10 +140,14 @@ class SharedTiles:
         text = f"transposed as it is stored: {per_chunk} neighbours along K are a chunk of 16 bytes"
         if columns.groups:
             text = (
-                f"transposed as it is stored: a chunk of 16 bytes has the {per_chunk // columns.held} x {columns.held} "
-                "values along K that a lane passes to as many MFMAs, as A's registers have them"
+                f"transposed as it is stored: a chunk of 16 bytes has the {columns.held} values along K of each of "
+                f"{per_chunk // columns.held} MFMAs that one lane passes, as A's registers hold them"
             )
-        return f"{text}; chunk c of column n is at n ^ c"
+        if columns.count == 1:
+            return f"{text}; chunk c of column n is at n ^ c"
+        n, run, count = tile.static_shape[1], columns.run, columns.count
+        line = f"{n // count} * (n / {run} % {count}) + {run} * (n / {run * count}) + n % {run}"
+        return f"{text}; column n is line l = {line}, whose chunk c is at line l ^ c"
 
     def _layout(self, tile: Buffer, layout: SharedLayout) -> str:
         """The layout of a tile as a type."""

@@ -39,6 +39,9 @@ class _Alias:
     users: list[Buffer] = field(default_factory=list)
 
 
+_ITERATIONS = "one iteration, its own or, with a name that ends with _now, that which both multiply"
+
+
 class Layouts:
     """Names for the layouts of fragments and loops, in order of first use.
 
@@ -125,12 +128,12 @@ class Layouts:
         shape = ", ".join(map(str, layout.shape))
         text = f"(T{layout.threads_of_block} threads, V{layout.registers} values each) -> ({shape}); each warpgroup "
         if layout == own:
-            text += "holds a tile of its own iteration, its warp w rows 16 w to 16 w + 15 of each 64 rows"
+            text += f"holds the tile of {_ITERATIONS}, its warp w rows 16 w to 16 w + 15 of each 64 rows"
             return text + in_cute(layout)
         if isinstance(layout, Slice) and layout == slice_of(own, layout.kept):
             groups = layout.threads_of_block // 128
             same = f"{layout.replicas // groups} threads of a warpgroup hold the same value"
-            return f"{text}holds values of its own iteration; {same}"
+            return f"{text}holds the values of {_ITERATIONS}; {same}"
         return described(layout)
 
     def _fragments_of(self, tile: Buffer) -> Iterator[str]:

@@ -15,6 +15,8 @@ from tile2cu.styles.tl.overlap import rescaled
 if TYPE_CHECKING:
     from tile2cu.styles.tl.body import Body
 
+_WHOSE = "for the values of one iteration: a warpgroup's own, those received, or those whose names end with _now"
+
 
 def ping_pong(op: PingPong, texts: Texts, body: "Body") -> StatementView:
     """The view of the loop."""
@@ -65,7 +67,7 @@ def _prepare(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView
         views = (ones, StatementView("branch", {"condition": condition}, body=body.views(op.rescale.compute)))
     part = _part(parts["prepare"], "", (*views, *body.views(op.late)))
     values = ", ".join(f"auto& {name}" for name in parts["values"].split(", ") if name)
-    about = wrapped("the values of one iteration: a warpgroup's own, or those whose names end with _now", BODY_WIDTH)
+    about = wrapped(_WHOSE, BODY_WIDTH)
     return replace(
         part, kind="values_part", parts={**part.parts, "values": values}, comments=tuple(about) if values else ()
     )

@@ -50,7 +50,7 @@ def _about(tensors: TensorViews) -> Iterator[str]:
             f"[{tensors.bounds_rule}]"
         )
     if any(view.alignment for view in tensors.views):
-        about = "Aligned<n>: rows, and vectorised accesses, start at multiples of n bytes"
+        about = "Aligned<n>: rows start at multiples of n bytes, and no access is wider"
         yield f"{about}  [{tensors.rows_rule}]"
     asked = {view.by_instance for view in tensors.views if not view.alignment}
     if asked:

@@ -110,7 +110,9 @@ SAID_OF_NAMES = {
     "tl::floordiv<": "tl::floordiv<n>(j): j / n for each element of a vector that starts at j",
     "tl::floormod<": "tl::floormod<n>(j): j % n for each element of a vector that starts at j; these are consecutive",
     "tl::first_of_vector(": "tl::first_of_vector(j): the condition on a vector's first element holds for all of them",
-    "tl::unpack_uint4(": "tl::unpack_uint4(bytes): the 4 bits of each byte that belong to each element of the vector",
+    "tl::unpack_uint4(": (
+        "tl::unpack_uint4(bytes): elements 2 i and 2 i + 1 are the lower and the upper 4 bits of byte i"
+    ),
     "tl::unpack_uint4_interleaved(": (
         "tl::unpack_uint4_interleaved(bytes): the same, elements i and i + 4 of each eight adjacent; "
         "tl::interleaved(x): x in that order"
