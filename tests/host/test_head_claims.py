@@ -79,7 +79,7 @@ def test_rows_of_a_gemm_do_not_depend_on_the_batch(target: str) -> None:
     sizes = {"block_M": 128, "block_N": 64, "threads": 256} if target == "cuda:sm_90a" else {"block_M": 64}
     kernel = load("gemm_relu.py", target=target, **sizes)
     assert (
-        "Batch-invariant: the order in which an element's terms are added depends on K alone."
+        "Batch-invariant: the order in which an element's terms are added depends only on K."
         in kernel.source.replace("\n// ", " ")
     )
     rng = np.random.Generator(np.random.PCG64(4))

@@ -11,7 +11,7 @@
 // keys past its end are masked.
 //
 // Compile-time constants: threads = 256, slack = 0, is_causal = False, dim = 128, group = 1 and block_M = 64. The
-// source has all of them under 'sizes'.
+// others are under 'sizes' in the source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)          row-major
 //   K       in   float16  (batch, seq_len, heads / group, dim)  row-major
@@ -29,7 +29,7 @@
 // attention.py:116) and Output (float16, attention.py:126). tl::exp2 is v_exp_f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on seq_len alone.
+// order in which an element's terms are added depends only on seq_len.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
@@ -71,7 +71,7 @@ struct Shared {
   tl::LdsTile<half_t, tl::LdsSwizzled<128, block_N, dim>> K_shared[shared_stages];
   // 16,384 bytes; transposed as it is stored: a chunk of 16 bytes has the 4 values along K of each of 2 MFMAs that one
   // lane passes, as A's registers hold them; column n is line l = 16 * (n / 4 % 8) + 4 * (n / 32) + n % 4, whose chunk
-  // c is at line l ^ c  [layout.gemm.mfma-rows]
+  // c is the tile's chunk number 128 * c + (l ^ c)  [layout.gemm.mfma-rows]
   tl::LdsTile<half_t, tl::LdsTransposed<block_N, dim, tl::Interleave<8>, tl::HeldK<4, 4>>> V_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");

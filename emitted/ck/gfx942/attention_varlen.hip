@@ -11,8 +11,8 @@
 // Tensors are (tokens, heads, dim). Sequence b is rows cu_seqlens[b] to cu_seqlens[b + 1] of Q and Output, and
 // cu_seqlens_k[b] to cu_seqlens_k[b + 1] of K and V. `group` query heads share a head of K and V.
 //
-// Compile-time constants: dim = 128, group = 4, is_causal = True, threads = 256 and block_M = 64. The source has all of
-// them under 'sizes'.
+// Compile-time constants: dim = 128, group = 4, is_causal = True, threads = 256 and block_M = 64. The others are under
+// 'sizes' in the source.
 //
 //   Q             in   float16  (tokens, heads, dim)            row-major
 //   K             in   float16  (tokens_k, heads / group, dim)  row-major
@@ -82,7 +82,7 @@ struct Shared {
   tl::LdsTile<half_t, tl::LdsSwizzled<128, block_N, dim>> K_shared[shared_stages];
   // 16,384 bytes; transposed as it is stored: a chunk of 16 bytes has the 4 values along K of each of 2 MFMAs that one
   // lane passes, as A's registers hold them; column n is line l = 16 * (n / 4 % 8) + 4 * (n / 32) + n % 4, whose chunk
-  // c is at line l ^ c  [layout.gemm.mfma-rows]
+  // c is the tile's chunk number 128 * c + (l ^ c)  [layout.gemm.mfma-rows]
   tl::LdsTile<half_t, tl::LdsTransposed<block_N, dim, tl::Interleave<8>, tl::HeldK<4, 4>>> V_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");

@@ -6,7 +6,7 @@
 //
 // C = relu(A @ B).
 //
-// Compile-time constants: threads = 256, block_M = 128 and block_N = 128. The source has all of them under 'sizes'.
+// Compile-time constants: threads = 256, block_M = 128 and block_N = 128. The others are under 'sizes' in the source.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
@@ -22,7 +22,7 @@
 // is the number: NaN becomes 0 at gemm_relu.py:28.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on K alone.
+// order in which an element's terms are added depends only on K.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
@@ -54,7 +54,8 @@ struct Shared {
   // 16,384 bytes in 2 stages; 64-byte swizzle  [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsSwizzled<64, block_M, block_K>> A_shared[shared_stages];
   // 16,384 bytes in 2 stages; transposed as it is stored: 8 neighbours along K are a chunk of 16 bytes; column n is
-  // line l = 32 * (n / 4 % 4) + 4 * (n / 16) + n % 4, whose chunk c is at line l ^ c  [layout.gemm.widest-swizzle]
+  // line l = 32 * (n / 4 % 4) + 4 * (n / 16) + n % 4, whose chunk c is the tile's chunk number 128 * c + (l ^ c)
+  // [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsTransposed<block_K, block_N, tl::Interleave<4>>> B_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");

@@ -17,8 +17,8 @@ extern "C" {
 // Tensors are (batch, heads, seq_len, dim). The mask has a flag for each block of queries and block of keys, of each
 // head: blocks with flag 0 are neither loaded nor computed. Any sequence length works: keys past its end are masked.
 //
-// Compile-time constants: dim = 128, is_causal = True, block_M = 64 and block_N = 64. The source has all of them under
-// 'sizes'.
+// Compile-time constants: dim = 128, is_causal = True, block_M = 64 and block_N = 64. The others are under 'sizes' in
+// the source.
 //
 //   Q       in   float16  (batch, heads, seq_len, dim)                                          row-major
 //   K       in   float16  (batch, heads, seq_len, dim)                                          row-major

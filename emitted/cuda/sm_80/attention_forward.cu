@@ -10,7 +10,7 @@
 // Tensors are (batch, seq_len, heads, dim), Lse is (batch, heads, seq_len). Neither pass stores the matrix of scores:
 // the backward pass recomputes it from Q, K and Lse.
 //
-// Compile-time constants: dim = 64 and is_causal = True. The source has all of them under 'sizes'.
+// Compile-time constants: dim = 64 and is_causal = True. The others are under 'sizes' in the source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)  row-major
 //   K       in   float16  (batch, seq_len, heads, dim)  row-major
@@ -22,7 +22,8 @@
 // of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not
 // launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
-// attention_backward.py:107) and Output (float16, attention_backward.py:118). tl::exp2 is ex2.approx.ftz.f32.
+// attention_backward.py:107) and Output (float16, attention_backward.py:118). tl::exp2 is ex2.approx.ftz.f32. tl::log2
+// calls CUDA's mathematical functions in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
 // batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on seq_len.

@@ -21,10 +21,10 @@ extern "C" {
 // M and vocab may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched.
 // Out-of-bounds loads return zero.
 // Reductions accumulate in float32. Rounded to nearest even (RN): Grad (float16, cross_entropy.py:54). tl::exp2 is
-// ex2.approx.ftz.f32.
+// ex2.approx.ftz.f32. tl::log calls CUDA's mathematical functions in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on vocab alone.
+// order in which an element's terms are added depends only on vocab.
 // The elements of Labels (index Logits along vocab) are not validated: where they lead out of bounds, zeros are loaded
 // and take part in the result as elements do.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.

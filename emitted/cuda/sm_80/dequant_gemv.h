@@ -15,7 +15,7 @@ extern "C" {
 // W[n, k] is (nibble - Z) * S. S has one value per `group` columns of a row. The nibble of an even k is the lower half
 // of byte k // 2 of its row.
 //
-// Compile-time constants: group = 32. The source has all of them under 'sizes'.
+// Compile-time constants: group = 32. The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, K)          row-major
 //   W  in   uint8    (N, K / 2)      row-major
@@ -31,7 +31,7 @@ extern "C" {
 // these types, not in float32: products (float16, dequant.py:172).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on K alone.
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).

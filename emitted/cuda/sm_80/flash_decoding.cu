@@ -12,8 +12,8 @@
 // cache is (batch, max_len, kv_heads, dim); sequence b attends to its first lengths[b] tokens, and the output of an
 // empty one is zero.
 //
-// Compile-time constants: dim = 128, group = 8, block_H = 16, threads = 32 and num_split = 4. The source has all of
-// them under 'sizes'.
+// Compile-time constants: dim = 128, group = 8, block_H = 16, threads = 32 and num_split = 4. The others are under
+// 'sizes' in the source.
 //
 //   Q        in   float16  (batch, kv_heads, group, dim)    row-major
 //   K        in   float16  (batch, max_len, kv_heads, dim)  row-major
@@ -28,12 +28,13 @@
 // accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are
 // not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
-// flash_decoding.py:96) and Output (float16, flash_decoding.py:134). tl::exp2 is ex2.approx.ftz.f32.
+// flash_decoding.py:96) and Output (float16, flash_decoding.py:134). tl::exp2 is ex2.approx.ftz.f32. tl::log2 calls
+// CUDA's mathematical functions in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * batch *
 // kv_heads * num_split * group * dim + 4 * batch * kv_heads * num_split * group bytes, each term rounded up to a
 // multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on the elements of lengths that its block reads alone.
+// order in which an element's terms are added depends only on the elements of lengths that its block reads.
 // Masked rows of V (lengths decides which) are loaded and multiplied by 0: NaN or infinity in them gives NaN.
 // The elements of lengths (trip counts; index K and V along max_len) are not validated: where they lead out of bounds,
 // zeros are loaded and take part in the result as elements do.

@@ -10,7 +10,7 @@ extern "C" {
 
 // gemm_splitk: C = A @ B. A second kernel adds the parts of K, always in the same order.
 //
-// Compile-time constants: block_M = 128, add_M = 8 and splits = 4. The source has all of them under 'sizes'.
+// Compile-time constants: block_M = 128, add_M = 8 and splits = 4. The others are under 'sizes' in the source.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
@@ -25,7 +25,7 @@ extern "C" {
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * splits * M
 // * N bytes, each term rounded up to a multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on K alone.
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).

@@ -15,7 +15,7 @@ extern "C" {
 //
 // Y = (X - Mean) * Rstd * W + B, row by row, where Rstd = 1 / sqrt(variance + eps).
 //
-// Compile-time constants: dim = 1024 and eps = 1e-05f. The source has all of them under 'sizes'.
+// Compile-time constants: dim = 1024 and eps = 1e-05f. The others are under 'sizes' in the source.
 //
 //   X     in   float16  (M, dim)  row-major
 //   W     in   float16  (dim)     row-major

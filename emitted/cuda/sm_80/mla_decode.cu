@@ -10,8 +10,8 @@
 // The cache is contiguous, (batch, max_len, ...). Sequence b attends to its first lengths[b] tokens; the output of an
 // empty sequence is zero.
 //
-// Compile-time constants: block_N = 32, num_split = 4, dim = 512, pe_dim = 64 and block_H = 64. The source has all of
-// them under 'sizes'.
+// Compile-time constants: block_N = 32, num_split = 4, dim = 512, pe_dim = 64 and block_H = 64. The others are under
+// 'sizes' in the source.
 //
 //   Q        in   float16  (batch, heads, dim)       row-major
 //   Q_pe     in   float16  (batch, heads, pe_dim)    row-major
@@ -26,12 +26,13 @@
 // most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel
 // without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): S_shared (float16,
-// mla_decode.py:99) and Output (float16, mla_decode.py:141). tl::exp2 is ex2.approx.ftz.f32.
+// mla_decode.py:99) and Output (float16, mla_decode.py:141). tl::exp2 is ex2.approx.ftz.f32. tl::log2 calls CUDA's
+// mathematical functions in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * batch *
 // num_split * heads * dim + 4 * batch * num_split * heads bytes, each term rounded up to a multiple of 128. Less is
 // TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on the elements of lengths that its block reads alone.
+// order in which an element's terms are added depends only on the elements of lengths that its block reads.
 // Masked rows of KV (lengths decides which) are loaded and multiplied by 0: NaN or infinity in them gives NaN.
 // The elements of lengths (trip counts; index KV and K_pe along max_len) are not validated: where they lead out of
 // bounds, zeros are loaded and take part in the result as elements do.

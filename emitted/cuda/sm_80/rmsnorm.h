@@ -10,7 +10,7 @@ extern "C" {
 
 // rmsnorm: Y = X / sqrt(mean(X * X) + eps) * W, row by row.
 //
-// Compile-time constants: dim = 4096 and eps = 1e-05f. The source has all of them under 'sizes'.
+// Compile-time constants: dim = 4096 and eps = 1e-05f. The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, dim)  row-major
 //   W  in   float16  (dim)     row-major

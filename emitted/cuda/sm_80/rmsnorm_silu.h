@@ -13,7 +13,7 @@ extern "C" {
 //
 // Y = silu(X / sqrt(mean(X * X) + eps) * W), row by row, where silu(y) = y / (1 + exp(-y)).
 //
-// Compile-time constants: dim = 160, share = 0.00625f and eps = 1e-06f. The source has all of them under 'sizes'.
+// Compile-time constants: dim = 160, share = 0.00625f and eps = 1e-06f. The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, dim)  row-major
 //   W  in   float16  (dim)     row-major

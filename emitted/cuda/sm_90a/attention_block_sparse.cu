@@ -11,8 +11,8 @@
 // Tensors are (batch, heads, seq_len, dim). The mask has a flag for each block of queries and block of keys, of each
 // head: blocks with flag 0 are neither loaded nor computed. Any sequence length works: keys past its end are masked.
 //
-// Compile-time constants: dim = 128, block_M = 128, block_N = 128, threads = 256 and is_causal = True. The source has
-// all of them under 'sizes'.
+// Compile-time constants: dim = 128, block_M = 128, block_N = 128, threads = 256 and is_causal = True. The others are
+// under 'sizes' in the source.
 //
 //   Q       in   float16  (batch, heads, seq_len, dim)                                          row-major
 //   K       in   float16  (batch, heads, seq_len, dim)                                          row-major

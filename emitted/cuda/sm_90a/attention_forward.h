@@ -16,7 +16,7 @@ extern "C" {
 // Tensors are (batch, seq_len, heads, dim), Lse is (batch, heads, seq_len). Neither pass stores the matrix of scores:
 // the backward pass recomputes it from Q, K and Lse.
 //
-// Compile-time constants: dim = 64, is_causal = True and block_M = 128. The source has all of them under 'sizes'.
+// Compile-time constants: dim = 64, is_causal = True and block_M = 128. The others are under 'sizes' in the source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)  row-major
 //   K       in   float16  (batch, seq_len, heads, dim)  row-major
@@ -28,7 +28,8 @@ extern "C" {
 // batch must be at most 1,073,741,824 (tiles); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel
 // without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
-// attention_backward.py:107) and Output (float16, attention_backward.py:118). tl::exp2 is ex2.approx.ftz.f32.
+// attention_backward.py:107) and Output (float16, attention_backward.py:118). tl::exp2 is ex2.approx.ftz.f32. tl::log2
+// calls CUDA's mathematical functions in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 128 bytes, for
 // any sizes. Less is TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be

@@ -13,7 +13,7 @@ extern "C" {
 // A tile of C is one block's for each part of K, so that enough blocks load at once. They are a cluster, and add their
 // parts in shared memory: there is no workspace and no second kernel.
 //
-// Compile-time constants: block_N = 64 and block_M = 16. The source has all of them under 'sizes'.
+// Compile-time constants: block_N = 64 and block_M = 16. The others are under 'sizes' in the source.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
@@ -27,7 +27,7 @@ extern "C" {
 // number is the number: NaN becomes 0 at gemm_few_rows.py:56.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on K alone.
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).

@@ -10,8 +10,8 @@ extern "C" {
 
 // gemm_hybrid: C = relu(A @ B). A second kernel adds the parts of a tile, always in the same order.
 //
-// Compile-time constants: block_M = 256, block_N = 192, panel = 8, block_K = 64 and programs = 132. The source has all
-// of them under 'sizes'.
+// Compile-time constants: block_M = 256, block_N = 192, panel = 8, block_K = 64 and programs = 132. The others are
+// under 'sizes' in the source.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major

@@ -7,7 +7,7 @@
 //
 // C must be initialised. Tiles of several blocks are added in an order that differs from run to run.
 //
-// Compile-time constants: block_N = 256 and block_K = 64. The source has all of them under 'sizes'.
+// Compile-time constants: block_N = 256 and block_K = 64. The others are under 'sizes' in the source.
 //
 //   A  in      float16  (M, K)  row-major
 //   B  in      float16  (K, N)  row-major

@@ -6,7 +6,7 @@
 //
 // Blocks hold all of dim and a part of dim_v. The sequence may end within a chunk.
 //
-// Compile-time constants: dim = 64 and chunk = 64. The source has all of them under 'sizes'.
+// Compile-time constants: dim = 64 and chunk = 64. The others are under 'sizes' in the source.
 //
 //   Q      in   float16  (batch, seq_len, heads, dim)    row-major
 //   K      in   float16  (batch, seq_len, heads, dim)    row-major
@@ -22,7 +22,7 @@
 // (float16, linear_attention.py:61) and O (float16, linear_attention.py:67).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on seq_len alone.
+// order in which an element's terms are added depends only on seq_len.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).

@@ -11,7 +11,7 @@
 // The weights are the GEMM's A operand, dequantised from shared memory into registers: no exchange between threads.
 // Scales are prefetched one iteration ahead.
 //
-// Compile-time constants: group = 32 and block_M = 256. The source has all of them under 'sizes'.
+// Compile-time constants: group = 32 and block_M = 256. The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, K)          row-major
 //   W  in   uint8    (N, K / 2)      row-major
@@ -27,7 +27,7 @@
 // types, not in float32: W_local (float16, linear_int4_prefill.py:70).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on K alone.
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).

@@ -16,8 +16,8 @@ extern "C" {
 // The cache is in pages, (pages, page_size, ...), which block_table lists for each sequence. Sequence b attends to its
 // first lengths[b] tokens; the output of an empty sequence is zero.
 //
-// Compile-time constants: page_size = 64, dim = 512, pe_dim = 64 and block_H = 64. The source has all of them under
-// 'sizes'.
+// Compile-time constants: page_size = 64, dim = 512, pe_dim = 64 and block_H = 64. The others are under 'sizes' in the
+// source.
 //
 //   Q            in   float16  (batch, heads, dim)         row-major
 //   Q_pe         in   float16  (batch, heads, pe_dim)      row-major
@@ -34,7 +34,7 @@ extern "C" {
 // mla_decode.py:99) and Output (float16, mla_decode.py:110). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on the elements of lengths that its block reads alone.
+// order in which an element's terms are added depends only on the elements of lengths that its block reads.
 // Masked rows of KV (lengths decides which) are loaded and multiplied by 0: NaN or infinity in them gives NaN.
 // The elements of block_table (index KV and K_pe along pages) and lengths (trip counts; index block_table along
 // max_pages) are not validated: where they lead out of bounds, zeros are loaded and take part in the result as elements

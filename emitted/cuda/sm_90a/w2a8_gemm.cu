@@ -9,7 +9,7 @@
 // W[n, k] is -1, 0 or 1, stored plus 1 in bits 2 (k % 4) and 2 (k % 4) + 1 of byte k // 4 of its row. K is a multiple
 // of 4. Y is exact; the caller applies the scales of X and W.
 //
-// Compile-time constants: block_M = 64. The source has all of them under 'sizes'.
+// Compile-time constants: block_M = 64. The others are under 'sizes' in the source.
 //
 //   X  in   int8   (M, K)      row-major
 //   W  in   uint8  (N, K / 4)  row-major
@@ -23,7 +23,7 @@
 // MMAs accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on K alone.
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).

@@ -15,7 +15,7 @@ extern "C" {
 // Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works:
 // keys past its end are masked.
 //
-// Compile-time constants: is_causal = True, dim = 128 and group_1 = 1. The source has all of them under 'sizes'.
+// Compile-time constants: is_causal = True, dim = 128 and group_1 = 1. The others are under 'sizes' in the source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)            row-major
 //   K       in   float16  (batch, seq_len, heads / group_1, dim)  row-major

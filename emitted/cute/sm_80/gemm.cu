@@ -11,7 +11,7 @@
 // column. f is the identity.
 //
 // Compile-time constants: dtype = bfloat16, out_dtype = float32, transpose_A = True, transpose_B = True, bias = True
-// and block_M = 128. The source has all of them under 'sizes'.
+// and block_M = 128. The others are under 'sizes' in the source.
 //
 //   A     in   bfloat16  (K, M)  row-major
 //   B     in   bfloat16  (N, K)  row-major
@@ -24,7 +24,7 @@
 // MMAs accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on K alone.
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).

@@ -7,7 +7,7 @@
 //
 // Offsets starts with 0 and ends with the number of rows.
 //
-// Compile-time constants: block_M = 64. The source has all of them under 'sizes'.
+// Compile-time constants: block_M = 64. The others are under 'sizes' in the source.
 //
 //   A        in   float16  (tokens, K)     row-major
 //   B        in   float16  (groups, K, N)  row-major

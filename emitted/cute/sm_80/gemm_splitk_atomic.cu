@@ -4,7 +4,7 @@
 //
 // gemm_splitk_atomic: C += A @ B in float32 by atomics, in an order that differs from run to run: no workspace.
 //
-// Compile-time constants: block_M = 128. The source has all of them under 'sizes'.
+// Compile-time constants: block_M = 128. The others are under 'sizes' in the source.
 //
 //   A  in      float16  (M, K)  row-major
 //   B  in      float16  (K, N)  row-major

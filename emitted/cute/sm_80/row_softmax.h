@@ -12,14 +12,14 @@ extern "C" {
 //
 // Y[i, :] = exp(X[i, :] - max(X[i, :])) / sum(exp(X[i, :] - max(X[i, :]))).
 //
-// Compile-time constants: N = 1000. The source has all of them under 'sizes'.
+// Compile-time constants: N = 1000. The others are under 'sizes' in the source.
 //
 //   X  in   float32  (M, N)  row-major
 //   Y  out  float32  (M, N)  row-major
 //
 // M may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds
 // loads return zero; out-of-bounds elements are not stored.
-// Reductions accumulate in float32.
+// Reductions accumulate in float32. tl::exp calls CUDA's mathematical functions in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added is fixed.

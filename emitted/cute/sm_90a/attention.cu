@@ -11,7 +11,7 @@
 // keys past its end are masked.
 //
 // Compile-time constants: dim = 128, block_M = 128, block_N = 128, threads = 256, is_causal = False and group_1 = 1.
-// The source has all of them under 'sizes'.
+// The others are under 'sizes' in the source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)            row-major
 //   K       in   float16  (batch, seq_len, heads / group_1, dim)  row-major
@@ -25,7 +25,7 @@
 // attention.py:116) and Output (float16, attention.py:126). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on seq_len alone.
+// order in which an element's terms are added depends only on seq_len.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).

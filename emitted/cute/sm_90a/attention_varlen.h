@@ -18,7 +18,7 @@ extern "C" {
 // cu_seqlens_k[b] to cu_seqlens_k[b + 1] of K and V. `group` query heads share a head of K and V.
 //
 // Compile-time constants: dim = 128, block_M = 128, block_N = 128, threads = 256, group = 4 and is_causal = True. The
-// source has all of them under 'sizes'.
+// others are under 'sizes' in the source.
 //
 //   Q             in   float16  (tokens, heads, dim)              row-major
 //   K             in   float16  (tokens_k, heads / group_1, dim)  row-major

@@ -17,7 +17,7 @@ extern "C" {
 // K must be a multiple of the group.
 //
 // Compile-time constants: block_M = 256, block_N = 128, block_K = 64, num_stages = 4, threads = 256 and group_1 = 32.
-// The source has all of them under 'sizes'.
+// The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, K)            row-major
 //   W  in   uint8    (N, K / 2)        row-major
@@ -33,7 +33,7 @@ extern "C" {
 // not in float32: W_shared (float16, linear_int4.py:49).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on K alone.
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).

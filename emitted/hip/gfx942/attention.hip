@@ -9,8 +9,8 @@
 // Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works:
 // keys past its end are masked.
 //
-// Compile-time constants: block_M = 128, threads = 256, is_causal = False, dim = 128 and group = 1. The source has all
-// of them under 'sizes'.
+// Compile-time constants: block_M = 128, threads = 256, is_causal = False, dim = 128 and group = 1. The others are
+// under 'sizes' in the source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)          row-major
 //   K       in   float16  (batch, seq_len, heads / group, dim)  row-major
@@ -25,7 +25,7 @@
 // attention.py:116) and Output (float16, attention.py:126). tl::exp2 is v_exp_f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on seq_len alone.
+// order in which an element's terms are added depends only on seq_len.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).

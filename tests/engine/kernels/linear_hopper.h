@@ -12,7 +12,7 @@ extern "C" {
 //
 // Y = X @ W^T.
 //
-// Compile-time constants: block_N = 128, block_K = 64 and block_M = 64. The source has all of them under 'sizes'.
+// Compile-time constants: block_N = 128, block_K = 64 and block_M = 64. The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, K)  row-major
 //   W  in   float16  (N, K)  row-major
@@ -25,7 +25,7 @@ extern "C" {
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear.py:24).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on K alone.
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).

@@ -16,7 +16,7 @@ extern "C" {
 // W[n, k] = (nibble - 8) * S[n, k // group]. The nibble of an even k is the lower half of byte k // 2 of its row.
 // K must be a multiple of the group.
 //
-// Compile-time constants: gelu = True, group = 32 and block_M = 64. The source has all of them under 'sizes'.
+// Compile-time constants: gelu = True, group = 32 and block_M = 64. The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, K)          row-major
 //   W  in   uint8    (N, K / 2)      row-major
@@ -28,10 +28,10 @@ extern "C" {
 // extents; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched.
 // Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear_int4.py:55). Computed in these types,
-// not in float32: W_shared (float16, linear_int4.py:49).
+// not in float32: W_shared (float16, linear_int4.py:49). tl::erf calls CUDA's mathematical functions in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on K alone.
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).

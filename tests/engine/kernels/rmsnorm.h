@@ -12,7 +12,7 @@ extern "C" {
 //
 // Y = X / sqrt(mean(X * X) + eps) * W, row by row.
 //
-// Compile-time constants: dim = 128, share = 0.0078125f and eps = 1e-05f. The source has all of them under 'sizes'.
+// Compile-time constants: dim = 128, share = 0.0078125f and eps = 1e-05f. The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, dim)  row-major
 //   W  in   float16  (dim)     row-major

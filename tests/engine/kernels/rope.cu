@@ -6,7 +6,7 @@
 //
 // Cos and Sin hold the cosine and sine of the angle, for each position and i.
 //
-// Compile-time constants: dim = 64 and half_dim = 32. The source has all of them under 'sizes'.
+// Compile-time constants: dim = 64 and half_dim = 32. The others are under 'sizes' in the source.
 //
 //   QKV  in   float16  (batch, seq_len, 3, heads, dim)  row-major
 //   Cos  in   float32  (seq_len, half_dim)              row-major

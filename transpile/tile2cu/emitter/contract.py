@@ -151,7 +151,7 @@ def _compiled_in(program: Program, printer: Printer, about: str) -> tuple[str, .
     used = {name: literal(said[name].value, said[name].dtype) for name in _WORD.findall(about) if name in said}
     constants = listed([f"{name} = {value}" for name, value in {**given, **used}.items()])
     return (
-        (*_paragraph(f"Compile-time constants: {constants}. The source has all of them under 'sizes'."), "")
+        (*_paragraph(f"Compile-time constants: {constants}. The others are under 'sizes' in the source."), "")
         if constants
         else ()
     )
@@ -306,6 +306,10 @@ def _numerics(launches: tuple[Resolved, ...]) -> str:
     if found.approximated:
         instructions = APPROXIMATIONS[launches[0].target.is_amd]
         parts.append(listed([f"tl::{name} is {instructions[name]}" for name in found.approximated]) + ".")
+    if found.library:
+        names, call = listed([f"tl::{name}" for name in found.library]), "call" if len(found.library) > 1 else "calls"
+        library = "the HIP device library" if launches[0].target.is_amd else "CUDA's mathematical functions"
+        parts.append(f"{names} {call} {library} in float32.")
     if found.extrema:
         text = f"tl::{listed(list(found.extrema))} of NaN and a number is the number"
         parts.append(f"{text}{_clamped(found.clamped, file)}.")

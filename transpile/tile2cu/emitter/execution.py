@@ -87,7 +87,7 @@ def _batch(launches: tuple[Resolved, ...]) -> str:
             "Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position "
             f"of its tile{also}."
         )
-    alone = f"depends on {deciding} alone" if deciding else "is fixed"
+    alone = f"depends only on {deciding}" if deciding else "is fixed"
     return f"Batch-invariant: the order in which an element's terms are added {alone}."
 
 

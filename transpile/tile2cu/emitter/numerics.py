@@ -56,6 +56,28 @@ _BY_UNIT = {
 APPROXIMATIONS = {
     amd: {name: " and ".join(each[amd] for each in units) for name, units in _BY_UNIT.items()} for amd in (False, True)
 }
+# headers/tl/common/math.h: functions of float32 that are those of the GPU's mathematical library.
+_LIBRARY = frozenset(
+    [
+        "exp",
+        "exp10",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "sqrt",
+        "tanh",
+        "sin",
+        "cos",
+        "tan",
+        "asin",
+        "acos",
+        "atan",
+        "sinh",
+        "cosh",
+        "erf",
+    ]
+)
 _SUMS = (Reduction.SUM, Reduction.ABSSUM)
 # What gives one of its arguments, a constant, or the same bits: nothing is rounded.
 _EXACT = frozenset(("cast", "reinterpret", "if_then_else", "infinity", "max", "min", "abs"))
@@ -69,7 +91,7 @@ class Numerics:
     `rounded` is what takes values of a wider type: (tensor, tile or variable, type, Python line). `computed` is what
     operations give whose results are of 16 bits or fewer. `extrema` are the functions of floating-point numbers that
     prefer a number to NaN, `clamped` the constants that they give instead, with their Python lines. `order` states in
-    which order what is summed, a sentence for each kind of sum.
+    which order what is summed, a sentence for each kind of sum. `library` are the functions of the GPU's library.
     """
 
     products: tuple[str, ...]
@@ -79,6 +101,7 @@ class Numerics:
     extrema: tuple[str, ...]
     clamped: tuple[tuple[str, int], ...]
     approximated: tuple[str, ...]
+    library: tuple[str, ...]
     order: tuple[str, ...]
 
 
@@ -94,6 +117,7 @@ def numerics(launches: tuple[Resolved, ...]) -> Numerics:
         extrema=tuple(sorted({name for name in calls if name in ("max", "min")})),
         clamped=tuple(dict.fromkeys(found for stmt in stmts for found in _clamped(stmt))),
         approximated=tuple(sorted({name for name in calls if name in _BY_UNIT})),
+        library=tuple(sorted({name for name in calls if name in _LIBRARY})),
         order=tuple(dict.fromkeys(text for resolved in launches for text in _order(resolved))),
     )
 

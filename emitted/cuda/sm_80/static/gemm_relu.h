@@ -12,7 +12,7 @@ extern "C" {
 //
 // C = relu(A @ B).
 //
-// Compile-time constants: M = 1024, N = 1024 and K = 1024. The source has all of them under 'sizes'.
+// Compile-time constants: M = 1024, N = 1024 and K = 1024. The others are under 'sizes' in the source.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major

@@ -15,8 +15,8 @@ extern "C" {
 // Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works:
 // keys past its end are masked.
 //
-// Compile-time constants: dim = 128, group = 4, is_causal = True and window = 128. The source has all of them under
-// 'sizes'.
+// Compile-time constants: dim = 128, group = 4, is_causal = True and window = 128. The others are under 'sizes' in the
+// source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)          row-major
 //   K       in   float16  (batch, seq_len, heads / group, dim)  row-major

@@ -11,7 +11,7 @@
 // keys past its end are masked.
 //
 // Compile-time constants: dim = 128, block_M = 128, block_N = 128, threads = 256, is_causal = True and group = 1. The
-// source has all of them under 'sizes'.
+// others are under 'sizes' in the source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)          row-major
 //   K       in   float16  (batch, seq_len, heads / group, dim)  row-major

@@ -16,7 +16,7 @@ extern "C" {
 // B is (N, K), and its transpose is multiplied. Bias is zero. f is the identity.
 //
 // Compile-time constants: dtype = int8, out_dtype = int32, accum_dtype = int32, transpose_B = True and block_M = 128.
-// The source has all of them under 'sizes'.
+// The others are under 'sizes' in the source.
 //
 //   A  in   int8   (M, K)  row-major
 //   B  in   int8   (N, K)  row-major
@@ -28,7 +28,7 @@ extern "C" {
 // MMAs accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends on K alone.
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).

@@ -144,10 +144,10 @@ class SharedTiles:
                 f"{per_chunk // columns.held} MFMAs that one lane passes, as A's registers hold them"
             )
         if columns.count == 1:
-            return f"{text}; chunk c of column n is at n ^ c"
+            return f"{text}; chunk c of column n is the tile's chunk number {tile.static_shape[1]} * c + (n ^ c)"
         n, run, count = tile.static_shape[1], columns.run, columns.count
         line = f"{n // count} * (n / {run} % {count}) + {run} * (n / {run * count}) + n % {run}"
-        return f"{text}; column n is line l = {line}, whose chunk c is at line l ^ c"
+        return f"{text}; column n is line l = {line}, whose chunk c is the tile's chunk number {n} * c + (l ^ c)"
 
     def _layout(self, tile: Buffer, layout: SharedLayout) -> str:
         """The layout of a tile as a type."""

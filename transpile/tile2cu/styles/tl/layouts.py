@@ -133,7 +133,7 @@ class Layouts:
         if isinstance(layout, Slice) and layout == slice_of(own, layout.kept):
             groups = layout.threads_of_block // 128
             same = f"{layout.replicas // groups} threads of a warpgroup hold the same value"
-            return f"{text}holds the values of {_ITERATIONS}; {same}"
+            return f"{text}holds values of its own; {same}"
         return described(layout)
 
     def _fragments_of(self, tile: Buffer) -> Iterator[str]:
