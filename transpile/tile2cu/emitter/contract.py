@@ -23,6 +23,7 @@ from tile2cu.plan.tensors import tensors, touched
 from tile2cu.styles.base.comments import WIDTH, ascii_only, listed, wrapped
 from tile2cu.styles.base.expressions import Printer, literal
 from tile2cu.styles.base.names import ascii_name
+from tile2cu.styles.base.vocabulary import NAMESPACE
 
 _ROOM = WIDTH - len("// ")
 _LINES_ABOUT = 12
@@ -307,7 +308,10 @@ def _numerics(launches: tuple[Resolved, ...]) -> str:
         instructions = APPROXIMATIONS[launches[0].target.is_amd]
         parts.append(listed([f"tl::{name} is {instructions[name]}" for name in found.approximated]) + ".")
     if found.library:
-        names, call = listed([f"tl::{name}" for name in found.library]), "call" if len(found.library) > 1 else "calls"
+        names, call = (
+            listed([f"{NAMESPACE}{name}" for name in found.library]),
+            "call" if len(found.library) > 1 else "calls",
+        )
         library = "the HIP device library" if launches[0].target.is_amd else "CUDA's mathematical functions"
         parts.append(f"{names} {call} {library} in float32.")
     if found.extrema:
