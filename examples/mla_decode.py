@@ -17,7 +17,7 @@ def mla_decode(
     dim=512,  # elements of a latent vector
     pe_dim=64,  # elements of a positional key
     page_size=0,  # tokens per page, a multiple of block_N
-    num_split=1,  # parts of a sequence's cache, a block each for every tile of heads
+    num_split=1,  # parts of a sequence's cache; from 2 on a second kernel combines them: regenerate, do not edit
     block_H=64,  # heads per block
     block_N=64,  # tokens per iteration
     num_stages=2,
