@@ -156,7 +156,7 @@ def _suits(source: Mapping[str, Any], rows: int) -> bool:
 
 
 def timed(torch: Any, functions: Mapping[str, Any], sizes: Shape) -> dict[str, float]:
-    """Microseconds a call of each function and of cuBLAS, in turns. Raises RuntimeError for a wrong result."""
+    """Microseconds a call of each function and of cuBLAS, alternately. Raises RuntimeError for a wrong result."""
     m, n, k = sizes
     a = torch.randn(m, k, device="cuda", dtype=torch.float16)
     b = [torch.randn(k, n, device="cuda", dtype=torch.float16) / k**0.5 for _ in range(3)]

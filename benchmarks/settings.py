@@ -3,7 +3,7 @@
     python benchmarks/settings.py time RESULTS.csv [SUITE ...]  # on a machine with a GPU, torch and nvcc
     python benchmarks/settings.py table RESULTS.csv             # the default's speed over the best one's
 
-Each setting is emitted, compiled, compared with the reference, and timed in turns with the others of its workload by
+Each setting is emitted, compiled, compared with the reference, and timed alternately with the others of its workload by
 the protocol of docs/measuring.md. A setting that the rules or the launcher reject is left out.
 """
 
@@ -39,12 +39,16 @@ Setting = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """A kernel of examples/, with bindings of which each has its own workloads, and the settings that are tried."""
+    """A kernel of examples/, with bindings of which each has its own workloads, and the settings that are tried.
+
+    `columns`: the binding that has the columns of a row, where a block has whole rows in registers.
+    """
 
     file: str
     kernel: str
     bindings: tuple[Setting, ...]
     settings: tuple[Setting, ...]
+    columns: str = ""
 
 
 def grid(**values: tuple[Any, ...]) -> tuple[Setting, ...]:
@@ -79,18 +83,21 @@ SUITES = {
         kernel="rmsnorm",
         bindings=grid(dim=tuple(sorted({dim for _, dim in NORMS}))),
         settings=grid(block_M=(1, 2, 4, 8, 16), threads=(32, 64, 128, 256, 512)),
+        columns="dim",
     ),
     "layernorm": Suite(
         file="layernorm",
         kernel="layernorm",
         bindings=grid(dim=tuple(sorted({dim for _, dim in NORMS}))),
         settings=grid(block_M=(1, 2, 4, 8, 16), threads=(32, 64, 128, 256, 512)),
+        columns="dim",
     ),
     "row_softmax": Suite(
         file="row_softmax",
         kernel="row_softmax",
         bindings=grid(N=(1000, 8192)),
         settings=grid(block_M=(1, 2, 4, 8, 16), threads=(32, 64, 128, 256, 512)),
+        columns="N",
     ),
     "dequant_gemm": Suite(
         file="dequant",
@@ -144,17 +151,16 @@ def tasks(names: list[str], folder: Path) -> Iterator[tuple[str, int, str, Setti
         suite = SUITES[name]
         for number, bindings in enumerate(suite.bindings):
             for setting in ({}, *suite.settings):
-                if _elements({**bindings, **setting}) > ACCUMULATORS:
+                if _elements(suite, {**bindings, **setting}) > ACCUMULATORS:
                     continue
                 yield name, number, label(setting), {**bindings, **setting}, folder
 
 
-def _elements(bindings: Setting) -> float:
-    """The elements of a row kernel's tile for each thread, where bindings have its rows, columns and threads."""
-    columns = bindings.get("N", 0) if "block_N" not in bindings else 0
-    if "is_causal" not in bindings:
-        columns = bindings.get("dim", columns)
-    return float(bindings.get("block_M", 1) * columns / bindings.get("threads", 1)) if "threads" in bindings else 0.0
+def _elements(suite: Suite, bindings: Setting) -> float:
+    """The elements of a row kernel's tile for each thread; 0 of other kernels, and of the file's own setting."""
+    if not suite.columns or "threads" not in bindings:
+        return 0.0
+    return float(bindings["block_M"] * bindings[suite.columns] / bindings["threads"])
 
 
 def attentions() -> Iterator[Any]:

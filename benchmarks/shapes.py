@@ -156,7 +156,7 @@ def graph(call: Call) -> Any:
 
 
 def medians(graphs: Mapping[str, Any]) -> dict[str, float]:
-    """Microseconds a call, of graphs replayed in turns."""
+    """Microseconds a call, of graphs replayed alternately."""
     import torch
 
     times: dict[str, list[float]] = {label: [] for label in graphs}

@@ -24,7 +24,7 @@ from shapes import launcher
 
 STRIDE, OFFSET = 14, 7
 FIELDS = ("M", "N", "K", "kernel", "first", "second", "by", "measured", "s", "s_again", "us", "us_again", "us_choice")
-TIMED = ("cublas", "choice", "tuned")  # microseconds, in turns
+TIMED = ("cublas", "choice", "tuned")  # microseconds, alternately
 
 
 def tune(folder: Path, out: Path) -> None:

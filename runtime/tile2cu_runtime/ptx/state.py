@@ -73,6 +73,7 @@ class Threads:
         self.thread = np.tile(np.arange(self.a_block), len(self.blocks))
         self.number = np.repeat(np.arange(len(self.blocks)), self.a_block)
         self.lane = self.thread % WARP
+        self.all = np.arange(self.count)
         x, y, z = self.kernel.cluster
         self.in_cluster = x * y * z
         self.registers = {name: np.zeros(self.count, _WORDS[size]) for name, size in self.kernel.registers.items()}
@@ -135,7 +136,7 @@ class Threads:
         if store is self.shared and self.shadow:
             self._check_in_flight(instruction, self.shadow, at)
             chosen = slice(None) if self.full else self.mask
-            self.shadow.load(at[chosen], width, np.arange(self.count)[chosen])
+            self.shadow.load(at[chosen], width, self.all[chosen])
         return store.load(at, width)
 
     def store(self, instruction: Instruction, space: str, address: Array, words: list[Array], width: int) -> None:
@@ -145,7 +146,7 @@ class Threads:
         store.store(at[chosen], [word[chosen] for word in words], width)
         if store is self.shared and self.shadow:
             self._check_in_flight(instruction, self.shadow, at)
-            self.shadow.store(at[chosen], width, np.arange(self.count)[chosen])
+            self.shadow.store(at[chosen], width, self.all[chosen])
 
     def _check_in_flight(self, instruction: Instruction, shadow: Shadow, at: Array) -> None:
         busy = shadow.in_flight(at)
@@ -197,7 +198,7 @@ class Threads:
             size, each = self.kernel.local_bytes, self.kernel.local_bytes
             if is_shared:
                 size, each = self.shared_bytes, self.shared_stride
-            home = self.number if is_shared else np.arange(self.count)
+            home = self.number if is_shared else self.all
             if is_shared and (self.in_cluster > 1):
                 address, home = self._in_cluster(instruction, address)
             inside = (address >= 0) & (address + width <= size)
@@ -238,13 +239,13 @@ class Threads:
         some = lanes.any(axis=1)
         if not lanes[some].all():
             raise self.fault(instruction, "a lane of the warp is inactive", int(np.flatnonzero(self.mask)[0]))
-        found: Array = np.arange(self.count).reshape(-1, WARP)[some]
+        found: Array = self.all.reshape(-1, WARP)[some]
         return found
 
     def land_all_of(self, thread: int) -> None:
         """Completes the copies of one thread."""
         mask, full = self.mask, self.full
-        self.mask, self.full = np.arange(self.count) == thread, False
+        self.mask, self.full = self.all == thread, False
         self.groups[thread] += 1
         self.land(0)
         self.mask, self.full = mask, full

@@ -96,10 +96,10 @@ def time_of(work: Work, schedule: Schedule, tensor_bytes: int, costs: Costs) -> 
     mma = _mma(work, schedule.wgmma, costs)
     whole, rest = divmod(work.blocks, slots)
     waves = [(whole, per_sm, slots)] * bool(whole) + [(1, -(-rest // costs.sms), rest)] * bool(rest)
-    each = [_wave(work, schedule, costs, mma, resident, blocks) for _, resident, blocks in waves]
-    whole_grid = sum(count * cycles for (count, _, _), cycles in zip(waves, each, strict=True))
-    share = max(work.mean, max(each) / whole_grid)  # the longest blocks start first
-    cycles = [share * count * one for (count, _, _), one in zip(waves, each, strict=True)]
+    of_one = [_wave(work, schedule, costs, mma, resident, blocks) for _, resident, blocks in waves]
+    of_longest = [count * cycles for (count, _, _), cycles in zip(waves, of_one, strict=True)]
+    share = max(work.mean, max(of_one) / sum(of_longest))  # the longest blocks start first
+    cycles = [share * each for each in of_longest]
     busy = work.mean * work.blocks * mma / costs.sms
     ns_per_cycle = (1 + costs.power * busy / sum(cycles)) / costs.ghz
     paths = [each * ns_per_cycle for each in cycles]

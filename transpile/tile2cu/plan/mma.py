@@ -52,19 +52,19 @@ def clear_before(stmt: Stmt, resolved: Resolved) -> Iterator[ClearIf]:
 
 def wait_after(stmt: Stmt, resolved: Resolved) -> Iterator[MmaWait]:
     """The wait of an MMA that is awaited immediately while others are in flight, which retire with it."""
-    landing = resolved.waits.get((id(stmt), True)) or resolved.facts.get(stmt, RETIRED)
-    if isinstance(stmt, Gemm) and landing is not None:
-        results = {id(tile): tile for tile in (stmt.c.buffer, *landing.results)}
+    retirement = resolved.waits.get((id(stmt), True)) or resolved.facts.get(stmt, RETIRED)
+    if isinstance(stmt, Gemm) and retirement is not None:
+        results = {id(tile): tile for tile in (stmt.c.buffer, *retirement.results)}
         yield MmaWait(source=stmt, pending=0, results=tuple(results.values()), in_flight=(), point=WaitPoint.ISSUED)
 
 
 def wait_before(stmt: Stmt, resolved: Resolved) -> Iterator[MmaWait]:
     """The wait for MMAs in flight before a statement that needs their results."""
-    landing = resolved.waits.get((id(stmt), False))
-    if landing is not None:
-        flying = landing.in_flight
+    retirement = resolved.waits.get((id(stmt), False))
+    if retirement is not None:
+        flying = retirement.in_flight
         yield MmaWait(
-            source=stmt, pending=len(flying), results=landing.results, in_flight=flying, point=WaitPoint.NEEDED
+            source=stmt, pending=len(flying), results=retirement.results, in_flight=flying, point=WaitPoint.NEEDED
         )
 
 
