@@ -28,7 +28,7 @@ def gemm_clusters(
 
     @T.prim_func
     def gemm_clusters_kernel(A: T.Tensor((M, K), dtype), B: T.Tensor((K, N), dtype), C: T.Tensor((M, N), dtype)):
-        # grid dims: (parts of K, #blocks along M, #blocks along N): clusters that start together share columns of B
+        # clusters that start together share columns of B
         with T.Kernel(
             splits, T.ceildiv(M, block_M), T.ceildiv(N, block_N), threads=threads, cluster_dims=(splits, 1, 1)
         ) as (part, by, bx):

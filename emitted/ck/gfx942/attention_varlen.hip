@@ -45,7 +45,7 @@
 // Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
-// Build: clang++ -x hip --offload-arch=gfx942 -std=c++17 -O3, with the headers' folders as -I. With -g profilers and
+// Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with the headers' folders as -I. With -g profilers and
 // debuggers show these lines; in them the kernel is attention_varlen_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_varlen.py:N a line of that
 // file.

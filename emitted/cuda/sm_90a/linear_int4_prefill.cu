@@ -32,8 +32,8 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -arch=sm_90a -std=c++17 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is linear_int4_prefill_kernel.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is linear_int4_prefill_kernel.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_int4_prefill.py:N a line of
 // that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>

@@ -6,7 +6,7 @@
 // the CPU engine, and on a GPU:
 //   g++ -std=c++17 -O1 -x c++ -I HEADERS linear_int4.cu linear_int4_test.cpp
 //       -L ENGINE -ltile2cu_engine -o linear_int4_test
-//   nvcc -std=c++17 -gencode arch=compute_80,code=sm_80 -D TL_ON_GPU -I HEADERS
+//   nvcc -std=c++17 -arch=sm_80 -D TL_ON_GPU -I HEADERS
 //       linear_int4.cu linear_int4_test.cpp -o linear_int4_test
 // `linear_int4_test` runs all cases and exits with 1 when one is wrong, with 77 when this device does not run the
 // kernel. `linear_int4_test M N K` times a call of these sizes.

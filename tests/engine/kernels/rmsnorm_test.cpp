@@ -6,7 +6,7 @@
 // CPU engine, and on a GPU:
 //   g++ -std=c++17 -O1 -x c++ -I HEADERS rmsnorm.cu rmsnorm_test.cpp
 //       -L ENGINE -ltile2cu_engine -o rmsnorm_test
-//   nvcc -std=c++17 -gencode arch=compute_80,code=sm_80 -D TL_ON_GPU -I HEADERS
+//   nvcc -std=c++17 -arch=sm_80 -D TL_ON_GPU -I HEADERS
 //       rmsnorm.cu rmsnorm_test.cpp -o rmsnorm_test
 // `rmsnorm_test` runs all cases and exits with 1 when one is wrong, with 77 when this device does not run the
 // kernel. `rmsnorm_test M` times a call of these sizes.

@@ -11,6 +11,7 @@ from tile2cu.core.facts import Facts
 from tile2cu.core.origin import EmitOptions, Tool
 from tile2cu.core.program import AtomicTile, Copy, Derived, Gemm, Launch, Program, Reduce, Scan, Stmt, Sync, walk_stmts
 from tile2cu.emitter.contract import contract, provenance
+from tile2cu.emitter.execution import compiler_of
 from tile2cu.emitter.host import grid_sizes, grid_text, host, kargs, kernel_params, scalars, workspace_in_words
 from tile2cu.emitter.limits import Written, quotient_limits, required_multiples, size_limits
 from tile2cu.emitter.manifest import manifest
@@ -240,13 +241,11 @@ def _legend(resolved: Resolved, launches: tuple[LaunchView, ...]) -> tuple[str, 
 
 def _build(resolved: Resolved, kernels: list[str]) -> str:
     """How the source is compiled, and what debuggers and profilers call its kernels."""
-    arch = resolved.target.arch
-    compiler = f"clang++ -x hip --offload-arch={arch}" if resolved.target.is_amd else f"nvcc -arch={arch}"
     lines = "-g" if resolved.target.is_amd else "-lineinfo"
     names = listed(list(dict.fromkeys(kernels)))
     return (
-        f"Build: {compiler} -std=c++17 -O3, with the headers' folders as -I. With {lines} profilers and debuggers show "
-        f"these lines; in them the kernel{'s are' if len(kernels) > 1 else ' is'} {names}."
+        f"Build: {compiler_of(resolved.target)} -O3, with the headers' folders as -I. With {lines} profilers and "
+        f"debuggers show these lines; in them the kernel{'s are' if len(kernels) > 1 else ' is'} {names}."
     )
 
 

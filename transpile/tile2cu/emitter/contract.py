@@ -151,11 +151,9 @@ def _compiled_in(program: Program, printer: Printer, about: str) -> tuple[str, .
     said = {printer.names(each.name): each for each in program.constants if each.name not in given}
     used = {name: literal(said[name].value, said[name].dtype) for name in _WORD.findall(about) if name in said}
     constants = listed([f"{name} = {value}" for name, value in {**given, **used}.items()])
-    return (
-        (*_paragraph(f"Compile-time constants: {constants}. The others are under 'sizes' in the source."), "")
-        if constants
-        else ()
-    )
+    if not constants:
+        return ()
+    return (*_paragraph(f"Compile-time constants: {constants}. The others are under 'sizes' in the source."), "")
 
 
 def _chosen(program: Program) -> tuple[str, ...]:
@@ -308,10 +306,8 @@ def _numerics(launches: tuple[Resolved, ...]) -> str:
         instructions = APPROXIMATIONS[launches[0].target.is_amd]
         parts.append(listed([f"tl::{name} is {instructions[name]}" for name in found.approximated]) + ".")
     if found.library:
-        names, call = (
-            listed([f"{NAMESPACE}{name}" for name in found.library]),
-            "call" if len(found.library) > 1 else "calls",
-        )
+        names = listed([f"{NAMESPACE}{name}" for name in found.library])
+        call = "call" if len(found.library) > 1 else "calls"
         library = "the HIP device library" if launches[0].target.is_amd else "CUDA's mathematical functions"
         parts.append(f"{names} {call} {library} in float32.")
     if found.extrema:

@@ -40,6 +40,18 @@ def _devices(target: Target) -> str:
     return f"compute capability {capability} {'alone' if target.arch.endswith('a') else 'and later'}"
 
 
+def compiler_of(target: Target) -> str:
+    """The command that compiles a source; -arch=sm_80 embeds PTX, too, which later GPUs run.
+
+    For a target such as sm_90a never -arch=sm_90a: nvcc 13 then assembles for sm_90, too.
+    """
+    if target.is_amd:
+        return f"hipcc -std=c++17 --offload-arch={target.arch}"
+    if target.arch.endswith("a"):
+        return f"nvcc -std=c++17 -gencode arch={target.arch.replace('sm', 'compute')},code={target.arch}"
+    return f"nvcc -std=c++17 -arch={target.arch}"
+
+
 def _dependent(launches: tuple[Resolved, ...]) -> str:
     """Which kernels programmatic dependent launch lets start early: of the call, and of the stream after it."""
     names = [each.namespace or each.program.name for each in launches]

@@ -13,13 +13,13 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer, Declare, Gemm, If, Let, Loop, Parallel, Program, Stmt, While, walk_stmts
 from tile2cu.emitter.contract import access_of
+from tile2cu.emitter.execution import compiler_of
 from tile2cu.emitter.no_reference import require_reference
 from tile2cu.emitter.reference import Reference, constants, element_type, value_type
 from tile2cu.emitter.tma import run_time_columns
 from tile2cu.emitter.view import TestTensorView, TestView
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.names import Names
-from tile2cu.targets.table import Target
 
 # Half a unit in the last place, relative to the value: IEEE 754 binary16 and binary32, bfloat16, 8-bit floats.
 # float32 is summed and approximated on the way, and as an operand of a GEMM it has tfloat32's 10 bits.
@@ -48,7 +48,7 @@ def selftest(launches: tuple[Resolved, ...], provenance: tuple[str, ...]) -> Tes
         provenance=provenance,
         text=f"{program.name}{target.suffix}",
         on_cpu="" if target.warp_size == 32 else f" -D TL_WARP_SIZE={target.warp_size}",
-        compiler=_compiler(target),
+        compiler=compiler_of(target),
         sizes=sizes,
         constants=tuple(constants(program, names)),
         tolerance=repr(tolerance(program)),
@@ -170,13 +170,6 @@ def _dividend(value: Expr, of: int) -> tuple[Expr, int]:
     if isinstance(value, Binary) and value.op == "//" and isinstance(by := static_value(value.rhs), int):
         return _dividend(value.lhs, of * by)
     return value, of
-
-
-def _compiler(target: Target) -> str:
-    """For a target such as sm_90a never -arch=sm_90a: nvcc 13 then assembles for sm_90, too."""
-    if target.suffix == ".hip":
-        return f"hipcc -std=c++17 --offload-arch={target.arch}"
-    return f"nvcc -std=c++17 -gencode arch={target.arch.replace('sm', 'compute')},code={target.arch}"
 
 
 def _names(program: Program) -> list[str]:
