@@ -1,11 +1,13 @@
 """A torch model with a tile2cu kernel, exported and compiled ahead of time by AOTInductor.
 
-python examples/interop/aot_inductor.py [FOLDER] [cpu|cuda] writes model.pt2, loads it, and compares with eager torch:
-on the CPU engine, or on a GPU. A process that loads the package needs the operator: `register()`, or from C++ the
-library of `tile2cu gemm_relu.py --shim torch` (docs/vendoring.md).
+python examples/interop/aot_inductor.py [FOLDER] [cpu|cuda] [LIBRARY] writes model.pt2, loads it, and compares with eager
+torch: on the CPU engine, or on a GPU. A process that loads the package needs the operator: that of `register()` in
+Python, or that of LIBRARY, which C++ loads, too. `tile2cu gemm_relu.py --shim torch` writes its source
+(docs/vendoring.md).
 
-torch 2.13 runs it on the CPU. On an H200, torch 2.11 ended in a segmentation fault, where torch.compile with the same
-operator ran; later versions were not tried there.
+Both ran on the CPU with torch 2.13, and on an H100 with torch 2.11. Inductor links the model by the C++ compiler of
+$CXX: one that links libstdc++ statically gives a library that ends in a segmentation fault in std::regex when it is
+loaded, for each model on a GPU, with or without an operator of ours.
 """
 
 import sys
@@ -31,6 +33,22 @@ def register(device: str):
     return kernel.as_torch_op("examples::gemm_relu", backward=backward)
 
 
+def load_operator(library: str):
+    """relu(A @ B) by the operator of a library, whose last argument is the result."""
+    torch.ops.load_library(library)
+
+    @torch.library.register_fake("tile2cu::gemm_relu")
+    def shapes(a, b, c) -> None:
+        return None
+
+    def gemm_relu(a, b):
+        result = a.new_empty(a.shape[0], b.shape[1])
+        torch.ops.tile2cu.gemm_relu(a, b, result)
+        return result
+
+    return gemm_relu
+
+
 class Mlp(torch.nn.Module):
     """relu(x @ up) @ down, whose first half is the kernel's."""
 
@@ -44,9 +62,9 @@ class Mlp(torch.nn.Module):
         return self.gemm_relu(x, self.up) @ self.down
 
 
-def compile_ahead(folder: Path, device: str) -> tuple[Path, Mlp]:
+def compile_ahead(folder: Path, device: str, library: str | None = None) -> tuple[Path, Mlp]:
     """Writes model.pt2 for any number of rows, and gives the model, too."""
-    model = Mlp(register(device), 64, 128).to(device)
+    model = Mlp(load_operator(library) if library else register(device), 64, 128).to(device)
     rows = torch.export.Dim("rows", min=2, max=4096)
     x = torch.randn(32, 64, dtype=torch.float16, device=device)
     with torch.no_grad():
@@ -58,7 +76,7 @@ def compile_ahead(folder: Path, device: str) -> tuple[Path, Mlp]:
 def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
     device = sys.argv[2] if len(sys.argv) > 2 else "cpu"
-    package, model = compile_ahead(folder, device)
+    package, model = compile_ahead(folder, device, sys.argv[3] if len(sys.argv) > 3 else None)
     loaded = torch._inductor.aoti_load_package(str(package))
     for rows in (32, 77):
         x = torch.randn(rows, 64, dtype=torch.float16, device=device)

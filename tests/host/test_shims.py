@@ -101,6 +101,26 @@ def test_torch_compiles_for_a_gpu(api: str, gxx: str, tmp_path: Path) -> None:
     subprocess.run([gxx, *flags, *includes, "linear_int4_torch.cpp"], cwd=tmp_path, check=True)
 
 
+@pytest.mark.needs("torch")
+@pytest.mark.parametrize("version, stable", [((2, 11), False), ((2, 13), True), ((3, 0), True)])
+def test_torch_takes_the_api_of_its_version(version: tuple[int, int], stable: bool, gxx: str, tmp_path: Path) -> None:
+    """torch 2.11 has the headers of the stable ABI, but no native handle of a stream."""
+    options = EmitOptions(shims=("torch",))
+    (one,) = emit_text(
+        ROOT / "examples/linear_int4.py", kernel=None, target=find("cuda:sm_80"), bindings={}, options=options
+    )
+    for file, text in one.files.items():
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    own = tmp_path / "include/torch/headeronly/version.h"
+    own.parent.mkdir(parents=True)
+    numbers = zip(("MAJOR", "MINOR", "PATCH", "ABI_TAG"), (*version, 0, 0), strict=True)
+    own.write_text("".join(f"#define TORCH_VERSION_{name} {number}\n" for name, number in numbers))
+    includes = [f"-I{tmp_path / 'include'}", f"-I{ROOT / 'headers'}", "-isystem", str(torch_include())]
+    command = [gxx, "-std=c++20", "-DTL_ON_CPU", *includes, "-M", "linear_int4_torch.cpp"]
+    read = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert ("torch/csrc/stable/accelerator.h" in read, "ATen/ops/empty.h" in read) == (stable, not stable)
+
+
 class DLTensor(ctypes.Structure):
     """dlpack.h of DLPack 1.0."""
 
