@@ -4,11 +4,10 @@ Such a driver is run up to its last kernel's definition: what follows launches t
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import libcst as cst
-from libcst import matchers
 
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate
@@ -57,12 +56,20 @@ def _compiled(cx: Context, kernel: Function, driver: Driver, function: Function,
     """A kernel as `tilelang.compile(kernel, out_idx=...)` makes it, which does what the decorator does."""
     if kernel.kind is not FunctionKind.PRIM_FUNC:
         return kernel
-    of_kernel = matchers.Call(args=[matchers.Arg(matchers.Name(kernel.name)), matchers.ZeroOrMore()])
-    for call in (call for node in driver.launching for call in matchers.findall(node, of_kernel)):
-        assert isinstance(call, cst.Call)
+    for call in (call for node in driver.launching for call in _calls_with(kernel.name, node)):
         named = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
         compiles = evaluate(cx, call.func, env)
         if "out_idx" in named and isinstance(compiles, Builtin) and compiles.name == "tilelang.compile":
             out_idx = evaluate(cx, named["out_idx"], env)
             return replace(kernel, maker=replace(function, kind=FunctionKind.JIT, out_idx=out_idx))
     return kernel
+
+
+def _calls_with(name: str, node: cst.CSTNode) -> Iterator[cst.Call]:
+    """The calls below a node whose first argument is a name."""
+    if isinstance(node, cst.Call) and node.args:
+        first = node.args[0].value
+        if isinstance(first, cst.Name) and first.value == name:
+            yield node
+    for child in node.children:
+        yield from _calls_with(name, child)

@@ -1,7 +1,6 @@
 """`@pytest.mark.parametrize(names, values)`: a function's first set of values, as the defaults of its parameters."""
 
 import libcst as cst
-from libcst import matchers
 
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.frontend.context import Context
@@ -9,19 +8,16 @@ from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.fault import Exhausted, Fault
 from tile2cu.frontend.scope import Env
 
-_MARK = matchers.Attribute(attr=matchers.Name("mark"))
-_PARAMETRIZE = matchers.Call(
-    func=matchers.Attribute(value=_MARK, attr=matchers.Name("parametrize")),
-    args=[matchers.Arg(), matchers.Arg(), matchers.ZeroOrMore()],
-)
-_PARAM = matchers.Call(func=matchers.Attribute(value=matchers.Name("pytest"), attr=matchers.Name("param")))
-
 
 def first_values(cx: Context, node: cst.FunctionDef, env: Env) -> dict[str, object]:
     """What pytest calls a function with first, by parameter; a decorator that cannot be evaluated gives nothing."""
     found: dict[str, object] = {}
     for decorator in (each.decorator for each in node.decorators):
-        if isinstance(decorator, cst.Call) and matchers.matches(decorator, _PARAMETRIZE):
+        if (
+            isinstance(decorator, cst.Call)
+            and _is_attribute(decorator.func, "mark", "parametrize")
+            and len(decorator.args) > 1
+        ):
             try:
                 found |= _first(cx, decorator.args[0].value, decorator.args[1].value, env)
             except Exhausted:
@@ -47,10 +43,18 @@ def _first_set(cx: Context, values: cst.BaseExpression, env: Env, *, alone: bool
     """
     if isinstance(values, cst.List | cst.Tuple) and values.elements:
         first = values.elements[0].value
-        if isinstance(first, cst.Call) and matchers.matches(first, _PARAM):
+        if isinstance(first, cst.Call) and _is_attribute(first.func, "pytest", "param"):
             return [evaluate(cx, arg.value, env) for arg in first.args if arg.keyword is None]
         found = evaluate(cx, first, env)
     else:
         listed = evaluate(cx, values, env)
         found = listed[0] if isinstance(listed, list | tuple | range) and listed else ()
     return [found] if alone else found
+
+
+def _is_attribute(node: cst.BaseExpression, owner: str, name: str) -> bool:
+    """Whether a node is `owner.name`, or `anything.owner.name`."""
+    if not isinstance(node, cst.Attribute) or node.attr.value != name:
+        return False
+    value = node.value.attr if isinstance(node.value, cst.Attribute) else node.value
+    return isinstance(value, cst.Name) and value.value == owner
