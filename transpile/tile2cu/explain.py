@@ -10,7 +10,7 @@ from typing import Any
 
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import Fact, Facts, Rejected, Subject, name_of
-from tile2cu.core.program import Buffer, Launch, Loop, Sync, While, walk_stmts
+from tile2cu.core.program import Buffer, Launch, Loop, Sync, While
 from tile2cu.core.schedule import Multiple
 from tile2cu.emitter import Resolved
 from tile2cu.emitter.fact_values import value_of
@@ -87,7 +87,7 @@ def explained(resolved: Resolved) -> tuple[Explained, ...]:
     """The decisions about a launch: itself, tensors and tiles, then its statements in their order."""
     program, launch = resolved.program, resolved.launch
     tensors = [param for param in program.params if isinstance(param, Buffer)]
-    subjects: list[Subject] = [launch, *tensors, *program.workspaces, *launch.tiles, *walk_stmts(launch.body)]
+    subjects: list[Subject] = [launch, *tensors, *program.workspaces, *launch.tiles, *launch.statements]
     return tuple(one for subject in subjects if (one := _explained(subject, resolved.facts)) is not None)
 
 

@@ -12,7 +12,8 @@ from math import prod
 from tile2cu.analysis.uses import statements
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Expr, Named, rebuilt, static_value, walk
-from tile2cu.core.program import Buffer, Copy, If, Launch, Loop, LoopKind, Program, Scope, Stmt, While
+from tile2cu.core.program import Buffer, Copy, Launch, Loop, LoopKind, Program, Scope, Stmt
+from tile2cu.core.rebuild import Body, each_replaced, with_bodies
 
 TOO_LARGE = "T2C-L020"
 _SMALLEST = 16  # of a tile's extents: what one matrix instruction takes
@@ -64,14 +65,13 @@ def _settings(program: Program, limit: int, *, tensors: bool = False) -> list[di
     the fewer changes come first.
     """
     launches = [[tile for tile in launch.tiles if tile.scope is Scope.SHARED] for launch in program.launches]
-    body = tuple(stmt for launch in program.launches for stmt in launch.body)
     stages = _stages(program.launches)
     kept = set() if tensors else {part.name for part in _of_tensors(program) if isinstance(part, Named)}
     parameters = {constant.name for constant in program.constants if constant.origin} - kept
     parts = (part for tiles in launches for tile in tiles for extent in tile.shape for part in walk(extent))
     extents = {part.name: int(part.value) for part in parts if isinstance(part, Named) and part.name in parameters}
     choices = [[size >> n for n in range(4) if size >> n >= _SMALLEST] or [size] for size in extents.values()]
-    ahead = _loaded_ahead(body)
+    ahead = _loaded_ahead(program.launches)
     found: list[tuple[int, int, dict[str, int]]] = []
     for number in range(max(stages, 1), 0, -1):
         for values in product(*choices):
@@ -98,9 +98,9 @@ def _stages(launches: tuple[Launch, ...]) -> int:
     return max((loop.num_stages for loop in loops), default=0)
 
 
-def _loaded_ahead(body: tuple[Stmt, ...]) -> set[Buffer]:
+def _loaded_ahead(launches: tuple[Launch, ...]) -> set[Buffer]:
     """The shared tiles that pipelined loops load, which are multi-buffered."""
-    loops = (loop for loop in statements(body, Loop) if loop.num_stages > 0)
+    loops = (loop for launch in launches for loop in statements(launch.body, Loop) if loop.num_stages > 0)
     copies = (stmt for loop in loops for stmt in statements(loop.body, Copy))
     return {copy.dst.buffer for copy in copies if copy.dst.buffer.scope is Scope.SHARED}
 
@@ -125,15 +125,11 @@ def _with_stages(program: Program, stages: int | None) -> Program:
     )
 
 
-def _fewer(body: tuple[Stmt, ...], stages: int) -> tuple[Stmt, ...]:
-    changed: list[Stmt] = []
-    for stmt in body:
-        match stmt:
-            case Loop(kind=LoopKind.PIPELINED, num_stages=asked) if asked > stages:
-                stmt = replace(stmt, num_stages=stages, stages_asked=asked, body=_fewer(stmt.body, stages))
-            case Loop() | While():
-                stmt = replace(stmt, body=_fewer(stmt.body, stages))
-            case If():
-                stmt = replace(stmt, then=_fewer(stmt.then, stages), orelse=_fewer(stmt.orelse, stages))
-        changed.append(stmt)
-    return tuple(changed)
+def _fewer(body: Body, stages: int) -> Body:
+    def fewer(stmt: Stmt) -> Body:
+        stmt = with_bodies(stmt, lambda below: _fewer(below, stages))
+        if isinstance(stmt, Loop) and stmt.kind is LoopKind.PIPELINED and stmt.num_stages > stages:
+            stmt = replace(stmt, num_stages=stages, stages_asked=stmt.num_stages)
+        return (stmt,)
+
+    return each_replaced(body, fewer)

@@ -36,7 +36,6 @@ from tile2cu.core.program import (
     Let,
     Loop,
     Parallel,
-    walk_stmts,
 )
 
 _UNBOUNDED = 1 << 30  # "a multiple of everything": what zero is
@@ -138,7 +137,7 @@ class Bounds:
         zero = int_const(0)
         for block, extent in zip(launch.blocks, launch.grid, strict=False):
             self._ranges[block] = (zero, extent)
-        for stmt in walk_stmts(launch.body):
+        for stmt in launch.statements:
             match stmt:
                 case Loop() if (step := static_value(stmt.step)) is not None and step > 0:
                     self._ranges[stmt.var] = (stmt.start, stmt.stop)
@@ -167,7 +166,7 @@ class Bounds:
         """The mutable scalars that start at 0 or above and are only set to, or incremented by, non-negative values."""
         given: dict[Var, list[Expr]] = {}
         other: set[Var] = set()  # assigned otherwise, too, which products with itself may make wrap
-        for stmt in walk_stmts(launch.body):
+        for stmt in launch.statements:
             match stmt:
                 case Declare(var=var, init=value) | Assign(var=var, value=value, op="" | "+"):
                     given.setdefault(var, []).append(int_const(0) if value is None else value)

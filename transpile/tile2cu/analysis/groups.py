@@ -23,6 +23,7 @@ from tile2cu.core.program import (
     While,
     bodies,
     group_of,
+    operations,
 )
 
 _MEMORY = (Scope.GLOBAL, Scope.SHARED)
@@ -89,6 +90,24 @@ def _inside(stmt: Stmt, users: dict[str, set[int]]) -> Stmt:
 def is_operation(stmt: Stmt) -> bool:
     """Whether it is an operation on tiles that the threads of a group share."""
     return isinstance(stmt, Copy | Fill | AtomicTile | Reduce | Scan | Parallel | Gemm)
+
+
+def is_tile_work(stmt: Stmt) -> bool:
+    """Whether it is an operation on a whole tile, which the threads share: not on arrays of each thread."""
+    match stmt:
+        case Parallel() | Reduce() | Scan() | Gemm():
+            return True
+        case Copy() | AtomicTile():
+            return Scope.LOCAL not in (stmt.src.buffer.scope, stmt.dst.buffer.scope)
+        case Fill():
+            return stmt.dst.buffer.scope is not Scope.LOCAL
+        case _:
+            return False
+
+
+def tile_work(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The operations on whole tiles below a body, in order."""
+    return filter(is_tile_work, operations(body))
 
 
 def fragments(stmt: Stmt) -> frozenset[Buffer]:

@@ -44,7 +44,7 @@ class Walk:
 
 def producer_loops(launch: Launch, facts: Facts) -> tuple[tuple[Loop, Pipeline], ...]:
     """The loops whose loads a producer warp issues, one after another, in different statements of the body."""
-    loops = ((op, facts.get(op, PIPELINE)) for op in walk_stmts(launch.body) if isinstance(op, Loop))
+    loops = ((op, facts.get(op, PIPELINE)) for op in launch.statements if isinstance(op, Loop))
     return tuple((op, pipeline) for op, pipeline in loops if pipeline is not None and pipeline.producer)
 
 
@@ -80,6 +80,11 @@ def outermost(body: tuple[Stmt, ...], stmt: Stmt) -> Stmt:
 def before(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
     """The statements of a block above one of its own."""
     return body[: next(position for position, other in enumerate(body) if other is stmt)]
+
+
+def behind(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
+    """The statements of a block below one of its own."""
+    return body[len(before(body, stmt)) + 1 :]
 
 
 def above(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
@@ -124,7 +129,7 @@ def values_of_tile(launch: Launch, facts: Facts, idle: Expr | None) -> tuple[Var
     """The block's indices, and values computed from them before a producer's loop that other statements need."""
     shared = hoisted(launch, facts, idle)
     inside = {id(stmt) for stmt in walk_stmts(shared)}
-    others = [stmt for stmt in walk_stmts(launch.body) if id(stmt) not in inside]
+    others = [stmt for stmt in launch.statements if id(stmt) not in inside]
     read = variables(*(expr for stmt in others for expr in expressions(stmt)))
     given = (*launch.blocks, *(stmt.var for stmt in shared if isinstance(stmt, Let | Declare)))
     return tuple(var for var in given if var in read)

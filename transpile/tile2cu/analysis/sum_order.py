@@ -47,7 +47,7 @@ def sum_order(launches: tuple[Launch, ...]) -> SumOrder:
     sums = False
     for launch in launches:
         values = _values(launch)
-        sums = sums or any(_target(stmt) is not None for stmt in walk_stmts(launch.body))
+        sums = sums or any(_target(stmt) is not None for stmt in launch.statements)
         for expr, counter in _deciding(launch.body):
             sources = _sources(expr, values, launch, frozenset())
             if counter is None or counter in sources:
@@ -156,7 +156,7 @@ def _of_loop(loop: Loop | While) -> Iterator[tuple[Expr, Var | None]]:
 def _values(launch: Launch) -> dict[Var, list[Expr]]:
     """What each variable of a launch may be computed from; of a loop's, nothing: it counts."""
     values: dict[Var, list[Expr]] = {}
-    for stmt in (*launch.prelude, *walk_stmts(launch.body)):
+    for stmt in (*launch.prelude, *launch.statements):
         match stmt:
             case Let() | Assign():
                 values.setdefault(stmt.var, []).append(stmt.value)

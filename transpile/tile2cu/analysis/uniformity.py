@@ -25,7 +25,6 @@ from tile2cu.core.program import (
     Stmt,
     Store,
     While,
-    walk_stmts,
 )
 
 _VOTES = ("count_of_block", "any_of_block", "all_of_block")  # of all threads, to which they give one value
@@ -48,10 +47,10 @@ class Uniformity:
         uniform_branches: Callable[[If], bool] = lambda branch: False,
     ) -> None:
         self._ordered, self._uniform_branches = ordered, uniform_branches
-        lets = [*launch.prelude, *(stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Let))]
+        lets = [*launch.prelude, *(stmt for stmt in launch.statements if isinstance(stmt, Let))]
         self._values = {let.var: let.value for let in lets}
         self._written = {buffer.memory for stmt in launch.body for buffer in buffers_written(stmt)}
-        self._previous = {stmt.previous for stmt in walk_stmts(launch.body) if isinstance(stmt, Atomic)}
+        self._previous = {stmt.previous for stmt in launch.statements if isinstance(stmt, Atomic)}
         self._lets: dict[tuple[Var, int], bool] = {}
         self._varying: set[str] = set()  # mutable scalars, private arrays and fragments
         self._indices: tuple[Var, ...] = ()  # of the iteration whose stores are examined

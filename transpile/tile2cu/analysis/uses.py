@@ -1,9 +1,17 @@
 """Queries that several passes need: positions of statements, and the names that they declare and use."""
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import TypeVar, overload
 
-from tile2cu.analysis.accesses import buffers_used, buffers_written, expressions, variables
+from tile2cu.analysis.accesses import (
+    buffers_read,
+    buffers_used,
+    buffers_written,
+    expressions,
+    touches,
+    used_by_itself,
+    variables,
+)
 from tile2cu.core.expr import Expr, Named, Var, walk
 from tile2cu.core.program import (
     Assign,
@@ -23,11 +31,18 @@ from tile2cu.core.program import (
 )
 
 _Kind = TypeVar("_Kind", bound=Stmt)
+_Other = TypeVar("_Other", bound=Stmt)
 
 
-def statements(body: tuple[Stmt, ...], kind: type[_Kind]) -> Iterator[_Kind]:
-    """The statements of a kind below a body, in order, outermost first."""
-    return (stmt for stmt in walk_stmts(body) if isinstance(stmt, kind))
+@overload
+def statements(body: tuple[Stmt, ...], kind: type[_Kind], /, *, below: bool = True) -> Iterator[_Kind]: ...
+@overload
+def statements(
+    body: tuple[Stmt, ...], kind: type[_Kind], other: type[_Other], /, *, below: bool = True
+) -> Iterator[_Kind | _Other]: ...
+def statements(body: tuple[Stmt, ...], *kinds: type[Stmt], below: bool = True) -> Iterator[Stmt]:
+    """The statements of some kinds in a body, in order, outermost first; also those `below` its own, or not."""
+    return (stmt for stmt in (walk_stmts(body) if below else body) if isinstance(stmt, kinds))
 
 
 def has(body: tuple[Stmt, ...], *kinds: type[Stmt]) -> bool:
@@ -59,7 +74,7 @@ def outside_of(parts: Iterable[Stmt], body: tuple[Stmt, ...]) -> list[Stmt]:
 
 def roots_written(body: Iterable[Stmt]) -> set[Buffer]:
     """The storage that statements write, under any name."""
-    return {buffer.memory for stmt in body for buffer in buffers_written(stmt)}
+    return {buffer.memory for buffer in written_in(body)}
 
 
 def declared_in(body: tuple[Stmt, ...]) -> set[Var]:
@@ -102,12 +117,55 @@ def names_but_of_loops(launch: Launch) -> set[str]:
 
 def variables_of_loops(launch: Launch) -> set[Var]:
     """The variables of all loops of a launch."""
-    return {var for stmt in walk_stmts(launch.body) for var in loop_variables(stmt)}
+    return {var for stmt in launch.statements for var in loop_variables(stmt)}
 
 
-def users(launch: Launch, memory: Buffer) -> list[Stmt]:
-    """The operations, elementwise loops among them, that use a tile under any name, in order."""
-    return [stmt for stmt in operations(launch.body) if any(used.memory is memory for used in buffers_used(stmt))]
+def using(body: tuple[Stmt, ...], tile: Buffer) -> list[Stmt]:
+    """The statements of a body, loops and branches with all of theirs, that use a tile under this name, in order."""
+    return [stmt for stmt in body if tile in buffers_used(stmt)]
+
+
+def users(body: tuple[Stmt, ...], tile: Buffer) -> list[Stmt]:
+    """The operations below a body, elementwise loops among them, that use a tile under any name, in order."""
+    return [stmt for stmt in operations(body) if touches(buffers_used(stmt), tile)]
+
+
+def readers(body: tuple[Stmt, ...], tile: Buffer) -> list[Stmt]:
+    """The operations below a body that read a tile under any name, in order."""
+    return [stmt for stmt in operations(body) if touches(buffers_read(stmt), tile)]
+
+
+def writers(body: tuple[Stmt, ...], tile: Buffer) -> list[Stmt]:
+    """The operations below a body that write a tile under any name, in order."""
+    return [stmt for stmt in operations(body) if touches(buffers_written(stmt), tile)]
+
+
+def is_only_use(stmt: Stmt, tile: Buffer, body: tuple[Stmt, ...]) -> bool:
+    """Whether nothing below a body but the statement uses a tile under this name, conditions and bounds included."""
+    return all((tile in used_by_itself(other)) == (other is stmt) for other in steps(body))
+
+
+def read_in(body: Iterable[Stmt]) -> frozenset[Buffer]:
+    """The buffers that statements read, with all below them."""
+    return frozenset().union(*map(buffers_read, body))
+
+
+def written_in(body: Iterable[Stmt]) -> frozenset[Buffer]:
+    """The buffers that statements write, with all below them."""
+    return frozenset().union(*map(buffers_written, body))
+
+
+def declares(stmt: Stmt) -> tuple[Var, ...]:
+    """The variables that a statement itself declares; those of a loop are its own."""
+    match stmt:
+        case Let() | Declare() | Loop():
+            return (stmt.var,)
+        case Parallel():
+            return stmt.vars
+        case Atomic(previous=Var() as previous):
+            return (previous,)
+        case _:
+            return ()
 
 
 def loop_variables(stmt: Stmt) -> tuple[Var, ...]:

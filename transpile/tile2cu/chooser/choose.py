@@ -52,11 +52,11 @@ def is_modelled(program: Program) -> str:
 
     Other work in an iteration, as of a softmax or of decoded weights, is not among its terms.
     """
-    gemms = [stmt for launch in program.launches for stmt in walk_stmts(launch.body) if isinstance(stmt, Gemm)]
+    gemms = [stmt for launch in program.launches for stmt in launch.statements if isinstance(stmt, Gemm)]
     if len(gemms) not in _FITTED_GEMMS:
         return f"it has {len(gemms)} GEMMs, and the model is fitted on kernels with one, and on attention's two"
     for launch in program.launches:
-        for loop in walk_stmts(launch.body):
+        for loop in launch.statements:
             if isinstance(loop, Loop) and any(isinstance(stmt, Gemm) for stmt in loop.body):
                 others = [stmt for stmt in loop.body if not isinstance(stmt, Gemm | Let) and not _is_counted(stmt)]
                 if others:

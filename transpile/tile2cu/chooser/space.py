@@ -24,7 +24,7 @@ from tile2cu.chooser.work import (
 )
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Load, Named, Var, children, walk
-from tile2cu.core.program import Atomic, AtomicTile, Buffer, Gemm, Launch, Let, Loop, Program, Scope, Store, walk_stmts
+from tile2cu.core.program import Atomic, AtomicTile, Buffer, Gemm, Launch, Let, Loop, Program, Scope, Store
 
 Retrace = Callable[[Mapping[str, int]], Program]
 
@@ -222,7 +222,7 @@ def _tile_kind(program: Program, name: str) -> Kind | None:
         if any(isinstance(extent, Named) and extent.name == name for extent in launch.grid):
             several = len(launch.grid) > 1  # else it is the number of persistent blocks
             return Kind.PARTS if several and not _adds_to_memory(launch) else None
-        roles = [role for gemm in walk_stmts(launch.body) if isinstance(gemm, Gemm) for role in _roles(gemm, name)]
+        roles = [role for gemm in launch.statements if isinstance(gemm, Gemm) for role in _roles(gemm, name)]
         if roles:
             return Kind.CHAINED if {Kind.N, Kind.K} <= {*roles} else roles[0]
     return None
@@ -240,14 +240,14 @@ def _adds_to_memory(launch: Launch) -> bool:
     return any(
         isinstance(stmt, Atomic | AtomicTile)
         and (stmt.buffer if isinstance(stmt, Atomic) else stmt.dst.buffer).scope is Scope.GLOBAL
-        for stmt in walk_stmts(launch.body)
+        for stmt in launch.statements
     )
 
 
 def _divisors(launch: Launch) -> set[str]:
     """The parameters that divide extents of the grid or trip counts."""
     exprs: list[Expr] = [*launch.grid, *(let.value for let in launch.prelude)]
-    for stmt in walk_stmts(launch.body):
+    for stmt in launch.statements:
         if isinstance(stmt, Loop):
             exprs += [stmt.start, stmt.stop]
         elif isinstance(stmt, Let):
@@ -277,7 +277,7 @@ def _reaches_values(program: Program, name: str) -> bool:
     return any(
         _computes_with(value, names)
         for launch in program.launches
-        for stmt in walk_stmts(launch.body)
+        for stmt in launch.statements
         if isinstance(stmt, Store | Atomic)
         for value in (stmt.value,)
     )

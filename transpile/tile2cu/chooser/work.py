@@ -110,7 +110,7 @@ Counter = Callable[[Values], Work]
 
 def loops_of(launch: Launch) -> tuple[Loop, ...]:
     """The launch's pipelined loops, in order."""
-    loops = (stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Loop))
+    loops = (stmt for stmt in launch.statements if isinstance(stmt, Loop))
     return tuple(loop for loop in loops if loop.kind is LoopKind.PIPELINED)
 
 
@@ -182,7 +182,7 @@ def counter(launch: Launch, place: int = 0) -> Counter:
     tiles = [
         (_bits(tile), tuple(map(number, tile.shape)), tile.scope, staged.get(tile.memory)) for tile in launch.tiles
     ]
-    bits = max((gemm.a.buffer.dtype.bits for gemm in walk_stmts(launch.body) if isinstance(gemm, Gemm)), default=0)
+    bits = max((gemm.a.buffer.dtype.bits for gemm in launch.statements if isinstance(gemm, Gemm)), default=0)
 
     def of(values: Values) -> Work:
         values = dict(values)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 from math import inf
 
 from tile2cu.core.choice import Choice, Unchosen
@@ -557,6 +558,11 @@ class Launch:
     @property
     def block_threads(self) -> int:
         return sum(self.sizes)
+
+    @cached_property
+    def statements(self) -> "tuple[Stmt, ...]":
+        """All statements of the body, in order, outermost first."""
+        return tuple(walk_stmts(self.body))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ from tile2cu.styles.ck.style import Ck
 from tile2cu.styles.cute.style import Cute
 from tile2cu.styles.tl.style import Tl
 
-__all__ = ["Emitted", "Resolved", "emit_kernel", "with_namespaces"]
+__all__ = ["Emitted", "Resolved", "emit_kernel", "with_namespaces", "walk_stmts"]
 
 STYLES: dict[str, Style] = {"tl": Tl(), "cute": Cute(), "ck": Ck()}
 
@@ -153,7 +153,7 @@ def _group(launches: tuple[Resolved, ...]) -> str:
 def _is_first_group(resolved: Resolved, threads: int) -> bool:
     """Whether a kernel's block is one group of that size, or fewer threads that never wait for one another."""
     waits = (Reduce, Scan, Gemm, AtomicTile, Sync, Copy)
-    stmts = list(walk_stmts(resolved.launch.body))
+    stmts = resolved.launch.statements
     alone = not any(isinstance(stmt, waits) or _has_barrier(stmt, resolved.facts) for stmt in stmts)
     return resolved.launch.threads == threads or (resolved.launch.threads < threads and alone)
 
@@ -338,7 +338,7 @@ def _all_names(resolved: Resolved) -> list[str]:
     names += [tile.name for tile in resolved.launch.tiles] + [constant.name for constant in program.constants]
     names += [block.name for block in resolved.launch.blocks]
     names += [tensor.name for tensor in tensors(resolved)]
-    for stmt in walk_stmts(resolved.launch.body):
+    for stmt in resolved.launch.statements:
         names += [var.name for var in getattr(stmt, "vars", ())]
         var = getattr(stmt, "var", getattr(stmt, "previous", None))
         names += [var.name] if var is not None else []

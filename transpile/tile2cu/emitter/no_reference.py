@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tile2cu.analysis.accesses import expressions, used_by_itself
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import ROUNDINGS, Call, is_of_thread, walk
-from tile2cu.core.program import Atomic, BindTensor, CallStmt, Gemm, Program, Reduce, Stmt, asked_warpgroups, walk_stmts
+from tile2cu.core.program import Atomic, BindTensor, CallStmt, Gemm, Program, Reduce, Stmt, asked_warpgroups
 
 _OF_BITS = ("first_set", "nth_set", "popcount", "truncdiv", "truncmod")
 _ROUNDINGS = tuple(f"_{each}" for each in ROUNDINGS)
@@ -15,7 +15,7 @@ _WAY_OUT = "emit it without --with-test"
 def require_reference(program: Program) -> None:
     """Raises T2C-E030 for what the reference does not follow."""
     for launch in program.launches:
-        for stmt in walk_stmts(launch.body):
+        for stmt in launch.statements:
             for because, way_out in _reasons(stmt, program.name):
                 raise Tile2CuError("T2C-E030", because, stmt.span, help=way_out)
 

@@ -22,7 +22,6 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     Store,
-    walk_stmts,
 )
 from tile2cu.plan.resolved import Resolved
 
@@ -107,7 +106,7 @@ class Numerics:
 
 def numerics(launches: tuple[Resolved, ...]) -> Numerics:
     """The numerics of a kernel's launches."""
-    stmts = [stmt for resolved in launches for stmt in walk_stmts(resolved.launch.body)]
+    stmts = [stmt for resolved in launches for stmt in resolved.launch.statements]
     calls = list(_float_calls(stmts))
     return Numerics(
         products=tuple(sorted({op.c.buffer.dtype.name for op in stmts if isinstance(op, Gemm)})),
@@ -167,7 +166,7 @@ def _result(stmt: Stmt) -> tuple[str, DType, Expr | None]:
 
 def _order(resolved: Resolved) -> Iterator[str]:
     """What headers/tl does, a sentence for each kind of sum; for all sizes, each run does the same."""
-    for op in walk_stmts(resolved.launch.body):
+    for op in resolved.launch.statements:
         if isinstance(op, Gemm) and op.c.buffer.dtype.is_float:
             instruction = resolved.facts[op, INSTRUCTION]
             if instruction.unit is MmaUnit.FMA:

@@ -11,7 +11,7 @@ from tile2cu.core.decisions import TMA_IF
 from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Unary, Var, static_value, walk
-from tile2cu.core.program import Buffer, Declare, Gemm, If, Let, Loop, Parallel, Program, Stmt, While, walk_stmts
+from tile2cu.core.program import Buffer, Declare, Gemm, If, Let, Loop, Parallel, Program, Stmt, While
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.execution import compiler_of
 from tile2cu.emitter.no_reference import require_reference
@@ -101,7 +101,7 @@ def _coarsest(program: Program) -> str:
     """The coarsest intermediate type that a value is rounded to."""
     found = {"float32"}
     for launch in program.launches:
-        for stmt in walk_stmts(launch.body):
+        for stmt in launch.statements:
             found |= {dtype.name for dtype in _rounded_to(stmt) if dtype.name in _ROUNDING}
     return max(sorted(found), key=lambda name: _ROUNDING[name])
 
@@ -178,7 +178,7 @@ def _names(program: Program) -> list[str]:
     names += [constant.name for constant in program.constants]
     for launch in program.launches:
         names += [tile.name for tile in launch.tiles] + [block.name for block in launch.blocks]
-        for stmt in walk_stmts(launch.body):
+        for stmt in launch.statements:
             names += [var.name for var in getattr(stmt, "vars", ())]
             names += [stmt.var.name] if hasattr(stmt, "var") else []
     return names

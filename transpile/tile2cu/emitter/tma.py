@@ -17,7 +17,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import Key
-from tile2cu.core.program import AtomicTile, Buffer, Copy, Loop, Region, walk_stmts
+from tile2cu.core.program import AtomicTile, Buffer, Copy, Loop, Region
 from tile2cu.core.schedule import Multiple, Persistent, Pipeline, Staging
 from tile2cu.plan.copies import BY_TMA
 from tile2cu.plan.resolved import Resolved
@@ -33,7 +33,7 @@ def tensor_maps(resolved: Resolved, printer: Printer) -> dict[int, TensorMap]:
     Where a tensor has several, their names say for which tiles they are.
     """
     uses: dict[int, _Use] = {}
-    for op in walk_stmts(resolved.launch.body):
+    for op in resolved.launch.statements:
         if isinstance(op, Copy | AtomicTile) and resolved.facts.get(op, CALL) in BY_TMA:
             uses[id(op)] = _use(op, resolved, printer)
     maps: dict[tuple[object, ...], TensorMap] = {}

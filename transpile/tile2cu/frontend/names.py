@@ -23,7 +23,6 @@ from tile2cu.core.program import (
     Region,
     Scope,
     Stmt,
-    walk_stmts,
 )
 
 _OWN_NAMES = (Role.SIZE, Role.SCALAR)  # variables that are arguments: callers know them by name
@@ -103,7 +102,7 @@ def _declared_names(launches: Iterable[Launch]) -> Iterator[str]:
     for launch in launches:
         yield from (var.name for var in launch.blocks)
         yield from (tile.name for tile in launch.tiles)
-        for stmt in walk_stmts(launch.body):
+        for stmt in launch.statements:
             match stmt:
                 case Let() | Declare() | Loop():
                     yield stmt.var.name

@@ -35,7 +35,7 @@ _ABOUT = "After T.sync_grid(): a kernel of its own, which starts when all blocks
 
 def phases(launch: Launch) -> tuple[Launch, ...]:
     """The launch, or one for each stretch between its barriers of the grid; the launch as it is where these need it."""
-    barriers = [stmt for stmt in walk_stmts(launch.body) if is_grid_barrier(stmt)]
+    barriers = [stmt for stmt in launch.statements if is_grid_barrier(stmt)]
     if not all(any(stmt is part for part in launch.body) for stmt in barriers):
         return (launch,)
     parts = list(_parts(launch.body))

@@ -20,7 +20,6 @@ from tile2cu.core.program import (
     Region,
     Stmt,
     Store,
-    walk_stmts,
 )
 
 
@@ -34,7 +33,7 @@ def expressions(params: Iterable[Buffer | Var], launches: Iterable[Launch]) -> I
             yield from walk(extent)
         for tile in launch.tiles:
             yield from _of_buffer(tile)
-        for stmt in walk_stmts(launch.body):
+        for stmt in launch.statements:
             for expr in _of_stmt(stmt):
                 yield from walk(expr)
 
@@ -90,7 +89,7 @@ def extents(params: Iterable[Buffer | Var], launches: Iterable[Launch]) -> Itera
         if isinstance(param, Buffer):
             yield from _of_buffer(param)
     for launch in launches:
-        loops = (stmt for stmt in walk_stmts(launch.body) if isinstance(stmt, Loop | Parallel))
+        loops = (stmt for stmt in launch.statements if isinstance(stmt, Loop | Parallel))
         for extent in (*launch.grid, *(expr for loop in loops for expr in _of_stmt(loop))):
             yield from walk(extent)
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import buffers_used, used_by_itself, viewed
-from tile2cu.analysis.uses import has, outside_of, statements
+from tile2cu.analysis.accesses import used_by_itself, viewed
+from tile2cu.analysis.uses import has, outside_of, statements, using
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import (
     Buffer,
@@ -15,7 +15,7 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
 )
-from tile2cu.passes.rebuild import Body, in_body
+from tile2cu.core.rebuild import Body, with_instead
 
 OVERWRITES = "rewrite.gemm.clears"
 _ABOUT = "It overwrites {}, which was zero here: nothing else reads the zeros  [{}]"
@@ -33,15 +33,13 @@ def overwriting_gemms(launch: Launch) -> Launch:
     Nothing else uses the tile. Some compilers find this themselves; others clear registers in each iteration.
     """
     for loop in statements(launch.body, Loop):
-        for mma in loop.body:
-            cleared = _cleared(mma, loop, launch) if isinstance(mma, Gemm) else None
+        for mma in statements(loop.body, Gemm, below=False):
+            cleared = _cleared(mma, loop, launch)
             if cleared is not None:
-                assert isinstance(mma, Gemm), "an MMA adds to the tile"
                 about = _ABOUT.format(mma.c.buffer.name, OVERWRITES)
                 overwriting = replace(mma, clear=True, comments=(*mma.comments, about))
                 by = {id(stmt): () for stmt in cleared} | {id(mma): (overwriting,)}
-                body = in_body(launch.body, lambda body, position, by=by: by.get(id(body[position])))  # type: ignore[misc]
-                return overwriting_gemms(replace(launch, body=body))
+                return overwriting_gemms(replace(launch, body=with_instead(launch.body, by)))
     return launch
 
 
@@ -53,7 +51,7 @@ def _cleared(mma: Gemm, loop: Loop, launch: Launch) -> Body | None:
     if viewed(launch, tile) or has(loop.body, Continue):
         return None  # another tile aliases it; or an iteration may end before the tile is cleared
     outside = [op for op in outside_of((loop,), launch.body) if tile in used_by_itself(op)]
-    first, *others = [op for op in loop.body if tile in buffers_used(op)]
+    first, *others = using(loop.body, tile)
     if first is not mma or not others or len(outside) != 1:
         return None
     cleared = (outside[0], others[-1])

@@ -8,7 +8,7 @@ from tile2cu.analysis.uses import all_expressions, statements
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value, walk
 from tile2cu.core.program import Atomic, Launch, Loop, LoopKind, Parallel, Scope, Stmt
-from tile2cu.passes.rebuild import Body, in_body, with_expressions
+from tile2cu.core.rebuild import Body, in_body, with_expressions
 
 _MOST_DIMENSIONS = 3  # of a fragment
 _ELEMENT = Var(INT32, "", Role.PARALLEL)  # in the place of an index, until none is left of the variables it is made of
@@ -38,7 +38,7 @@ def _joined(stmt: Stmt) -> Body | None:
         return None
     own = Var(stmt.var.dtype, stmt.var.name, Role.PARALLEL, stmt.var.number)
     renamed: dict[Expr, Expr] = {stmt.var: own}
-    body = tuple(with_expressions(part, renamed.get) for part in op.body)
+    body = with_expressions(op.body, renamed.get)
     comments = (*stmt.comments, *op.comments)
     vars_, extents = (own, *op.vars), (stmt.stop, *op.extents)
     return (replace(op, vars=vars_, extents=extents, body=body, span=stmt.span, comments=comments),)
@@ -61,7 +61,7 @@ def _elements_of_vectors(op: Parallel) -> Body | None:
         pairs = ((expr.lhs, expr.rhs), (expr.rhs, expr.lhs)) if isinstance(expr, Binary) and expr.op == "+" else ()
         return _ELEMENT if any(_is_times(each, var, count) and v == loop.var for each, v in pairs) else None
 
-    body = tuple(with_expressions(part, element) for part in inner)
+    body = with_expressions(inner, element)
     if any(part in (var, loop.var) for expr in all_expressions(body) for part in walk(expr)):
         return None
     if not any(
@@ -69,7 +69,7 @@ def _elements_of_vectors(op: Parallel) -> Body | None:
     ):
         return None
     named: dict[Expr, Expr] = {_ELEMENT: var}
-    body = tuple(with_expressions(part, named.get) for part in body)
+    body = with_expressions(body, named.get)
     extents = (*op.extents[:-1], binary("*", op.extents[-1], int_const(count)))
     about = f"{var.name} is {var.name} * {count} + {loop.var.name}: the elements of all vectors"
     return (replace(op, extents=extents, body=body, comments=(*op.comments, *loop.comments, about)),)

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-from tile2cu.core.expr import Address, Call, Expr, Load, Var, walk
-from tile2cu.core.program import Assign, Buffer, Declare, Launch, Let, Range, Region, Stmt
-from tile2cu.passes.rebuild import Body, in_body
+from tile2cu.analysis.lifetimes import buffers_in
+from tile2cu.core.expr import Address, Call, Expr, Var, walk
+from tile2cu.core.program import Assign, Declare, Launch, Let, Range, Region, Stmt
+from tile2cu.core.rebuild import Body, in_body
 
 _PURE = frozenset(
     ["thread", "lane", "group", "cast", "min", "max", "abs", "ceildiv", "if_then_else", "infinity", "reinterpret"]
@@ -15,25 +16,8 @@ _PURE = frozenset(
 def without_unused(launch: Launch) -> Launch:
     """The launch without unused tiles, values and variables, and without statements that only define them."""
     launch = replace(launch, body=_without_unused_values(launch.body))
-    used = {tile.memory.name for tile in _tiles((launch.prelude, launch.body))}
+    used = {tile.name for tile in buffers_in((launch.prelude, launch.body))}
     return replace(launch, tiles=tuple(tile for tile in launch.tiles if tile.memory.name in used))
-
-
-def _tiles(part: object) -> Iterator[Buffer]:
-    """All buffers that statements use."""
-    match part:
-        case Buffer():
-            yield part
-        case Expr():
-            yield from (each.buffer for each in walk(part) if isinstance(each, Load | Address))  # type: ignore[misc]
-        case tuple():
-            for item in part:
-                yield from _tiles(item)
-        case Stmt() | Region() | Range():
-            for field in fields(part):
-                yield from _tiles(getattr(part, field.name))
-        case _:
-            pass
 
 
 def _without_unused_values(body: Body) -> Body:

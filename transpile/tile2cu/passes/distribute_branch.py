@@ -2,62 +2,39 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from tile2cu.analysis.accesses import expressions, variables
+from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.effects import REGISTERS, Order, effects
+from tile2cu.analysis.groups import is_tile_work, tile_work
+from tile2cu.analysis.prelude import depends_on
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
-from tile2cu.analysis.uses import all_expressions
+from tile2cu.analysis.uses import all_expressions, declares, statements
 from tile2cu.core.expr import Call, Expr, Load, Var, is_of_thread, walk
 from tile2cu.core.program import (
-    Assign,
-    AtomicTile,
     Copy,
     Declare,
-    Fill,
-    Gemm,
     If,
     Launch,
     Let,
     Loop,
-    Parallel,
-    Reduce,
-    Scan,
     Scope,
     Stmt,
     asked_warpgroups,
-    walk_stmts,
+    bodies,
+    steps,
 )
-from tile2cu.passes.rebuild import Body, with_expressions
-
-
-def is_tile_work(stmt: Stmt) -> bool:
-    """Whether it is an operation on a whole tile, which the threads share: not on arrays of each thread."""
-    match stmt:
-        case Parallel() | Reduce() | Scan() | Gemm():
-            return True
-        case Copy() | AtomicTile():
-            return Scope.LOCAL not in (stmt.src.buffer.scope, stmt.dst.buffer.scope)
-        case Fill():
-            return stmt.dst.buffer.scope is not Scope.LOCAL
-        case _:
-            return False
+from tile2cu.core.rebuild import Body, with_bodies, with_expressions
 
 
 def is_only_tile_work(body: Body) -> bool:
     """Whether the statements are operations on whole tiles, in uniform loops and branches."""
     return all(
         (is_tile_work(stmt) and not (isinstance(stmt, Copy) and (stmt.begun or stmt.barrier is not None)))
-        or isinstance(stmt, Let)
-        or (isinstance(stmt, Loop | If) and is_only_tile_work((*_parts(stmt),)))
-        for stmt in body
+        or isinstance(stmt, Let | Loop | If)
+        for stmt in steps(body)
     ) and not any(map(is_of_thread, all_expressions(body)))
-
-
-def _parts(stmt: Loop | If) -> Body:
-    return stmt.body if isinstance(stmt, Loop) else (*stmt.then, *stmt.orelse)
 
 
 def shared_out(body: Body, condition: Expr, known: Uniformity, said: str = "") -> Body | None:
@@ -80,7 +57,7 @@ def shared_out(body: Body, condition: Expr, known: Uniformity, said: str = "") -
         if is_plain_value(stmt):
             end_of_run()
             found.append(stmt)
-        elif not any(map(is_tile_work, walk_stmts((stmt,)))):
+        elif not any(tile_work((stmt,))):
             if not _orders_nothing(stmt):
                 return None
             alone.append(stmt)
@@ -96,7 +73,7 @@ def shared_out(body: Body, condition: Expr, known: Uniformity, said: str = "") -
 
 def declared(launch: Launch) -> Counter[str]:
     """The number of declarations of each name in a launch."""
-    return Counter(var.name for var in _made(walk_stmts(launch.body)))
+    return Counter(var.name for stmt in launch.statements for var in declares(stmt))
 
 
 def with_own_names(body: Body, names: Counter[str]) -> Body:
@@ -135,20 +112,15 @@ def _by_more(stmt: Stmt, condition: Expr, known: Uniformity, said: str) -> Stmt 
         return stmt if are_uniform((stmt,), known) else None
     if not all(known.holds(expr) for expr in expressions(stmt)):
         return None
-    match stmt:
-        case Loop():
-            inside = shared_out(stmt.body, condition, known, said)
-            return None if inside is None else replace(stmt, body=inside)
-        case If() if asked_warpgroups(stmt) is None:
-            then, orelse = (shared_out(arm, condition, known, said) for arm in (stmt.then, stmt.orelse))
-            return None if then is None or orelse is None else replace(stmt, then=then, orelse=orelse)
-        case _:
-            return None
+    if not isinstance(stmt, Loop | If) or asked_warpgroups(stmt) is not None:
+        return None
+    inside = {id(body): shared_out(body, condition, known, said) for body in bodies(stmt)}
+    return None if None in inside.values() else with_bodies(stmt, lambda body: inside[id(body)] or ())
 
 
 def are_uniform(body: Body, known: Uniformity) -> bool:
     """Whether the operations on whole tiles of an arm are uniform."""
-    return all(_is_uniform(stmt, known) for stmt in walk_stmts(body) if is_tile_work(stmt))
+    return all(_is_uniform(stmt, known) for stmt in tile_work(body))
 
 
 def _is_uniform(stmt: Stmt, known: Uniformity) -> bool:
@@ -156,17 +128,6 @@ def _is_uniform(stmt: Stmt, known: Uniformity) -> bool:
     found = effects(stmt)
     private = (access.buffer for access in found.reads if access.buffer.scope is Scope.LOCAL)
     return all(map(known.holds, found.scalars_read)) and all(map(known.holds_in, private))
-
-
-def _made(stmts: Iterator[Stmt]) -> Iterator[Var]:
-    for stmt in stmts:
-        match stmt:
-            case Let() | Declare() | Loop():
-                yield stmt.var
-            case Parallel():
-                yield from stmt.vars
-            case _:
-                pass
 
 
 def _orders_nothing(stmt: Stmt) -> bool:
@@ -179,17 +140,15 @@ def _orders_nothing(stmt: Stmt) -> bool:
     ordered = found.orders - {Order.WARP, Order.GROUP} or found.starts or found.awaits
     if polls or ordered or found.may_leave or REGISTERS in found.scalars_written:
         return False
-    return all(asked_warpgroups(part) is None for part in walk_stmts((stmt,)))
+    return all(asked_warpgroups(part) is None for part in statements((stmt,), If))
 
 
 def _hidden(body: list[Stmt]) -> bool:
     """Whether a statement needs a name that is bound under the condition before it."""
     names: set[Var] = set()
     for stmt in body:
-        for part in walk_stmts((stmt,)):
-            assigned = {part.var} if isinstance(part, Assign) else set()
-            if names & (variables(*expressions(part)) | assigned):
-                return True
+        if names & depends_on(stmt):
+            return True
         if isinstance(stmt, If):
-            names |= set(_made(iter(stmt.then)))
+            names |= {var for part in stmt.then for var in declares(part)}
     return False

@@ -14,7 +14,6 @@ from tile2cu.core.program import (
     CallStmt,
     Copy,
     Gemm,
-    If,
     Launch,
     Loop,
     LoopKind,
@@ -22,9 +21,8 @@ from tile2cu.core.program import (
     SetRegisters,
     Stmt,
     WgmmaWait,
-    walk_stmts,
 )
-from tile2cu.passes.rebuild import Body, in_body
+from tile2cu.core.rebuild import Body, in_body
 
 
 def without_waits(launch: Launch) -> Launch:
@@ -34,7 +32,7 @@ def without_waits(launch: Launch) -> Launch:
 
 def without_idle_waits(launch: Launch) -> Launch:
     """The launch without waits that wait for nothing: a loop that tile2cu pipelines waits for each MMA."""
-    stmts = tuple(walk_stmts(launch.body))
+    stmts = launch.statements
     begun = any(isinstance(op, Gemm) and op.begun for op in stmts)
     pipelined = any(isinstance(op, Loop) and op.kind is LoopKind.PIPELINED and op.num_stages > 0 for op in stmts)
     by_hand = launch.groups > 1 or any(tile.scope is Scope.BARRIER for tile in launch.tiles)
@@ -62,14 +60,13 @@ def _without(launch: Launch, dropped: tuple[type, ...]) -> Launch:
 
 
 def _dropped(launch: Launch, goes: Callable[[Stmt], bool]) -> Launch:
-    """The launch without some statements, and without branches that hold nothing else."""
+    """The launch without some statements, and without branches that then hold nothing."""
 
     def change(body: Body, position: int) -> Body | None:
         stmt = body[position]
         if goes(stmt):
             return ()
-        empty = isinstance(stmt, If) and stmt.then and all(map(goes, (*stmt.then, *stmt.orelse)))
-        return () if empty else None
+        return None
 
     body = in_body(launch.body, change)
     return launch if body is launch.body else replace(launch, body=body)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from tile2cu.analysis.uses import all_expressions, statements
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Binary, Call, Expr, Load, binary, joined, static_value, walk
-from tile2cu.core.program import Buffer, If, Loop, Parallel, Stmt, Store, While
-from tile2cu.passes.rebuild import Body, Part, with_expressions
+from tile2cu.core.program import Buffer, Loop, Parallel, Stmt, Store, While
+from tile2cu.core.rebuild import Body, Kind, with_bodies, with_own_expressions
 
 Place = tuple[Expr, ...]
 
@@ -30,7 +30,7 @@ def held_index(positions: frozenset[Place], op: Parallel) -> Place | None:
 
 def indices_written(op: Parallel, tile: Buffer) -> frozenset[Place]:
     """The indices at which the loop writes the tile."""
-    return frozenset(stmt.indices for stmt in _stores(op.body, tile))
+    return frozenset(stmt.indices for stmt in statements(op.body, Store) if stmt.buffer is tile)
 
 
 def reading_before(op: Parallel, tile: Buffer, before: Buffer, after: Buffer) -> Parallel:
@@ -62,19 +62,12 @@ class _Reader:
         return tuple(found)
 
     def statement(self, stmt: Stmt, stored: bool) -> Stmt:
-        match stmt:
-            case If():
-                head = self.read(replace(stmt, then=(), orelse=()), stored)
-                return replace(head, then=self.body(stmt.then, stored), orelse=self.body(stmt.orelse, stored))
-            case Loop() | While():
-                stored = stored or any(_stores((stmt,), self.tile))
-                return replace(self.read(replace(stmt, body=()), stored), body=self.body(stmt.body, stored))
-            case Store(buffer=buffer) if buffer is self.tile:
-                return replace(self.read(stmt, stored), buffer=self.after)
-            case _:
-                return self.read(stmt, stored)
+        if isinstance(stmt, Store) and stmt.buffer is self.tile:
+            return replace(self.read(stmt, stored), buffer=self.after)
+        stored = stored or (isinstance(stmt, Loop | While) and any(_stores((stmt,), self.tile)))
+        return with_bodies(self.read(stmt, stored), lambda body: self.body(body, stored))
 
-    def read(self, stmt: Part, stored: bool) -> Part:
+    def read(self, stmt: Kind, stored: bool) -> Kind:
         """The statement, with each element that it reads of the tile replaced by the tile that holds it."""
 
         def change(expr: Expr) -> Expr | None:
@@ -90,10 +83,9 @@ class _Reader:
             assert same is not None
             return Call(expr.dtype, "if_then_else", (same, replace(expr, indices=self.own), before))
 
-        return with_expressions(stmt, change)
+        return with_own_expressions(stmt, change)
 
-    def unknown(self, stmt: object) -> Tile2CuError:
-        assert isinstance(stmt, Stmt)
+    def unknown(self, stmt: Stmt) -> Tile2CuError:
         name = self.tile.name
         return Tile2CuError(
             "T2C-L014",

@@ -4,7 +4,6 @@ from dataclasses import replace
 from math import prod
 
 from tile2cu.analysis.accesses import (
-    buffers_read,
     buffers_used,
     element_accesses,
     used_by_itself,
@@ -12,7 +11,7 @@ from tile2cu.analysis.accesses import (
 )
 from tile2cu.analysis.dependence import keeps
 from tile2cu.analysis.effects import effects
-from tile2cu.analysis.uses import has_mma, outside_of, pipelined_loops
+from tile2cu.analysis.uses import has_mma, outside_of, pipelined_loops, readers
 from tile2cu.core.expr import Expr, Load, binary, static_value
 from tile2cu.core.program import (
     Buffer,
@@ -21,9 +20,8 @@ from tile2cu.core.program import (
     Parallel,
     Scope,
     Stmt,
-    operations,
 )
-from tile2cu.passes.rebuild import Body, in_body, with_expressions
+from tile2cu.core.rebuild import Body, in_body, with_expressions
 
 COPY_FORWARDING = "rewrite.copy.forwarded"
 _MOST_BYTES = 128  # of a tile per thread, in registers
@@ -78,9 +76,8 @@ def _without(tile: Buffer, launch: Launch) -> Launch | None:
 
 def _is_kept(tile: Buffer, launch: Launch) -> bool:
     """Whether the tile's data is read from registers: several statements read a fragment of its shape."""
-    reads = [each for op in operations(launch.body) for each in buffers_read(op)]
-    like = (each for each in reads if each.scope is Scope.FRAGMENT and each.static_shape == tile.static_shape)
-    return any(reads.count(each) > 1 for each in like)
+    like = (each for each in launch.tiles if each.scope is Scope.FRAGMENT and each.static_shape == tile.static_shape)
+    return any(len(readers(launch.body, each)) > 1 for each in like)
 
 
 def _forwarded(first: Stmt, second: Stmt, tile: Buffer) -> Stmt | None:

@@ -4,21 +4,12 @@ from dataclasses import replace
 
 from tile2cu.analysis.accesses import with_values
 from tile2cu.analysis.prefetch import unprefetchable
-from tile2cu.analysis.uses import pipelined_loops
+from tile2cu.analysis.prelude import around
+from tile2cu.analysis.uses import pipelined_loops, statements
 from tile2cu.core.expr import Address, Call, Expr, Load, Var, int_const, joined, static_value, walk
-from tile2cu.core.program import (
-    Buffer,
-    Copy,
-    Launch,
-    Let,
-    Parallel,
-    Range,
-    Region,
-    Scope,
-    Store,
-)
+from tile2cu.core.program import Buffer, Copy, Launch, Let, Loop, Parallel, Range, Region, Scope, Store
+from tile2cu.core.rebuild import with_instead
 from tile2cu.passes.loop_to_copy import chosen
-from tile2cu.passes.rebuild import in_body
 from tile2cu.passes.tiles import whole
 from tile2cu.passes.transposed_stores import start_of
 
@@ -39,7 +30,7 @@ def loops_that_gather(launch: Launch) -> Launch:
     if launch.groups > 1:
         return launch
     loops = pipelined_loops(launch)
-    for op in [op for loop in loops if loop.num_stages > 1 for op in loop.body if isinstance(op, Parallel)]:
+    for op in [op for loop in loops if loop.num_stages > 1 for op in statements(loop.body, Parallel, below=False)]:
         copy = _copy(op)
         if copy is not None:
             launch = _if_prefetched(op, copy, launch)
@@ -48,8 +39,9 @@ def loops_that_gather(launch: Launch) -> Launch:
 
 def _if_prefetched(op: Parallel, copy: Copy, launch: Launch) -> Launch:
     """The launch with the copy instead of the loop, if it can be prefetched there."""
-    changed = replace(launch, body=in_body(launch.body, lambda body, at: (copy,) if body[at] is op else None))
-    loop = next(loop for loop in pipelined_loops(changed) if any(stmt is copy for stmt in loop.body))
+    changed = replace(launch, body=with_instead(launch.body, {id(op): (copy,)}))
+    loop = around(changed.body, copy)[-1]
+    assert isinstance(loop, Loop), "the pipelined loop is around it"
     because, _ = unprefetchable(copy, loop, changed)
     return launch if because else changed
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from tile2cu.analysis.accesses import buffers_written
 from tile2cu.analysis.groups import fragment_users, fragments, in_group, is_operation, outside_of_groups
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.program import Buffer, If, Launch, Loop, Scope, Stmt, While, group_of
-from tile2cu.passes.rebuild import Body, with_buffer
+from tile2cu.core.program import Buffer, If, Launch, Scope, Stmt, group_of
+from tile2cu.core.rebuild import Body, each_replaced, with_bodies, with_buffer
 
 
 def disjoint(launch: Launch) -> Launch:
@@ -65,21 +65,17 @@ class _Writer:
     clones: dict[int, dict[Buffer, Buffer]]
 
     def body(self, body: Body) -> Body:
-        return tuple(part for stmt in body for part in self.statement(stmt))
+        return each_replaced(body, self.statement)
 
     def statement(self, stmt: Stmt) -> Body:
         group = group_of(stmt)
         match stmt:
             case If() if group is not None:
                 return (self.of_group(stmt, group),)
-            case If():
-                return (replace(stmt, then=self.body(stmt.then), orelse=self.body(stmt.orelse)),)
-            case Loop() | While():
-                return (replace(stmt, body=self.body(stmt.body)),)
             case _ if is_operation(stmt) and fragments(stmt):
                 return self.operation(stmt)
             case _:
-                return (stmt,)
+                return (with_bodies(stmt, self.body),)
 
     def of_group(self, stmt: Stmt, group: int) -> Stmt:
         for tile, clone in self.clones[group].items():

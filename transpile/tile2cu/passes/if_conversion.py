@@ -6,7 +6,7 @@ from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.analysis.uses import pipelined_loops
 from tile2cu.core.expr import Call, Expr
 from tile2cu.core.program import Copy, If, Launch, Region, Scope
-from tile2cu.passes.rebuild import Body, in_body
+from tile2cu.core.rebuild import Body, with_instead
 
 IF_CONVERSION = "rewrite.copy.if-conversion"
 
@@ -29,7 +29,7 @@ def if_converted(launch: Launch) -> Launch | None:
     chosen = {id(op): _chosen(op) for op in branches if _same_copies(op)}
     if not chosen:
         return None
-    return replace(launch, body=in_body(launch.body, lambda body, position: chosen.get(id(body[position]))))
+    return replace(launch, body=with_instead(launch.body, chosen))
 
 
 def _same_copies(branch: If) -> bool:

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from tile2cu.analysis.accesses import buffers_written, read_by_itself, touches
 from tile2cu.analysis.lifetimes import begins_by_writing
-from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Scope, steps
-from tile2cu.passes.rebuild import in_body, under_comments, with_buffer
+from tile2cu.analysis.uses import outside_of
+from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Scope
+from tile2cu.core.rebuild import under_comments, with_buffer, with_instead
 from tile2cu.passes.tiles import fresh, whole
 
 _ABOUT = "Each element has one thread here, so that no other reads its store: `{}` through shared memory"
@@ -29,12 +30,12 @@ def by_one_thread_each(launch: Launch, op: Parallel) -> Launch:
         alone = with_buffer(alone, tile, held)
     about = _ABOUT.format("`, `".join(tile.name for tile in _fragments(op)))
     stmts = under_comments(replace(op, comments=(*op.comments, about)), (*first, alone, *last))
-    return replace(launch, body=in_body(launch.body, lambda body, at: stmts if body[at] is op else None))
+    return replace(launch, body=with_instead(launch.body, {id(op): stmts}))
 
 
 def only_it_reads(op: Parallel, launch: Launch) -> bool:
     """Whether nothing but the loop reads the fragments that it writes: threads that store nothing may skip it."""
-    others = [read_by_itself(stmt) for stmt in steps(launch.body) if stmt is not op]
+    others = [read_by_itself(stmt) for stmt in outside_of((op,), launch.body)]
     return not any(touches(read, tile) for read in others for tile in _fragments(op))
 
 

@@ -10,8 +10,8 @@ from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.uses import names_used, statements
 from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value, substitute
 from tile2cu.core.program import Launch, Let, Parallel, Scope, Stmt
+from tile2cu.core.rebuild import Body, in_body, with_expressions
 from tile2cu.passes.dead_code import without_unused
-from tile2cu.passes.rebuild import Body, in_body, with_expressions
 
 
 def flat_loops(launch: Launch) -> Launch:
@@ -94,7 +94,7 @@ def _joined(op: Parallel, group: _Group, bounds: Bounds) -> Parallel:
         rest = bounds.linear(expr).plus(bounds.linear(start), -1)
         return binary("+", start, one) if rest.terms == strides and not rest.constant else None
 
-    body = tuple(with_expressions(part, counted) for part in op.body)
+    body = with_expressions(op.body, counted)
     values: dict[Expr, Expr] = {}
     for at, var in enumerate(own):
         extent = op.extents[group.first + at]
@@ -130,7 +130,7 @@ def _without_aliases(op: Parallel) -> Parallel:
         if var.role is Role.PARALLEL:
             renamed[var] = Var(var.dtype, alias.name, Role.PARALLEL, alias.number)
     vars_ = tuple(renamed.get(var, var) for var in op.vars)
-    body = tuple(with_expressions(part, renamed.get) for part in body)
+    body = with_expressions(body, renamed.get)
     return replace(op, vars=vars_, body=body)  # type: ignore[arg-type]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tile2cu.analysis.bounds import Bounds
-from tile2cu.analysis.uses import pipelined_loops
+from tile2cu.analysis.uses import pipelined_loops, statements
 from tile2cu.core.expr import Binary, Call, Expr, Load, Var, binary, int_const, static_value, walk
 from tile2cu.core.program import (
     Buffer,
@@ -16,8 +16,8 @@ from tile2cu.core.program import (
     Scope,
     Store,
 )
+from tile2cu.core.rebuild import with_instead
 from tile2cu.passes.mask_after_gemm import conjuncts
-from tile2cu.passes.rebuild import in_body
 from tile2cu.passes.tiles import whole
 from tile2cu.passes.transposed_stores import start_of
 
@@ -35,12 +35,14 @@ def loops_that_copy(launch: Launch) -> Launch:
 
     Copies can be prefetched. Elements that fail the condition are zero, like those out of bounds.
     """
-    loops = [op for loop in pipelined_loops(launch) if loop.num_stages for op in loop.body if isinstance(op, Parallel)]
+    loops = [
+        op for loop in pipelined_loops(launch) if loop.num_stages for op in statements(loop.body, Parallel, below=False)
+    ]
     bounds = Bounds(launch)
     copies = {id(op): (copy,) for op in loops if (copy := _copy(op, bounds)) is not None}
     if not copies:
         return launch
-    return replace(launch, body=in_body(launch.body, lambda body, position: copies.get(id(body[position]))))
+    return replace(launch, body=with_instead(launch.body, copies))
 
 
 def _copy(op: Parallel, bounds: Bounds) -> Copy | None:

@@ -24,8 +24,8 @@ from tile2cu.core.program import (
     Stmt,
     Store,
 )
+from tile2cu.core.rebuild import Body, in_body, under_comments, with_expressions
 from tile2cu.passes.loop_names import LoopNames
-from tile2cu.passes.rebuild import Body, in_body, under_comments, with_expressions
 from tile2cu.passes.reducers import reduced_after
 from tile2cu.passes.shifted_fragments import shifted
 from tile2cu.passes.tiles import fresh, whole

@@ -25,7 +25,7 @@ from tile2cu.core.expr import (
     walk,
 )
 from tile2cu.core.program import Gemm, If, Launch, Let, Parallel, Scope, Stmt, Store
-from tile2cu.passes.rebuild import Body, in_body
+from tile2cu.core.rebuild import Body, in_body
 
 MASK = "rewrite.mask.after-gemm"
 

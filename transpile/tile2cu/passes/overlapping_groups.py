@@ -7,9 +7,9 @@ from tile2cu.analysis.groups import in_warpgroups
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, binary, int_const
-from tile2cu.core.program import If, Launch, Loop, Stmt, While, asked_warpgroups, walk_stmts
+from tile2cu.core.program import If, Launch, Stmt, asked_warpgroups
+from tile2cu.core.rebuild import Body, each_replaced, with_bodies
 from tile2cu.passes.distribute_branch import declared, shared_out, with_own_names
-from tile2cu.passes.rebuild import Body
 
 _WARPGROUP = 128  # threads, the unit of T.ws
 _THREAD = Call(INT32, "thread", ())
@@ -24,7 +24,7 @@ def without_overlaps(launch: Launch) -> Launch:
     the operations on whole tiles of the smaller, whose threads alone execute the rest, as long as that orders nothing.
     """
     present = range(-(-launch.threads // _WARPGROUP))
-    named = {_groups(stmt, present) for stmt in walk_stmts(launch.body)} - {None}
+    named = {_groups(stmt, present) for stmt in launch.statements} - {None}
     asked = {groups for groups in named if groups}
     if all(a.isdisjoint(b) for a, b in combinations(asked, 2)):
         return launch
@@ -47,20 +47,16 @@ class _Writer:
 
     def body(self, body: Body, here: Groups | None) -> Body:
         """Statements that the threads of these warpgroups run; None where that is unknown."""
-        return tuple(part for stmt in body for part in self.statement(stmt, here))
+        return each_replaced(body, lambda stmt: self.statement(stmt, here))
 
     def statement(self, stmt: Stmt, here: Groups | None) -> Body:
         groups = _groups(stmt, self.present)
         match stmt:
             case If() if groups is not None:
                 return self.asked(stmt, groups, here)
-            case If():
-                inside = here if here and self.known_of(here).holds(stmt.condition) else None
-                return (replace(stmt, then=self.body(stmt.then, inside), orelse=self.body(stmt.orelse, inside)),)
-            case Loop() | While():
-                return (replace(stmt, body=self.body(stmt.body, here)),)
-            case _:
-                return (stmt,)
+            case If() if here and not self.known_of(here).holds(stmt.condition):
+                here = None
+        return (with_bodies(stmt, lambda body: self.body(body, here)),)
 
     def known_of(self, here: Groups) -> Uniformity:
         """The uniformity of values in these warpgroups: branches of T.ws that name all or none of them are uniform."""

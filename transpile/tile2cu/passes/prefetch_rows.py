@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, covers
-from tile2cu.analysis.uses import has, pipelined_loops, roots_written
+from tile2cu.analysis.prelude import before, behind
+from tile2cu.analysis.uses import has, pipelined_loops, roots_written, statements
 from tile2cu.core.expr import Binary, Expr, Load, Role, Var, binary, static_value, substitute, walk
 from tile2cu.core.program import (
     Assign,
@@ -19,8 +20,8 @@ from tile2cu.core.program import (
     Scope,
     Store,
 )
+from tile2cu.core.rebuild import Body, under_comments, with_instead
 from tile2cu.passes.dead_code import without_unused
-from tile2cu.passes.rebuild import Body, in_body, under_comments
 from tile2cu.passes.thread_local_rows import reads_by_row
 from tile2cu.passes.tiles import fresh
 
@@ -48,11 +49,9 @@ def prefetched_rows(launch: Launch) -> Launch | None:
     loop, rows = found
     ahead = _Prefetched.of(launch, loop, rows)
     following = ahead.next()
-    iteration: Body = ()
-    for stmt in loop.body:
-        iteration += (ahead.used(), *following) if stmt is rows else (stmt,)
+    iteration = with_instead(loop.body, {id(rows): (ahead.used(), *following)})
     whole = (*ahead.first(), replace(loop, body=iteration))
-    body = in_body(launch.body, lambda body, position: whole if body[position] is loop else None)
+    body = with_instead(launch.body, {id(loop): whole})
     return without_unused(replace(launch, tiles=(*launch.tiles, *ahead.tiles.values()), body=body))
 
 
@@ -117,8 +116,7 @@ class _Prefetched:
         """The iteration's values, from the prefetched elements."""
         held: dict[Expr, Expr] = dict(self.scalars.items())
         held.update((load, Load(load.dtype, tile, self.rows.vars)) for load, tile in self.tiles.items())
-        stores = (stmt for stmt in self.rows.body if isinstance(stmt, Store))
-        pairs = zip(stores, self.values, strict=True)
+        pairs = zip(statements(self.rows.body, Store), self.values, strict=True)
         return replace(self.rows, body=tuple(replace(store, value=substitute(value, held)) for store, value in pairs))
 
 
@@ -128,11 +126,11 @@ def _found(launch: Launch) -> Iterator[tuple[Loop, Parallel]]:
     for loop in pipelined_loops(launch):
         if has(loop.body, Continue):
             continue  # an iteration that may end before it has loaded
-        for position, rows in enumerate(loop.body):
-            if isinstance(rows, Parallel) and len(rows.vars) == 1 and _is_loaded(rows, loop, changed):
-                behind = loop.body[position + 1 :]
-                mmas = {op.c.buffer for op in behind if isinstance(op, Gemm)}
-                readers = [op for op in behind if buffers_read(op) & buffers_written(rows)]
+        for rows in statements(loop.body, Parallel, below=False):
+            if len(rows.vars) == 1 and _is_loaded(rows, loop, changed):
+                after = behind(loop.body, rows)
+                mmas = {op.c.buffer for op in statements(after, Gemm, below=False)}
+                readers = [op for op in after if buffers_read(op) & buffers_written(rows)]
                 if readers and all(reads_by_row(op, tile, mmas) for op in readers for tile in buffers_written(rows)):
                     yield loop, rows
 
@@ -140,12 +138,13 @@ def _found(launch: Launch) -> Iterator[tuple[Loop, Parallel]]:
 def _is_loaded(rows: Parallel, loop: Loop, changed: set[Buffer]) -> bool:
     """Whether a loop fills fragments with values of tensor elements that differ between iterations."""
     tiles = buffers_written(rows)
-    if not all(isinstance(op, Store) and not op.op and op.buffer.scope is Scope.FRAGMENT for op in rows.body):
+    stores = [op for op in statements(rows.body, Store, below=False) if not op.op and op.buffer.scope is Scope.FRAGMENT]
+    if not all(tile.rank == 1 and covers(rows, tile) for tile in tiles):
         return False
-    if not all(tile.rank == 1 and covers(rows, tile) for tile in tiles) or len(tiles) != len(rows.body):
+    if not len(tiles) == len(stores) == len(rows.body):
         return False
     loads = [part for value in _inlined(rows, loop) for part in walk(value) if isinstance(part, Load)]
-    inside = {let.var for stmt in loop.body if isinstance(let := stmt, Let)}
+    inside = {let.var for let in statements(loop.body, Let, below=False)}
     for load in loads:
         assert isinstance(load.buffer, Buffer), "a load reads a buffer"
         parts = {part for index in load.indices for part in walk(index)}
@@ -164,10 +163,10 @@ def _inlined(rows: Parallel, loop: Loop) -> tuple[Expr, ...]:
     Variables that the iteration may change in between are not inlined.
     """
     named: dict[Expr, Expr] = {}
-    for stmt in loop.body[: loop.body.index(rows)]:
-        if isinstance(stmt, Let) and not any(map(_may_change, walk(stmt.value))):
-            named[stmt.var] = substitute(stmt.value, named)
-    return tuple(substitute(op.value, named) for op in rows.body if isinstance(op, Store))
+    for let in statements(before(loop.body, rows), Let, below=False):
+        if not any(map(_may_change, walk(let.value))):
+            named[let.var] = substitute(let.value, named)
+    return tuple(substitute(op.value, named) for op in statements(rows.body, Store))
 
 
 def _may_change(part: Expr) -> bool:

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
-from tile2cu.analysis.uses import declared_in
+from tile2cu.analysis.prelude import around
+from tile2cu.analysis.uses import declared_in, statements
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, int_const, static_value, walk
 from tile2cu.core.program import (
     Atomic,
@@ -16,9 +17,8 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     Store,
-    walk_stmts,
 )
-from tile2cu.passes.rebuild import Body, in_body, under_comments
+from tile2cu.core.rebuild import Body, under_comments, with_instead
 from tile2cu.passes.tiles import whole
 
 
@@ -27,7 +27,7 @@ def reduced_after(op: Parallel, tile: Callable[[Buffer], Buffer], shared: Callab
 
     `tile` makes a fragment, `shared` a shared tile, for iterations that compute the index of the element they update.
     """
-    updates = [stmt for stmt in walk_stmts(op.body) if _is_update(stmt)]
+    updates = [stmt for stmt in statements(op.body, Store, Atomic) if _is_update(stmt)]
     if not updates:
         return None
     scattered = [update for update in updates if _is_computed(op, update.indices)]
@@ -41,7 +41,7 @@ def reduced_after(op: Parallel, tile: Callable[[Buffer], Buffer], shared: Callab
         kind = (update.kind if isinstance(update, Atomic) else None) or Reduction.SUM
         like = replace(target, name=f"{target.name}_values", shape=op.extents, reducer=None)
         values = tile(like)
-        own = any(stmt is update for stmt in op.body)
+        own = not around(op.body, update)
         if not own:  # an element may be updated not at all, or several times
             neutral = Const(target.dtype, kind.identity(target.dtype), weak=False)
             first.append(Store(buffer=values, indices=op.vars, value=neutral, span=update.span))
@@ -67,7 +67,7 @@ def _is_update(stmt: Stmt) -> TypeGuard[Store | Atomic]:
 def _with(body: Body, update: Stmt, by: Stmt) -> Body:
     """The body with `by` in the place of an update."""
     instead = under_comments(update, (by,))
-    return in_body(body, lambda stmts, position: instead if stmts[position] is update else None)
+    return with_instead(body, {id(update): instead})
 
 
 def _combined(kind: Reduction, a: Expr, b: Expr) -> Expr:

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 from tile2cu.analysis.accesses import buffers_written
 from tile2cu.analysis.prelude import before, outermost
+from tile2cu.analysis.uses import statements
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Scope, Stmt
-from tile2cu.passes.rebuild import in_body, with_buffer
+from tile2cu.core.rebuild import in_body, with_buffer, with_instead
 from tile2cu.passes.tiles import fresh, whole
 
 HELD = "pipeline.gemm.register-operand"
@@ -16,12 +17,12 @@ def in_registers(launch: Launch, mma: Gemm, tile: Buffer) -> Launch:
     """The launch with the MMA's A operand, a shared tile, copied to registers before the loop around it."""
     name = fresh(launch, f"{tile.name.removesuffix('_shared')}_local")
     held = replace(tile, name=name, scope=Scope.FRAGMENT, comment="")
-    load = next(stmt for stmt in launch.body if isinstance(stmt, Copy) and tile in buffers_written(stmt))
+    load = next(stmt for stmt in statements(launch.body, Copy, below=False) if tile in buffers_written(stmt))
     about = f"Every iteration's MMA reads the same {tile.name}: read once, and kept in registers  [{HELD}]"
     copied = Copy(src=whole(tile, load), dst=whole(held, load), span=load.span, comments=(about,))
     multiplied = replace(mma, a=replace(mma.a, buffer=held))
     at = len(before(launch.body, outermost(launch.body, mma)))
-    body = in_body(launch.body, lambda body, position: (multiplied,) if body[position] is mma else None)
+    body = with_instead(launch.body, {id(mma): (multiplied,)})
     return replace(launch, body=(*body[:at], copied, *body[at:]), tiles=(*launch.tiles, held))
 
 
@@ -46,5 +47,5 @@ def in_flight(launch: Launch, mma: Gemm) -> Launch:
     copy = replace(tile, name=fresh(launch, f"{tile.name}_in_flight"), comment="")
     copied = Copy(src=whole(tile, mma), dst=whole(copy, mma), span=mma.span)
     multiplied = replace(mma, a=replace(mma.a, buffer=copy))
-    body = in_body(launch.body, lambda body, position: (copied, multiplied) if body[position] is mma else None)
+    body = with_instead(launch.body, {id(mma): (copied, multiplied)})
     return replace(launch, body=body, tiles=(*launch.tiles, copy))

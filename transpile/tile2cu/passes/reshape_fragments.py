@@ -24,7 +24,7 @@ from tile2cu.core.program import (
     Stmt,
     While,
 )
-from tile2cu.passes.rebuild import Body, under_comments, with_buffer
+from tile2cu.core.rebuild import Body, under_comments, with_buffer
 from tile2cu.passes.tiles import fresh, whole
 
 _READS = "`{}` is a reshape of `{}` with a different distribution over threads: through shared memory"

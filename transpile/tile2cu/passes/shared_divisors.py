@@ -7,7 +7,7 @@ from tile2cu.analysis.uses import declared_in
 from tile2cu.core.dtype import FLOAT32
 from tile2cu.core.expr import Binary, Call, Expr, Load, static_value, walk
 from tile2cu.core.program import Launch, Parallel, Stmt, Store
-from tile2cu.passes.rebuild import Body, in_body, with_expressions
+from tile2cu.core.rebuild import Body, in_body, with_expressions
 
 
 def divisions_by_shared_numbers(launch: Launch) -> Launch:

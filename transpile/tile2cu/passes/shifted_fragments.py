@@ -1,9 +1,9 @@
 """Loops over a slice of a fragment that does not begin at its first element."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tile2cu.analysis.accesses import Access, element_accesses
+from tile2cu.analysis.uses import statements
 from tile2cu.core.expr import (
     Binary,
     Expr,
@@ -13,12 +13,11 @@ from tile2cu.core.expr import (
     int_const,
     is_of_thread,
     joined,
-    rebuilt,
     static_value,
     walk,
 )
 from tile2cu.core.program import Atomic, If, Parallel, Scope, Stmt, Store
-from tile2cu.passes.rebuild import Body
+from tile2cu.core.rebuild import Body, with_expressions
 
 
 def shifted(op: Parallel) -> Body | None:
@@ -33,7 +32,11 @@ def shifted(op: Parallel) -> Body | None:
         return None
     offsets = _offsets(op, accesses[0])
     same = all(access.indices == accesses[0].indices for access in accesses)
-    if offsets is None or not same or not all(_reads(stmt, accesses[0]) for stmt in _leaves(op.body)):
+    if (
+        offsets is None
+        or not same
+        or not all(isinstance(stmt, If) or _reads(stmt, accesses[0]) for stmt in statements(op.body, Stmt))
+    ):
         return None
     shape = accesses[0].buffer.shape
     conditions: list[Expr] = []
@@ -49,11 +52,10 @@ def shifted(op: Parallel) -> Body | None:
             return replace(expr, indices=op.vars)
         return positions.get(expr) if isinstance(expr, Var) else None
 
-    body = tuple(_rewritten(stmt, moved) for stmt in op.body)
     condition = joined("and", conditions)
     assert condition is not None
     about = f"Over all of {accesses[0].buffer.name}, so that each thread stores its own elements"
-    inside = If(condition=condition, then=body, span=op.span)
+    inside = If(condition=condition, then=with_expressions(op.body, moved), span=op.span)
     return (replace(op, extents=shape, body=(inside,), comments=(*op.comments, about)),)
 
 
@@ -79,29 +81,7 @@ def _offset(index: Expr, var: Var, op: Parallel) -> Expr | None:
             return None
 
 
-def _leaves(body: Body) -> Iterator[Stmt]:
-    """The statements of the loop's branches."""
-    for stmt in body:
-        if isinstance(stmt, If):
-            yield from _leaves((*stmt.then, *stmt.orelse))
-        else:
-            yield stmt
-
-
 def _reads(stmt: Stmt, access: Access) -> bool:
     """Whether it stores the element that it reads of the fragment."""
     loads = (part for part in walk(stmt.value) if isinstance(part, Load)) if isinstance(stmt, Store | Atomic) else ()
     return any(load.buffer is access.buffer for load in loads)
-
-
-def _rewritten(stmt: Stmt, change: Callable[[Expr], Expr | None]) -> Stmt:
-    match stmt:
-        case If():
-            arms = {"then": stmt.then, "orelse": stmt.orelse}
-            parts = {name: tuple(_rewritten(part, change) for part in arm) for name, arm in arms.items()}
-            return replace(stmt, condition=rebuilt(stmt.condition, change), **parts)  # type: ignore[arg-type]
-        case Store() | Atomic():
-            indices = tuple(rebuilt(index, change) for index in stmt.indices)
-            return replace(stmt, indices=indices, value=rebuilt(stmt.value, change))
-        case _:
-            raise TypeError(f"{type(stmt).__name__} stores nothing")

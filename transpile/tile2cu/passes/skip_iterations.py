@@ -2,15 +2,14 @@
 
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import buffers_read
 from tile2cu.analysis.dependence import keeps
 from tile2cu.analysis.effects import effects
 from tile2cu.analysis.prelude import before, outermost
-from tile2cu.analysis.uses import pipelined_loops
+from tile2cu.analysis.uses import pipelined_loops, read_in, statements, writers
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Expr, Load, Role, Var, binary, int_const
-from tile2cu.core.program import Buffer, Copy, If, Launch, Let, LoopKind, Scope, operations
-from tile2cu.passes.rebuild import Body, in_body, with_expressions
+from tile2cu.core.program import Buffer, Copy, If, Launch, Let, LoopKind, Scope
+from tile2cu.core.rebuild import Body, in_body, with_expressions, with_instead
 
 SKIPPED = "rewrite.iterations.skipped"
 
@@ -56,7 +55,7 @@ def skipped_iterations(launch: Launch) -> Launch | None:
         comments=(*loop.comments, about),
         body=(*(with_expressions(let, from_tensor) for let in lets), replace(decided, then=(iteration,))),
     )
-    body = in_body(launch.body, lambda body, position: (outer,) if body[position] is loop else None)
+    body = with_instead(launch.body, {id(loop): (outer,)})
     return _without_unread(replace(launch, body=body), copies)
 
 
@@ -67,7 +66,7 @@ def _is_one_branch(body: Body) -> bool:
         return False
     if effects(branch).may_leave:
         return False  # it would leave the one iteration, not the loop
-    return any(isinstance(op, Copy) and op.dst.buffer.scope is Scope.SHARED for op in branch.then)
+    return any(op.dst.buffer.scope is Scope.SHARED for op in statements(branch.then, Copy, below=False))
 
 
 def _copies_of_tensors(body: Body, launch: Launch) -> dict[str, Copy]:
@@ -75,13 +74,12 @@ def _copies_of_tensors(body: Body, launch: Launch) -> dict[str, Copy]:
 
     Their elements can then be read from the tensor as well, at the coordinates of the copy.
     """
-    written = [root for stmt in operations(launch.body) for root in {access.root for access in effects(stmt).writes}]
     return {
         copy.dst.buffer.name: copy
         for position, copy in enumerate(body)
         if isinstance(copy, Copy)
         and _copies_as_it_is(copy)
-        and written.count(copy.dst.buffer.memory) == 1
+        and len(writers(launch.body, copy.dst.buffer)) == 1
         and keeps(body[position + 1 :], of=effects(copy))
     }
 
@@ -103,7 +101,7 @@ def _in_tensor(element: Load, copy: Copy) -> Load:
 
 def _without_unread(launch: Launch, copies: dict[str, Copy]) -> Launch:
     """The launch without those copies whose fragments are not read any more."""
-    read = {buffer.name for stmt in launch.body for buffer in buffers_read(stmt)}
+    read = {buffer.name for buffer in read_in(launch.body)}
     unread = [copy for name, copy in copies.items() if name not in read]
     kept = tuple(tile for tile in launch.tiles if all(copy.dst.buffer is not tile for copy in unread))
     body = in_body(launch.body, lambda body, position: () if any(body[position] is copy for copy in unread) else None)

@@ -20,10 +20,9 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     Store,
-    walk_stmts,
 )
+from tile2cu.core.rebuild import Body, in_body, under_comments, with_buffer, with_instead
 from tile2cu.passes.elements_of_iterations import held_index, indices_read, indices_written, reading_before
-from tile2cu.passes.rebuild import Body, in_body, under_comments, with_buffer
 from tile2cu.passes.reshape_fragments import view_through_shared
 from tile2cu.passes.tiles import fresh, whole
 
@@ -139,7 +138,7 @@ def _moved(op: Stmt, src: Buffer, dst: Buffer, reason: str) -> Copy:
 def _replaced(launch: Launch, op: Stmt, by: Body, tiles: tuple[Buffer, ...]) -> Launch:
     """The launch with `by` in the place of `op`, and more tiles. The user's comments stay above the first statement."""
     by = under_comments(op, by)
-    body = in_body(launch.body, lambda body, position: by if body[position] is op else None)
+    body = with_instead(launch.body, {id(op): by})
     new = tuple(tile for tile in tiles if all(tile is not other for other in launch.tiles))
     return replace(launch, body=body, tiles=(*launch.tiles, *new))
 
@@ -170,7 +169,7 @@ def _is_copy_to(stmt: Stmt, tile: Buffer) -> bool:
 
 def _without_unread(launch: Launch, tile: Buffer) -> Launch:
     """The launch without a tile that is not read any more, and without the copy that fills it."""
-    stmts = tuple(walk_stmts(launch.body))
+    stmts = launch.statements
     writers = [stmt for stmt in stmts if any(b is tile for b in buffers_written(stmt)) and not _is_block(stmt)]
     read = any(buffer is tile for stmt in stmts for buffer in buffers_read(stmt))
     if read or not all(isinstance(stmt, Copy | Fill) for stmt in writers):

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from math import prod
 
-from tile2cu.analysis.accesses import used_by_itself, viewed
-from tile2cu.analysis.uses import has_mma
+from tile2cu.analysis.accesses import viewed
+from tile2cu.analysis.uses import has_mma, is_only_use, statements
 from tile2cu.core.expr import Const, Load, Role, static_value
 from tile2cu.core.program import (
     Buffer,
@@ -17,10 +17,9 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     Store,
-    steps,
 )
+from tile2cu.core.rebuild import Body, in_body
 from tile2cu.passes.loop_names import LoopNames
-from tile2cu.passes.rebuild import Body, in_body
 from tile2cu.passes.tiles import fresh, whole
 
 AFTER_LOOP = "rewrite.reduce.after-loop"
@@ -79,8 +78,8 @@ def _sums(loop: Loop, launch: Launch) -> list[Reduce]:
     iterations = (static_value(loop.start), static_value(loop.stop))
     if None not in iterations and iterations[1] - iterations[0] < 2:  # type: ignore[operator]
         return []
-    found = [op for op in steps(loop.body) if isinstance(op, Reduce) and _adds(op, launch)]
-    return [op for op in found if [use for use in steps(loop.body) if op.dst in used_by_itself(use)] == [op]]
+    found = [op for op in statements(loop.body, Reduce) if _adds(op, launch)]
+    return [op for op in found if is_only_use(op, op.dst, loop.body)]
 
 
 def _adds(op: Reduce, launch: Launch) -> bool:

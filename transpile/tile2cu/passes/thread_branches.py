@@ -7,8 +7,9 @@ from itertools import pairwise
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, read_by_itself
 from tile2cu.analysis.bounds import Bounds
-from tile2cu.analysis.groups import in_group
+from tile2cu.analysis.groups import in_group, is_tile_work, tile_work
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
+from tile2cu.analysis.uses import outside_of, statements
 from tile2cu.core.dtype import BOOL, INT32
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Expr, Unary, binary, int_const, static_value, substitute
@@ -16,25 +17,21 @@ from tile2cu.core.program import (
     Buffer,
     If,
     Launch,
-    Loop,
     Scope,
     SetRegisters,
     Stmt,
-    While,
     asked_warpgroups,
     bodies,
-    walk_stmts,
 )
+from tile2cu.core.rebuild import Body, each_replaced, under_comments, with_bodies
 from tile2cu.passes.distribute_branch import (
     are_uniform,
     declared,
     is_only_tile_work,
-    is_tile_work,
     shared_out,
     with_own_names,
 )
 from tile2cu.passes.overlapping_groups import without_overlaps
-from tile2cu.passes.rebuild import Body, under_comments
 
 _THREAD = Call(INT32, "thread", ())
 _WARP = 32  # threads: groups are whole warps
@@ -115,7 +112,7 @@ class _Reader:
     def branches(self, body: Body, threads: range | None) -> Iterator[_Branch]:
         """The branches on the thread that contain operations on whole tiles, outermost first; `threads` reach them."""
         for stmt in body:
-            if is_tile_work(stmt) or not any(map(_needs_its_threads, walk_stmts((stmt,)))):
+            if is_tile_work(stmt) or not any(map(_needs_its_threads, statements((stmt,), Stmt))):
                 continue
             if isinstance(stmt, If) and self.of_thread(stmt, threads):
                 branch = self.branch(stmt, threads)
@@ -191,10 +188,8 @@ class _Reader:
 
     def passed_on(self, working: list[tuple[Body, range | None]]) -> bool:
         """Whether a fragment that an arm writes is read outside of the arms: a group has fragments of its own."""
-        inside = [stmt for body, _ in working for stmt in walk_stmts(body)]
-        known = {id(stmt) for stmt in inside}
-        outside = (stmt for stmt in walk_stmts(self.launch.body) if id(stmt) not in known)
-        read = _fragments(read_by_itself, outside)
+        inside = [stmt for body, _ in working for stmt in body]
+        read = _fragments(read_by_itself, outside_of(inside, self.launch.body))
         return bool(_fragments(buffers_written, inside) & read)
 
 
@@ -209,18 +204,14 @@ class _Writer:
         self.known = {id(branch.stmt): branch for branch in branches}
 
     def body(self, body: Body) -> Body:
-        return tuple(part for stmt in body for part in self.statement(stmt))
+        return each_replaced(body, self.statement)
 
     def statement(self, stmt: Stmt) -> Body:
         match stmt:
             case If() if id(stmt) in self.known:
                 return self.branch(self.known[id(stmt)])
-            case If():
-                return (self.with_arms(stmt),)
-            case Loop() | While() if any(id(part) in self.known for part in walk_stmts(stmt.body)):
-                return (replace(stmt, body=self.body(stmt.body)),)
             case _:
-                return (stmt,)
+                return (with_bodies(stmt, self.body),)
 
     def branch(self, branch: _Branch) -> Body:
         """The arms one after the other: executed by a group, by all threads, or still conditional."""
@@ -236,18 +227,14 @@ class _Writer:
         parts = [part for (arm, taken), condition in arms for part in self.arm(arm, taken, condition, branch)]
         return under_comments(stmt, parts) if parts else ()
 
-    def with_arms(self, stmt: If) -> If:
-        then, orelse = map(self.body, bodies(stmt))
-        return replace(stmt, then=then, orelse=orelse)
-
     def undivided(self, branch: _Branch) -> Body:
         """A branch of unknown threads, unchanged: its condition is computed once, before its arms."""
         stmt = branch.stmt
-        work = next(filter(is_tile_work, walk_stmts((stmt,))), None)
+        work = next(tile_work((stmt,)), None)
         if work is not None:
             raise _unsupported(branch, work)
         given, self.given = self.given, ()
-        whole = self.with_arms(stmt)
+        whole = with_bodies(stmt, self.body)
         self.given = given
         return (If(condition=_all_of(given), then=(whole,), span=stmt.span),) if given else (whole,)
 
@@ -283,7 +270,7 @@ class _Writer:
         if work is not None:
             raise _unsupported(branch, work)
         for stmt in body:
-            if any(id(part) in self.known for part in walk_stmts((stmt,))):
+            if any(id(part) in self.known for part in statements((stmt,), If)):
                 outside, self.given = self.given, (*self.given, condition)
                 yield from self.statement(stmt)
                 self.given = outside
@@ -307,7 +294,7 @@ class _Writer:
         (first, *rest) = body
         if rest or taken is None or not isinstance(first, If) or self.reader.split(first.condition, taken)[0] != taken:
             return body
-        return self.asked_once(first.then, taken)
+        return self.asked_once(bodies(first)[0], taken)
 
 
 def _all_of(conditions: tuple[Expr, ...]) -> Expr:

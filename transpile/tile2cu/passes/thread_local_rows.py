@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from tile2cu.analysis.accesses import (
     buffers_read,
-    buffers_used,
     buffers_written,
     covers,
     element_accesses,
     used_by_itself,
     viewed,
 )
-from tile2cu.analysis.uses import outside_of, pipelined_loops, roots_written
+from tile2cu.analysis.prelude import before, behind
+from tile2cu.analysis.uses import outside_of, pipelined_loops, roots_written, statements, using
 from tile2cu.core.program import (
     Buffer,
     Gemm,
@@ -21,7 +21,7 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
 )
-from tile2cu.passes.rebuild import in_body, with_buffer
+from tile2cu.core.rebuild import with_buffer, with_instead
 from tile2cu.passes.tiles import fresh
 
 THREAD_LOCAL_ROWS = "rewrite.vector.own-rows"
@@ -42,10 +42,9 @@ def rows_in_registers(launch: Launch) -> Launch:
     if launch.groups > 1:
         return launch
     for loop in pipelined_loops(launch):
-        for writer in loop.body:
+        for writer in statements(loop.body, Parallel, below=False):
             line = _line(writer, loop, launch)
             if line is not None:
-                assert isinstance(writer, Parallel), "a loop writes the vector"
                 launch = _in_registers(launch, loop, writer, line)
                 return rows_in_registers(launch)
     return launch
@@ -56,16 +55,14 @@ def _in_registers(launch: Launch, loop: Loop, writer: Parallel, line: Buffer) ->
     rows = replace(line, name=name, scope=Scope.FRAGMENT)
     tiles = tuple(rows if tile is line else tile for tile in launch.tiles)
     own = replace(with_buffer(writer, line, rows), comments=(*writer.comments, _ABOUT))
-    iteration = tuple(own if stmt is writer else with_buffer(stmt, line, rows) for stmt in loop.body)
-    body = in_body(
-        launch.body, lambda body, position: (replace(loop, body=iteration),) if body[position] is loop else None
-    )
+    iteration = with_buffer(with_instead(loop.body, {id(writer): (own,)}), line, rows)
+    body = with_instead(launch.body, {id(loop): (replace(loop, body=iteration),)})
     return replace(launch, tiles=tiles, body=body)
 
 
-def _line(writer: Stmt, loop: Loop, launch: Launch) -> Buffer | None:
+def _line(writer: Parallel, loop: Loop, launch: Launch) -> Buffer | None:
     """The shared vector that a loop statement computes from tensors, for rows of a GEMM, and nothing else uses."""
-    if not isinstance(writer, Parallel) or len(writer.vars) != 1 or len(buffers_written(writer)) != 1:
+    if len(writer.vars) != 1 or len(buffers_written(writer)) != 1:
         return None
     (line,) = buffers_written(writer)
     if line.scope is not Scope.SHARED or line.rank != 1 or line.of is not None or viewed(launch, line):
@@ -75,11 +72,10 @@ def _line(writer: Stmt, loop: Loop, launch: Launch) -> Buffer | None:
         return None
     if any(read.scope is not Scope.GLOBAL or read.memory in changed for read in buffers_read(writer)):
         return None
-    position = loop.body.index(writer)
-    if any(line in used_by_itself(op) for op in others) or any(line in buffers_used(op) for op in loop.body[:position]):
+    if any(line in used_by_itself(op) for op in others) or using(before(loop.body, writer), line):
         return None
-    readers = [op for op in loop.body[position + 1 :] if line in buffers_used(op)]
-    mmas = {op.c.buffer for op in loop.body if isinstance(op, Gemm)}
+    readers = using(behind(loop.body, writer), line)
+    mmas = {op.c.buffer for op in statements(loop.body, Gemm, below=False)}
     return line if readers and all(reads_by_row(op, line, mmas) for op in readers) else None
 
 

@@ -20,7 +20,7 @@ from tile2cu.core.program import (
     bodies,
     steps,
 )
-from tile2cu.passes.rebuild import Body, in_body
+from tile2cu.core.rebuild import Body, with_instead
 from tile2cu.passes.tiles import fresh
 
 
@@ -43,7 +43,7 @@ def totals_of_partials(launch: Launch) -> Launch:
         instead |= total.replaced(tiles, launch)
     if not instead:
         return launch
-    body = in_body(launch.body, lambda body, position: instead.get(id(body[position])))
+    body = with_instead(launch.body, instead)
     used = {buffer for stmt in steps(body) for buffer in buffers_used(stmt)}
     kept = tuple(tile for tile in launch.tiles if tile.scope is not Scope.FRAGMENT or tile in used)
     return replace(launch, body=body, tiles=(*kept, *tiles))
@@ -96,7 +96,7 @@ def _totals(body: Body, launch: Launch) -> Iterator[_Total]:
 
 def _total(clear: Fill, body: Body, launch: Launch) -> _Total | None:
     partials = clear.dst.buffer
-    uses = users(launch, partials)
+    uses = users(launch.body, partials)
     match uses:
         case [Fill(), Parallel(body=(Atomic(kind=Reduction.SUM) as update,)) as loop, Reduce() as reduce]:
             same_body = all(any(stmt is use for stmt in body) for use in uses)

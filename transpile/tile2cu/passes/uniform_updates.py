@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
+from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.analysis.uses import names_of
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, walk
-from tile2cu.core.program import Buffer, If, Launch, Let, Loop, Stmt, Store, While, bodies, group_of
-from tile2cu.passes.rebuild import Body
+from tile2cu.core.program import Buffer, If, Launch, Let, Stmt, Store, bodies, group_of
+from tile2cu.core.rebuild import Body, each_replaced, with_bodies
 
 _ELECTED = "One thread of the group updates the element, once"
 _WHY = "Every thread writes this value: all have read the element when the first does"
@@ -34,27 +35,16 @@ class _Writer:
         self.names = names_of(launch)
 
     def body(self, body: Body) -> Body:
-        parts = tuple(part for stmt in body for part in self.statement(stmt))
-        return body if len(parts) == len(body) and all(a is b for a, b in zip(parts, body, strict=True)) else parts
+        return each_replaced(body, self.statement)
 
     def statement(self, stmt: Stmt) -> Body:
         match stmt:
-            case If() if self.known.holds(stmt.condition):
-                then, orelse = self.body(stmt.then), self.body(stmt.orelse)
-                same = then is stmt.then and orelse is stmt.orelse
-                return (stmt if same else replace(stmt, then=then, orelse=orelse),)
-            case Loop() if self.known.holds(stmt.start) and self.known.holds(stmt.stop):
-                return (self.inside(stmt),)
-            case While() if self.known.holds(stmt.condition):
-                return (self.inside(stmt),)
             case Store() if stmt.buffer.scope in MEMORY:
                 return self.store(stmt)
+            case _ if all(map(self.known.holds, expressions(stmt))):
+                return (with_bodies(stmt, self.body),)
             case _:
                 return (stmt,)
-
-    def inside(self, stmt: Loop | While) -> Stmt:
-        body = self.body(stmt.body)
-        return stmt if body is stmt.body else replace(stmt, body=body)
 
     def update(self, stmt: Store) -> Expr | None:
         """The value of a uniform update; None for other stores."""

@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 
+from tile2cu.analysis.uses import statements
 from tile2cu.core.expr import Expr, Load, int_const, rebuilt, static_value
 from tile2cu.core.program import (
     Atomic,
@@ -14,9 +15,8 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     Store,
-    walk_stmts,
 )
-from tile2cu.passes.rebuild import with_expressions
+from tile2cu.core.rebuild import with_expressions
 
 _MOST = 3  # dimensions that fragment layouts support
 
@@ -33,7 +33,7 @@ class _Narrow:
     """Replaces fragments by those without dimensions of extent 1, and their indices."""
 
     def __init__(self, launch: Launch) -> None:
-        folded = [(op.src.name, op.dim) for op in walk_stmts(launch.body) if isinstance(op, Reduce | Scan)]
+        folded = [(op.src.name, op.dim) for op in statements(launch.body, Reduce, Scan)]
         self.left: dict[str, tuple[int, ...]] = {}  # the dimensions that are kept, by the fragment's name
         self.new: dict[str, Buffer] = {}
         for tile in (each for each in launch.tiles if each.scope is Scope.FRAGMENT):

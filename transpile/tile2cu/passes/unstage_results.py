@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tile2cu.analysis.accesses import buffers_used, buffers_written, viewed
+from tile2cu.analysis.accesses import buffers_written, viewed
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.dependence import keeps
 from tile2cu.analysis.effects import effects
+from tile2cu.analysis.prelude import before, behind
+from tile2cu.analysis.uses import statements, using
 from tile2cu.core.program import Buffer, Copy, Launch, Parallel, Scope, Stmt
+from tile2cu.core.rebuild import with_buffer, with_instead
 from tile2cu.passes.predicated_copies import bounded
-from tile2cu.passes.rebuild import with_buffer
 from tile2cu.passes.tiles import whole
 
 
@@ -32,15 +34,15 @@ def unstaged(launch: Launch, bounds: Bounds) -> Iterator[Unstaged]:
     T.copy(C_local, C_shared)          T.copy(C_local, C[by * 128, bx * 128])
     T.copy(C_shared, C[...])     is
     """
-    for staging in launch.body:
-        if not isinstance(staging, Copy) or not _stages(staging, launch):
+    for staging in statements(launch.body, Copy, below=False):
+        if not _stages(staging, launch):
             continue
         user, stored = _stored(staging, launch)
         found = bounded(stored, bounds) if isinstance(stored, Parallel) else None
         copy = found[0] if found is not None else stored
         tile = staging.dst.buffer
         if stored is not None and isinstance(copy, Copy) and copy.dst.buffer.dtype == tile.dtype:
-            body = tuple(stored if stmt is user else stmt for stmt in launch.body if stmt is not staging)
+            body = with_instead(launch.body, {id(user): (stored,), id(staging): ()})
             tiles = tuple(each for each in launch.tiles if each is not tile)
             yield Unstaged(tile, copy, replace(launch, body=body, tiles=tiles), found is not None)
 
@@ -55,13 +57,11 @@ def _stages(op: Copy, launch: Launch) -> bool:
 def _stored(staging: Copy, launch: Launch) -> tuple[Stmt | None, Stmt | None]:
     """The only other statement that uses a tile, and the same with the copied fragment in its place."""
     tile, result = staging.dst.buffer, staging.src.buffer
-    users = [stmt for stmt in launch.body if stmt is not staging and tile in buffers_used(stmt)]
-    if len(users) != 1 or tile in buffers_written(users[0]):
+    first, *users = using(launch.body, tile)
+    if first is not staging or len(users) != 1 or tile in buffers_written(users[0]):
         return None, None
     (user,) = users
-    order = [id(stmt) for stmt in launch.body]
-    first, last = order.index(id(staging)), order.index(id(user))
-    if first > last or not keeps(launch.body[first + 1 : last], of=effects(staging)):
+    if not keeps(before(behind(launch.body, staging), user), of=effects(staging)):
         return None, None
     if isinstance(user, Copy) and user.src.buffer is tile and user.src.whole and not (user.begun or user.transposed):
         return user, replace(user, src=whole(result, user))

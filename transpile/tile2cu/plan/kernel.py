@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.core.decisions import EARLY_EXIT, PERSISTENT, STORE_OUTSTANDING, WORKSPACES
 from tile2cu.core.expr import Expr
-from tile2cu.core.program import Buffer, Launch, Scope, walk_stmts
+from tile2cu.core.program import Buffer, Launch, Scope
 from tile2cu.core.schedule import Aliasing, Persistent, Staging, Workspace
 from tile2cu.plan import roles
 from tile2cu.plan.body import Lowering
@@ -71,7 +71,7 @@ def kernel(resolved: Resolved) -> Kernel:
     """The plan of a launch."""
     lowering, launch, facts = Lowering(resolved), resolved.launch, resolved.facts
     idle = facts.get(launch, EARLY_EXIT)
-    left = next((stmt for stmt in walk_stmts(launch.body) if facts.get(stmt, STORE_OUTSTANDING)), None)
+    left = next((stmt for stmt in launch.statements if facts.get(stmt, STORE_OUTSTANDING)), None)
     return Kernel(
         launch=launch,
         grid=grid(resolved),

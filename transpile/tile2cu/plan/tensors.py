@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, own_accesses, used_by_itself
 from tile2cu.core.decisions import BOUNDS_CHECKED, CALL, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, TMA_IF
-from tile2cu.core.program import Atomic, AtomicTile, Buffer, Scope, walk_stmts
+from tile2cu.core.program import Atomic, AtomicTile, Buffer, Scope
 from tile2cu.plan.copies import BY_TMA
 from tile2cu.plan.resolved import Resolved
 
@@ -13,7 +13,7 @@ from tile2cu.plan.resolved import Resolved
 @functools.lru_cache(maxsize=8)  # asked for every tensor and parameter
 def touched(resolved: Resolved) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
     """(read, written) buffers of the launch; what is added to counts as both."""
-    stmts = list(walk_stmts(resolved.launch.body))
+    stmts = resolved.launch.statements
     reads = frozenset(buffer for stmt in stmts for buffer in buffers_read(stmt))
     reads |= {stmt.dst.buffer for stmt in stmts if isinstance(stmt, AtomicTile)}
     reads |= {stmt.buffer for stmt in stmts if isinstance(stmt, Atomic)}
@@ -34,7 +34,7 @@ def tensors(resolved: Resolved) -> tuple[Buffer, ...]:
 @functools.lru_cache(maxsize=8)  # asked for every tensor
 def viewed_tensors(resolved: Resolved) -> tuple[Buffer, ...]:
     """The tensors that the kernel reaches by pointer: all that it does not reach through tensor maps alone."""
-    facts, stmts = resolved.facts, tuple(walk_stmts(resolved.launch.body))
+    facts, stmts = resolved.facts, resolved.launch.statements
     plain = [op for op in stmts if str(facts.get(op, CALL)) not in BY_TMA or facts.get(op, TMA_IF) is not None]
     names = {buffer.name for stmt in plain for buffer in used_by_itself(stmt)}
     names |= {access.buffer.name for stmt in stmts for access in own_accesses(stmt)}

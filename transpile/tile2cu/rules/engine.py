@@ -5,7 +5,7 @@ place in the order follows from them (order.py). `rules/__init__.py` lists all r
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
@@ -36,7 +36,6 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     While,
-    walk_stmts,
 )
 from tile2cu.passes import (
     CLAIMS_OF_ASKED,
@@ -121,9 +120,9 @@ class Context:
         return self if threads == self.threads else replace(self, threads=threads)
 
     @property
-    def statements(self) -> Iterator[Stmt]:
+    def statements(self) -> tuple[Stmt, ...]:
         """Every statement of the launch, outermost first."""
-        return walk_stmts(self.launch.body)
+        return self.launch.statements
 
 
 @dataclass(frozen=True, eq=False)
@@ -379,4 +378,4 @@ class _Decider:
 
 
 def _subjects(launch: Launch) -> tuple[Subject, ...]:
-    return (launch, *walk_stmts(launch.body))
+    return (launch, *launch.statements)

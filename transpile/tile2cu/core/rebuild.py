@@ -1,14 +1,15 @@
 """Statements with parts replaced; unchanged parts stay the same object."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TypeVar
 
 from tile2cu.core.expr import Expr, Load, rebuilt
-from tile2cu.core.program import Buffer, If, Loop, Range, Region, Stmt, While
+from tile2cu.core.program import Buffer, If, Loop, Range, Region, Stmt, While, bodies
 
 Body = tuple[Stmt, ...]
 Part = TypeVar("Part", bound=object)
+Kind = TypeVar("Kind", bound=Stmt)
 
 
 def with_buffer(part: Part, old: Buffer, new: Buffer) -> Part:
@@ -47,26 +48,51 @@ def _changed(part: Part, change: Callable[[Expr], Expr | None], of_buffer: Calla
 
 def in_body(body: Body, change: Callable[[Body, int], Body | None]) -> Body:
     """The statements, each replaced by those that `change(body, place)` returns for it, if any."""
-    rebuilt: list[Stmt] = []
-    for position, stmt in enumerate(body):
-        found = change(body, position)
-        rebuilt += _inside(stmt, change) if found is None else found
-    same = len(rebuilt) == len(body) and all(a is b for a, b in zip(rebuilt, body, strict=True))
-    return body if same else tuple(rebuilt)
+    parts: list[Stmt] = []
+    for place, stmt in enumerate(body):
+        found = change(body, place)
+        parts += _inside(stmt, change) if found is None else found
+    return _same_or(parts, body)
 
 
 def _inside(stmt: Stmt, change: Callable[[Body, int], Body | None]) -> Body:
     """The statement with changes inside; an empty branch is removed, or takes the other arm alone."""
+    found = with_bodies(stmt, lambda body: in_body(body, change))
+    return found.with_arms(found.then, found.orelse) if isinstance(found, If) and found is not stmt else (found,)
+
+
+def with_instead(body: Body, instead: Mapping[int, Body]) -> Body:
+    """The statements, each with those in its place that `instead` has for its id."""
+    return in_body(body, lambda body, place: instead.get(id(body[place])))
+
+
+def each_replaced(body: Body, change: Callable[[Stmt], Body]) -> Body:
+    """The statements, each replaced by those that `change` returns for it."""
+    return _same_or([part for stmt in body for part in change(stmt)], body)
+
+
+def _same_or(parts: list[Stmt], body: Body) -> Body:
+    return body if len(parts) == len(body) and all(a is b for a, b in zip(parts, body, strict=True)) else tuple(parts)
+
+
+def with_own_expressions(stmt: Kind, change: Callable[[Expr], Expr | None]) -> Kind:
+    """A statement with each part of its expressions replaced, but for those of the statements in its bodies."""
+    inside = iter(bodies(stmt))
+    return with_bodies(with_expressions(with_bodies(stmt, lambda _: ()), change), lambda _: next(inside))
+
+
+def with_bodies(stmt: Kind, change: Callable[[Body], Body]) -> Kind:
+    """A loop or a branch with what `change` returns for each of its bodies, in order; any other statement itself."""
     match stmt:
         case If():
-            then, orelse = in_body(stmt.then, change), in_body(stmt.orelse, change)
+            then, orelse = change(stmt.then), change(stmt.orelse)
             same = then is stmt.then and orelse is stmt.orelse
-            return (stmt,) if same else stmt.with_arms(then, orelse)
+            return stmt if same else replace(stmt, then=then, orelse=orelse)
         case Loop() | While():
-            body = in_body(stmt.body, change)
-            return (stmt,) if body is stmt.body else (replace(stmt, body=body),)
+            body = change(stmt.body)
+            return stmt if body is stmt.body else replace(stmt, body=body)
         case _:
-            return (stmt,)
+            return stmt
 
 
 def under_comments(op: Stmt, stmts: Sequence[Stmt]) -> Body:
