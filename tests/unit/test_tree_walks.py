@@ -25,14 +25,15 @@ ALLOWED: dict[str, int] = json.loads(Path(__file__).with_name("tree_walks.json")
 
 
 def walks(source: str) -> int:
-    """How often a module walks statements: `walk_stmts`, the arms of branches, loops over a body.
+    """How often a module walks statements: `walk_stmts`, the arms of branches, `bodies`, loops over a body.
 
     A loop over what a function of analysis/ returns is none.
     """
     nodes = list(ast.walk(ast.parse(source)))
     imports = (node for node in nodes if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(_ANALYSIS))
     asked = {name.asname or name.name for node in imports for name in node.names}
-    called = (node for node in nodes if isinstance(node, ast.Name) and node.id == "walk_stmts")
+    calls = (node.func for node in nodes if isinstance(node, ast.Call))
+    called = [node for node in calls if isinstance(node, ast.Name) and node.id in ("bodies", "walk_stmts")]
     arms = (node for node in nodes if isinstance(node, ast.Attribute) and node.attr in ("then", "orelse"))
     loops = (node.iter for node in nodes if isinstance(node, ast.For | ast.comprehension))
     iterated = (part for of in loops for part in _iterated(of, asked))
@@ -62,6 +63,7 @@ def counted() -> dict[str, int]:
     [
         ("found = list(walk_stmts(body))", 1),
         ("arms = branch.then, branch.orelse", 2),
+        ("found = [run(below) for below in bodies(stmt)]", 1),
         ("for stmt in loop.body: pass", 1),
         ("found = [each for each in reversed(loop.body)]", 1),
         ("from tile2cu.analysis.uses import statements\nfor stmt in statements(loop.body, Copy): pass", 0),

@@ -1,7 +1,6 @@
 """Kernels with independent groups of threads: which group runs statements outside of `with T.ws(...)`."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import groupby
 
 from tile2cu.analysis.accesses import buffers_used, buffers_written
@@ -14,29 +13,26 @@ from tile2cu.core.program import (
     Fill,
     Gemm,
     If,
-    Loop,
     Parallel,
     Reduce,
     Scan,
     Scope,
     Stmt,
-    While,
     bodies,
     group_of,
     operations,
+    with_paths,
 )
+from tile2cu.core.rebuild import with_bodies
 
 _MEMORY = (Scope.GLOBAL, Scope.SHARED)
 
 
-def with_groups(body: tuple[Stmt, ...], group: int | None = None) -> Iterator[tuple[Stmt, int | None]]:
+def with_groups(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, int | None]]:
     """All statements below a body, those in elementwise loops included, with the group that runs each: None for all."""
-    for stmt in body:
-        own = group_of(stmt)
-        inside = group if own is None else own
-        yield stmt, inside
-        for arm in (stmt.body,) if isinstance(stmt, Parallel) else bodies(stmt):
-            yield from with_groups(arm, inside)
+    for stmt, path in with_paths(body):
+        own = (group_of(each) for each in (stmt, *(outer for outer, _ in reversed(path))))
+        yield stmt, next((group for group in own if group is not None), None)
 
 
 def in_group(group: int) -> Expr:
@@ -78,13 +74,7 @@ def _does_alone(stmt: Stmt, users: dict[str, set[int]]) -> int | None:
 
 
 def _inside(stmt: Stmt, users: dict[str, set[int]]) -> Stmt:
-    match stmt:
-        case If() if group_of(stmt) is None:
-            return replace(stmt, then=_by_users(stmt.then, users), orelse=_by_users(stmt.orelse, users))
-        case Loop() | While():
-            return replace(stmt, body=_by_users(stmt.body, users))
-        case _:
-            return stmt
+    return stmt if group_of(stmt) is not None else with_bodies(stmt, lambda body: _by_users(body, users))
 
 
 def is_operation(stmt: Stmt) -> bool:
@@ -115,34 +105,16 @@ def fragments(stmt: Stmt) -> frozenset[Buffer]:
     return frozenset(tile for tile in buffers_used(stmt) if tile.scope is Scope.FRAGMENT)
 
 
-def fragment_users(body: tuple[Stmt, ...], group: int | None = None) -> dict[str, set[int]]:
+def fragment_users(body: tuple[Stmt, ...]) -> dict[str, set[int]]:
     """The groups that use each fragment, by its name, in their own statements."""
     found: dict[str, set[int]] = {}
-    for stmt in body:
-        own = group_of(stmt)
-        match stmt:
-            case If():
-                arms, inside = (*stmt.then, *stmt.orelse), group if own is None else own
-            case Loop() | While():
-                arms, inside = stmt.body, group
-            case _:
-                arms, inside = (), group
-                for tile in fragments(stmt) if group is not None else ():
-                    found.setdefault(tile.memory.name, set()).add(group)  # type: ignore[arg-type]
-        for name, groups in fragment_users(arms, inside).items():
-            found.setdefault(name, set()).update(groups)
+    for stmt, group in with_groups(body):
+        if group is not None and not bodies(stmt):
+            for tile in fragments(stmt):
+                found.setdefault(tile.memory.name, set()).add(group)
     return found
 
 
 def outside_of_groups(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """The statements that all groups reach, including those of loops and branches."""
-    for stmt in body:
-        if group_of(stmt) is None:
-            yield stmt
-            match stmt:
-                case Loop() | While():
-                    yield from outside_of_groups(stmt.body)
-                case If():
-                    yield from outside_of_groups((*stmt.then, *stmt.orelse))
-                case _:
-                    pass
+    return (stmt for stmt, group in with_groups(body) if group is None)

@@ -33,6 +33,12 @@ from tile2cu.core.program import (
 )
 
 
+def prefetchable(loop: Loop, launch: Launch) -> tuple[Copy, ...]:
+    """The copies of a loop's body from tensors to whole shared tiles that earlier iterations can start."""
+    copies = (stmt for stmt in loop.body if isinstance(stmt, Copy) and stmt.src.buffer.scope is Scope.GLOBAL)
+    return tuple(copy for copy in copies if not unprefetchable(copy, loop, launch)[0])
+
+
 def unprefetchable(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
     """(why, edit) of a copy from a tensor that cannot be prefetched; empty where it can."""
     tile = stmt.dst.buffer

@@ -23,6 +23,7 @@ from tile2cu.core.program import (
     While,
     bodies,
     walk_stmts,
+    with_paths,
 )
 from tile2cu.core.schedule import Pipeline
 
@@ -70,6 +71,13 @@ def around(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
         if outer is not stmt and any(inner is stmt for inner in walk_stmts((outer,))):
             return (outer, *next(filter(None, (around(arm, stmt) for arm in bodies(outer))), ()))
     return ()
+
+
+def in_other_arms(one: Stmt, other: Stmt, body: tuple[Stmt, ...]) -> bool:
+    """Whether two statements are in different arms of a branch: at most one of them runs each time."""
+    paths = {id(stmt): dict((id(outer), place) for outer, place in path) for stmt, path in with_paths(body)}
+    first, second = paths.get(id(one), {}), paths.get(id(other), {})
+    return any(second.get(outer, place) != place for outer, place in first.items())
 
 
 def outermost(body: tuple[Stmt, ...], stmt: Stmt) -> Stmt:

@@ -8,6 +8,7 @@ from tile2cu.analysis.accesses import (
     buffers_used,
     buffers_written,
     expressions,
+    read_by_itself,
     touches,
     used_by_itself,
     variables,
@@ -19,11 +20,13 @@ from tile2cu.core.program import (
     Buffer,
     Declare,
     Gemm,
+    If,
     Launch,
     Let,
     Loop,
     LoopKind,
     Parallel,
+    Path,
     Stmt,
     operations,
     steps,
@@ -126,18 +129,33 @@ def using(body: tuple[Stmt, ...], tile: Buffer) -> list[Stmt]:
 
 
 def users(body: tuple[Stmt, ...], tile: Buffer) -> list[Stmt]:
-    """The operations below a body, elementwise loops among them, that use a tile under any name, in order."""
-    return [stmt for stmt in operations(body) if touches(buffers_used(stmt), tile)]
+    """The operations, conditions and bounds below a body that use a tile under any name, in order."""
+    return [stmt for stmt in steps(body) if touches(used_by_itself(stmt), tile)]
 
 
 def readers(body: tuple[Stmt, ...], tile: Buffer) -> list[Stmt]:
-    """The operations below a body that read a tile under any name, in order."""
-    return [stmt for stmt in operations(body) if touches(buffers_read(stmt), tile)]
+    """The operations, conditions and bounds below a body that read a tile under any name, in order."""
+    return [stmt for stmt in steps(body) if touches(read_by_itself(stmt), tile)]
 
 
 def writers(body: tuple[Stmt, ...], tile: Buffer) -> list[Stmt]:
     """The operations below a body that write a tile under any name, in order."""
     return [stmt for stmt in operations(body) if touches(buffers_written(stmt), tile)]
+
+
+def reading(body: tuple[Stmt, ...], tiles: frozenset[Buffer]) -> list[Stmt]:
+    """The statements of a body, loops and branches with all of theirs, that read one of these tiles, in order."""
+    return [stmt for stmt in body if tiles & buffers_read(stmt)]
+
+
+def is_at_top(stmt: Stmt, launch: Launch) -> bool:
+    """Whether no loop or branch is around a statement."""
+    return any(other is stmt for other in launch.body)
+
+
+def conditions_on(path: Path) -> tuple[tuple[Expr, bool], ...]:
+    """The conditions of the branches around a statement, outermost first, and whether they held."""
+    return tuple((outer.condition, place == 0) for outer, place in path if isinstance(outer, If))
 
 
 def is_only_use(stmt: Stmt, tile: Buffer, body: tuple[Stmt, ...]) -> bool:

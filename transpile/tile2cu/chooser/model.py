@@ -122,7 +122,7 @@ def least_time(work: Work, tensor_bytes: int, costs: Costs) -> float:
         return 0.0
     mma = min(_mma(work, wgmma, costs) for wgmma in (True, False))
     loads = work.longest.loaded / costs.sm_bytes
-    alone = loads + costs.prologue + _epilogue(work, True, costs)
+    alone = loads + costs.prologue + _epilogue(work, False, costs)
     cycles = max(work.mean * -(-work.blocks // costs.sms) * max(mma, loads), alone)
     return costs.launch_us + max(cycles / costs.ghz, tensor_bytes / costs.dram_bytes) / 1e3
 
@@ -145,17 +145,17 @@ def _wave(work: Work, schedule: Schedule, costs: Costs, mma: float, resident: in
         loop += costs.iteration * counts.iterations
     ahead = resident * max(work.most_stages - 1, 0.5) * loop / max(counts.iterations, 1)
     loop *= 1 + (costs.load_cycles / max(ahead, 1)) ** 2  # loads that take longer than usual are waited for
-    by_tma = schedule.producer and schedule.wgmma and not counts.exchanged
-    pieces = costs.piece * (_pieces(work) - 1) if by_tma else 0.0
-    end = _epilogue(work, _stored_by_tma(schedule), costs)
+    by_tma = _by_tma(schedule)
+    pieces = costs.piece * (_pieces(work) - 1) if by_tma and not counts.exchanged else 0.0
+    end = _epilogue(work, by_tma is False, costs)
     path = loop + costs.prologue + (counts.prologue / costs.sm_bytes) + end + pieces
     l2 = loaded * blocks / (costs.l2_bytes * costs.sms)
     return overlapped(path, max(resident * mma, resident * elementwise, resident * loads, resident * fills, l2))
 
 
-def _stored_by_tma(schedule: Schedule) -> bool:
-    """Whether wgmma's results leave by TMA, rather than by stores of 4 bytes; of others no more is known."""
-    return schedule.staged or not (schedule.wgmma and schedule.producer)
+def _by_tma(schedule: Schedule) -> bool | None:
+    """Whether wgmma's results leave by TMA, rather than by stores of 4 bytes; None for those of others."""
+    return schedule.staged if schedule.wgmma and schedule.producer else None
 
 
 def _pieces(work: Work) -> int:
@@ -165,12 +165,12 @@ def _pieces(work: Work) -> int:
     return -(-results // left) if 0 < left < results else 1
 
 
-def _epilogue(work: Work, by_tma: bool, costs: Costs) -> float:
+def _epilogue(work: Work, narrow: bool, costs: Costs) -> float:
     counts = work.longest
     received = counts.exchanged + counts.gathered * work.cluster
     exchange = costs.cluster * log2(work.cluster) + received / costs.exchange_bytes
     wide = counts.stored_wide / costs.wide_bytes
-    stored = (counts.stored - counts.stored_wide) / costs.store_bytes * (1 if by_tma else costs.unstaged)
+    stored = (counts.stored - counts.stored_wide) / costs.store_bytes * (costs.unstaged if narrow else 1)
     return costs.epilogue + stored + wide + exchange
 
 

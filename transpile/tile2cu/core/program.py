@@ -667,6 +667,11 @@ def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
             return ()
 
 
+def only_arm(stmt: Stmt) -> tuple[Stmt, ...] | None:
+    """The statements of a branch without `else`; None for other statements."""
+    return stmt.then if isinstance(stmt, If) and not stmt.orelse else None
+
+
 def steps(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """All statements below a body, in order, outermost first, without those in elementwise loops."""
     for stmt in body:
@@ -684,11 +689,16 @@ def walk_stmts(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """All statements below `body`, in order, outermost first."""
     for stmt in body:
         yield stmt
-        match stmt:
-            case Loop() | Parallel() | While():
-                yield from walk_stmts(stmt.body)
-            case If():
-                yield from walk_stmts(stmt.then)
-                yield from walk_stmts(stmt.orelse)
-            case _:
-                pass
+        for below in (stmt.body,) if isinstance(stmt, Parallel) else bodies(stmt):
+            yield from walk_stmts(below)
+
+
+Path = tuple[tuple[Stmt, int], ...]  # the statements around one, outermost first, and which of their bodies it is in
+
+
+def with_paths(body: tuple[Stmt, ...], path: Path = ()) -> Iterator[tuple[Stmt, Path]]:
+    """The statements that walk_stmts yields, with their paths."""
+    for stmt in body:
+        yield stmt, path
+        for place, below in enumerate((stmt.body,) if isinstance(stmt, Parallel) else bodies(stmt)):
+            yield from with_paths(below, (*path, (stmt, place)))

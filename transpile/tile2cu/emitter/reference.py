@@ -51,6 +51,7 @@ from tile2cu.core.program import (
     Sync,
     WgmmaWait,
     While,
+    bodies,
 )
 from tile2cu.styles.base.expressions import PRECEDENCE, SPELLING
 from tile2cu.styles.base.names import Names
@@ -167,8 +168,9 @@ class Reference:
             case While():
                 return [f"while ({self.text(stmt.condition)}) {{", *self._block(stmt.body), "}"]
             case If():
-                orelse = ["} else {", *self._block(stmt.orelse)] if stmt.orelse else []
-                return [f"if ({self.text(stmt.condition)}) {{", *self._block(stmt.then), *orelse, "}"]
+                then, orelse = map(self._block, bodies(stmt))
+                otherwise = ["} else {", *orelse] if orelse else []
+                return [f"if ({self.text(stmt.condition)}) {{", *then, *otherwise, "}"]
             case Break():
                 return ["break;"]
         return ["continue;"]

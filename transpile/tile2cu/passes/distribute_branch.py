@@ -150,5 +150,5 @@ def _hidden(body: list[Stmt]) -> bool:
         if names & depends_on(stmt):
             return True
         if isinstance(stmt, If):
-            names |= {var for part in stmt.then for var in declares(part)}
+            names |= {var for arm in bodies(stmt) for part in arm for var in declares(part)}
     return False

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from tile2cu.analysis.uniformity import Uniformity
-from tile2cu.analysis.uses import pipelined_loops
+from tile2cu.analysis.uses import pipelined_loops, statements
 from tile2cu.core.expr import Call, Expr
-from tile2cu.core.program import Copy, If, Launch, Region, Scope
+from tile2cu.core.program import Copy, If, Launch, Region, Scope, bodies
 from tile2cu.core.rebuild import Body, with_instead
 
 IF_CONVERSION = "rewrite.copy.if-conversion"
@@ -20,26 +20,12 @@ def if_converted(launch: Launch) -> Launch | None:
         T.copy(X[b, 0], tile)
     """
     uniformity = Uniformity(launch)
-    branches = [
-        op
-        for loop in pipelined_loops(launch)
-        for op in loop.body
-        if isinstance(op, If) and uniformity.holds(op.condition)
-    ]
-    chosen = {id(op): _chosen(op) for op in branches if _same_copies(op)}
+    branches = [branch for loop in pipelined_loops(launch) for branch in statements(loop.body, If, below=False)]
+    found = {id(branch): _chosen(branch) for branch in branches if uniformity.holds(branch.condition)}
+    chosen = {branch: copies for branch, copies in found.items() if copies}
     if not chosen:
         return None
     return replace(launch, body=with_instead(launch.body, chosen))
-
-
-def _same_copies(branch: If) -> bool:
-    """Whether both arms of a branch copy from the same tensors to the same tiles, and nothing else."""
-    if branch.once or len(branch.then) != len(branch.orelse):
-        return False
-    return all(
-        isinstance(one, Copy) and isinstance(other, Copy) and _between_the_same(one, other)
-        for one, other in zip(branch.then, branch.orelse, strict=True)
-    )
 
 
 def _between_the_same(one: Copy, other: Copy) -> bool:
@@ -57,13 +43,17 @@ def _between_the_same(one: Copy, other: Copy) -> bool:
 
 
 def _chosen(branch: If) -> Body:
-    """One copy for each pair of copies in the arms."""
-    found: list[Copy] = []
-    for one, other in zip(branch.then, branch.orelse, strict=True):
-        assert isinstance(one, Copy) and isinstance(other, Copy), "both arms copy"
-        found.append(replace(one, src=_region(branch.condition, one.src, other.src)))
+    """One copy for each pair of copies in the arms, where both copy from the same tensors to the same tiles alone."""
+    then, orelse = bodies(branch)
+    if branch.once or len(then) != len(orelse):
+        return ()
+    both = zip(then, orelse, strict=True)
+    pairs = [(one, other) for one, other in both if isinstance(one, Copy) and isinstance(other, Copy)]
+    if not pairs or len(pairs) < len(then) or not all(_between_the_same(*pair) for pair in pairs):
+        return ()
+    first, *others = (replace(one, src=_region(branch.condition, one.src, other.src)) for one, other in pairs)
     about = f"If-conversion: the source that the branch selects  [{IF_CONVERSION}]"
-    return (replace(found[0], comments=(*branch.comments, *found[0].comments, about)), *found[1:])
+    return (replace(first, comments=(*branch.comments, *first.comments, about)), *others)
 
 
 def _region(condition: Expr, one: Region, other: Region) -> Region:

@@ -7,7 +7,7 @@ from tile2cu.analysis.groups import in_warpgroups
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, binary, int_const
-from tile2cu.core.program import If, Launch, Stmt, asked_warpgroups
+from tile2cu.core.program import If, Launch, Stmt, asked_warpgroups, bodies
 from tile2cu.core.rebuild import Body, each_replaced, with_bodies
 from tile2cu.passes.distribute_branch import declared, shared_out, with_own_names
 
@@ -69,16 +69,17 @@ class _Writer:
 
     def asked(self, stmt: If, groups: Groups, here: Groups | None) -> Body:
         """A branch of T.ws: unchanged, without its condition, or with a larger group for its operations on tiles."""
-        body = self.body(stmt.then, groups)
+        inside = with_bodies(stmt, lambda body: self.body(body, groups))
+        body, _ = bodies(inside)
         if groups == frozenset(self.present) and here == groups and body:
             first, *rest = with_own_names(body, self.names)
             return (replace(first, comments=(*stmt.comments, *first.comments)), *rest)
         larger = next((each for each in self.largest if groups < each), None)
         if here is None or larger is None or not larger <= here:
-            return (replace(stmt, then=body),)
+            return (inside,)
         shared = shared_out(body, self.among(groups), self.known, f"the threads of T.ws({_listed(groups)}) alone")
         if shared is None:
-            return (replace(stmt, then=body),)
+            return (inside,)
         said = f"by the threads of T.ws({_listed(larger)}): it does not matter which of them compute a tile's elements"
         condition = in_warpgroups(tuple(sorted(larger)))
         return (replace(stmt, condition=condition, then=shared, comments=(*stmt.comments, said)),)

@@ -13,18 +13,8 @@ from tile2cu.analysis.accesses import (
 )
 from tile2cu.analysis.uses import statements
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.program import (
-    Buffer,
-    Copy,
-    Gemm,
-    If,
-    Launch,
-    Loop,
-    Scope,
-    Stmt,
-    While,
-)
-from tile2cu.core.rebuild import Body, under_comments, with_buffer
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Loop, Scope, Stmt, While, bodies
+from tile2cu.core.rebuild import Body, under_comments, with_bodies, with_buffer
 from tile2cu.passes.tiles import fresh, whole
 
 _READS = "`{}` is a reshape of `{}` with a different distribution over threads: through shared memory"
@@ -91,19 +81,23 @@ class _Moves:
                 ):
                     raise _read_in_condition(self.view, stmt)
                 case If():
-                    then, after_then = self.body(stmt.then, fresh_view=fresh_view)
-                    orelse, after_else = self.body(stmt.orelse, fresh_view=fresh_view)
-                    found.append(replace(stmt, then=then, orelse=orelse))
-                    fresh_view = after_then and after_else
+                    inside, fresh_view = self.inside(stmt, fresh_view)
+                    found.append(inside)
                 case Loop() | While():
                     kept = fresh_view and not touches(buffers_written(stmt), self.of)
-                    inside, after = self.body(stmt.body, fresh_view=kept)
-                    found.append(replace(stmt, body=inside))
+                    inside, after = self.inside(stmt, kept)
+                    found.append(inside)
                     fresh_view = kept and after
                 case _:
                     found += self.moved(stmt, fresh_view)
                     fresh_view = self.is_fresh_after(stmt, fresh_view)
         return tuple(found), fresh_view
+
+    def inside(self, stmt: Stmt, fresh_view: bool) -> tuple[Stmt, bool]:
+        """The same for a loop or a branch, each of whose bodies begins so."""
+        parts = [self.body(body, fresh_view=fresh_view) for body in bodies(stmt)]
+        changed = (body for body, _ in parts)
+        return with_bodies(stmt, lambda _: next(changed)), all(after for _, after in parts)
 
     def moved(self, stmt: Stmt, fresh_view: bool) -> Body:
         """The statement on the view's own tile, after the copy to it and before the copy from it."""

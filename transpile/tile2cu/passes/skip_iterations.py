@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 from tile2cu.analysis.dependence import keeps
-from tile2cu.analysis.effects import effects
+from tile2cu.analysis.effects import effects, may_leave
 from tile2cu.analysis.prelude import before, outermost
 from tile2cu.analysis.uses import pipelined_loops, read_in, statements, writers
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Expr, Load, Role, Var, binary, int_const
-from tile2cu.core.program import Buffer, Copy, If, Launch, Let, LoopKind, Scope
+from tile2cu.core.program import Buffer, Copy, If, Launch, Let, LoopKind, Scope, only_arm
 from tile2cu.core.rebuild import Body, in_body, with_expressions, with_instead
 
 SKIPPED = "rewrite.iterations.skipped"
@@ -31,6 +31,7 @@ def skipped_iterations(launch: Launch) -> Launch | None:
     (loop,) = loops
     *lets, branch = loop.body
     assert isinstance(branch, If), "the last statement is the branch"
+    inside = only_arm(branch) or ()
     outer_loop = outermost(launch.body, loop)
     copies = _copies_of_tensors((*before(launch.body, outer_loop), outer_loop), launch)
 
@@ -41,9 +42,7 @@ def skipped_iterations(launch: Launch) -> Launch | None:
         return _in_tensor(expr, copy) if copy is not None else None
 
     one = Var(INT32, f"{loop.var.name}_iter", Role.LOOP)
-    iteration = replace(
-        loop, var=one, start=int_const(0), stop=int_const(1), body=branch.then, span=branch.then[0].span
-    )
+    iteration = replace(loop, var=one, start=int_const(0), stop=int_const(1), body=inside, span=inside[0].span)
     iteration = replace(iteration, comments=(), trailing="")
     decided = with_expressions(replace(branch, then=()), from_tensor)
     about = f"Iterations that do not take the branch are skipped by producer and consumers  [{SKIPPED}]"
@@ -62,11 +61,12 @@ def skipped_iterations(launch: Launch) -> Launch | None:
 def _is_one_branch(body: Body) -> bool:
     """Whether the statements only name values and branch around loads, and nothing leaves the branch."""
     *lets, branch = body or (None,)
-    if not isinstance(branch, If) or branch.orelse or branch.once or not all(isinstance(let, Let) for let in lets):
+    inside = only_arm(branch) if isinstance(branch, If) and not branch.once else None
+    if inside is None or not all(isinstance(let, Let) for let in lets):
         return False
-    if effects(branch).may_leave:
+    if may_leave(inside):
         return False  # it would leave the one iteration, not the loop
-    return any(op.dst.buffer.scope is Scope.SHARED for op in statements(branch.then, Copy, below=False))
+    return any(op.dst.buffer.scope is Scope.SHARED for op in statements(inside, Copy, below=False))
 
 
 def _copies_of_tensors(body: Body, launch: Launch) -> dict[str, Copy]:

@@ -165,10 +165,11 @@ class Lowering:
                 return self._single(stmt, inside)
 
     def _elementwise(self, loop: Parallel, inside: Where) -> ops.Op:
-        def element(stmt: Stmt, elect: bool) -> Statement:
-            return self._element(stmt, replace(inside, elect=loop if elect else None))
+        def body(elect: bool) -> tuple[Statement, ...]:
+            where = replace(inside, elect=loop if elect else None)
+            return tuple(self._element(stmt, where) for stmt in loop.body)
 
-        return elementwise(loop, self.resolved, element)
+        return elementwise(loop, self.resolved, body)
 
     def _single(self, stmt: Stmt, where: Where) -> ops.Op:
         match stmt:

@@ -21,7 +21,7 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.expr import Load
 from tile2cu.core.layout import Blocked
-from tile2cu.core.program import Buffer, Loop, Parallel, Region, Scope, Stmt, Store
+from tile2cu.core.program import Buffer, Loop, Parallel, Region, Scope, Store
 from tile2cu.plan.claims import (
     ByLdmatrix,
     Claim,
@@ -40,15 +40,15 @@ from tile2cu.plan.structure import ByOneHolder, DotsOfFour, Elementwise, Scaled,
 _WRITERS = {"once": Writers.ONCE, "stores": Writers.STORES}
 
 
-def elementwise(op: Parallel, resolved: Resolved, lower: Callable[[Stmt, bool], Statement]) -> Elementwise | Copy:
-    """The loop; `lower` lowers a statement of its body, of which one thread is elected to write memory, or not."""
+def elementwise(op: Parallel, resolved: Resolved, lower: Callable[[bool], tuple[Statement, ...]]) -> Elementwise | Copy:
+    """The loop; `lower` lowers its body, of whose stores one thread is elected to write memory, or not."""
     facts = resolved.facts
     if facts.get(op, TRANSPOSED):
         return _transposed(op, resolved)
     writers = _WRITERS.get(facts[op, ELECTED_WRITERS], Writers.ALL)
     dot, layout, vector = facts.get(op, DOT_OF_FOUR), facts[op, LAYOUT], facts[op, VECTOR]
     if dot is None:
-        body = _joined(tuple(lower(stmt, writers is Writers.STORES) for stmt in op.body))
+        body = _joined(lower(writers is Writers.STORES))
     else:
         body = (Statement(source=dot.sum, op=DotsOfFour(source=dot.sum, dot=dot)),)
     return Elementwise(

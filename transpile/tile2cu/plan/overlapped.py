@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from tile2cu.analysis.accesses import buffers_read, lets_for, touches
+from tile2cu.analysis.accesses import lets_for
 from tile2cu.analysis.effects import effects_of
 from tile2cu.core.expr import Var
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Stmt
@@ -131,9 +131,7 @@ class Lowering:
                 AwaitMmas(earlier=_earlier(group), results=results, pending=tuple(mma.c.buffer for mma, _ in flying))
             )
             found += (
-                ReleaseStage(
-                    earlier=_earlier(group), ring=ring, waits_for_loads=ring is not None and _loads(ring, steps)
-                )
+                ReleaseStage(earlier=_earlier(group), ring=ring, waits_for_loads=ring is not None and ring.loaded)
                 for ring in self._released(group, steps)
             )
         return tuple(found)
@@ -151,11 +149,6 @@ class Lowering:
 
     def _asks(self, body: tuple[Stmt, ...]) -> bool:
         return any(var in self.iteration for var in effects_of(body).scalars_read)
-
-
-def _loads(ring: Ring, steps: tuple[Step, ...]) -> bool:
-    """Whether threads load from the tile of a ring, besides the MMAs."""
-    return any(not isinstance(step.stmt, Gemm) and touches(buffers_read(step.stmt), ring.tile) for step in steps)
 
 
 def _groups(steps: tuple[Step, ...]) -> Iterator[_Group]:

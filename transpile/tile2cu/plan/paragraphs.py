@@ -1,6 +1,7 @@
 """Which statements are together under one comment, as the user wrote them."""
 
-from tile2cu.core.program import If, Loop, LoopKind, Stmt, While, walk_stmts
+from tile2cu.analysis.uses import statements
+from tile2cu.core.program import If, Loop, LoopKind, Stmt, While
 
 
 def groups(body: tuple[Stmt, ...], barriers: frozenset[int]) -> list[tuple[Stmt, ...]]:
@@ -29,7 +30,7 @@ def is_of_rules(stmt: Stmt) -> bool:
 
 def last_line(stmt: Stmt) -> int:
     """The last line of a statement, of what it holds too."""
-    return max(part.span.line for part in walk_stmts((stmt,)))
+    return max(part.span.line for part in statements((stmt,), Stmt))
 
 
 def _starts_paragraph(previous: Stmt, stmt: Stmt) -> bool:

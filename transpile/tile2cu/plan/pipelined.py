@@ -4,10 +4,10 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tile2cu.analysis.accesses import buffers_read, buffers_written, shared, viewed
+from tile2cu.analysis.accesses import buffers_read, shared, viewed
 from tile2cu.analysis.effects import may_leave
 from tile2cu.analysis.prelude import begins_pipeline
-from tile2cu.analysis.uses import statements, without
+from tile2cu.analysis.uses import statements, without, written_in
 from tile2cu.core.decisions import PIPELINE
 from tile2cu.core.program import Buffer, Loop, Stmt
 from tile2cu.core.schedule import MmaInFlight, Pipeline
@@ -56,11 +56,11 @@ def number_of(op: Loop, resolved: Resolved) -> int:
 
 def _read_before(pipeline: Pipeline) -> tuple[str, ...]:
     """Shared tiles that the iterations read and do not load: the pipeline's barrier covers them too."""
-    names = [buffer.name for buffer in pipeline.buffers]
-    for stmt in pipeline.body:
-        names += sorted(buffer.name for buffer in shared(buffers_written(stmt)))
-    read = [name for stmt in pipeline.body for name in sorted(b.name for b in shared(buffers_read(stmt)))]
-    return tuple(name for name in dict.fromkeys(read) if name not in names)
+    own = {buffer.name for buffer in (*pipeline.buffers, *shared(written_in(pipeline.body)))}
+    read = (shared(buffers_read(stmt)) for stmt in statements(pipeline.body, Stmt, below=False))
+    return tuple(
+        dict.fromkeys(name for tiles in read for name in sorted(tile.name for tile in tiles) if name not in own)
+    )
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from tile2cu.plan.producer_ops import (
     Visits,
 )
 from tile2cu.plan.resolved import Resolved
-from tile2cu.plan.rings import are_loads_outstanding, publishes_iteration, ring_tiles
+from tile2cu.plan.rings import are_loads_outstanding, loaded_by_threads, publishes_iteration, ring_tiles
 from tile2cu.plan.structure import Block, Statement, Where
 
 Lower = Callable[[tuple[Stmt, ...], Where], Block]
@@ -255,9 +255,18 @@ def iterations_of(op: Loop, pipeline: schedule.Pipeline, resolved: Resolved, *, 
 def rings_of(resolved: Resolved) -> tuple[Ring, ...]:
     """The rings of the producer's loop, one for each MMA; none where its MMAs do not overlap."""
     found = producer_loop(resolved.launch, resolved.facts)
-    stages = found[1].stages if found is not None else 0
-    tiles = ring_tiles(resolved)
-    return tuple(Ring(tile=each, stages=stages, publishes=publishes_iteration(each, resolved)) for each in tiles)
+    if found is None:
+        return ()
+    _, pipeline = found
+    return tuple(
+        Ring(
+            tile=tile,
+            stages=pipeline.stages,
+            publishes=publishes_iteration(tile, resolved),
+            loaded=bool(loaded_by_threads((tile,), pipeline.body, resolved)),
+        )
+        for tile in ring_tiles(resolved)
+    )
 
 
 def operands_of(found: schedule.PingPong) -> tuple[Buffer, Buffer]:

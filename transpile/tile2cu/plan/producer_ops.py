@@ -36,11 +36,15 @@ class Iterations:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ring:
-    """The stages of one tile that is loaded by itself; it `publishes` the iteration that it is of."""
+    """The stages of one tile that TMA loads by itself; it `publishes` the iteration that it is of.
+
+    `loaded`: threads read it by loads, too, rather than wgmma alone.
+    """
 
     tile: Buffer
     stages: int
     publishes: bool
+    loaded: bool
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

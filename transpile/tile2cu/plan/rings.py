@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from tile2cu.analysis.accesses import read_by_itself, touches
-from tile2cu.analysis.prelude import producer_loop
+from tile2cu.analysis.prelude import behind, producer_loop
+from tile2cu.analysis.uses import readers
 from tile2cu.core.decisions import BARRIER, INSTRUCTION, PERSISTENT, SCHEDULE
 from tile2cu.core.instruction import MmaUnit
-from tile2cu.core.program import Buffer, Gemm, Stmt, steps
+from tile2cu.core.program import Buffer, Gemm, Stmt
 from tile2cu.core.schedule import MmaOverlap
 from tile2cu.plan.resolved import Resolved
 
@@ -36,12 +36,16 @@ def are_loads_outstanding(tiles: Sequence[Buffer], body: tuple[Stmt, ...], resol
 
     wgmma has been waited for, and a barrier of the consumers has a fence, which waits for loads.
     """
-    readers = [at for at, stmt in enumerate(body) if any(_loads(each, tiles, resolved) for each in steps((stmt,)))]
-    return bool(readers) and not any(resolved.facts.get(stmt, BARRIER) for stmt in body[readers[-1] + 1 :])
+    loading = loaded_by_threads(tiles, body, resolved)
+    return bool(loading) and not any(resolved.facts.get(stmt, BARRIER) for stmt in behind(body, loading[-1]))
 
 
-def _loads(stmt: Stmt, tiles: Sequence[Buffer], resolved: Resolved) -> bool:
-    """Whether a statement reads one of the tiles by loads of its threads."""
-    if isinstance(stmt, Gemm) and resolved.facts[stmt, INSTRUCTION].unit is MmaUnit.WARPGROUP:
-        return False
-    return any(touches(read_by_itself(stmt), tile) for tile in tiles)
+def loaded_by_threads(tiles: Sequence[Buffer], body: tuple[Stmt, ...], resolved: Resolved) -> list[Stmt]:
+    """The statements of a body that read one of the tiles by loads of its threads: wgmma reads shared memory itself."""
+
+    def loads(stmt: Stmt) -> bool:
+        own = (each for tile in tiles for each in readers((stmt,), tile))
+        units = (resolved.facts[each, INSTRUCTION].unit if isinstance(each, Gemm) else None for each in own)
+        return any(unit is not MmaUnit.WARPGROUP for unit in units)
+
+    return list(filter(loads, body))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import Enum
 
-from tile2cu.core.expr import Address, Call, Expr, Var
+from tile2cu.core.expr import Address, Call, Expr, Var, negated
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Parallel, Stmt
 from tile2cu.core.schedule import PackedDot
@@ -70,6 +70,12 @@ class If(Op):
     condition: Expr
     then: Block
     orelse: Block
+
+    @property
+    def arms(self) -> "tuple[tuple[Expr, tuple[Statement, ...]], ...]":
+        """The arms that have statements, with the condition on which each runs."""
+        both = ((self.condition, self.then), (negated(self.condition), self.orelse))
+        return tuple((on, tuple(each for part in arm for each in part.statements)) for on, arm in both if arm)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

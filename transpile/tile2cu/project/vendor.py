@@ -9,9 +9,11 @@ from pathlib import Path, PurePosixPath
 from textwrap import fill
 
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.emitter.execution import compiler_of
 from tile2cu.project.headers import Headers, amalgamated, beside, in_namespace, vendored, version_of
 from tile2cu.project.job import Outcome
 from tile2cu.project.vendor_cmake import cmake_lists, libraries_of, needs
+from tile2cu.targets import find
 from tile2cu.version import VERSION
 
 _PLAIN_C = re.compile(r"^#include <tl/(status|dtype)\.h>\n", re.MULTILINE)  # what launchers' headers include
@@ -109,16 +111,13 @@ def _licence() -> str:
     return licence_file().read_text(encoding="utf-8")
 
 
-def _commands(targets: Sequence[str], *, on_cutlass: bool) -> str:
-    """A compiler's call for each target. For sm_90a never -arch=sm_90a: nvcc 13 then assembles for sm_90, too."""
+def _commands(names: Sequence[str], *, on_cutlass: bool) -> str:
+    """A compiler's call for each target."""
+    also = " --expt-relaxed-constexpr -I$CUTLASS_PATH/include" if on_cutlass else ""
     calls = []
-    for target in targets:
-        language, _, chip = target.partition(":")
-        number = chip.removeprefix("sm_")
-        also = " --expt-relaxed-constexpr -I$CUTLASS_PATH/include" if on_cutlass else ""
-        nvcc = f"    nvcc -std=c++17 -Iinclude{also} -gencode arch=compute_{number},code={chip} -c kernels/NAME.cu"
-        hipcc = f"    hipcc -std=c++17 -Iinclude --offload-arch={chip} -c kernels/NAME.hip"
-        calls.append(nvcc if language == "cuda" else hipcc)
+    for target in map(find, names):
+        included, file = ("-Iinclude", "NAME.hip") if target.is_amd else (f"-Iinclude{also}", "NAME.cu")
+        calls.append(f"    {compiler_of(target)} {included} -c kernels/{file}")
     return "\n".join(calls)
 
 

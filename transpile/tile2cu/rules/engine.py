@@ -37,6 +37,7 @@ from tile2cu.core.program import (
     Stmt,
     While,
 )
+from tile2cu.core.rebuild import with_instead
 from tile2cu.passes import (
     CLAIMS_OF_ASKED,
     COPY_OPERAND,
@@ -257,9 +258,8 @@ def _asked(context: Context) -> tuple[str, Launch] | None:
         return UNSTAGE_RESULTS, unstaged
     if (loop := _changing_in_place(context)) is not None:
         return IN_PLACE_UPDATES, by_one_thread_each(launch, loop)
-    others = [context.facts.get(op, INSTEAD) for op in launch.body]
-    if any(others):
-        return STORES_INSTEAD, replace(launch, body=tuple(o or op for op, o in zip(launch.body, others, strict=True)))
+    if found := {id(op): (copy,) for op in launch.statements if (copy := context.facts.get(op, INSTEAD))}:
+        return STORES_INSTEAD, replace(launch, body=with_instead(launch.body, found))
     return None
 
 

@@ -1,6 +1,6 @@
 """Early exit: blocks of a grid that would write nothing, as those past the end of a sequence."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from math import prod
 
 from tile2cu.analysis.accesses import buffers_written, loaded, variables
@@ -8,7 +8,7 @@ from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.prelude import prelude
 from tile2cu.analysis.producer_loads import why_no_prelude
 from tile2cu.analysis.uniformity import Uniformity
-from tile2cu.analysis.uses import all_expressions
+from tile2cu.analysis.uses import all_expressions, conditions_on
 from tile2cu.core.decisions import EARLY_EXIT, PERSISTENT
 from tile2cu.core.expr import Expr, Load, Role, Var, negated, walk
 from tile2cu.core.program import (
@@ -27,6 +27,7 @@ from tile2cu.core.program import (
     Stmt,
     Store,
     While,
+    with_paths,
 )
 from tile2cu.core.schedule import EarlyExit
 from tile2cu.passes.mask_after_gemm import conjuncts, some_fails
@@ -87,7 +88,7 @@ def early_exit_where(launch: Launch, known: frozenset[Var], bounds: Bounds) -> E
 
     A comparison around one store fails for all elements of the loop, and then those around all other stores do, too.
     """
-    written = [list(found) for found in _never(launch.body, (), {}, bounds)]
+    written = list(_never(launch, bounds))
     for idle in (condition for each in written for condition in each):
         invariant = not any(isinstance(part, Load) for part in walk(idle))
         invariant = invariant and all(var in known and var.role is not Role.MUTABLE for var in variables(idle))
@@ -96,22 +97,14 @@ def early_exit_where(launch: Launch, known: frozenset[Var], bounds: Bounds) -> E
     return None
 
 
-def _never(
-    body: tuple[Stmt, ...], conditions: tuple[Expr, ...], extents: Mapping[Var, Expr], bounds: Bounds
-) -> Iterator[Iterator[Expr]]:
+def _never(launch: Launch, bounds: Bounds) -> Iterator[list[Expr]]:
     """For each statement that writes a tensor, conditions under which it never runs."""
-    for stmt in body:
-        match stmt:
-            case If():
-                yield from _never(stmt.then, (*conditions, *conjuncts(stmt.condition)), extents, bounds)
-                yield from _never(stmt.orelse, (*conditions, *conjuncts(negated(stmt.condition))), extents, bounds)
-            case Parallel():
-                inside = dict(zip(stmt.vars, stmt.extents, strict=True))
-                yield from _never(stmt.body, conditions, {**extents, **inside}, bounds)
-            case Loop():
-                yield from _never(stmt.body, conditions, extents, bounds)
-            case _ if any(buffer.scope is Scope.GLOBAL for buffer in buffers_written(stmt)):
-                some_holds = (some_fails(negated(condition), extents, bounds) for condition in conditions)
-                yield (negated(some) for some in some_holds if some is not None)
-            case _:
-                pass
+    for stmt, path in with_paths(launch.body):
+        writes = any(buffer.scope is Scope.GLOBAL for buffer in buffers_written(stmt))
+        if not writes or isinstance(stmt, If | Loop | Parallel):
+            continue
+        loops = [outer for outer, _ in path if isinstance(outer, Parallel)]
+        extents = {var: extent for loop in loops for var, extent in zip(loop.vars, loop.extents, strict=True)}
+        conditions = (condition if held else negated(condition) for condition, held in conditions_on(path))
+        some = (some_fails(negated(each), extents, bounds) for condition in conditions for each in conjuncts(condition))
+        yield [negated(found) for found in some if found is not None]

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import sqrt
 
-from tile2cu.analysis.uses import has
+from tile2cu.analysis.uses import has, statements
 from tile2cu.core.decisions import RASTER_GROUP, TILE_ORDER, WARP_SPECIALISED, XCD_ORDER
 from tile2cu.core.expr import Call, Expr, Load, Var, children, static_value, walk
 from tile2cu.core.program import Gemm, Launch, Loop, Swizzle
@@ -120,8 +120,8 @@ def longest_axis(launch: Launch, context: Context) -> Var | None:
 
     Values that blocks read from memory, as the lengths of sequences, do not count.
     """
-    for op in launch.body:
-        if isinstance(op, Loop) and has(op.body, Gemm):
+    for op in statements(launch.body, Loop, below=False):
+        if has(op.body, Gemm):
             iterations = _if_not_empty(context.bounds.expanded(op.stop))
             blocks = [block for block in launch.blocks if block in _outside_memory(iterations)]
             if blocks == [launch.blocks[0]] and context.bounds.never_falls(iterations, blocks[0]):

@@ -3,24 +3,12 @@
 from collections.abc import Collection, Iterable, Iterator
 
 from tile2cu.analysis.accesses import Access, element_accesses
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import conditions_on, statements
 from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Expr, Var, static_value
 from tile2cu.core.layout import FragmentLayout, Replicated, Slice, slice_of
-from tile2cu.core.program import (
-    Copy,
-    If,
-    Launch,
-    Loop,
-    Parallel,
-    Reduce,
-    Scan,
-    Scope,
-    Stmt,
-    Store,
-    While,
-)
+from tile2cu.core.program import Copy, Launch, Parallel, Reduce, Scan, Scope, Store, with_paths
 from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, rule
 from tile2cu.rules.layout.dependence import dependent, mentions
 
@@ -225,26 +213,13 @@ def fragment_accesses(op: Parallel) -> list[Access]:
 
 def uneven_stores(op: Parallel) -> Iterator[Access]:
     """Stores to fragments by some of the loop's variables, of values (or under conditions) that depend on others."""
-
     pairs = zip(op.vars, op.extents, strict=True)
     iterations = [dependent(op, (var,)) for var, extent in pairs if static_value(extent) != 1]
-
-    def below(body: tuple[Stmt, ...], conditions: tuple[Expr, ...]) -> Iterator[Access]:
-        for stmt in body:
-            match stmt:
-                case Store() if stmt.buffer.scope is Scope.FRAGMENT:
-                    others = {var for each in iterations for var in each if not _any_mentions(stmt.indices, each)}
-                    if _any_mentions((stmt.value, *conditions), others):
-                        yield Access(stmt.buffer, stmt.indices, True, stmt.span)
-                case If():
-                    yield from below(stmt.then, (*conditions, stmt.condition))
-                    yield from below(stmt.orelse, (*conditions, stmt.condition))
-                case Loop() | While():
-                    yield from below(stmt.body, conditions)
-                case _:
-                    pass
-
-    return below(op.body, ())
+    for stmt, path in with_paths(op.body):
+        if isinstance(stmt, Store) and stmt.buffer.scope is Scope.FRAGMENT:
+            others = {var for each in iterations for var in each if not _any_mentions(stmt.indices, each)}
+            if _any_mentions((stmt.value, *(condition for condition, _ in conditions_on(path))), others):
+                yield Access(stmt.buffer, stmt.indices, True, stmt.span)
 
 
 def _any_mentions(exprs: Iterable[Expr], variables: Collection[Var]) -> bool:

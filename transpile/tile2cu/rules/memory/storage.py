@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
-from tile2cu.analysis.accesses import buffers_used, element_accesses, viewed
+from tile2cu.analysis.accesses import element_accesses, viewed
 from tile2cu.analysis.prelude import producer_loop, producer_pipelines
+from tile2cu.analysis.uses import users
 from tile2cu.core.decisions import (
     ALIASING,
     LAYOUT,
@@ -33,7 +34,6 @@ from tile2cu.core.program import (
     Reduce,
     Scan,
     Scope,
-    operations,
 )
 from tile2cu.core.schedule import (
     ACTIVE_ROW,
@@ -95,9 +95,7 @@ def vector_swizzle(launch: Launch, context: Context) -> Iterator[Decision]:
 def _read_in_runs(tile: Buffer, context: Context) -> bool:
     """Whether loops read more than 16 bytes of it per thread together, and only copies access it otherwise."""
     longest = 0
-    for op in operations(context.launch.body):
-        if tile not in buffers_used(op):
-            continue
+    for op in users(context.launch.body, tile):
         if isinstance(op, Parallel) and isinstance(layout := context.facts.get(op, LAYOUT), Blocked):
             for access in element_accesses(op.body):
                 if access.buffer is tile and access.is_store:
@@ -156,7 +154,7 @@ def _pads_easily(launch: Launch, context: Context) -> bool:
 def _is_read_by_rows(tile: Buffer, context: Context) -> bool:
     """Whether each lane of a loop reads a row of it, and only loops and copies of the whole tile access it."""
     by_rows = False
-    for op in operations(context.launch.body):
+    for op in users(context.launch.body, tile):
         match op:
             case Parallel():
                 last = op.vars[-1]
@@ -164,10 +162,8 @@ def _is_read_by_rows(tile: Buffer, context: Context) -> bool:
                 by_rows |= any(last in walk(row) and last not in walk(column) for row, column in indices)
             case Copy() if op.barrier is None and not op.begun and op.remote is None:
                 pass
-            case _ if tile in buffers_used(op):
-                return False
             case _:
-                pass
+                return False
     return by_rows
 
 

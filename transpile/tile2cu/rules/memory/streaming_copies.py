@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, variables, viewed
+from tile2cu.analysis.prelude import around
 from tile2cu.core.decisions import CALL, STREAMING
 from tile2cu.core.expr import Role, Var, static_value
-from tile2cu.core.program import Buffer, Copy, Gemm, If, Loop, While, walk_stmts
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Loop, While
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _LINE = 128  # bytes of L2
@@ -47,8 +48,8 @@ def streaming_copy(op: Copy, context: Context) -> Iterator[Decision]:
     if sum(tensor in buffers_read(stmt) for stmt in reads) > 1 or any(tensor in buffers_written(s) for s in reads):
         return
     moving = variables(*(context.bounds.expanded(part.start) for part in op.src.ranges))
-    around = [loop for loop in context.statements if isinstance(loop, Loop | While) and op in walk_stmts(loop.body)]
-    if any(isinstance(loop, While) or loop.var not in moving for loop in around):
+    loops = (loop for loop in around(context.launch.body, op) if isinstance(loop, Loop | While))
+    if any(isinstance(loop, While) or loop.var not in moving for loop in loops):
         return
     launch = context.launch
     extents = [extent for block, extent in zip(launch.blocks, launch.grid, strict=True) if block not in moving]

@@ -106,15 +106,15 @@ def pairs(op: Copy | Parallel, context: Context) -> Iterator[Decision]:
                 _require(op.dst.buffer, op.span, _neighbours(context.facts.get(op.src.buffer, LAYOUT))),
             )
         case Parallel():
-            for access in _packed_stores(op.body):
+            for access in filter(_is_packed_store, element_accesses(op.body)):
                 vector = context.facts.get(op, VECTOR) or 1
                 yield op, PACKED_GROUP, 1 if vector == 1 else _require(access.buffer, access.span, vector)
         case _:
             pass
 
 
-def _packed_stores(body: tuple[Stmt, ...]) -> list[Access]:
-    return [access for access in element_accesses(body) if access.is_store and _is_packed_memory(access.buffer)]
+def _is_packed_store(access: Access) -> bool:
+    return access.is_store and _is_packed_memory(access.buffer)
 
 
 def _is_packed_memory(buffer: Buffer) -> bool:

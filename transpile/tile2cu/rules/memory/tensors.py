@@ -1,12 +1,14 @@
 """Predicates and alignment of global tensors."""
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import gcd
 
-from tile2cu.analysis.accesses import buffers_written, expressions, loads, own_accesses, touches, written_through
+from tile2cu.analysis.accesses import expressions, loads, own_accesses, touches, written_through
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.runs import of_vector
+from tile2cu.analysis.uses import conditions_on, written_in
 from tile2cu.analysis.whole_quotients import whole_multiples, whole_quotients
 from tile2cu.core.decisions import BOUNDS_CHECKED, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, SLICE_ALIGNMENT, TMA_IF, VECTOR
 from tile2cu.core.dtype import BOOL
@@ -28,15 +30,14 @@ from tile2cu.core.program import (
     Buffer,
     Copy,
     Fill,
-    If,
     Launch,
-    Loop,
     Parallel,
+    Path,
     Region,
     Scope,
     Stmt,
     Store,
-    While,
+    with_paths,
 )
 from tile2cu.core.schedule import Multiple
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -227,9 +228,9 @@ def row_strides(tensor: Buffer) -> tuple[Expr, ...]:
 def _boxes(context: Context) -> list[tuple[Buffer, list[_Box]]]:
     """All accesses to each tensor, in program order of first use."""
     found: dict[int, tuple[Buffer, list[_Box]]] = {}
-    lasting = _lasting(context)
-    for op, given in _under_conditions(context.launch.body, lasting):
-        for tensor, box in _accesses_of(op, given, lasting, context):
+    lasts = functools.cache(_lasting(context))
+    for op, path in with_paths(context.launch.body):
+        for tensor, box in _accesses_of(op, path, lasts, context):
             if tensor.scope is Scope.GLOBAL:
                 found.setdefault(id(tensor), (tensor, []))[1].append(box)
     return list(found.values())
@@ -237,7 +238,7 @@ def _boxes(context: Context) -> list[tuple[Buffer, list[_Box]]]:
 
 def _lasting(context: Context) -> Callable[[Expr], bool]:
     """Whether a condition that holds where a branch begins holds throughout it: the branch keeps its inputs."""
-    written = frozenset().union(*(buffers_written(stmt) for stmt in context.launch.body))
+    written = written_in(context.launch.body)
 
     def lasts(condition: Expr) -> bool:
         expanded = context.bounds.expanded(condition)
@@ -248,31 +249,21 @@ def _lasting(context: Context) -> Callable[[Expr], bool]:
     return lasts
 
 
-def _under_conditions(
-    body: Body, lasts: Callable[[Expr], bool], given: Conditions = ()
-) -> Iterator[tuple[Stmt, Conditions]]:
-    """All statements below `body`, as walk_stmts yields them, with the conditions that hold throughout each."""
-    for stmt in body:
-        yield stmt, given
-        match stmt:
-            case If():
-                more = (stmt.condition,) if lasts(stmt.condition) else ()
-                yield from _under_conditions(stmt.then, lasts, (*given, *more))
-                yield from _under_conditions(stmt.orelse, lasts, (*given, *(Unary(BOOL, "not", part) for part in more)))
-            case Loop() | Parallel() | While():
-                yield from _under_conditions(stmt.body, lasts, given)
-            case _:
-                pass
+def _lasting_on(path: Path, lasts: Callable[[Expr], bool]) -> Conditions:
+    """The conditions that hold throughout a statement."""
+    found = ((condition, held) for condition, held in conditions_on(path) if lasts(condition))
+    return tuple(condition if held else Unary(BOOL, "not", condition) for condition, held in found)
 
 
 def _accesses_of(
-    op: Stmt, given: Conditions, lasts: Callable[[Expr], bool], context: Context
+    op: Stmt, path: Path, lasts: Callable[[Expr], bool], context: Context
 ) -> Iterator[tuple[Buffer, _Box]]:
     """The accesses that a statement makes itself; a T.Parallel represents its whole body."""
+    given = _lasting_on(path, lasts)
     match op:
         case Parallel():
             vector = context.facts.get(op, VECTOR) or 1
-            for stmt, below in _under_conditions((op,), lasts, given):
+            for stmt, inside in with_paths((op,), path):
                 for access in own_accesses(stmt):
                     position = context.bounds.expanded(access.indices[-1])
                     divided, divisor = quotient_of(position, op.vars[-1]) or (
@@ -280,6 +271,7 @@ def _accesses_of(
                         1,
                     )
                     wide = vector > 1 and divisor < vector and op.vars[-1] in walk(position)
+                    below = _lasting_on(inside, lasts)
                     yield access.buffer, _Box(_points(access.indices), wide, below, divisor, divided)
         case Copy() | AtomicTile():
             for region in (op.src, op.dst):

@@ -6,7 +6,6 @@ from dataclasses import replace
 from tile2cu.analysis.accesses import (
     buffers_read,
     buffers_written,
-    expressions,
     touches,
     used_by_itself,
     variables,
@@ -14,9 +13,9 @@ from tile2cu.analysis.accesses import (
 from tile2cu.analysis.dependence import Conflict, conflicts
 from tile2cu.analysis.effects import Effects, effects
 from tile2cu.analysis.lifetimes import Lifetimes
-from tile2cu.analysis.prelude import around, producer_loop
+from tile2cu.analysis.prelude import around, in_other_arms, outermost, producer_loop
 from tile2cu.analysis.uniformity import Uniformity
-from tile2cu.analysis.uses import declared_in
+from tile2cu.analysis.uses import declared_in, is_at_top, statements
 from tile2cu.core.decisions import (
     ALIASING,
     CALL,
@@ -52,7 +51,7 @@ from tile2cu.core.program import (
     Stmt,
     While,
     operations,
-    walk_stmts,
+    with_paths,
 )
 from tile2cu.core.schedule import Multiple, SharedBudget, Staging
 from tile2cu.passes.predicated_copies import bounded
@@ -71,7 +70,7 @@ from tile2cu.rules.mma.hopper import (
     rows_aligned_if,
     rows_unsupported,
 )
-from tile2cu.rules.schedule.pipeline import is_at_top, ping_pong_of
+from tile2cu.rules.schedule.pipeline import ping_pong_of
 
 _TRANSPOSED = """
 A_shared = T.alloc_shared((64, 64), "float16")
@@ -177,13 +176,13 @@ def _stores(staged: list[Staging], context: Context) -> Iterator[Decision]:
             if staging is None:
                 continue
             if instead is not None:
-                if is_at_top(op, context):
+                if is_at_top(op, context.launch):
                     yield op, INSTEAD, instead
                 continue
             staged.append(staging)
             yield op, CALL, "tma_store"
             yield op, STAGING_TILE, staging.name
-            if not is_at_top(op, context) or context.facts.get(context.launch, PERSISTENT) is not None:
+            if not is_at_top(op, context.launch) or context.facts.get(context.launch, PERSISTENT) is not None:
                 yield op, STORE_OUTSTANDING, True
             when = rows_aligned_if(copy.dst.buffer)
             yield copy.dst.buffer if _is_given(when, context) else op, TMA_IF, when
@@ -223,22 +222,17 @@ def _enclosing_bodies(context: Context) -> Iterator[Stmt]:
     path = around(context.launch.body, found[0]) if found is not None else ()
     uniformity = Uniformity(context.launch)
 
-    def in_branches(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-        for stmt in body:
-            yield stmt
-            if isinstance(stmt, If) and stmt not in path and all(map(uniformity.holds, expressions(stmt))):
-                yield from in_branches((*stmt.then, *stmt.orelse))
+    def counts(outer: Stmt) -> bool:
+        return outer in path or (isinstance(outer, If) and uniformity.holds(outer.condition))
 
-    yield from in_branches(context.launch.body)
-    for outer in path:
-        yield from in_branches((*outer.then, *outer.orelse) if isinstance(outer, If) else getattr(outer, "body", ()))
+    return (stmt for stmt, above in with_paths(context.launch.body) if all(counts(outer) for outer, _ in above))
 
 
 def _added_in_iterations(context: Context) -> Iterator[AtomicTile]:
     """The additions of each iteration to a float tensor that TMA can address and nothing else accesses."""
     found = producer_loop(context.launch, context.facts)
-    for op in found[1].body if found is not None else ():
-        if not isinstance(op, AtomicTile) or op.kind is not Reduction.SUM:
+    for op in statements(found[1].body, AtomicTile, below=False) if found is not None else ():
+        if op.kind is not Reduction.SUM:
             continue
         src, dst = op.src.buffer, op.dst.buffer
         layout = context.facts.get(src, LAYOUT)
@@ -274,7 +268,7 @@ def _is_stored_by_tma(op: Copy, context: Context) -> bool:
 def _read_again(op: Copy, context: Context) -> bool:
     """Whether the kernel may read the stored elements: TMA stores are awaited only until they have read their tile."""
     readers = [stmt.span for stmt in context.statements if touches(buffers_read(stmt), op.dst.buffer)]
-    at_top = any(stmt.span == op.span for stmt in context.launch.body)
+    at_top = outermost(context.launch.body, _here(op, context)).span == op.span
     return bool(readers) and not (at_top and all(span.line < op.span.line for span in readers))
 
 
@@ -285,7 +279,7 @@ def _written_again(op: Copy, context: Context) -> bool:
     another box.
     """
     body = context.launch.body
-    here = next((stmt for stmt in operations(body) if stmt.span == op.span), op)  # the loop, if it is one that copies
+    here = _here(op, context)
     loops = [each for each in around(body, here) if isinstance(each, Loop | While)]
     if any(not _moves(op, loop) for loop in loops):
         return True
@@ -296,10 +290,14 @@ def _written_again(op: Copy, context: Context) -> bool:
         other = Effects(writes=effects(stmt).writes)
         common = [each for each in around(body, stmt) if isinstance(each, Loop) and each in loops]
         met = (*conflicts(own, other), *(found for loop in common for found in _carried(own, other, loop)))
-        branches = (each for each in around(body, stmt) if isinstance(each, If))
-        if met and not any(_in_other_arms(op, stmt, branch) for branch in branches):
+        if met and not in_other_arms(here, stmt, body):
             return True
     return False
+
+
+def _here(op: Copy, context: Context) -> Stmt:
+    """The statement of the program that a copy is, or which it replaces: a loop that copies."""
+    return next((stmt for stmt in operations(context.launch.body) if stmt.span == op.span), op)
 
 
 def _carried(one: Effects, other: Effects, loop: Loop) -> Iterator[Conflict]:
@@ -311,11 +309,6 @@ def _moves(op: Copy, loop: Loop | While) -> bool:
     """Whether the box that a copy writes depends on the iteration of a loop."""
     inside = declared_in((loop,))
     return any(var in inside or var.role is Role.MUTABLE for part in op.dst.ranges for var in variables(part.start))
-
-
-def _in_other_arms(one: Stmt, other: Stmt, branch: If) -> bool:
-    inside = [[each.span for each in walk_stmts(arm)] for arm in (branch.then, branch.orelse)]
-    return any(one.span in here and other.span in there for here, there in (inside, inside[::-1]))
 
 
 def _placed(staging: Staging, op: Stmt, staged: list[Staging], context: Context) -> Staging | None:
@@ -351,7 +344,7 @@ def _left_by(op: Stmt, staged: list[Staging], context: Context) -> Iterator[Buff
     ring = producer_loop(launch, context.facts)
     rings = ring[1].buffers if ring is not None and ping_pong_of(context) is None else ()
     taken = context.facts.get(launch, PERSISTENT) or context.facts.get(launch, ALIASING)
-    if taken is not None or launch.cluster or not is_at_top(op, context):
+    if taken is not None or launch.cluster or not is_at_top(op, context.launch):
         return
     copies = (each for each in context.statements if isinstance(each, Copy))
     read_later = {each.src.buffer for each in copies if each.begun} | {each.where for each in staged}

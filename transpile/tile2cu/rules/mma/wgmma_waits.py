@@ -20,6 +20,7 @@ from tile2cu.core.program import (
     Stmt,
     WgmmaWait,
     While,
+    bodies,
     group_of,
 )
 from tile2cu.core.schedule import Retirement
@@ -97,7 +98,8 @@ class _Tracker:
         while True:
             before = len(self.awaited_immediately)
             self.retirements = {}
-            for flight in self.body(self.context.launch.body, {}, None).values():
+            left = self.body(self.context.launch.body, {}, None)
+            for flight in left.values():
                 self.await_immediately(flight, "no T.wait_wgmma that ends it follows")
             if len(self.awaited_immediately) == before:
                 return
@@ -121,7 +123,7 @@ class _Tracker:
                 own = group_of(stmt)
                 inside = group if own is None else own
                 flights = flights if own is not None else self.plain(stmt, flights, group, nested=False)
-                return _joined(self.body(stmt.then, flights, inside), self.body(stmt.orelse, flights, inside))
+                return _joined(*(self.body(arm, flights, inside) for arm in bodies(stmt)))
             case Loop() | While():
                 return self.loop(stmt, self.plain(stmt, flights, group, nested=False), group)
             case WgmmaWait():

@@ -6,6 +6,7 @@ from tile2cu.analysis.accesses import buffers_written
 from tile2cu.analysis.dependence import depends
 from tile2cu.analysis.effects import effects
 from tile2cu.analysis.lifetimes import Lifetimes
+from tile2cu.analysis.uses import statements, without
 from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Fill, Gemm, Let, Parallel, Reduce, Scope, Stmt
 from tile2cu.core.schedule import InOrder, Retirement, WaitForMmas
@@ -69,7 +70,7 @@ def most_alive(schedule: InOrder, context: Context) -> int:
         found, layout = lifetimes.of(tile), context.facts.get(tile, LAYOUT)
         if tile.scope is Scope.FRAGMENT and found is not None and layout is not None:
             spans.append((found.first, max(found.last, ends.get(tile, 0)), layout.words(tile.dtype.bytes)))
-    positions = [lifetimes.end(stmt) for stmt in schedule.body if not isinstance(stmt, Gemm)]
+    positions = [lifetimes.end(stmt) for stmt in without(schedule.body, statements(schedule.body, Gemm))]
     return max((sum(words for start, end, words in spans if start < at <= end) for at in positions), default=0)
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.accesses import buffers_written, overwrites, used_by_itself, viewed
+from tile2cu.analysis.accesses import overwrites, viewed
 from tile2cu.analysis.prelude import before, outermost
+from tile2cu.analysis.uses import is_only_use, users, without, writers
 from tile2cu.core.expr import OF_THREAD, Binary, Call, Expr, Load, static_value, walk
 from tile2cu.core.program import (
     Buffer,
@@ -15,8 +16,6 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     Store,
-    operations,
-    steps,
 )
 from tile2cu.core.schedule import DeferredReduction
 from tile2cu.rules.engine import Context
@@ -34,14 +33,14 @@ def running_sums(between: tuple[Stmt, ...], loop: Loop, context: Context) -> Ite
     for position, reduce in enumerate(between):
         if not isinstance(reduce, Reduce) or not _sums_rows(reduce):
             continue
-        users = [op for op in steps(body) if reduce.dst in used_by_itself(op) and op is not reduce]
-        update = next((op for op in between[position:] if isinstance(op, Parallel) and users == [op]), None)
+        others = without(tuple(users(body, reduce.dst)), (reduce,))
+        update = next((op for op in between[position:] if isinstance(op, Parallel) and others == (op,)), None)
         total = _adds_to(update, reduce.dst) if update is not None else None
         if update is None or total is None or any(viewed(context.launch, tile) for tile in (total, reduce.dst)):
             continue
-        inside = [op for op in steps(loop.body) if total in used_by_itself(op)]
-        starts = [op for op in operations(above) if total in buffers_written(op)]
-        if inside == [update] and len(starts) == 1 and starts[0] in above and _is_zeroed(starts[0], total):
+        starts = writers(above, total)
+        zeroed = len(starts) == 1 and starts[0] in above and _is_zeroed(starts[0], total)
+        if zeroed and is_only_use(update, total, loop.body):
             yield DeferredReduction(reduce, update, total)
 
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 
+from tile2cu.analysis.groups import with_groups
+from tile2cu.analysis.prelude import around
 from tile2cu.core.decisions import NO_SETMAXNREG, SETMAXNREG
 from tile2cu.core.facts import rejected
-from tile2cu.core.program import If, Launch, Loop, SetRegisters, Stmt, While, group_of
+from tile2cu.core.program import Launch, SetRegisters, group_of
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _SHARES = """\
@@ -34,7 +36,11 @@ def explicit_setmaxnreg(launch: Launch, context: Context) -> Iterator[Decision]:
 
     Gives: the registers that a thread starts with, and which statements change that; why others are left out.
     """
-    found = list(_statements(launch.body, None, inside=False))
+    found = [
+        (stmt, group, any(group_of(outer) is None for outer in around(launch.body, stmt)))
+        for stmt, group in with_groups(launch.body)
+        if isinstance(stmt, SetRegisters)
+    ]
     if not found:
         return
     started_with = min(_OF_A_MULTIPROCESSOR // launch.block_threads // _STEP * _STEP, _MOST)
@@ -49,23 +55,6 @@ def explicit_setmaxnreg(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 _Found = tuple[SetRegisters, int | None, bool]  # the statement, its group, and whether it is in a loop or branch
-
-
-def _statements(body: tuple[Stmt, ...], group: int | None, *, inside: bool) -> Iterator[_Found]:
-    for stmt in body:
-        match stmt:
-            case SetRegisters():
-                yield stmt, group, inside
-            case If():
-                own = group_of(stmt)
-                if own is not None:
-                    yield from _statements(stmt.then, own, inside=inside)
-                else:
-                    yield from _statements((*stmt.then, *stmt.orelse), group, inside=True)
-            case Loop() | While():
-                yield from _statements(stmt.body, group, inside=True)
-            case _:
-                pass
 
 
 def _unsupported(launch: Launch, found: list[_Found], started_with: int) -> str:

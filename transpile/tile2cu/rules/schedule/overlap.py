@@ -13,7 +13,7 @@ from tile2cu.analysis.accesses import (
 from tile2cu.analysis.dependence import depends
 from tile2cu.analysis.prelude import walk_to_active
 from tile2cu.analysis.regions import is_fixed
-from tile2cu.analysis.uses import all_expressions
+from tile2cu.analysis.uses import all_expressions, is_at_top, statements, without
 from tile2cu.core.decisions import (
     LAYOUT,
     ON_WGMMA,
@@ -25,7 +25,7 @@ from tile2cu.core.decisions import (
     WARPS,
 )
 from tile2cu.core.expr import Load, walk
-from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Loop, Parallel, Scope, Stmt
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Loop, Parallel, Scope, Stmt, only_arm
 from tile2cu.core.schedule import MmaOverlap, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.launch.grid import equal_trip_counts
@@ -33,7 +33,7 @@ from tile2cu.rules.memory.storage import shared_tiles
 from tile2cu.rules.mma.hopper import all_on_wgmma, warpgroups
 from tile2cu.rules.schedule.candidates import scheduled
 from tile2cu.rules.schedule.deferred_reductions import running_sums
-from tile2cu.rules.schedule.pipeline import is_at_top, iterations_adjacent
+from tile2cu.rules.schedule.pipeline import iterations_adjacent
 from tile2cu.rules.schedule.register_budget import ATTENTION, blocks_per_sm, registers_of
 from tile2cu.rules.schedule.rescale_factors import keeps, row_factor
 from tile2cu.rules.schedule.warpgroup_trips import own_trips
@@ -161,21 +161,22 @@ def _mask_apart(found: MmaOverlap, op: Loop, context: Context) -> If | None:
     A branch directly after the first MMA that changes only its result, on a condition that no tile or tensor decides.
     """
     mask = found.parts[0][0] if found.parts[0] else None
-    if found.factor or not isinstance(mask, If) or mask.orelse:
+    inside = only_arm(mask) if mask is not None and not found.factor else None
+    if inside is None or not isinstance(mask, If):
         return None
-    if not (is_at_top(op, context) and equal_trip_counts(op, context)):
+    if not (is_at_top(op, context.launch) and equal_trip_counts(op, context)):
         return None
     loads = any(isinstance(part, Load) for part in walk(mask.condition))
-    alone = buffers_written(mask) == {found.first[0].c.buffer} and all(isinstance(stmt, Parallel) for stmt in mask.then)
+    alone = buffers_written(mask) == {found.first[0].c.buffer} and all(isinstance(stmt, Parallel) for stmt in inside)
     return mask if alone and not loads else None
 
 
 def _candidates(pipeline: Pipeline) -> Iterator[MmaOverlap]:
     """The software pipelines of a loop's MMAs: the last ones as the second group, as few as possible."""
-    lets = tuple(op for op in pipeline.body if isinstance(op, Let))
+    lets = tuple(statements(pipeline.body, Let, below=False))
     if not all(is_fixed(let.value) for let in lets):
         return
-    body = tuple(op for op in pipeline.body if not isinstance(op, Let))
+    body = without(pipeline.body, lets)
     mmas = tuple(op for op in body if isinstance(op, Gemm))
     for count in range(len(mmas) - 1, 0, -1):
         found = replace(_grouped(body, mmas[:count], mmas[count:]), lets=lets)

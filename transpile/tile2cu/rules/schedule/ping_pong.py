@@ -13,7 +13,7 @@ from tile2cu.analysis.accesses import (
     variables,
     viewed,
 )
-from tile2cu.analysis.uses import all_expressions, outside_of
+from tile2cu.analysis.uses import all_expressions, is_at_top, outside_of, statements
 from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, SCHEDULE, WARP_SPECIALISED
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import Buffer, Copy, Fill, Gemm, If, Let, Loop, Parallel, Reduce, Scope, Stmt, bodies
@@ -23,7 +23,7 @@ from tile2cu.rules.mma.hopper import all_on_wgmma, warpgroups
 from tile2cu.rules.mma.wgmma_support import split_of
 from tile2cu.rules.schedule.candidates import why_unsuitable
 from tile2cu.rules.schedule.deferred_reductions import running_sums
-from tile2cu.rules.schedule.pipeline import is_at_top, pipeline_of
+from tile2cu.rules.schedule.pipeline import pipeline_of
 from tile2cu.rules.schedule.rescale_factors import row_factor
 
 _LATENT = """
@@ -62,7 +62,7 @@ def ping_pong(op: Loop, context: Context) -> Iterator[Decision]:
 
     Gives: the parts of an iteration and their order; for a running sum, that each thread keeps a partial sum.
     """
-    if warpgroups(context.launch) != _GROUPS or not all_on_wgmma(op, context) or not is_at_top(op, context):
+    if warpgroups(context.launch) != _GROUPS or not all_on_wgmma(op, context) or not is_at_top(op, context.launch):
         return
     pipeline = pipeline_of(op, context.launch, producer=True)
     if pipeline is None or not _shares_columns_of_last(pipeline):
@@ -85,7 +85,7 @@ def _shares_columns_of_last(pipeline: Pipeline) -> bool:
     if not isinstance(second, Gemm) or second.a.buffer.scope is not Scope.SHARED or second.a.buffer in pipeline.buffers:
         return False
     split = split_of(second, _GROUPS)
-    mmas = [op for op in pipeline.body if isinstance(op, Gemm)]
+    mmas = tuple(statements(pipeline.body, Gemm, below=False))
     return len(mmas) > 1 and split is not None and split.n == _GROUPS
 
 

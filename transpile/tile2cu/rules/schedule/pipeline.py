@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 
 from tile2cu.analysis.accesses import lets_for, loaded, without_unused_lets
 from tile2cu.analysis.legality import why_no_pipeline
-from tile2cu.analysis.prefetch import names_of, unprefetchable
+from tile2cu.analysis.prefetch import names_of, prefetchable, unprefetchable
 from tile2cu.analysis.prelude import walk_to_active
 from tile2cu.analysis.sync_calls import syncs_grid
-from tile2cu.analysis.uses import statements, without
+from tile2cu.analysis.uses import is_at_top, statements, without
 from tile2cu.core.decisions import (
     FEWER_STAGES,
     NOT_PIPELINED,
@@ -94,27 +94,20 @@ def pipeline_of(loop: Loop, launch: Launch, *, producer: bool) -> Pipeline | Non
     return _legal(Pipeline(max(1, loop.num_stages), *parts, producer=producer), loop) if parts else None
 
 
-def is_at_top(loop: Stmt, context: Context) -> bool:
-    """Whether no loop encloses this one: a producer's pipeline is then empty before and after it."""
-    return any(op is loop for op in context.launch.body)
-
-
 def iterations_adjacent(loop: Loop, pipeline: Pipeline, context: Context) -> bool:
     """Whether nothing runs between a loop's iterations: it is at the top, or in an unskipped iteration there."""
-    return is_at_top(loop, context) or walk_to_active(loop, pipeline, context.launch.body) is not None
+    return is_at_top(loop, context.launch) or walk_to_active(loop, pipeline, context.launch.body) is not None
 
 
 def ping_pong_of(context: Context) -> PingPong | None:
     """The schedule by which two warpgroups take iterations of the producer's loop alternately; None for none."""
-    found = (context.facts.get(op, SCHEDULE) for op in context.launch.body if isinstance(op, Loop))
+    found = (context.facts.get(op, SCHEDULE) for op in statements(context.launch.body, Loop, below=False))
     return next((each for each in found if isinstance(each, PingPong)), None)
 
 
 def prefetchable_vectors(loop: Loop, launch: Launch) -> tuple[Copy, ...]:
     """The loads of tiles of one dimension that could be prefetched."""
-    return tuple(
-        stmt for stmt in loop.body if isinstance(stmt, Copy) and _is_vector(stmt) and _is_prefetched(stmt, loop, launch)
-    )
+    return tuple(filter(_is_vector, prefetchable(loop, launch)))
 
 
 def staged_pipeline_of(loop: Loop, launch: Launch) -> Pipeline | None:
@@ -131,23 +124,21 @@ def _parts(loop: Loop, launch: Launch, *, by_tma: bool = False) -> tuple[tuple[S
     """(the prefetched loads, the rest) of a pipelined loop's body."""
     if loop.kind is not LoopKind.PIPELINED or (loop.num_stages < 1 and not by_tma) or syncs_grid(loop.body):
         return None
-    loads = tuple(
-        stmt for stmt in loop.body if _is_prefetched(stmt, loop, launch) and not (by_tma and _is_vector(stmt))
-    )
+    loads = tuple(stmt for stmt in prefetchable(loop, launch) if not (by_tma and _is_vector(stmt)))
     if not loads:
         return None
     rest = without(loop.body, loads)
     return (*lets_for(set().union(*map(names_of, loads)), loop.body), *loads), without_unused_lets(rest)
 
 
-def _is_vector(stmt: Stmt) -> bool:
+def _is_vector(stmt: Copy) -> bool:
     """Whether a copy fills a tile of one dimension."""
-    return isinstance(stmt, Copy) and stmt.dst.buffer.rank == 1
+    return stmt.dst.buffer.rank == 1
 
 
 def _why_not_prefetched(loop: Loop, launch: Launch) -> Iterator[Decision]:
     """Why copies from tensors in a pipelined loop are not prefetched, or are with fewer stages than asked for."""
-    copies = [stmt for stmt in loop.body if isinstance(stmt, Copy) and stmt.src.buffer.scope is Scope.GLOBAL]
+    copies = [stmt for stmt in statements(loop.body, Copy, below=False) if stmt.src.buffer.scope is Scope.GLOBAL]
     if loop.kind is LoopKind.PIPELINED and loop.num_stages < 1 and copies:
         yield rejected(loop, NOT_PIPELINED, "num_stages is 0", "num_stages=2 or more")
     if loop.stages_asked:
@@ -158,15 +149,15 @@ def _why_not_prefetched(loop: Loop, launch: Launch) -> Iterator[Decision]:
             because, edit = unprefetchable(copy, loop, launch)
             if because:
                 yield rejected(copy, NOT_PREFETCHED, because, edit)
-        for op in loop.body:
-            if isinstance(op, Parallel) and (because := _fills_by_elements(op)):
+        for op in statements(loop.body, Parallel, below=False):
+            if because := _fills_by_elements(op):
                 yield rejected(op, NOT_PREFETCHED, because, "T.copy of whole boxes of the tensor, where it has them")
 
 
 def _fills_by_elements(op: Parallel) -> str:
     """Why a loop that fills shared tiles from tensors is not prefetched; empty for other loops."""
-    for store in op.body:
-        if isinstance(store, Store) and store.buffer.scope is Scope.SHARED:
+    for store in statements(op.body, Store, below=False):
+        if store.buffer.scope is Scope.SHARED:
             read = [part for part in loaded(store.value) if part.scope is Scope.GLOBAL]
             positions = [part for load in walk(store.value) if isinstance(load, Load) for part in loaded(*load.indices)]
             if read and positions:
@@ -174,10 +165,3 @@ def _fills_by_elements(op: Parallel) -> str:
             if read:
                 return f"it computes `{store.buffer.name}` element by element from `{read[0].name}`"
     return ""
-
-
-def _is_prefetched(stmt: Stmt, loop: Loop, launch: Launch) -> bool:
-    """Whether the statement is a copy from global to a whole shared tile that depends on the loop's variable alone."""
-    if not isinstance(stmt, Copy) or stmt.src.buffer.scope is not Scope.GLOBAL:
-        return False
-    return not unprefetchable(stmt, loop, launch)[0]

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.accesses import buffers_read, buffers_written, element_accesses, expressions, touches, viewed
+from tile2cu.analysis.accesses import element_accesses, expressions, touches, viewed
 from tile2cu.analysis.prelude import around, before, needed_on, outermost, producer_loop
 from tile2cu.analysis.producer_loads import why_no_prelude
-from tile2cu.analysis.uses import all_expressions
+from tile2cu.analysis.uses import all_expressions, reading, writers, written_in
 from tile2cu.core.decisions import CALL, PIPELINE, PROLOGUE_LOADS, SHARED_LAYOUT
 from tile2cu.core.expr import Address, static_value, walk
-from tile2cu.core.program import Copy, Launch, Scope, operations
+from tile2cu.core.program import Copy, Launch, Scope
 from tile2cu.core.schedule import PrologueLoads
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.mma.hopper import columns_aligned_if, load_unsupported
@@ -59,13 +59,10 @@ def prologue_loads(launch: Launch, context: Context) -> Iterator[Decision]:
     needed = tuple(expr for op in found for expr in expressions(op))
     if not found or why_no_prelude((*needed_on(loop, pipeline.loads, path), *needed), above):
         return
-    tiles = {op.dst.buffer for op in found}
-    position, reader = next(
-        ((at, stmt) for at, stmt in enumerate(launch.body) if tiles & buffers_read(stmt)), (0, None)
-    )
-    loads = tuple(op for op in found if any(op is stmt for stmt in launch.body[:position]))
-    if reader is not None and loads:
-        yield launch, PROLOGUE_LOADS, PrologueLoads(loads, reader)
+    readers = reading(launch.body, frozenset(op.dst.buffer for op in found))
+    loads = tuple(op for op in found if readers and op in before(launch.body, readers[0]))
+    if loads:
+        yield launch, PROLOGUE_LOADS, PrologueLoads(loads, readers[0])
         for op in loads:
             yield op, CALL, "tma_load"
 
@@ -85,10 +82,9 @@ def _fits(op: Copy, launch: Launch, context: Context) -> bool:
     if columns_aligned_if(op.src, context.bounds):
         return False  # sizes decide whether it starts where TMA loads
     layout = context.facts[tile, SHARED_LAYOUT]
-    writers = [stmt for stmt in operations(launch.body) if tile in buffers_written(stmt)]
-    outside = any(touches(buffers_written(stmt), tensor) for stmt in launch.body)
+    outside = touches(written_in(launch.body), tensor)
     swizzled = layout.swizzle > 0 and tile.static_shape[0] <= _MOST_ROWS
     parts = [part for expr in all_expressions(launch.body) for part in walk(expr)]
     addressed = any(isinstance(part, Address) and part.buffer in (tile, tensor) for part in parts)
-    alone = writers == [op] and not outside and not addressed
+    alone = writers(launch.body, tile) == [op] and not outside and not addressed
     return alone and swizzled and static_value(tensor.shape[-1]) is not None

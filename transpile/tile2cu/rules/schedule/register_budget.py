@@ -124,7 +124,7 @@ def blocks_per_sm(tiles: int, shared: int, context: Context) -> int:
 
 def _copied_from(mma: Gemm, first: PrologueLoads, context: Context) -> Buffer | None:
     """The tile of which an MMA's A operand is a copy in registers."""
-    copies = (op for op in context.launch.body if isinstance(op, Copy) and op.dst.buffer is mma.a.buffer)
+    copies = (op for op in statements(context.launch.body, Copy, below=False) if op.dst.buffer is mma.a.buffer)
     tiles = [load.dst.buffer for load in first.loads]
     return next((op.src.buffer for op in copies if op.src.buffer in tiles), None)
 

@@ -6,9 +6,9 @@ from math import inf
 from tile2cu.analysis.accesses import buffers_used, buffers_written, element_accesses, viewed, with_values
 from tile2cu.analysis.bounds import Linear
 from tile2cu.analysis.lifetimes import begins_by_writing
-from tile2cu.analysis.prelude import before
+from tile2cu.analysis.prelude import before, behind
 from tile2cu.analysis.uniformity import Uniformity
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import is_at_top, statements
 from tile2cu.core.decisions import LAYOUT, WARPS
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import (
@@ -41,6 +41,7 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     Store,
+    only_arm,
 )
 from tile2cu.core.schedule import MmaOverlap, Pipeline, WarpgroupTripCount
 from tile2cu.rules.engine import Context
@@ -61,15 +62,14 @@ def own_trips(overlap: MmaOverlap, op: Loop, pipeline: Pipeline, context: Contex
     """
     if len(overlap.mmas) > _MMAS or static_value(op.start) != 0 or equal_trip_counts(op, context):
         return None
-    position = next((at for at, stmt in enumerate(context.launch.body) if stmt is op), None)
-    if position is None:
+    if not is_at_top(op, context.launch):
         return None
-    after = context.launch.body[position + 1 :]
+    after = behind(context.launch.body, op)
     rows = _stored_rows(after)
     if rows is None or not _one_warpgroup_a_row(overlap, context):
         return None
     own = _staircase(overlap, op, *rows, context)
-    if own is None or not all(_is_by_rows(stmt, context) for stmt in (*pipeline.body, *after)):
+    if own is None or not _are_by_rows((*pipeline.body, *after), context):
         return None
     some_end_sooner = _some_end_sooner(overlap, own, context)
     return own if some_end_sooner and _masked_changes_nothing(pipeline.body, overlap, after, context) else None
@@ -156,10 +156,8 @@ def _is_known_before(value: Expr, loop: Loop, context: Context) -> bool:
 def _mask_of(overlap: MmaOverlap) -> tuple[tuple[Var, ...], Expr] | None:
     """The mask of the first MMA: its variables, and the condition that keeps an element; others become -infinity."""
     branch = overlap.between[0] if overlap.between else None
-    if not isinstance(branch, If) or branch.orelse or len(branch.then) != 1:
-        return None
-    loop = branch.then[0]
-    if not isinstance(loop, Parallel):
+    inside = only_arm(branch) if branch is not None else None
+    if inside is None or len(inside) != 1 or not isinstance(loop := inside[0], Parallel):
         return None
     *names, store = loop.body
     if not isinstance(store, Store) or store.buffer is not overlap.first[0].c.buffer or not _are_names(names):
@@ -174,6 +172,10 @@ def _mask_of(overlap: MmaOverlap) -> tuple[tuple[Var, ...], Expr] | None:
     return (loop.vars, negated(condition)) if no == element and static_value(yes) == -inf else None
 
 
+def _are_by_rows(body: tuple[Stmt, ...], context: Context) -> bool:
+    return all(_is_by_rows(stmt, context) for stmt in body)
+
+
 def _is_by_rows(stmt: Stmt, context: Context) -> bool:
     """Whether the rows of a fragment are independent, and threads of different warpgroups need not synchronise."""
     match stmt:
@@ -186,7 +188,8 @@ def _is_by_rows(stmt: Stmt, context: Context) -> bool:
         case Reduce():
             return stmt.dim == 1 and stmt.src.rank == 2 and context.facts[stmt.src, LAYOUT].along(1).warps == 1
         case If():
-            return not stmt.orelse and all(_is_by_rows(each, context) for each in stmt.then)
+            inside = only_arm(stmt)
+            return inside is not None and _are_by_rows(inside, context)
         case Parallel():
             accesses = tuple(element_accesses((stmt,)))
             return all(

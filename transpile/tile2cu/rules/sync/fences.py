@@ -7,7 +7,21 @@ from tile2cu.analysis.accesses import buffers_written, shared
 from tile2cu.analysis.groups import with_groups
 from tile2cu.core.decisions import BARRIER, ON_WGMMA, PIPELINE, PROXY_FENCE, WARP_SPECIALISED
 from tile2cu.core.expr import Call
-from tile2cu.core.program import Buffer, CallStmt, Copy, Gemm, If, Launch, Loop, Region, Stmt, Sync, While, group_of
+from tile2cu.core.program import (
+    Buffer,
+    CallStmt,
+    Copy,
+    Gemm,
+    If,
+    Launch,
+    Loop,
+    Region,
+    Stmt,
+    Sync,
+    While,
+    bodies,
+    group_of,
+)
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.mma.hopper import is_specialised
 from tile2cu.rules.mma.warps import runs_on_wgmma
@@ -82,8 +96,8 @@ class _Writers:
                 case If():
                     outside, own = self.group, group_of(stmt)
                     self.group = own if own is not None and not stmt.once else outside
-                    self.body(stmt.then, after, later)
-                    self.body(stmt.orelse, after, later)
+                    for arm in bodies(stmt):
+                        self.body(arm, after, later)
                     self.group = outside
                 case Loop() | While():
                     self.body(self.without_prefetches(stmt), (), (*stmt.body, *after, *later))
@@ -151,7 +165,7 @@ class _Readers:
             fenced = False
         match stmt:
             case If():
-                arms = [self.body(arm, fenced=fenced) for arm in (stmt.then, stmt.orelse)]
+                arms = [self.body(arm, fenced=fenced) for arm in bodies(stmt)]
                 return all(arms)
             case Loop() | While():
                 self.body(stmt.body, fenced=False)

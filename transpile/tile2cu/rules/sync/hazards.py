@@ -11,14 +11,13 @@ from tile2cu.analysis.accesses import (
     buffers_written,
     expressions,
     loads,
-    own_accesses,
     shared,
-    touches,
     updated_in_several_ways,
 )
 from tile2cu.analysis.prelude import begins_pipeline
 from tile2cu.analysis.sync_calls import awaits_stores
 from tile2cu.analysis.uniformity import Uniformity
+from tile2cu.analysis.uses import is_at_top, read_in, readers, written_in
 from tile2cu.core.decisions import (
     ALIASING,
     BARRIER,
@@ -53,11 +52,10 @@ from tile2cu.core.program import (
     While,
     bodies,
     group_of,
-    walk_stmts,
+    only_arm,
 )
 from tile2cu.core.schedule import Aliasing, Hazard, PartBarrier, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.schedule.pipeline import is_at_top
 from tile2cu.rules.sync.barrier_scope import exchanged_tiles, ordered_by_user, ping_pong_tile, tensors_read_again
 from tile2cu.rules.sync.pending_accesses import Pending, Touches, for_all_of, is_of_all
 from tile2cu.rules.sync.thread_ownership import Conditions, Owners, Touch, disjoint
@@ -346,13 +344,13 @@ class _Walker:
             self.barrier(stmt, hazards, divergent)
             pending = Pending()
         self.group, self.once = group, stmt.once
-        pending = self.body(stmt.then, pending, None)
+        pending = self.body(only_arm(stmt) or (), pending, None)
         self.group, self.once = None, False
         return pending
 
     def hazards_of_group(self, stmt: If, group: int, pending: Pending) -> dict[str, Hazard]:
         """The hazards of a group's work with accesses of other threads."""
-        reads, writes = (self.tracked(of(stmt)) for of in (buffers_of(buffers_read), buffers_of(buffers_written)))
+        reads, writes = self.tracked(buffers_read(stmt)), self.tracked(buffers_written(stmt))
         own = (group, for_all_of(group))
         by_user = frozenset() if stmt.once else self.exchanged_tiles
         others = pending.kept(lambda key: key[1] not in own and (key[0] not in by_user or is_of_all(key[1])))
@@ -429,12 +427,12 @@ class _Walker:
         return PartBarrier((), len(taken), number=number) if len(self.part_numbers) <= len(_NAMED_BARRIERS) else None
 
     def arms(self, stmt: If, pending: Pending, divergent: If | While | Loop | None) -> Pending:
-        around = self.conditions
+        around, after = self.conditions, Pending()
         try:
-            self.conditions = (*around, (stmt.condition, True))
-            then = self.body(stmt.then, pending.copy(), divergent)
-            self.conditions = (*around, (stmt.condition, False))
-            return then.merge(self.body(stmt.orelse, pending.copy(), divergent))
+            for body, arm in zip(bodies(stmt), (True, False), strict=True):
+                self.conditions = (*around, (stmt.condition, arm))
+                after = after.merge(self.body(body, pending.copy(), divergent))
+            return after
         finally:
             self.conditions = around
 
@@ -516,30 +514,22 @@ class _Walker:
 
     def before_loop(self, stmt: Loop, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         """One barrier before the loop, not one per iteration, for tiles that its iterations read and do not write."""
-        parts = tuple(walk_stmts(stmt.body))
-        read = self.tracked(buffer for part in parts for buffer in buffers_read(part))
-        written = self.tracked(buffer for part in parts for buffer in buffers_written(part))
+        read, written = self.tracked(read_in(stmt.body)), self.tracked(written_in(stmt.body))
         hazards = self.hazards({name: read[name] for name in read.keys() - written.keys()}, {}, pending)
         hazards = {
             name: hazard
             for name, hazard in self.all_come(hazards, divergent).items()
-            if any(self.may_conflict(name, touch, False, pending) for touch in self.reading(stmt.body, read[name]))
+            if any(self.may_conflict(name, touch, False, pending) for touch in self.reading(stmt, read[name]))
         }
         if not hazards and id(stmt) not in self.barriers:
             return pending
         self.barrier(stmt, hazards, divergent)
         return self.after_barrier(pending)
 
-    def reading(self, body: tuple[Stmt, ...], buffer: Buffer) -> Iterator[Touch]:
-        """How the operations of a body, and of loops and branches in it, access the tiles that they read."""
-        for stmt in body:
-            if isinstance(stmt, Loop | While | If):
-                if any(access.buffer.memory is buffer for access in own_accesses(stmt)):
-                    yield None
-                for arm in bodies(stmt):
-                    yield from self.reading(arm, buffer)
-            elif touches(buffers_read(stmt), buffer):
-                yield self.owners.touch(stmt, buffer, self.conditions)
+    def reading(self, loop: Loop, buffer: Buffer) -> Iterator[Touch]:
+        """How the iterations of a loop access a tile that they read; unknown for conditions and bounds."""
+        for stmt in readers(loop.body, buffer):
+            yield None if bodies(stmt) else self.owners.touch(stmt, buffer, self.conditions)
 
     def pipelined(
         self, stmt: Loop, pipeline: Pipeline, pending: Pending, divergent: If | While | Loop | None
@@ -565,14 +555,9 @@ class _Walker:
             begin = after.without(set(stages)) if pipeline.producer else Pending()
             after, broken = self.iteration(pipeline.body, begin, divergent)
         after = after.merge(broken)
-        if pipeline.producer and not is_at_top(stmt, self.context):
+        if pipeline.producer and not is_at_top(stmt, self.context.launch):
             return before.merge(after.without(set(stages)))  # nothing else uses them
         return before.merge(after).merge(self.done({}, stages))
-
-
-def buffers_of(of: Callable[[Stmt], frozenset[Buffer]]) -> Callable[[If], set[Buffer]]:
-    """The buffers of all statements of a branch."""
-    return lambda stmt: {buffer for part in walk_stmts((*stmt.then, *stmt.orelse)) for buffer in of(part)}
 
 
 def _is_of_groups(stmt: Stmt) -> bool:

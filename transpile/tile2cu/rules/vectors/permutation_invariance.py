@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.accesses import buffers_written, element_accesses, moved_index
+from tile2cu.analysis.accesses import element_accesses, moved_index
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.uses import statements, writers
 from tile2cu.core.decisions import LAYOUT, PERMUTATION_INVARIANT, VECTOR
 from tile2cu.core.expr import Expr, Load, Var, children, nibbles_of, quotient_of, walk
 from tile2cu.core.layout import Blocked
-from tile2cu.core.program import Buffer, Fill, If, Let, Loop, Parallel, Scope, Stmt, Store, While
+from tile2cu.core.program import Buffer, Fill, Let, Parallel, Scope, Store
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.vectors.packed_dot_products import only_total_is_read
 
@@ -49,7 +50,7 @@ def permutation_invariant(op: Parallel, context: Context) -> Iterator[Decision]:
     if not (isinstance(store, Store) and store.op in ("", "+") and store.indices == op.vars):
         return
     last = op.vars[-1]
-    values = [expr for stmt in op.body if not moved_index(stmt, last) for expr in _values(stmt)]
+    values = [stmt.value for stmt in statements(op.body, Let, Store) if not moved_index(stmt, last)]
     decodes = any(nibbles_of(part, last) is not None for expr in values for part in walk(expr))
     if not decodes or any(_is_value(last, expr) for expr in values):
         return
@@ -57,11 +58,6 @@ def permutation_invariant(op: Parallel, context: Context) -> Iterator[Decision]:
     uniform = uniform and (not store.op or _only_adds(op, store.buffer, context))
     if uniform and only_total_is_read(store.buffer, op, context):
         yield op, PERMUTATION_INVARIANT, True
-
-
-def _values(stmt: Stmt) -> Iterator[Expr]:
-    if isinstance(stmt, Let | Store):
-        yield stmt.value
 
 
 def _loads(op: Parallel) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
@@ -93,10 +89,4 @@ def _is_permutable(load: tuple[Buffer, tuple[Expr, ...]], sums: Buffer, last: Va
 
 def _only_adds(op: Parallel, sums: Buffer, context: Context) -> bool:
     """Whether only this loop updates the accumulators, which start with one common value."""
-    inside = {id(stmt) for stmt in op.body}
-    writers = (
-        stmt
-        for stmt in context.statements
-        if not isinstance(stmt, Loop | If | While) and id(stmt) not in inside and sums in buffers_written(stmt)
-    )
-    return all(stmt is op or isinstance(stmt, Fill) for stmt in writers)
+    return all(stmt is op or isinstance(stmt, Fill) for stmt in writers(context.launch.body, sums))

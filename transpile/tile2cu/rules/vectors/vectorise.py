@@ -6,7 +6,6 @@ from math import prod
 
 from tile2cu.analysis.accesses import (
     Access,
-    buffers_read,
     element_accesses,
     expressions,
     moved_index,
@@ -14,7 +13,7 @@ from tile2cu.analysis.accesses import (
     viewed,
 )
 from tile2cu.analysis.runs import is_run, of_vector, starts_vector
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import read_in, statements
 from tile2cu.core.decisions import DOT_OF_FOUR, IN_REGISTERS, LAYOUT, NOT_VECTORISED, STORE_LAST, TRANSPOSED, VECTOR
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import (
@@ -33,7 +32,7 @@ from tile2cu.core.expr import (
 )
 from tile2cu.core.facts import rejected
 from tile2cu.core.layout import Blocked, FragmentLayout, WgmmaAccumulator
-from tile2cu.core.program import Atomic, Buffer, If, Let, Parallel, Scope, Stmt, Store, walk_stmts
+from tile2cu.core.program import Atomic, Buffer, If, Let, Parallel, Scope, Stmt, Store
 from tile2cu.core.schedule import PackedDot
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.vectors.decode_loops import ARITHMETIC, ELEMENTWISE, SPREAD, decoded_tiles
@@ -227,7 +226,7 @@ def store_last(op: Parallel, context: Context) -> Iterator[Decision]:
         return
     if not all(isinstance(stmt, Let) for stmt in before):
         return
-    tile, read = last.buffer, frozenset().union(*(buffers_read(stmt) for stmt in op.body))
+    tile, read = last.buffer, read_in(op.body)
     whole = tile.scope is Scope.SHARED and tile.rank == 2 and last.indices == op.vars and not last.op
     several = vector < layout.registers and tile.dtype.bytes_of(layout.registers) <= _MOST_BYTES
     each_once = prod(layout.threads) == layout.block_threads
@@ -268,9 +267,9 @@ def in_registers(op: Parallel, context: Context) -> Iterator[Decision]:
     layout = context.facts.get(op, LAYOUT)
     if not isinstance(layout, Blocked) or not layout.has_idle_lanes:
         return
-    plain = all(_simple(stmt, _never) and not _divides_integers(stmt) for stmt in op.body)
+    plain = all(_simple(stmt, _never) and not _divides_integers(stmt) for stmt in statements(op.body, Stmt))
     registers = all(access.buffer.scope is Scope.FRAGMENT for access in element_accesses(op.body))
-    own_positions = all(stmt.indices == op.vars for stmt in op.body if isinstance(stmt, Store))
+    own_positions = all(stmt.indices == op.vars for stmt in statements(op.body, Store))
     if plain and registers and own_positions:
         yield op, IN_REGISTERS, True
 
@@ -348,7 +347,7 @@ def _why_single(op: Parallel, layout: FragmentLayout, context: Context) -> tuple
     def of_vectors(condition: Expr) -> bool:
         return uniform_over_vector(seen(condition), op.vars[-1], layout.vector, context.bounds)
 
-    body = tuple(walk_stmts(op.body))
+    body = tuple(statements(op.body, Stmt))
     shared = {
         stmt.var
         for stmt in body

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
-from tile2cu.core.expr import Binary, Const, Expr, Load, Var, binary, int_const, negated, walk
+from tile2cu.core.expr import Binary, Const, Expr, Load, Var, binary, int_const, walk
 from tile2cu.core.program import Buffer
 from tile2cu.plan import ops, structure
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
@@ -46,9 +46,8 @@ def accesses_of(body: tuple[structure.Statement, ...], conditions: tuple[Expr, .
                 yield replace(element, writes=False)
             yield element
         if isinstance(op, structure.If):
-            for block, condition in ((op.then, op.condition), (op.orelse, negated(op.condition))):
-                inner = tuple(each for paragraph in block for each in paragraph.statements)
-                yield from accesses_of(inner, (*conditions, condition))
+            for condition, inside in op.arms:
+                yield from accesses_of(inside, (*conditions, condition))
 
 
 def box_of(
@@ -116,13 +115,12 @@ class ElementStatements(ABC):
             case Assign():
                 yield f"{printer.names(op.var.name)} {op.operator}= {printer.text(op.value, op.var.dtype)};"
             case structure.If():
-                yield f"if ({printer.condition(op.condition)}) {{"
-                with self.under(op.condition):
-                    yield from self._block(op.then)
-                if op.orelse:
-                    yield "} else {"
-                    with self.under(negated(op.condition)):
-                        yield from self._block(op.orelse)
+                head = f"if ({printer.condition(op.condition)}) {{"
+                for condition, inside in op.arms:
+                    yield head
+                    with self.under(condition):
+                        yield from self.body(inside)
+                    head = "} else {"
                 yield "}"
             case _:
                 yield self.other(op)
@@ -130,10 +128,6 @@ class ElementStatements(ABC):
     def body(self, body: tuple[structure.Statement, ...]) -> list[str]:
         """The lines of a loop's body."""
         return [line for each in body for line in self.statement(each.op, each.source.comments)]
-
-    def _block(self, block: structure.Block) -> Iterator[str]:
-        for statement in (each for paragraph in block for each in paragraph.statements):
-            yield from self.statement(statement.op, statement.source.comments)
 
 
 def by_each_holder(statement: structure.Statement) -> Iterator[structure.Statement]:
@@ -167,9 +161,9 @@ def printed_expressions(body: tuple[structure.Statement, ...]) -> Iterator[Expr]
             continue
         yield from own_expressions(op)
         match op:
-            case structure.If(then=then, orelse=orelse):
-                for block in (then, orelse):
-                    yield from printed_expressions(tuple(each for part in block for each in part.statements))
+            case structure.If():
+                for _, inside in op.arms:
+                    yield from printed_expressions(inside)
 
 
 def without(expr: Expr, var: Var) -> Expr | None:
