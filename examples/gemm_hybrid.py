@@ -37,7 +37,7 @@ def gemm_hybrid(
         tiles_per_spare = T.if_then_else(split_tiles > 0, T.ceildiv(split_tiles, T.max(spare_programs, 1)), 0)
         return T.if_then_else(
             split_tiles > 0,
-            T.ceildiv(k_tiles * tiles_per_spare, parts_per_tile * tiles_per_spare + T.min(spare_programs, 1)),
+            T.ceildiv(k_tiles * tiles_per_spare, T.max(T.min(spare_programs, 1) + parts_per_tile * tiles_per_spare, 1)),
             0,
         )
 
@@ -117,17 +117,17 @@ def gemm_hybrid(
             rows = T.ceildiv(M, block_M)
             columns = T.ceildiv(N, block_N)
             k_tiles = T.ceildiv(K, block_K)
-            tail_tiles = rows * columns % programs  # all of them are split: else this kernel has no block
+            split_tiles = split_tiles_of(rows * columns % programs, k_tiles)
             split_tile = index // strips
             row = index % strips * strip
-            by, bx = place_of(rows * columns - tail_tiles + split_tile, rows, columns)
-            k_tiles_per_part = k_tiles_per_part_of(tail_tiles, k_tiles)
+            by, bx = place_of(rows * columns - split_tiles + split_tile, rows, columns)
+            k_tiles_per_part = k_tiles_per_part_of(split_tiles, k_tiles)
 
             T.clear(total)
             T.pdl_sync()
             for part_index in T.serial(T.ceildiv(k_tiles, k_tiles_per_part)):
                 for i, j in T.Parallel(strip, block_N):
-                    total[i, j] += parts[part_index * tail_tiles + split_tile, row + i, j]
+                    total[i, j] += parts[part_index * split_tiles + split_tile, row + i, j]
             for i, j in T.Parallel(strip, block_N):
                 total[i, j] = T.max(total[i, j], 0)
             T.copy(total, C[by * block_M + row, bx * block_N])

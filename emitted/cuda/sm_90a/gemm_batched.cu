@@ -4,15 +4,17 @@
 //
 // gemm_batched: C[b] = A[b] @ B[b].
 //
-// Compile-time constants: block_K = 64. The others are under 'sizes' in the source.
+// Compile-time constants: block_K = 64, block_M = 128, block_N = 128 and programs = 132. The others are under 'sizes'
+// in the source.
 //
 //   A  in   float16  (batch, M, K)  row-major
 //   B  in   float16  (batch, K, N)  row-major
 //   C  out  float16  (batch, M, N)  row-major
 //
-// batch and M may be any size from 0 within these limits. K and N must be multiples of 8, since TMA needs 16-byte row
-// pitches; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched.
-// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// batch and M may be any size from 0 within these limits. batch * ceildiv(M, block_M) and batch * ceildiv(M, block_M) *
+// ceildiv(N, block_N) + programs must be at most 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE. K and N must be
+// multiples of 8, since TMA needs 16-byte row pitches; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a
+// kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:51).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
@@ -175,6 +177,10 @@ extern "C" size_t gemm_batched_workspace_size(int, int, int, int) { return 0; }
 extern "C" tl_status gemm_batched_supports(int batch, int M, int N, int K, int device) {
   using namespace gemm_batched_impl;
   if (batch < 0 || M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
+  // Tile indices are ints; loops compute them up to a step past the end
+  if (!tl::fits_int(int64_t(batch) * tl::ceildiv(M, block_M)) ||
+      !tl::fits_int(int64_t(batch * tl::ceildiv(M, block_M)) * tl::ceildiv(N, block_N) + programs))
+    return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches
   if (K % 8 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
   return tl::check_device("sm_90a", device);

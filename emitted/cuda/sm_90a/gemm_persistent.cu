@@ -4,13 +4,16 @@
 //
 // gemm_persistent: C = relu(A @ B).
 //
+// Compile-time constants: block_N = 256, block_M = 128 and programs = 132. The others are under 'sizes' in the source.
+//
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
-// M may be any size from 0 within these limits. K and N must be multiples of 8, since TMA needs 16-byte row pitches;
-// else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds
-// loads return zero; out-of-bounds elements are not stored.
+// M may be any size from 0 within these limits. ceildiv(N, block_N) * ceildiv(M, block_M) + programs must be at most
+// 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE. K and N must be multiples of 8, since TMA needs 16-byte row
+// pitches; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched.
+// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_persistent.py:42). tl::max of NaN and a
 // number is the number: NaN becomes 0 at gemm_persistent.py:41.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
@@ -171,6 +174,8 @@ extern "C" size_t gemm_persistent_workspace_size(int, int, int) { return 0; }
 extern "C" tl_status gemm_persistent_supports(int M, int N, int K, int device) {
   using namespace gemm_persistent_impl;
   if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
+  // Tile indices are ints; loops compute them up to a step past the end
+  if (!tl::fits_int(int64_t(tl::ceildiv(N, block_N)) * tl::ceildiv(M, block_M) + programs)) return TL_INVALID_SIZE;
   // TMA needs 16-byte row pitches
   if (K % 8 != 0 || N % 8 != 0) return TL_NOT_SUPPORTED;
   return tl::check_device("sm_90a", device);

@@ -28,10 +28,10 @@ extern "C" {
 // A call launches 2 kernels: split (flash_decoding.py:47) and combine (flash_decoding.py:113). The workspace holds
 // partial (float32) and partial_lse (float32) between them.
 // batch, kv_heads, group_1 and max_len may be any size from 0 within these limits. ceildiv(group_1, block_H) * kv_heads
-// must be at most 2,147,483,647 (extents are of 32 bits); else TL_INVALID_SIZE. ceildiv(group_1, block_H) * kv_heads,
-// batch and kv_heads must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are
-// not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements
-// are not stored.
+// must be at most 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE. ceildiv(group_1, block_H) * kv_heads, batch and
+// kv_heads must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not
+// accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are
+// not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // flash_decoding.py:96) and Output (float16, flash_decoding.py:134). tl::exp2 is ex2.approx.ftz.f32. tl::log2 calls
 // CUDA's mathematical functions in float32.

@@ -15,10 +15,10 @@
 //   C        out  float16  (tokens, N)     row-major
 //
 // tokens and groups may be any size from 0 within these limits. ceildiv(tokens, block_M) + groups must be at most
-// 2,147,483,647 (extents are of 32 bits); else TL_INVALID_SIZE. ceildiv(tokens, block_M) + groups must be at most
-// 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. K and N must be multiples of 8, since TMA needs 16-byte
-// row pitches; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched.
-// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE. ceildiv(tokens, block_M) + groups must be at most 65,535 (blocks
+// of a grid along y or z); else TL_INVALID_SIZE. K and N must be multiples of 8, since TMA needs 16-byte row pitches;
+// else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds
+// loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:99 and 103).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be

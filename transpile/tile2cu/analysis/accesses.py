@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tile2cu.analysis import effects as effect
 from tile2cu.analysis.dependence import keeps
 from tile2cu.analysis.effects import effects, evaluated, own_effects
-from tile2cu.core.expr import Address, Call, Expr, Load, Var, static_value, substitute, walk
+from tile2cu.core.expr import Address, Binary, Call, Expr, Load, Var, children, static_value, substitute, walk
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -131,6 +131,19 @@ def _values(stmt: Stmt) -> tuple[Expr, ...]:
 def variables(*exprs: Expr) -> set[Var]:
     """The variables that expressions mention."""
     return {part for expr in exprs for part in walk(expr) if isinstance(part, Var)}
+
+
+def divisors(expr: Expr) -> Iterator[Expr]:
+    """What an expression divides by, the innermost first."""
+    match expr:
+        case (
+            Binary(op="//" | "%", lhs=lhs, rhs=rhs)
+            | Call(function="ceildiv" | "floordiv" | "floormod", args=(lhs, rhs))
+        ):
+            yield from (*divisors(lhs), *divisors(rhs), rhs)
+        case _:
+            for part in children(expr):
+                yield from divisors(part)
 
 
 def lets_for(needed: set[Var], body: tuple[Stmt, ...]) -> tuple[Let, ...]:

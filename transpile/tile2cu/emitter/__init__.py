@@ -16,11 +16,13 @@ from tile2cu.emitter.host import grid_sizes, grid_text, host, kargs, kernel_para
 from tile2cu.emitter.limits import Written, quotient_limits, required_multiples, size_limits
 from tile2cu.emitter.manifest import manifest
 from tile2cu.emitter.render import render, render_shims, render_test
+from tile2cu.emitter.schedule import declared, section, with_schedule
 from tile2cu.emitter.sections import aligned_when, pasted
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
 from tile2cu.emitter.tma import asked_blocks, block_threads, bounds_notes, is_producer, persistent_in, tensor_maps
 from tile2cu.emitter.view import HostView, KernelView, LaunchView, words
 from tile2cu.plan.grid import kernel_expressions, used_sizes
+from tile2cu.plan.grid_schedule import grid_schedule
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import kernel_line, listed, wrapped
@@ -68,7 +70,9 @@ def emit_kernel(launches: tuple[Resolved, ...], *, tool: Tool, options: EmitOpti
     name, suffix = launches[0].program.name, launches[0].target.suffix
     used = _used_names(launches)
     required = required_multiples(launches)
-    launches = tuple(replace(each, required=required) for each in _named(launches, used))
+    bounded = tuple((each.launch, each.bounds) for each in launches)
+    schedule = None if style.functor else grid_schedule(launches[0].program, bounded)
+    launches = tuple(replace(each, required=required, grid_schedule=schedule) for each in _named(launches, used))
     reserved = style.reserved(frozenset(each.name for each in launches[0].program.constants))
     written = tuple(_written(resolved, used, reserved, style) for resolved in launches)
     origin = provenance(launches[0].program, launches[0].target.name, tool, options)
@@ -115,6 +119,7 @@ def _named(launches: tuple[Resolved, ...], used: list[str]) -> tuple[Resolved, .
 
 def _written(resolved: Resolved, used: list[str], also: frozenset[str], style: Style) -> Written:
     own = {resolved.file_namespace, resolved.function}
+    own |= {"Schedule", "schedule"} if resolved.grid_schedule is not None else set()
     reserved = (
         own | _called(resolved) | _of_groups(resolved) | _of_producer(resolved) | _of_c_interface(resolved.program)
     )
@@ -223,10 +228,13 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         launches=tuple(_launch_view(each, style) for each in written),
         host=_host(written, style),
     )
-    said = words(view)
+    schedule = section(first.grid_schedule, printer)
+    said = words((view, schedule))
     parts = zip(written, view.launches, strict=True)
     named = tuple(replace(part, sizes=sizes(each.resolved, each.printer, said)) for each, part in parts)
-    return replace(view, sizes=common_sizes(first, printer, said), launches=named, legend=_legend(first, named))
+    return replace(
+        view, sizes=common_sizes(first, printer, said), launches=named, schedule=schedule, legend=_legend(first, named)
+    )
 
 
 def _legend(resolved: Resolved, launches: tuple[LaunchView, ...]) -> tuple[str, ...]:
@@ -292,7 +300,9 @@ def _launch_view(written: Written, style: Style) -> LaunchView:
         grid=grid_text(resolved, written.printer),
         grid_sizes=grid_sizes(resolved, printer),
     )
-    named = sizes_with_names(derived, printer, words(view))
+    said = words(view)
+    struct = declared(resolved.grid_schedule, written.printer) if "schedule" in said else ()
+    named = (*struct, *sizes_with_names(derived, printer, said))
     said = words((view.parts, named))
     view = replace(view, scalars=tuple(name for name in view.scalars if name in said))
     return replace(view, parts=replace(parts, setup=(*named, *parts.setup)))
@@ -300,8 +310,10 @@ def _launch_view(written: Written, style: Style) -> LaunchView:
 
 def _with_derived(written: Written) -> tuple[tuple[Derived, ...], Printer]:
     """The sizes that the kernel computes from others, and a printer that names them."""
-    derived, printer = derived_sizes(written.resolved, _all_names(written.resolved)), written.printer
-    return derived, replace(printer, derived={each.value: printer.names(each.name) for each in derived})
+    printer, taken = with_schedule(written), _all_names(written.resolved)
+    derived = tuple(each for each in derived_sizes(written.resolved, taken) if each.value not in printer.derived)
+    named = {each.value: printer.names(each.name) for each in derived}
+    return derived, replace(printer, derived={**printer.derived, **named})
 
 
 def _above(resolved: Resolved, notes: tuple[str, ...]) -> tuple[str, ...]:
@@ -312,7 +324,7 @@ def _above(resolved: Resolved, notes: tuple[str, ...]) -> tuple[str, ...]:
 
 def _grid_note(written: Written) -> str:
     """The extents of the grid, or, in a persistent kernel, of the tiles that its blocks take."""
-    extents = grid_text(written.resolved, written.printer).replace(NAMESPACE, "")
+    extents = grid_text(written.resolved, with_schedule(written)).replace(NAMESPACE, "")
     persistent = persistent_in(written.resolved)
     if persistent is None:
         return f"grid: ({extents})"

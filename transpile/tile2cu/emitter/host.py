@@ -1,18 +1,16 @@
 """The C interface: what a call may be, what it needs, how many blocks it starts, and what it passes on."""
 
-from collections.abc import Iterator
-from dataclasses import replace
 from math import prod
 
-from tile2cu.analysis.accesses import loaded, variables
+from tile2cu.analysis.accesses import variables
 from tile2cu.analysis.sync_calls import starts_early, syncs_grid
 from tile2cu.core.decisions import PERSISTENT, SHARED_BUDGET
-from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Expr, Role, Var, binary, int_const, static_value, substitute, walk
-from tile2cu.core.program import Buffer, Launch, Let, Program
+from tile2cu.core.expr import Expr, Var, binary, int_const, static_value
+from tile2cu.core.program import Buffer, Program
 from tile2cu.core.schedule import Multiple
 from tile2cu.emitter.contract import access_of
 from tile2cu.emitter.limits import Written, is_of_call, quotient_limits, row_multiples, size_limits, whole_sizes
+from tile2cu.emitter.schedule import SCHEDULE, declared, with_schedule
 from tile2cu.emitter.sections import aligned_when, rule_of_rows
 from tile2cu.emitter.tma import block_threads, distinct, persistent_in, run_time_columns
 from tile2cu.emitter.view import HostLaunch, HostView
@@ -37,6 +35,8 @@ def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], style: Style)
     kernels_only = first.resolved.target.kernels_only_macro
     resolved = tuple(each.resolved for each in launches)
     params = host_params(resolved, first.printer)
+    schedule = declared(first.resolved.grid_schedule, first.printer)
+    workspace = workspace_bytes(resolved, with_schedule(first))
     return HostView(
         title=rule_line("host; NVRTC compiles the kernels alone" if kernels_only else "host"),
         left_out_by=kernels_only,
@@ -44,7 +44,7 @@ def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], style: Style)
         defined_params=(*params, *_workspace_params(program, resolved), "void* stream"),
         sizes=tuple(f"int {name}" for name in names),
         size_names=names,
-        workspace_params=_workspace_sizes(program, resolved, first.printer),
+        workspace_params=_workspace_sizes(resolved, first.printer, workspace),
         refusals=(
             *_sizes(names),
             *_whole_bytes(launches),
@@ -56,12 +56,14 @@ def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], style: Style)
             *_limits(limits),
         ),
         stream=first.resolved.target.stream,
-        workspace=workspace_bytes(resolved, first.printer),
+        workspace=workspace,
+        workspace_schedule=schedule if SCHEDULE in workspace else (),
         checks=(
             *_limits(size_limits(launches, of_call=True)),
             *_clusters(launches, of_call=True),
             *_pointers(program, resolved, first.printer),
-            *_take_workspace(program, resolved, first.printer),
+            *schedule,
+            *_take_workspace(program, resolved, with_schedule(first)),
         ),
         launches=tuple(_host_launch(each, number, launches, style) for number, each in enumerate(launches, 1)),
         launching=tuple(wrapped(_launching(resolved))),
@@ -85,7 +87,7 @@ def _host_launch(written: Written, number: int, launches: tuple[Written, ...], s
     resolved, count = written.resolved, len(launches)
     # The grid of a functor is its own function's.
     own_grid = f"Kernel::GridSize({', '.join(grid_sizes(resolved, written.printer))})"
-    named, printer = _named_parts(written, launches) if not style.functor else ((), written.printer)
+    printer = with_schedule(written)
     place = f"{resolved.program.source.name}:{resolved.launch.span.line}"
     return HostLaunch(
         namespace=resolved.namespace,
@@ -94,43 +96,7 @@ def _host_launch(written: Written, number: int, launches: tuple[Written, ...], s
         grid=own_grid if style.functor else grid_text(resolved, printer),
         tiles=_staying(resolved, printer),
         call=_launch(written, style),
-        named=named,
     )
-
-
-_LONG = 80  # characters of a grid from which on its parts have names
-
-
-def _named_parts(written: Written, launches: tuple[Written, ...]) -> tuple[tuple[Declaration, ...], Printer]:
-    """Names for the parts of a long grid that kernels compute as well, and a printer that uses them."""
-    grid, printer = written.resolved.launch.grid, written.printer
-    if len(", ".join(map(printer.index, grid))) < _LONG:
-        return (), printer
-    parts = {part for extent in grid for part in walk(extent)}
-    found = {value: name for each in (*launches, written) for name, value in _of_sizes(each.resolved.launch)}
-    found = {value: name for value, name in found.items() if value in parts}  # its own kernel's names, else others'
-    taken = {*(param.name for param in written.resolved.program.params), "grid", "chosen", "status"}
-    declared: list[Declaration] = []
-    names: dict[Expr, str] = {}
-    for value, name in sorted(found.items(), key=lambda each: len([*walk(each[0])])):
-        if name not in taken and printer.names(name) not in names.values():
-            inner = replace(printer, derived=names)
-            about = () if declared else ("as the kernels compute them",)
-            declared.append(Declaration(f"const int {printer.names(name)} = {inner.index(value)};", about))
-            names = {**names, value: printer.names(name)}
-    used = replace(printer, derived=names)
-    return tuple(declared), used
-
-
-def _of_sizes(launch: Launch) -> Iterator[tuple[str, Expr]]:
-    """The values that a kernel computes from sizes alone, before anything else, with their names."""
-    values: dict[Expr, Expr] = {}
-    own = (*launch.prelude, *launch.body)
-    for let in (stmt for stmt in own if isinstance(stmt, Let)):
-        value = substitute(let.value, values)
-        if let.var.dtype == INT32 and all(var.role is Role.SIZE for var in variables(value)) and not loaded(value):
-            values[let.var] = value
-            yield let.var.name, value
 
 
 def grid_text(resolved: Resolved, printer: Printer) -> str:
@@ -252,10 +218,13 @@ def workspace_in_words(launches: tuple[Resolved, ...], printer: Printer) -> str:
     return f"{parts} bytes, each term rounded up to a multiple of {_LINE}"
 
 
-def _workspace_sizes(program: Program, launches: tuple[Resolved, ...], printer: Printer) -> tuple[str, ...]:
+def _workspace_sizes(launches: tuple[Resolved, ...], printer: Printer, workspace: str) -> tuple[str, ...]:
     """The sizes as the workspace's query takes them: named where its size depends on them."""
+    program, schedule = launches[0].program, launches[0].grid_schedule
     extents = (*(tensor.shape for tensor in program.workspaces), *noted_grids(launches))
     used = variables(*(extent for each in extents for extent in each))
+    if schedule is not None and SCHEDULE in workspace:
+        used |= set(schedule.sizes)
     return tuple(f"int {printer.names(size.name)}" if size in used else "int" for size in program.sizes)
 
 

@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tile2cu.analysis.accesses import variables
+from tile2cu.analysis.accesses import divisors, variables
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.whole_quotients import whole_multiples, whole_quotients
 from tile2cu.core.decisions import TMA_IF
-from tile2cu.core.expr import Binary, Call, Expr, children, static_value
-from tile2cu.core.program import Buffer, Program
+from tile2cu.core.expr import Binary, Call, Expr, Role, binary, children, static_value, walk
+from tile2cu.core.program import Buffer, If, Loop, Program, walk_stmts
 from tile2cu.core.schedule import Multiple, implied, strictest
 from tile2cu.emitter.tma import distinct, persistent_in, run_time_columns, run_time_rows
+from tile2cu.plan.grid_schedule import values_of_sizes
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors
 from tile2cu.styles.base.comments import listed
@@ -53,7 +54,8 @@ def _divisors(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
         (each.printer, divisor)
         for each in launches
         for extent in each.resolved.launch.grid
-        for divisor in _divisors_of(extent)
+        for divisor in divisors(extent)
+        if static_value(divisor) is None
         if of_call == is_of_call(divisor, each.resolved.program)
     ]
     yield Limit(
@@ -64,20 +66,60 @@ def _divisors(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
 
 
 def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
-    """The extents of tensors and of grids are ints."""
+    """The extents of tensors and of grids are ints, and so are the numbers that kernels count to."""
+    ends = {part: past for each in launches for part, past in _counted(each.resolved) if past is not None}
     found = dict.fromkeys(
-        (_in_64_bits(part, each.printer), _word(each.printer, part))
+        (_in_64_bits(part, each.printer, past), _word(each.printer, part if past is None else binary("+", part, past)))
         for each in launches
-        for extent in (*each.resolved.launch.grid, *(n for tensor in tensors(each.resolved) for n in tensor.shape))
-        if variables(extent) <= {*each.resolved.program.sizes, *each.resolved.program.params}
-        for part in _may_overflow(extent, each.printer.bounds)
+        for part, past in (*_extents(each), *_counted(each.resolved))
+        if past is not None or part not in ends
+        if variables(part) <= {*each.resolved.program.sizes, *each.resolved.program.params}
         if of_call == is_of_call(part, each.resolved.program)
     )
+    of_tiles = "Tile indices are ints; loops compute them up to a step past the end"
     yield Limit(
         conditions=tuple(f"!{FITS_INT}({wide})" for wide, _ in found),
-        comment="Extents are ints",
-        stated=f"{listed([word for _, word in found])} must be at most 2,147,483,647 (extents are of 32 bits)",
+        comment=of_tiles if ends else "Extents are ints",
+        stated=f"{listed([word for _, word in found])} must be at most 2,147,483,647 (32-bit ints)",
     )
+
+
+def _extents(written: Written) -> Iterator[tuple[Expr, None]]:
+    """What may overflow in the extents of a grid and of tensors."""
+    resolved = written.resolved
+    for extent in (*resolved.launch.grid, *(extent for tensor in tensors(resolved) for extent in tensor.shape)):
+        yield from ((part, None) for part in _may_overflow(extent, resolved.bounds))
+
+
+def _counted(resolved: Resolved) -> Iterator[tuple[Expr, Expr | None]]:
+    """What may overflow in numbers of tiles, with what is added to the last number before it is compared.
+
+    A loop adds its step; a block whose tiles are a grid apart adds a grid.
+    """
+    launch, bounds = resolved.launch, resolved.bounds
+    for _, value in values_of_sizes(launch):
+        if not any(isinstance(part, Call) and part.function == "if_then_else" for part in walk(value)):
+            yield from ((part, None) for part in _may_overflow(value, bounds))
+    for end, past in _ends(resolved):
+        if static_value(end) is None and all(var.role is Role.SIZE for var in variables(end)):
+            yield from ((part, None) for part in _may_overflow(end, bounds))
+            if not bounds.fits(binary("+", end, past)):
+                yield end, past
+
+
+def _ends(resolved: Resolved) -> Iterator[tuple[Expr, Expr]]:
+    """The numbers at which a kernel stops counting, with how far past one the counter may be."""
+    launch, bounds = resolved.launch, resolved.bounds
+    blocks = [extent for extent in launch.grid if static_value(extent) != 1]
+    for stmt in walk_stmts(launch.body):
+        if isinstance(stmt, Loop) and (static_value(stmt.step) or 0) > 1:
+            yield bounds.expanded(stmt.stop), stmt.step
+        elif isinstance(stmt, If) and len(blocks) == 1 and static_value(blocks[0]) is not None:
+            for part in walk(stmt.condition):
+                if isinstance(part, Binary) and part.op == "<":
+                    counter = {var.role for var in variables(bounds.expanded(part.lhs))}
+                    if {Role.BLOCK, Role.LOOP} <= counter:
+                        yield bounds.expanded(part.rhs), blocks[0]
 
 
 def _may_overflow(extent: Expr, bounds: Bounds) -> Iterator[Binary]:
@@ -93,10 +135,14 @@ def _may_overflow(extent: Expr, bounds: Bounds) -> Iterator[Binary]:
             yield extent
 
 
-def _in_64_bits(expr: Binary, printer: Printer) -> str:
-    """An operation on ints, which cannot overflow in 64 bits."""
+def _in_64_bits(expr: Expr, printer: Printer, past: Expr | None) -> str:
+    """An operation on ints, and what is added, which cannot overflow in 64 bits."""
+    added = f" + {printer.index(past)}" if past is not None else ""
+    if not isinstance(expr, Binary) or expr.op not in ("+", "-", "*"):
+        return f"int64_t({printer.index(expr)}){added}"
     rhs = printer.index(expr.rhs)
-    return f"int64_t({printer.index(expr.lhs)}) {expr.op} {f'({rhs})' if isinstance(expr.rhs, Binary) else rhs}"
+    wide = f"int64_t({printer.index(expr.lhs)}) {expr.op} {f'({rhs})' if isinstance(expr.rhs, Binary) else rhs}"
+    return wide + added
 
 
 def _grid_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit]:
@@ -223,25 +269,6 @@ def whole_sizes(program: Program) -> tuple[Whole, ...]:
 def is_of_call(expr: Expr, program: Program) -> bool:
     """Whether a scalar argument decides an expression."""
     return any(var in program.params for var in variables(expr))
-
-
-def _divisors_of(expr: Expr) -> Iterator[Expr]:
-    """What an expression divides by and is no constant, the innermost first."""
-    match expr:
-        case (
-            Binary(op="//" | "%", lhs=lhs, rhs=rhs)
-            | Call(function="ceildiv" | "floordiv" | "floormod", args=(lhs, rhs))
-        ):
-            yield from (*_divisors_of(lhs), *_divisors_of(rhs))
-            if static_value(rhs) is None:
-                yield rhs
-        case Binary(lhs=lhs, rhs=rhs):
-            yield from (*_divisors_of(lhs), *_divisors_of(rhs))
-        case Call(args=args):
-            for arg in args:
-                yield from _divisors_of(arg)
-        case _:
-            pass
 
 
 def _open(extents: tuple[Expr, ...]) -> list[Expr]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 
-from tile2cu.styles.base.view import Declaration, KernelParts, Section
+from tile2cu.styles.base.view import NO_SECTION, Declaration, KernelParts, Section
 
 _WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # no member's name, and no file's ending
 
@@ -48,6 +48,7 @@ class HostView:
     refusals: tuple[Declaration, ...]
     stream: str  # its type
     workspace: str
+    workspace_schedule: tuple[Declaration, ...]  # what its size is computed from
     checks: tuple[Declaration, ...]
     launches: tuple["HostLaunch", ...]
     launching: tuple[str, ...]  # what a call does, in words
@@ -63,7 +64,6 @@ class HostLaunch:
     grid: str
     call: str
     tiles: tuple[Declaration, ...] = ()  # in the place of the grid of a persistent kernel
-    named: tuple[Declaration, ...] = ()  # parts of a grid that have names
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ class KernelView:
     host: HostView
     functor: bool = False  # kernels are functors with Kargs
     uses: str = ""  # a using-directive of the kernel's namespace, or empty
+    schedule: Section = NO_SECTION  # the members of the struct of what launcher and kernels both compute
     legend: tuple[str, ...] = ()  # what the notations in the comments mean
 
 

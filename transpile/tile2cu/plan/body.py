@@ -213,9 +213,11 @@ class Lowering:
         return of_schedule or any(self.facts.get(stmt, key) is not None for key in _ORDERING)
 
     def _is_unused(self, stmt: Stmt) -> bool:
-        """Whether a statement waits for nothing, or locates a tensor that the kernel does not touch."""
+        """Whether a statement waits for nothing, names what the grid's schedule has, or locates an untouched tensor."""
         if isinstance(stmt, WgmmaWait):
             return self.facts.get(stmt, RETIRED) is None
+        if isinstance(stmt, Let) and stmt.var in self.resolved.scheduled:
+            return True
         return isinstance(stmt, BindTensor) and not any(stmt.tensor in buffers for buffers in touched(self.resolved))
 
     def _await_prologue(self, stmt: Stmt) -> Iterator[ops.Op]:

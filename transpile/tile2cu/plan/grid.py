@@ -85,6 +85,8 @@ def kernel_expressions(resolved: Resolved) -> Iterator[Expr]:
 def used_sizes(resolved: Resolved) -> tuple[Var, ...]:
     """The run-time sizes that the kernel needs as arguments."""
     read = {part for expr in kernel_expressions(resolved) for part in walk(expr)}
+    if resolved.scheduled and resolved.grid_schedule is not None:
+        read |= set(resolved.grid_schedule.sizes)
     return tuple(size for size in resolved.program.sizes if size in read)
 
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import AWAITED_AT, RETIRED, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, SCHEDULE
+from tile2cu.core.expr import Expr, Var
 from tile2cu.core.facts import Facts
 from tile2cu.core.program import Buffer, Gemm, Launch, Loop, Program, Stmt
 from tile2cu.core.schedule import Multiple, Retirement, Schedule, implied
+from tile2cu.plan.grid_schedule import GridSchedule
 from tile2cu.targets import Target
 
 
@@ -17,7 +19,8 @@ from tile2cu.targets import Target
 class Resolved:
     """One launch of a program. `namespace` is where its kernel is, empty where the program has one launch.
 
-    `required` are the multiples that the launcher requires of sizes, for any of its launches.
+    `required` are the multiples that the launcher requires of sizes, for any of its launches; `grid_schedule` has the
+    values of sizes that the launcher and its kernels share, if there are any.
     """
 
     program: Program
@@ -27,6 +30,7 @@ class Resolved:
     bounds: Bounds
     namespace: str = ""
     required: tuple[Multiple, ...] = ()
+    grid_schedule: GridSchedule | None = None
 
     def row_alignment(self, tensor: Buffer) -> int:
         """The bytes that the rows of a tensor start at multiples of; 0 where only a run-time check can tell.
@@ -36,6 +40,11 @@ class Resolved:
         condition = self.facts.get(tensor, ROW_ALIGNMENT_IF)
         given = condition is not None and implied(condition, self.required)
         return condition.of * tensor.dtype.bits // 8 if given and condition else self.facts[tensor, ROW_ALIGNMENT]
+
+    @functools.cached_property
+    def scheduled(self) -> Mapping[Var, Expr]:
+        """The kernel's variables that are members of the grid's schedule, with their values over sizes."""
+        return self.grid_schedule.of_kernel(self.launch, self.facts) if self.grid_schedule is not None else {}
 
     @property
     def file_namespace(self) -> str:

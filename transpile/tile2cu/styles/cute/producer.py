@@ -232,7 +232,7 @@ class Role:
         text = f"return {names('__WorkTile')}{{{', '.join(names(var.name) for var in values)}}};"
         indices = (text_line(each.text, 0, each.comments) for each in self.indices)
         body = (*indices, *self.kernel.views(self.producer.hoisted), text_line(text))
-        printer.fields = {var: f"{names('__work')}.{names(var.name)}" for var in values}
+        printer.fields = printer.fields | {var: f"{names('__work')}.{names(var.name)}" for var in values}
         fields = "" if persistent.queue else members(values, names)
         parts = {"type": names("__WorkTile"), "each": names("__work_tile"), "fields": fields}
         return StatementView("work_tile", parts, body=body)

@@ -240,7 +240,7 @@ class Roles:
         indices = (text_line(each.text, 0, each.comments) for each in self.indices)
         body = (*indices, *self.body.views(self.producer.hoisted), text_line(text))
         parts = {"type": names("__WorkTile"), "each": names("__work_tile")}
-        self.printer.fields = {var: f"{names('__work')}.{names(var.name)}" for var in values}
+        self.printer.fields = self.printer.fields | {var: f"{names('__work')}.{names(var.name)}" for var in values}
         fields = "" if persistent.queue else members(values, names)
         return StatementView("work_tile", {**parts, "fields": fields}, body=body)
 

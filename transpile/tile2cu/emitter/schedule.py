@@ -1,0 +1,64 @@
+"""The struct of what the launcher and the kernels both compute from the sizes."""
+
+from dataclasses import replace
+
+from tile2cu.core.expr import Expr
+from tile2cu.emitter.limits import Written
+from tile2cu.plan.grid_schedule import GridSchedule
+from tile2cu.plan.paragraphs import groups
+from tile2cu.styles.base.comments import heading, rule_line, wrapped
+from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.names import Names
+from tile2cu.styles.base.view import NO_SECTION, Declaration, Section
+
+SCHEDULE = "schedule."  # in front of a member
+
+
+def with_schedule(written: Written) -> Printer:
+    """A printer that has the values of a kernel, or of the launcher, from the schedule."""
+    schedule, printer = written.resolved.grid_schedule, written.printer
+    if schedule is None:
+        return printer
+    held = {value: f"{SCHEDULE}{name}" for value, name in _names(schedule, printer).items()}
+    fields = {var: held[value] for var, value in written.resolved.scheduled.items()}
+    return replace(printer, fields={**printer.fields, **fields}, derived={**printer.derived, **held})
+
+
+def declared(schedule: GridSchedule | None, printer: Printer) -> tuple[Declaration, ...]:
+    """The schedule of a call's sizes."""
+    if schedule is None:
+        return ()
+    sizes = ", ".join(printer.names(size.name) for size in schedule.sizes)
+    return (Declaration(f"const Schedule schedule{{{sizes}}};"),)
+
+
+def section(schedule: GridSchedule | None, printer: Printer) -> Section:
+    """The struct: the sizes, and what follows from them, each under its place in the Python file."""
+    if schedule is None:
+        return NO_SECTION
+    sizes = ", ".join(printer.names(size.name) for size in schedule.sizes)
+    members = [Declaration(f"int {sizes};")]
+    texts, above = _texts(schedule, printer), {}
+    for group in groups(schedule.members, frozenset()):
+        above[id(group[0])] = heading(group)
+    for let, text in zip(schedule.members, texts, strict=True):
+        comments = [*above.get(id(let), ()), *([let.trailing] if let.trailing else [])]
+        members.append(Declaration(text, tuple(line for each in comments for line in wrapped(each))))
+    title = "schedule: what the launcher and the kernels compute from the sizes"
+    return Section(rule_line(title), tuple(members))
+
+
+def _names(schedule: GridSchedule, printer: Printer) -> dict[Expr, str]:
+    """The members' names, the same for all kernels, by their values over sizes."""
+    names = Names(printer.names(size.name) for size in schedule.sizes)
+    named = zip(schedule.values, schedule.members, strict=True)
+    return {value: names(let.var.name) for value, let in named}
+
+
+def _texts(schedule: GridSchedule, printer: Printer) -> list[str]:
+    """The members' declarations, each by those before it."""
+    texts, before = [], dict[Expr, str]()
+    for value, name in _names(schedule, printer).items():
+        texts.append(f"int {name} = {replace(printer, derived=before).index(value)};")
+        before = {**before, value: name}
+    return texts
