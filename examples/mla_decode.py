@@ -16,8 +16,8 @@ def mla_decode(
     heads,
     dim=512,  # elements of a latent vector
     pe_dim=64,  # elements of a positional key
-    page_size=0,  # tokens per page, a multiple of block_N
-    num_split=1,  # parts of a sequence's cache; from 2 on a second kernel combines them: regenerate, do not edit
+    page_size=0,  # tokens per page
+    num_split=1,  # parts of a sequence's cache; from 2 on a second kernel combines them
     block_H=64,  # heads per block
     block_N=64,  # tokens per iteration
     num_stages=2,
@@ -29,6 +29,7 @@ def mla_decode(
 
     Inputs must be finite.
     """
+    assert page_size % block_N == 0, "an iteration's tokens are in one page"
     scale = (1.0 / (dim + pe_dim)) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim + pe_dim): exp2 replaces exp
     accum_dtype = "float32"
     max_len = T.dynamic("max_len")  # tokens that a contiguous cache has room for

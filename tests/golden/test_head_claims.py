@@ -84,3 +84,18 @@ def test_sizes_have_32_bits_and_offsets_64(path: Path) -> None:
     assert all(re.search(rf"\bint {size}\b", launcher) for size in source.sizes)
     tensor = (ROOT / "headers/tl/common/tensor.h").read_text(encoding="utf-8")
     assert "int64_t offset = 0;" in tensor and "int64_t stride[rank];" in tensor
+
+
+@pytest.mark.parametrize("path", [path for path in TL if "sm_90a" in path.parts], ids=str)
+def test_tensors_without_a_map_are_those_of_loops_whose_trip_counts_elements_decide(path: Path) -> None:
+    """A loop's load by TMA of a tensor that no grid covers needs a map: of an empty tensor there is none."""
+    text = path.read_text(encoding="utf-8")
+    source = Source.of(text)
+    stated = re.search(r"Where ([\w, ]+) is empty the trip counts must be 0", source.about)
+    named = set(re.findall(r"\w+", stated[1])) - {"or"} if stated else set()
+    maps = {name.split("_")[0] for name in re.findall(r"tl::tma_load\((\w+)_map, ", text)}
+    assert {name.split("_")[0] for name in named} <= maps
+    if " (trip counts" not in source.about:
+        assert not named
+    if path.stem == "mla_decode":
+        assert named == {"KV", "K_pe"}

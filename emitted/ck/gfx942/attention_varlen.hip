@@ -46,7 +46,8 @@
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
 // Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with the headers' folders as -I. With -g profilers and
-// debuggers show these lines; in them the kernel is attention_varlen_kernel.
+// debuggers show these lines; in them the kernel is attention_varlen_kernel. -Rpass-analysis=kernel-resource-usage
+// prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_varlen.py:N a line of that
 // file.
 #include <tl/ck.h>

@@ -28,7 +28,8 @@
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
 // Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with the headers' folders as -I. With -g profilers and
-// debuggers show these lines; in them the kernel is gemm_relu_kernel.
+// debuggers show these lines; in them the kernel is gemm_relu_kernel. -Rpass-analysis=kernel-resource-usage prints
+// registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file.
 #include <tl/ck.h>
 

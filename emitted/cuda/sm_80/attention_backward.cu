@@ -37,7 +37,7 @@
 //
 // Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
 // show these lines; in them the kernels are attention_backward_prepare_kernel, attention_backward_gradients_kernel
-// and attention_backward_round_dQ_kernel.
+// and attention_backward_round_dQ_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_backward.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -59,6 +59,7 @@ constexpr float scale = 0.18033688f;
 // queries per block of the kernels before and after
 // attention_backward.py:148
 constexpr int block_P = 64;
+static_assert(dim < 128, "other values make another program at attention_backward.py:140: regenerate this file");
 
 // ==== prepare ========================================================================================================
 namespace prepare {

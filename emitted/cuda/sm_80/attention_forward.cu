@@ -33,7 +33,7 @@
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
 // Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is attention_forward_kernel.
+// show these lines; in them the kernel is attention_forward_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_backward.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -49,6 +49,7 @@ constexpr int block_N = 64;
 // log2(e) / sqrt(dim): exp2 replaces exp
 // attention_backward.py:45  (1.0 / dim) ** 0.5 * 1.44269504
 constexpr float scale = 0.18033688f;
+static_assert(64 >= dim, "other values make another program at attention_backward.py:22: regenerate this file");
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.full-row]

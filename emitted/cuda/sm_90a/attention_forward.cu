@@ -34,7 +34,8 @@
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is attention_forward_kernel.
+// profilers and debuggers show these lines; in them the kernel is attention_forward_kernel. -Xptxas -v prints
+// registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_backward.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -51,6 +52,7 @@ constexpr int block_N = 128;
 // log2(e) / sqrt(dim): exp2 replaces exp
 // attention_backward.py:45  (1.0 / dim) ** 0.5 * 1.44269504
 constexpr float scale = 0.18033688f;
+static_assert(dim <= 128, "other values make another program at attention_backward.py:20: regenerate this file");
 // TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]

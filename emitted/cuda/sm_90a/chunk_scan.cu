@@ -37,7 +37,8 @@
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is chunk_scan_kernel.
+// profilers and debuggers show these lines; in them the kernel is chunk_scan_kernel. -Xptxas -v prints registers and
+// spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and chunk_scan.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -60,6 +61,7 @@ constexpr float log2e = 1.44269504f;
 constexpr int tiles = tl::ceildiv(chunk_size, block_M) * tl::ceildiv(headdim, block_N);
 // chunk_scan.py:66  0 if groups == 1 else head // (heads // groups)
 constexpr int group = 0;
+static_assert(groups == 1, "other values make another program at chunk_scan.py:66: regenerate this file");
 // TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]

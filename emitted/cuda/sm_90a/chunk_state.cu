@@ -31,7 +31,8 @@
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is chunk_state_kernel.
+// profilers and debuggers show these lines; in them the kernel is chunk_state_kernel. -Xptxas -v prints registers
+// and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and chunk_state.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -55,6 +56,8 @@ constexpr int tiles = tl::ceildiv(headdim, block_M) * tl::ceildiv(dstate, block_
 constexpr int block_K = 16;
 // chunk_state.py:60  0 if groups == 1 else head // (heads // groups)
 constexpr int group = 0;
+static_assert(block_K < 32, "other values make another program at chunk_state.py:40: regenerate this file");
+static_assert(groups == 1, "other values make another program at chunk_state.py:60: regenerate this file");
 // TMA loads up to 6 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 6;
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]

@@ -36,14 +36,15 @@
 // order in which an element's terms are added depends only on the elements of lengths that its block reads.
 // Masked rows of V (lengths decides which) are loaded and multiplied by 0: NaN or infinity in them gives NaN.
 // The elements of lengths (trip counts; index K and V along max_len) are not validated: where they lead out of bounds,
-// zeros are loaded and take part in the result as elements do.
+// zeros are loaded and take part in the result as elements do. Where K or V is empty the trip counts must be 0: TMA has
+// no map of an empty tensor, and a load without one is an illegal instruction.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
 // profilers and debuggers show these lines; in them the kernels are flash_decoding_split_kernel and
-// flash_decoding_combine_kernel.
+// flash_decoding_combine_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and flash_decoding.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>

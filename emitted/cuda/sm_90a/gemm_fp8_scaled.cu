@@ -29,7 +29,8 @@
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is gemm_fp8_scaled_kernel.
+// profilers and debuggers show these lines; in them the kernel is gemm_fp8_scaled_kernel. -Xptxas -v prints
+// registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_fp8_scaled.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -44,6 +45,7 @@ constexpr int parts = 2;
 // elements of K, and rows of B, that share a scale
 // gemm_fp8_scaled.py:25
 constexpr int group = 128;
+static_assert(parts == 2, "other values make another program at gemm_fp8_scaled.py:53: regenerate this file");
 // TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]

@@ -31,7 +31,8 @@ extern "C" {
 // batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on the
 // elements of Offsets that its block reads, K and groups.
 // The elements of Offsets (trip counts; index A and C along tokens; index A and B along K) are not validated: where
-// they lead out of bounds, zeros are loaded and take part in the result as elements do.
+// they lead out of bounds, zeros are loaded and take part in the result as elements do. Where A or B is empty the trip
+// counts must be 0: TMA has no map of an empty tensor, and a load without one is an illegal instruction.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
 // checked otherwise. Outputs must not alias other arguments (unchecked).

@@ -34,7 +34,7 @@
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
 // profilers and debuggers show these lines; in them the kernels are gemm_hybrid_multiply_kernel and
-// gemm_hybrid_add_kernel.
+// gemm_hybrid_add_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_hybrid.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>

@@ -24,7 +24,8 @@
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is w2a8_gemv_kernel.
+// profilers and debuggers show these lines; in them the kernel is w2a8_gemv_kernel. -Xptxas -v prints registers and
+// spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and w2a8.py:N a line of that file. A TV
 // layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
@@ -38,6 +39,7 @@ constexpr int block_N = 16;
 // columns per iteration
 // w2a8.py:59  2048 if block_N <= 8 else 1024
 constexpr int block_K = 1024;
+static_assert(block_N > 8, "other values make another program at w2a8.py:59: regenerate this file");
 // 3 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 4;
 // 2 warps

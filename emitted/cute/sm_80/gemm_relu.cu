@@ -25,7 +25,7 @@
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
 // Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is gemm_relu_kernel.
+// show these lines; in them the kernel is gemm_relu_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/cute.h>

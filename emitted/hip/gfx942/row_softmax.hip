@@ -23,7 +23,8 @@
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
 // Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with the headers' folders as -I. With -g profilers and
-// debuggers show these lines; in them the kernel is row_softmax_kernel.
+// debuggers show these lines; in them the kernel is row_softmax_kernel. -Rpass-analysis=kernel-resource-usage prints
+// registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and row_softmax.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>

@@ -19,7 +19,8 @@
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
 // Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with the headers' folders as -I. With -g profilers and
-// debuggers show these lines; in them the kernel is vector_add_kernel.
+// debuggers show these lines; in them the kernel is vector_add_kernel. -Rpass-analysis=kernel-resource-usage prints
+// registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and vector_add.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>

@@ -523,6 +523,21 @@ class Constant:
     computed: Expr | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """A comparison of static numbers that holds: where it does not, the file gives another program, or none.
+
+    `found` is what the file's own comparison gave: the condition is that, or its opposite. `asserted` comparisons are
+    those that an `assert` asks for, with its `message`.
+    """
+
+    condition: Expr
+    span: Span
+    found: bool = True
+    asserted: bool = False
+    message: str = ""
+
+
 @dataclass(frozen=True)
 class Derived:
     """A size that the user's file computes from others before the kernel, by its name: `blocks = T.ceildiv(n, 128)`."""
@@ -604,7 +619,8 @@ class Program:
     where `name` is another one: given with --name, or the file's for a function called main. `workspaces` are tensors
     in global memory that the launches share (T.alloc_global): the launcher provides them, callers do not see them. With
     `own_barriers` the user writes all barriers between accesses to shared tiles (tl.disable_thread_storage_sync).
-    `derived` are names for sizes, in the order in which the file computes them; expressions hold the values. `dropped`
+    `derived` are names for sizes, in the order in which the file computes them; expressions hold the values. `decided`
+    are comparisons of named numbers on which the program depends. `dropped`
     are calls in the kernel's body that Python makes when it traces the file, by their names; `rebound` are assignments
     in one arm of a branch to names that the other reads, in a loop, which the next iteration does not see. `doc` is the
     function's docstring, `about` the file's, without the paragraph that is its title, and both without paragraphs about
@@ -629,6 +645,7 @@ class Program:
     own_barriers: bool = False
     alias_of: str = ""
     derived: tuple[Derived, ...] = ()
+    decided: tuple[Decided, ...] = ()
     dropped: tuple[tuple[Span, str], ...] = ()
     rebound: tuple[tuple[Span, str], ...] = ()
     choice: Choice | Unchosen | None = None

@@ -250,10 +250,12 @@ def _legend(resolved: Resolved, launches: tuple[LaunchView, ...]) -> tuple[str, 
 def _build(resolved: Resolved, kernels: list[str]) -> str:
     """How the source is compiled, and what debuggers and profilers call its kernels."""
     lines = "-g" if resolved.target.is_amd else "-lineinfo"
+    used = "-Rpass-analysis=kernel-resource-usage" if resolved.target.is_amd else "-Xptxas -v"
     names = listed(list(dict.fromkeys(kernels)))
     return (
         f"Build: {compiler_of(resolved.target)} -O3, with the headers' folders as -I. With {lines} profilers and "
-        f"debuggers show these lines; in them the kernel{'s are' if len(kernels) > 1 else ' is'} {names}."
+        f"debuggers show these lines; in them the kernel{'s are' if len(kernels) > 1 else ' is'} {names}. {used} "
+        "prints registers and spills."
     )
 
 

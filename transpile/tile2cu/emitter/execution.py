@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 
+from tile2cu.analysis.accesses import variables
 from tile2cu.analysis.determinism import depends_on_order, summed_in_any_order
 from tile2cu.analysis.indexing import Index, element_indices
 from tile2cu.analysis.masked_operands import masked_operands
 from tile2cu.analysis.sum_order import sum_order
 from tile2cu.analysis.sync_calls import lets_start_early, starts_early
 from tile2cu.analysis.uninitialised import read_unwritten
-from tile2cu.core.program import Buffer
+from tile2cu.analysis.uses import statements
+from tile2cu.core.decisions import CALL
+from tile2cu.core.program import Buffer, Copy, Loop, walk_stmts
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
@@ -138,7 +141,30 @@ def _unvalidated(launches: tuple[Resolved, ...], printer: Printer) -> str:
     read = f"; an index that is loaded from outside of {listed(indexed)} is 0, a valid one" if indexed else ""
     return (
         f"The elements of {listed(parts)} are not validated: where they lead out of bounds, zeros are loaded and take "
-        f"part in the result as elements do{read}."
+        f"part in the result as elements do{read}.{_without_map(launches, found)}"
+    )
+
+
+def _without_map(launches: tuple[Resolved, ...], found: list[Index]) -> str:
+    """What trip counts that come from elements must be where a tensor that TMA loads has none.
+
+    A tensor map has no extent of 0: headers/tl/common/sm90/tensor_map.h leaves it zero.
+    """
+    counted = any(each.tensor is None for each in found)
+    tensors = dict.fromkeys(
+        ascii_name(stmt.src.buffer.memory.name)
+        for each in launches
+        for loop in statements(each.launch.body, Loop)
+        for stmt in walk_stmts(loop.body)
+        if counted and isinstance(stmt, Copy) and each.facts.get(stmt, CALL) == "tma_load"
+        if variables(*stmt.src.buffer.shape) - variables(*each.launch.grid)
+    )
+    if not tensors:
+        return ""
+    names = " or ".join(filter(None, (", ".join([*tensors][:-1]), [*tensors][-1])))
+    return (
+        f" Where {names} is empty the trip counts must be 0: TMA has no map of an empty tensor, and a load without one "
+        "is an illegal instruction."
     )
 
 

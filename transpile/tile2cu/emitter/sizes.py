@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from pathlib import PurePath
 
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
@@ -19,6 +20,7 @@ from tile2cu.core.program import (
     Derived,
     Gemm,
     Loop,
+    Program,
 )
 from tile2cu.core.schedule import MmaInFlight, Pipeline
 from tile2cu.emitter.tma import asked_blocks, producer_loop
@@ -27,11 +29,12 @@ from tile2cu.plan.grid import kernel_expressions
 from tile2cu.plan.producer import ping_pong_of
 from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.resolved import Resolved
-from tile2cu.styles.base.comments import WIDTH, file_of, rule_line, wrapped
+from tile2cu.styles.base.comments import WIDTH, ascii_only, file_of, rule_line, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES, Constants
 from tile2cu.styles.base.expressions import Printer, literal
 from tile2cu.styles.base.view import Declaration, Section
 
+_IN_A_STRING = str.maketrans({'"': "'", "\\": "/", "\n": " "})
 _INTEGER_ARITHMETIC = ("+", "-", "*", "//", "%")
 
 
@@ -81,6 +84,18 @@ def _constants(resolved: Resolved, printer: Printer, said: frozenset[str]) -> It
         if constant.name in named and (constant.formula or constant.comment):
             yield _constant(constant, printer, declared)
             declared.add(constant.name)
+    yield from _legal(resolved.program, printer, declared)
+
+
+def _legal(program: Program, printer: Printer, declared: Collection[str]) -> Iterator[Declaration]:
+    """What the program asserts of `declared` constants, or depends on: an edit by hand that breaks it is an error."""
+    for each in program.decided:
+        if {part.name for part in walk(each.condition) if isinstance(part, Named)} <= set(declared):
+            place = f"{PurePath(each.span.file).name}:{each.span.line}"
+            other = f"other values make another program at {place}: regenerate this file"
+            message = each.message if each.asserted else other
+            said = f', "{ascii_only(message).translate(_IN_A_STRING)}"' if message else ""
+            yield Declaration(f"static_assert({printer.condition(each.condition)}{said});")
 
 
 def _inputs(constant: Constant) -> set[str]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import libcst as cst
 
 from tile2cu.core.dtype import INT32
-from tile2cu.core.expr import Binary, Call, Const, Expr, Named, Role, Var, children, walk
-from tile2cu.core.program import Constant, Derived
+from tile2cu.core.expr import Binary, Call, Const, Expr, Named, Role, Var, binary, children, negated, walk
+from tile2cu.core.program import Constant, Decided, Derived
 from tile2cu.core.span import Span
 from tile2cu.frontend.limits import Budget
 from tile2cu.frontend.parse import SourceFile
 from tile2cu.frontend.record import Recorder
 from tile2cu.frontend.scope import Env
-from tile2cu.frontend.values import Arguments, Function, NamedFloat, NamedInt, number_dtype
+from tile2cu.frontend.values import Arguments, Function, NamedFloat, NamedInt, as_expr, number_dtype
 from tile2cu.targets import SM80, Target
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ class Context:
     modules: dict[str, Env | None] = field(default_factory=dict)  # files next to the user's, by name
     constants: Constants = field(default_factory=Constants)
     derived: list[Derived] = field(default_factory=list)
+    decided: dict[Expr, Decided] = field(default_factory=dict)  # comparisons of named numbers, by what holds
     recorder: Recorder = field(default_factory=Recorder)
     here: Span | None = None  # the call being carried out
     wanted: str = ""  # the kernel whose calls are looked for, in a run of the file's driver
@@ -169,6 +170,16 @@ class Context:
         sizes = [part for part in parts if isinstance(part, Var) and part.role is Role.SIZE]
         if sizes and all(isinstance(part, Const | Named) or part in sizes for part in parts):
             self.derived.append(Derived(name, value, span, formula))
+
+    def note_comparison(self, op: str, left: object, right: object, result: object, node: cst.CSTNode) -> None:
+        """Keeps a comparison of integers with names, as what holds."""
+        if isinstance(result, bool) and any(isinstance(side, NamedInt) for side in (left, right)):
+            lhs, rhs = as_expr(left), as_expr(right)
+            if lhs is not None and rhs is not None and lhs.dtype.is_int and rhs.dtype.is_int:
+                compared = binary(op, lhs, rhs)
+                holds = compared if result else negated(compared)
+                place = self.source.span(node)
+                self.decided.setdefault(holds, Decided(condition=holds, span=place, found=result))
 
     def size(self, name: str, span: Span, comment: str = "") -> object:
         """A size by its name: the number it is bound to, or a variable that is known only at run time."""

@@ -278,7 +278,7 @@ def _comparison(cx: Context, node: cst.Comparison, env: Env) -> object:
     result: object = True
     for target in node.comparisons:
         right = evaluate(cx, target.comparator, env)
-        step = _compare(cx, target.operator, left, right)
+        step = _compare(cx, target.operator, left, right, node)
         if isinstance(step, Opaque):
             return step
         if isinstance(result, Expr):
@@ -291,9 +291,11 @@ def _comparison(cx: Context, node: cst.Comparison, env: Env) -> object:
     return result
 
 
-def _compare(cx: Context, operator: cst.BaseCompOp, left: object, right: object) -> object:
+def _compare(cx: Context, operator: cst.BaseCompOp, left: object, right: object, node: cst.Comparison) -> object:
     if type(operator) in _COMPARE:
-        return operators.binary(cx.budget, _COMPARE[type(operator)], left, right)
+        result = operators.binary(cx.budget, _COMPARE[type(operator)], left, right)
+        cx.note_comparison(_COMPARE[type(operator)], left, right, result, node)
+        return result
     if isinstance(left, Opaque) or isinstance(right, Opaque):
         return left if isinstance(left, Opaque) else right
     if isinstance(operator, cst.Is | cst.IsNot):

@@ -1,7 +1,7 @@
 """The executor of plain Python: bodies of factories and helpers, which run to completion at transpile time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
@@ -258,10 +258,20 @@ def _run_augmented(cx: Context, node: cst.AugAssign, env: Env, comment: str) -> 
 
 def run_assert(cx: Context, node: cst.Assert, env: Env) -> None:
     """`assert` of something static."""
-    if not truth(evaluate(cx, node.test, env), "this assertion"):
-        message = "" if node.msg is None else evaluate(cx, node.msg, env)
-        text = f": {message[:200]}" if isinstance(message, str) and message else ""
-        raise Fault("T2C-F019", f"the assertion fails{text}")
+    known = set(cx.decided)
+    holds = truth(evaluate(cx, node.test, env), "this assertion")
+    made = [condition for condition in cx.decided if condition not in known]
+    if holds and not made:
+        return
+    message = "" if node.msg is None else evaluate(cx, node.msg, env)
+    message = message[:200] if isinstance(message, str) else ""
+    if not holds:
+        raise Fault("T2C-F019", f"the assertion fails{f': {message}' if message else ''}")
+    others = {condition for condition in made if not cx.decided[condition].found}  # operands of `or`
+    for condition in made:
+        decided = cx.decided.pop(condition)
+        if condition not in others:
+            cx.decided[condition] = decided if others else replace(decided, asserted=True, message=message)
 
 
 def run_import(cx: Context, node: cst.Import | cst.ImportFrom, env: Env) -> None:

@@ -415,6 +415,11 @@ class _Trace:
             own_barriers=self.decorated.own_barriers or (cx.live is not None and cx.live.own_barriers),
             dropped=tuple(recorder.dropped.items()),
             rebound=tuple(recorder.rebound.items()),
+            decided=tuple(
+                replace(each, condition=_as_expr(names.apply(each.condition)))
+                for each in cx.decided.values()
+                if constant_names(walk(each.condition)) <= named
+            ),
             derived=tuple(replace(each, value=_as_expr(names.apply(each.value))) for each in cx.derived),
         )
 
