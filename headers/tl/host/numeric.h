@@ -6,9 +6,6 @@
 #include "../common/in_float.h"
 #include "engine.h"
 #include "kernel.h"
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
 
 namespace tl {
 namespace host {
@@ -55,9 +52,18 @@ inline float half_to_float_portable(uint16_t bits) {
   return bit_cast<float>(sign | ((magnitude << 13) + 0x38000000));
 }
 
+#if defined(__F16C__)
+// The types of F16C's instructions. Their functions, _cvtss_sh and _cvtsh_ss, are in immintrin.h, whose thousands of
+// others would take a tenth of a kernel's compile time, precompiled too.
+typedef float Floats __attribute__((vector_size(16)));
+typedef short Halves __attribute__((vector_size(16)));
+#endif
+
 inline uint16_t float_to_half(float value) {
 #if defined(__F16C__)
-  return value != value ? converted_nan(value, 0x7e00, 3) : uint16_t(_cvtss_sh(value, _MM_FROUND_TO_NEAREST_INT));
+  constexpr int kNearestEven = 0;
+  return value != value ? converted_nan(value, 0x7e00, 3)
+                        : uint16_t(__builtin_ia32_vcvtps2ph(Floats{value, 0, 0, 0}, kNearestEven)[0]);
 #else
   return float_to_half_portable(value);
 #endif
@@ -65,7 +71,7 @@ inline uint16_t float_to_half(float value) {
 
 inline float half_to_float(uint16_t bits) {
 #if defined(__F16C__)
-  return _cvtsh_ss(bits);
+  return __builtin_ia32_vcvtph2ps(Halves{short(bits), 0, 0, 0, 0, 0, 0, 0})[0];
 #else
   return half_to_float_portable(bits);
 #endif
