@@ -13,13 +13,15 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.quick_binding import quick_library
+from tile2cu_runtime import binding
 from tile2cu_runtime.compilers import Compiler, composable_kernel_include, find_gxx, find_nvcc
 from tile2cu_runtime.errors import CompileError
 from tile2cu_runtime.hip import find_device_library, find_hip_library
@@ -199,6 +201,7 @@ settings.load_profile("tile2cu")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(name, ...): skip without these: " + ", ".join(sorted(NEEDS)))
+    config.addinivalue_line("markers", "binding: build kernels for the CPU engine with the runtime's Python binding")
     config.addinivalue_line("markers", "nightly: skip without --nightly; .ci/nightly runs them")
     required()
 
@@ -220,6 +223,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     names = [name for mark in item.iter_markers("needs") for name in mark.args]
     for name in filter(None, [folder_need(item.path), *names]):
         demand(name)
+
+
+# The folders whose tests look at what kernels compute, not at how they are built.
+WITHOUT_BINDING = frozenset({"amdgcn", "conformance", "cpu", "host", "ptx"})
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quick_bindings(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Kernels for the CPU engine are called by ctypes, but in modules marked `binding`."""
+    folder = request.path.relative_to(ROOT / "tests").parts[0]
+    with pytest.MonkeyPatch.context() as patch:
+        if folder in WITHOUT_BINDING and not request.node.get_closest_marker("binding"):
+            patch.setattr(binding, "build_library", quick_library)
+        yield
 
 
 @pytest.fixture(scope="session")

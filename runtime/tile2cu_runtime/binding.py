@@ -318,8 +318,7 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str
             shutil.copy(header, temporary)
         for step in build.before:
             run_compiler(step, temporary, f"the emitted source {manifest.text_file}")
-        headers = _precompiled(manifest, sources[manifest.text_file], build, device)
-        command = (*build.compile, *headers, *_path_map(temporary, place, cuda=device in ("cuda", "ptx")))
+        command = compile_command(manifest, build, temporary, place, device=device)
         text = binding_text(manifest, module, replace(build, compile=command), device=device)
         (temporary / f"{module}.cpp").write_text(text, encoding="ascii")
         run_cppimport(temporary / f"{module}.cpp")
@@ -337,6 +336,12 @@ def build_library(manifest: Manifest, folder: Path, build: Build, *, device: str
         seconds=report["seconds"] if entry.built else 0.0,
         ignored=tuple(report.get("ignored", ())),
     )
+
+
+def compile_command(manifest: Manifest, build: Build, temporary: Path, place: Path, *, device: str) -> tuple[str, ...]:
+    """The compiler's command for a source in `temporary`, a folder that will be renamed to `place`."""
+    headers = _precompiled(manifest, (temporary / manifest.text_file).read_bytes(), build, device)
+    return (*build.compile, *headers, *_path_map(temporary, place, cuda=device in ("cuda", "ptx")))
 
 
 def _precompiled(manifest: Manifest, source: bytes, build: Build, device: str) -> tuple[str, ...]:

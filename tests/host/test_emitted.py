@@ -13,6 +13,8 @@ from comparison import on_cpu, rows_of
 from prebuilt import Text, texts
 from tile2cu_runtime import load_kernel
 
+pytestmark = pytest.mark.binding
+
 ROOT = Path(__file__).resolve().parents[2]
 # Texts with fixed sizes are for sizes that a GPU likes: tests/gpu runs them.
 SIZED = [text for text in texts(ROOT / "emitted/cuda/sm_80") if text.sizes]

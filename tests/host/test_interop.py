@@ -16,6 +16,8 @@ from tile2cu_runtime.compile import host_flags
 from tile2cu_runtime.engine import load_engine
 from tile2cu_runtime.paths import headers_dir
 
+pytestmark = pytest.mark.binding
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "interop"
 
 

@@ -9,6 +9,8 @@ import tile2cu
 from tests.host.kernels import load_body
 from tile2cu_runtime import CheckError, Kernel, LaunchError
 
+pytestmark = pytest.mark.binding
+
 SPLIT = """
 import tilelang
 import tilelang.language as T

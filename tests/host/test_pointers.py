@@ -8,6 +8,8 @@ import pytest
 import tile2cu
 from tests.host.kernels import load_body
 
+pytestmark = pytest.mark.binding
+
 RNG = np.random.default_rng(6)
 
 

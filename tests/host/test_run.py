@@ -8,6 +8,8 @@ import pytest
 
 from tile2cu.cli import main
 
+pytestmark = pytest.mark.binding
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 GEMM = str(EXAMPLES / "gemm_relu.py")
 ADD = str(EXAMPLES / "vector_add.py")

@@ -21,6 +21,8 @@ import tile2cu
 from tile2cu_runtime import CheckError, LaunchError, load_kernel
 from tile2cu_runtime.engine import EngineOptions, build_engine, load_engine
 
+pytestmark = pytest.mark.binding
+
 FIXTURES = Path(__file__).with_name("fixtures")
 BF16 = ml_dtypes.bfloat16
 Emit = Callable[..., Path]

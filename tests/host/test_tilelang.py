@@ -18,7 +18,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu_runtime.errors import ArgumentError
 
 PROGRAMS = Path(__file__).with_name("tilelang_programs") / "kernels"
-pytestmark = pytest.mark.needs("g++", "torch")
+pytestmark = [pytest.mark.needs("g++", "torch"), pytest.mark.binding]
 
 
 @pytest.fixture(scope="module")

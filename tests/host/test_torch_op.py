@@ -44,7 +44,7 @@ def one_size(n):
                 B[i] = A[i]
     return main
 """
-pytestmark = pytest.mark.needs("g++", "torch")
+pytestmark = [pytest.mark.needs("g++", "torch"), pytest.mark.binding]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,126 @@
+"""Kernels for the CPU engine without a Python binding: ctypes calls the launcher in the kernel's own object.
+
+The runtime's way adds a process of cppimport, a compilation and a link by g++, a quarter of a small kernel's build; the
+kernel's code is the same. tests/unit/runtime, the tests marked `binding`, and kernels with a workspace take that way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.built import built
+from tile2cu_runtime import binding, cache, paths
+from tile2cu_runtime.compile import OBJECT, Build, run_compiler
+from tile2cu_runtime.spec import Manifest, TensorArgument
+
+_LIBRARY = "kernel.so"
+_NUMBERS = {
+    "bool": ctypes.c_bool,
+    **{f"int{bits}": getattr(ctypes, f"c_int{bits}") for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": getattr(ctypes, f"c_uint{bits}") for bits in (8, 16, 32, 64)},
+    "float16": ctypes.c_float,  # the launcher's interface is plain C
+    "bfloat16": ctypes.c_float,
+    "float32": ctypes.c_float,
+    "float64": ctypes.c_double,
+    "ptr": ctypes.c_uint64,
+}
+_RTLD_DI_LINKMAP = 2
+
+
+class Launcher:
+    """What a binding's module offers, for one library."""
+
+    def __init__(self, library: Path, manifest: Manifest) -> None:
+        self._types = [
+            ctypes.c_void_p if isinstance(argument, TensorArgument) else _NUMBERS[argument.dtype]
+            for argument in manifest.arguments
+        ]
+        types = (*self._types, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+        self._launcher = ctypes.CFUNCTYPE(ctypes.c_int, *types)(entry_address(library))
+
+    def call(self, *values: Any) -> int:
+        *arguments, stream = values
+        numbers = [
+            float(value) if kind in (ctypes.c_float, ctypes.c_double) else int(value)
+            for kind, value in zip(self._types, arguments, strict=True)
+        ]
+        return int(self._launcher(*numbers, None, 0, stream))
+
+    def status_string(self, status: int) -> str:
+        return str(_status_string()(status).decode())
+
+
+def entry_address(library: Path) -> int:
+    """The address of the loaded library's entry point. The launcher is compiled as a hidden symbol: dlsym does not find
+    it, but the linker's -e puts its offset into the ELF header.
+    """
+    (offset,) = struct.unpack_from("<Q", library.read_bytes(), 24)
+    assert offset, f"{library} has no entry point"
+    loaded, found = ctypes.CDLL(str(library)), ctypes.POINTER(ctypes.c_uint64)()
+    assert ctypes.CDLL(None).dlinfo(ctypes.c_void_p(loaded._handle), _RTLD_DI_LINKMAP, ctypes.byref(found)) == 0
+    return int(offset) + int(found[0])  # link_map begins with the difference of addresses
+
+
+def link(folder: Path, entry: str) -> Path:
+    """The object of a kernel in a folder as a library. What it calls is the engine's, or the engine's libraries'."""
+    # A real __dso_handle is in g++'s crtbeginS.o, which needs g++'s driver for 15 ms; ctypes unloads no library.
+    command = ("ld", "-shared", "--eh-frame-hdr", "--defsym", "__dso_handle=0", "-e", entry, OBJECT, "-o", _LIBRARY)
+    run_compiler(command, folder, "the library")
+    return folder / _LIBRARY
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuickLibrary(binding.Library):
+    """A library whose launcher ctypes calls."""
+
+    manifest: Manifest
+
+    def load(self) -> Any:
+        return Launcher(self.path, self.manifest)
+
+
+def quick_library(manifest: Manifest, folder: Path, build: Build, *, device: str) -> binding.Library:
+    """As binding.build_library, and takes its place in tests."""
+    if device != "cpu" or manifest.workspace:
+        return _runtime_way(manifest, folder, build, device=device)
+    sources = {name: (folder / name).read_bytes() for name in (manifest.text_file, manifest.header_file)}
+    key = cache.content_key(
+        build.identity, repr(build), manifest.entry, *sources, *sources.values(), cache.tree_key(paths.headers_dir())
+    )
+
+    def make(temporary: Path, place: Path) -> None:
+        for name, content in sources.items():
+            (temporary / name).write_bytes(content)
+        command = binding.compile_command(manifest, build, temporary, place, device=device)
+        run_compiler(command, temporary, f"the emitted source {manifest.text_file}")
+        link(temporary, manifest.entry)
+        (temporary / OBJECT).unlink()
+
+    started = time.perf_counter()
+    entry = cache.get_or_build("tests", key, make)
+    return QuickLibrary(
+        folder=entry.folder,
+        module=manifest.entry,
+        path=entry.folder / _LIBRARY,
+        seconds=time.perf_counter() - started if entry.built else 0.0,
+        manifest=manifest,
+    )
+
+
+_runtime_way = binding.build_library
+
+
+@functools.cache
+def _status_string() -> Callable[[int], bytes]:
+    source = Path(__file__).with_name("status_string.c")
+    command = ["gcc", "-shared", "-fPIC", "-I", str(paths.headers_dir()), str(source), "-o", "status.so"]
+    function = ctypes.CDLL(str(built("status.so", [command], source))).status_string
+    function.restype = ctypes.c_char_p
+    return function
