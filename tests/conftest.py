@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import itertools
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,12 +205,61 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "needs(name, ...): skip without these: " + ", ".join(sorted(NEEDS)))
     config.addinivalue_line("markers", "binding: build kernels for the CPU engine with the runtime's Python binding")
     config.addinivalue_line("markers", "nightly: skip without --nightly; .ci/nightly runs them")
+    config.addinivalue_line(
+        "markers",
+        "sweep(name, ..., pairs=False, every=None): without --nightly a sample of the cases: with each value of these "
+        "parameters (of all), or each pair; or one in `every`",
+    )
     required()
 
 
 def pytest_report_header() -> list[str]:
     missing = [need.name for need in NEEDS.values() if need.find() is None]
     return [f"python: {sys.executable}", f"missing needs: {', '.join(missing) or 'none'}"]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Without --nightly, takes a sample of the cases of each test marked `sweep`."""
+    if config.getoption("--nightly"):
+        return
+    sweeps: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        if isinstance(item, pytest.Function) and item.get_closest_marker("sweep"):
+            sweeps.setdefault(item.nodeid.split("[")[0], []).append(item)
+    left = {item for cases in sweeps.values() for item in cases} - {
+        item for all in sweeps.values() for item in sample(all)
+    }
+    items[:] = [item for item in items if item not in left]
+    config.hook.pytest_deselected(items=list(left))
+
+
+def sample(cases: list[pytest.Function]) -> list[pytest.Function]:
+    """Few of a test's cases: each `every`-th, or such that each value of the parameters that the mark `sweep` names, or
+    of all, is in one of them; with `pairs`, each two values of two parameters.
+
+    Always the case with most that no case before it has; of such the one whose values are the rarest so far, so that
+    all parameters vary.
+    """
+    mark = cases[0].get_closest_marker("sweep")
+    assert mark is not None
+    if every := mark.kwargs.get("every"):
+        return cases[::every]
+    values = {
+        case: [
+            (name, repr(value)) for name, value in case.callspec.params.items() if not mark.args or name in mark.args
+        ]
+        for case in cases
+    }
+    size = 2 if mark.kwargs.get("pairs") else 1
+    groups = {case: set(itertools.combinations(found, size)) for case, found in values.items()}
+    missing, chosen = set().union(*groups.values()), []
+    used: Counter[tuple[str, str]] = Counter()
+    while missing:
+        best = max(cases, key=lambda case: (len(groups[case] & missing), -sum(used[value] for value in values[case])))
+        chosen.append(best)
+        used.update(values[best])
+        missing -= groups[best]
+    return chosen
 
 
 def folder_need(path: Path) -> str | None:

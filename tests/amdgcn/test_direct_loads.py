@@ -33,6 +33,7 @@ def assert_loads(kernel: Kernel, *, direct: bool) -> None:
         assert (cost.direct_to_lds > 0, cost.executed("ds_write") == 0) == (direct, direct)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("stages", [1, 2, 3, 4])
 def test_product(stages: int, device: str) -> None:
     """Each depth, with fewer turns than stages, too; ragged in all three sizes; rows that start anywhere are stored."""

@@ -14,6 +14,7 @@ from tile2cu_runtime.amdgcn import CodeObject
 from tile2cu_runtime.hip import CODE_OBJECT
 
 
+@pytest.mark.sweep("target", "instruction")
 @pytest.mark.parametrize(("target", "product", "instruction"), MFMA_PRODUCTS, ids=str)
 def test_product(
     target: str, product: Product, instruction: str, tmp_path: Path, request: pytest.FixtureRequest

@@ -89,6 +89,7 @@ def batches() -> list[Batch]:
     return found
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize(
     "batch", [pytest.param(each, id=f"{' '.join(map(text_id, each.texts))} on {each.arch}") for each in batches()]
 )
@@ -132,6 +133,7 @@ def executes_what_it_states(text: str, ptx: str) -> None:
         assert others >= 0 and others % math.gcd(*times) == 0, f"{name}: {executed[name]} times, stated {times}"
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("text", TEXTS, ids=text_id)
 def test_gxx_compiles_for_the_cpu(text: Path, gxx: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Each night with its optimisations, whose warnings are few; tests/host builds and runs what it parses here."""

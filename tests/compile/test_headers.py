@@ -52,11 +52,13 @@ def nvcc_command(nvcc: str, arch: str, folder: Path) -> list[str]:
     ]  # fmt: skip
 
 
+@pytest.mark.sweep(every=4)
 @pytest.mark.parametrize("header", [h for h in [*COMMON, *CUDA] if not needs_hopper(h) and not needs_cdna(h)], ids=name)
 def test_nvcc_for_sm_80(nvcc: str, header: Path, tmp_path: Path) -> None:
     compile_alone(nvcc_command(nvcc, "80", tmp_path), header, tmp_path, ".cu")
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("header", [TL / "tl.h", *filter(needs_hopper, [*COMMON, *CUDA])], ids=name)
 def test_nvcc_for_sm_90a(nvcc: str, header: Path, tmp_path: Path) -> None:
     compile_alone(nvcc_command(nvcc, "90a", tmp_path), header, tmp_path, ".cu")

@@ -42,6 +42,7 @@ def test_more_examples(chip: str, case: Case) -> None:
     assert kernel.report is not None and not kernel.report.findings
 
 
+@pytest.mark.sweep("target", "instruction")
 @pytest.mark.parametrize(("target", "product", "instruction"), MFMA_PRODUCTS, ids=str)
 def test_product(target: str, product: Product, instruction: str, tmp_path: Path) -> None:
     """The same as on the simulator (tests/amdgcn/test_products.py)."""

@@ -111,6 +111,7 @@ def found(small: Kernel, dtype: str) -> None:
     assert "# stores" in str(error.value), "the line of the store is shown"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("fault", FAULTS)
@@ -120,6 +121,7 @@ def test_a_value_that_nothing_has_written_is_reported_where_it_is_stored(
     found(kernel(tmp_path, target, FAULTS[fault], dtype), dtype)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("fault", FAULTS)
@@ -146,6 +148,7 @@ def test_a_conversion_does_not_hide_that_nothing_wrote_a_value(wide: str, narrow
     found(kernel(tmp_path, "cuda:sm_80", CONVERTED, narrow, wide=wide, narrow=narrow), narrow)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_rows_that_nothing_wrote_and_no_result_needs_are_not_reported(dtype: str, target: str, tmp_path: Path) -> None:

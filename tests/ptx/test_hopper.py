@@ -261,6 +261,7 @@ def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nvcc: str) -> Check:
     return check
 
 
+@pytest.mark.sweep(every=3)
 @pytest.mark.parametrize("name", [None, *PRODUCT_FAULTS])
 def test_a_fault_in_a_product_is_found(name: str | None, product: Subject, said: Check) -> None:
     fault = PRODUCT_FAULTS[name] if name else None
