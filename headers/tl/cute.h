@@ -11,6 +11,35 @@
 
 namespace tl {
 
+// Operations of a Copy_Atom: loads of 16 bytes from global memory that L1 and L2 evict first or last.
+template <bool first> struct LoadEvict {
+  CUTE_DEVICE static void copy(const uint4& from, uint4& to, bool wanted) {
+    to = first ? load16_evict_first(&from, wanted) : load16_evict_last(&from, wanted);
+  }
+};
+using LoadEvictFirst = LoadEvict<true>;
+using LoadEvictLast = LoadEvict<false>;
+
+}  // namespace tl
+
+// Their layouts, and their predicate: zeros where it is false.
+template <bool first> struct cute::Copy_Traits<tl::LoadEvict<first>> : cute::Copy_Traits<cute::UniversalCopy<uint4>> {
+  bool wanted = true;
+
+  CUTE_DEVICE Copy_Traits with(bool wanted) const {
+    Copy_Traits traits;
+    traits.wanted = wanted;
+    return traits;
+  }
+  template <class From, class FromLayout, class To, class ToLayout>
+  CUTE_DEVICE friend void copy_unpack(const Copy_Traits& traits, const Tensor<From, FromLayout>& from,
+                                      Tensor<To, ToLayout>& to) {
+    tl::LoadEvict<first>::copy(recast<const uint4>(from)(0), recast<uint4>(to)(0), traits.wanted);
+  }
+};
+
+namespace tl {
+
 // ---- predicated copies ----------------------------------------------------------------------------------------------
 // Partitions have the modes ((one instruction, further instructions), Rest...); `at` holds the coordinates of the same
 // elements.
@@ -142,7 +171,9 @@ CUTE_DEVICE void copy_tile(const TiledCopy& tiled, const From& from, const Start
 template <class TiledCopy, class At, class End, class From, class To>
 CUTE_DEVICE void load_or_zero(const TiledCopy& tiled, const At& at, const End& end, const From& from, To&& to) {
   using T = typename From::value_type;
-  if (is_whole(at, end)) {
+  if constexpr (takes_predicate<typename TiledCopy::Traits> && !reaches_end<End>) {
+    copy(tiled.with(is_whole(at, end)), from, to);
+  } else if (is_whole(at, end)) {
     copy(tiled, from, to);
   } else if constexpr (reaches_end<End>) {
     CUTE_UNROLL
@@ -326,7 +357,8 @@ template <class Tensor, class... At> CUTE_DEVICE auto slice_or_empty(const Tenso
 template <class Tensor, class... Indices> CUTE_DEVICE auto value_at(const Tensor& tensor, const Indices&... at) {
   using Element = typename Tensor::value_type;
   const auto coordinate = cute::make_coord(int(at)...);
-  return inside(coordinate, cute::shape(tensor)) ? Element(tensor(coordinate)) : Element(0);
+  const auto element = tensor.data() + tensor.layout()(coordinate);  // not in the branch, so that loops hoist its parts
+  return inside(coordinate, cute::shape(tensor)) ? Element(*element) : Element(0);
 }
 
 // `n` consecutive elements of a tensor, by one load: at(...) are the indices of the first.

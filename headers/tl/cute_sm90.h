@@ -43,8 +43,8 @@ template <int stages> struct FullEmptyBarriers {
   }
   // Waits until the stage is full. Called by: each consumer thread.
   CUTE_DEVICE void consumer_wait(const PipelineState& state) {
-    cute::wait_barrier(full[state.index()], state.phase());
-    asm volatile("" ::: "memory");  // cute::wait_barrier does not keep the compiler from moving loads above it
+    while (!cutlass::arch::ClusterBarrier::try_wait(&full[state.index()], state.phase())) {
+    }
   }
   // Releases the stage for this warp. Called by: whole consumer warps.
   CUTE_DEVICE void consumer_release(const PipelineState& state) { release(state, 0); }

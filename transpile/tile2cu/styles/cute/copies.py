@@ -6,7 +6,7 @@ from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.layout import Blocked, FragmentLayout, Replicated, Slice, WgmmaAccumulator
 from tile2cu.core.program import Buffer, Copy, Reduction, Scope
 from tile2cu.core.span import Span
-from tile2cu.plan import copy_ops
+from tile2cu.plan import copy_ops, ops
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.operands import Operand, TensorTile, Tile
 from tile2cu.styles.cute import vocabulary as words
@@ -91,7 +91,17 @@ class Copies:
         if Scope.FRAGMENT not in scopes:
             return self._from_shared(src, dst, span)
         fragment, memory = (dst, src) if scopes[1] is Scope.FRAGMENT else (src, dst)
-        return self._fragment(fragment, memory, loads=fragment is dst, span=span)
+        evict = op.evict if self.evicts(op) else ""
+        return self._fragment(fragment, memory, loads=fragment is dst, span=span, evict=evict)
+
+    def evicts(self, op: ops.Op) -> bool:
+        """Whether a copy loads with the user's cache policy, for which only vectors of 16 bytes have an operation."""
+        if not isinstance(op, copy_ops.Copy) or not op.evict or op.dst.buffer.scope is not Scope.FRAGMENT:
+            return False
+        layout, dtype = self.fragments.layout(op.dst.buffer), op.src.buffer.dtype
+        if not isinstance(layout, Blocked):
+            return False
+        return self.fragments.partition(layout, op.source.span).vector * dtype.bytes >= VECTOR
 
     def _between_fragments(self, src: Operand, dst: Operand, span: Span) -> str:
         if self._whole(src, span) != self._whole(dst, span):
@@ -140,7 +150,7 @@ class Copies:
         wide, narrow = copy_threads(extents, vector, threads), copy_threads(extents, 1, threads)
         assert narrow is not None
         unit = access(vector, tensor.dtype)
-        atom = f"SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<{unit}>" if asynchronous else f"UniversalCopy<{unit}>"
+        atom = "SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>" if asynchronous else f"UniversalCopy<{unit}>"
         other = f"decltype(make_tiled_copy(Copy_Atom<UniversalCopy<{element}>, {element}>{{}}, {narrow}))"
         if wide is None or self._row_bytes(tile) % VECTOR:
             return self._add(wish, other, other, place, vector)
@@ -228,7 +238,7 @@ class Copies:
         name = self._named(f"{self.printer.names(tile.name)}_add", copy, copy)
         return f"{words.ADD_TILE}({name}{{}}, {self.tile(tile)}, {place.arguments});"
 
-    def _fragment(self, fragment: Operand, memory: Operand, *, loads: bool, span: Span) -> str:
+    def _fragment(self, fragment: Operand, memory: Operand, *, loads: bool, span: Span, evict: str = "") -> str:
         layout, tile = self._whole(fragment, span), fragment.buffer
         if isinstance(layout, Replicated):
             return self._of_each_thread(fragment, memory, loads=loads, span=span)
@@ -246,7 +256,7 @@ class Copies:
         place, partition = self.place(memory, span), self.fragments.partition(layout, span)
         if len(place.start) != tile.rank:
             raise unsupported("a copy between a fragment and a box of another rank", span)
-        copy = self.of_partition(partition, place, stores=not loads)
+        copy = self.of_partition(partition, place, stores=not loads, evict=evict)
         name, element = self.printer.names(tile.name), in_cute(memory.buffer.dtype.cpp)
         self.check_conversion(*((memory, fragment) if loads else (fragment, memory)), span)
         if loads:
@@ -322,8 +332,8 @@ class Copies:
         if len(types) > 1 and not all(is_half(each) or each.name == "float32" for each in types):
             raise unsupported(f"a copy that converts {src.buffer.dtype} to {dst.buffer.dtype}", span)
 
-    def of_partition(self, partition: Partition, place: Place, *, stores: bool) -> str:
-        """The tiled copy that moves a fragment of a partition from or to a box."""
+    def of_partition(self, partition: Partition, place: Place, *, stores: bool, evict: str = "") -> str:
+        """The tiled copy that moves a fragment of a partition from or to a box, perhaps with a cache policy."""
         dtype, layout = place.buffer.dtype, partition.layout
         vector = min(partition.vector, max(1, VECTOR // dtype.bytes))
         element, unit = in_cute(dtype.cpp), access(vector, dtype)
@@ -331,11 +341,13 @@ class Copies:
             head, tail = "make_tiled_copy_C(", f"{partition.name}{{}})"
         else:
             head, tail = "make_tiled_copy(", f"{threads_and_values(layout)})"
+        operation = words.EVICT[evict] if evict else f"UniversalCopy<{unit}>"
         aligned, other = (
-            f"decltype({head}Copy_Atom<UniversalCopy<{each}>, {element}>{{}}, {tail})" for each in (unit, element)
+            f"decltype({head}Copy_Atom<{each}, {element}>{{}}, {tail})"
+            for each in (operation, f"UniversalCopy<{element}>")
         )
         of_tensor = f"{self.printer.names(place.buffer.name)}_{'store' if stores else 'load'}"
-        wish = of_tensor if isinstance(layout, ACCUMULATORS) else f"{partition.of}_copy"
+        wish = of_tensor if isinstance(layout, ACCUMULATORS) else f"{partition.of}_{evict or 'copy'}"
         return self._add(wish, aligned, other, place, vector)
 
     def _add(self, wish: str, aligned: str, other: str, place: Place, vector: int) -> str:

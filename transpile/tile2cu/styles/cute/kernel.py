@@ -233,7 +233,7 @@ class CuteKernel(Statements):
                 loop = ElementLoop(op, self.printer, self.fragments, self.copies)
                 text, left_out = loop.lines(), () if loop.by_vectors else (ElementsTogether,)
             case _:
-                text, left_out = self._text(op), (Evicts, Streams)  # CuTe has no loads with a cache policy
+                text, left_out = self._text(op), (Streams,) if self.copies.evicts(op) else (Evicts, Streams)
         claims = (each for each in op.claims if not isinstance(each, left_out))
         return text_line(in_cute(text), 0, tuple(comment(each, self.printer.names) for each in claims))
 

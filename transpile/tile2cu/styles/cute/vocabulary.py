@@ -64,6 +64,7 @@ WARP = "tl::warp"
 WARP_SIZE = "tl::warp_size"
 WGMMA = "tl::wgmma"
 WITHIN = "tl::within"
+EVICT = {"evict_first": "tl::LoadEvictFirst", "evict_last": "tl::LoadEvictLast"}
 REDUCTIONS = {
     "sum": "tl::ReduceSum",
     "max": "tl::ReduceMax",
