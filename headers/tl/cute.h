@@ -353,12 +353,16 @@ template <class Tensor, class... At> CUTE_DEVICE auto slice_or_empty(const Tenso
   return cute::make_tensor(slice.data(), cute::make_layout(shape, cute::stride(slice)));
 }
 
-// One element of a tensor; zero out of bounds.
+// One element of a tensor; zero out of bounds. Its address is computed outside of the branch, so that loops hoist it.
 template <class Tensor, class... Indices> CUTE_DEVICE auto value_at(const Tensor& tensor, const Indices&... at) {
   using Element = typename Tensor::value_type;
   const auto coordinate = cute::make_coord(int(at)...);
-  const auto element = tensor.data() + tensor.layout()(coordinate);  // not in the branch, so that loops hoist its parts
-  return inside(coordinate, cute::shape(tensor)) ? Element(*element) : Element(0);
+  const auto element = tensor.data() + tensor.layout()(coordinate);
+  auto value = Element(0);
+  // The compiler does not see that it is zero: else it clears the register after the load, and waits for it.
+  if constexpr (sizeof(Element) == 2) asm("" : "+h"(reinterpret_cast<uint16_t&>(value)));
+  if (inside(coordinate, cute::shape(tensor))) value = *element;
+  return value;
 }
 
 // `n` consecutive elements of a tensor, by one load: at(...) are the indices of the first.
@@ -370,7 +374,8 @@ CUTE_DEVICE auto vector_at(const Tensor& tensor, const Indices&... at) {
 
 // This thread's rows (kept 0) or columns (kept 1) of a tile, from a tensor of one dimension: to(i) = from(start + row);
 // zero out of bounds. `at` is the rowcol view of the coordinates in the tile. n neighbours are loaded together.
-// Precondition for n > 1: the rows come in neighbours that start at multiples of n, all in bounds or none.
+// Precondition for n > 1: the rows come in neighbours that start at multiples of n, all in bounds or none; those of a
+// shared tile are all in bounds.
 template <int kept, int n = 1, class From, class Start, class At, class To>
 CUTE_DEVICE void load_values(const From& from, const Start& start, const At& at, To& to) {
   using Target = typename To::value_type;
@@ -383,7 +388,8 @@ CUTE_DEVICE void load_values(const From& from, const Start& start, const At& at,
       auto values = cute::make_tensor<std::remove_const_t<typename From::value_type>>(cute::Int<n>{});
       auto& vector = *reinterpret_cast<decltype(vector_at<n>(from, first))*>(&values(0));
       vector = {};
-      if (inside(cute::make_coord(first), cute::shape(from))) vector = vector_at<n>(from, first);
+      if (cute::is_smem<From>::value || inside(cute::make_coord(first), cute::shape(from)))
+        vector = vector_at<n>(from, first);
       convert(values, cute::make_tensor(&to(i), cute::Layout<cute::Int<n>>{}));
     }
   }

@@ -174,11 +174,12 @@ CUTE_DEVICE void load_operand_A(const Atom& atom, const Mma& mma, const Tile& ti
   using Source = typename Tile::value_type;
   const auto load = make_tiled_copy_C(atom, mma);
   const auto slice = load.get_slice(threadIdx.x);
+  const auto from = slice.partition_S(by_layout(tile));
   if constexpr (std::is_same<Source, typename To::value_type>::value) {
-    copy(load, slice.partition_S(tile), slice.retile_D(to));
+    copy(load, from, slice.retile_D(to));
   } else {
     auto loaded = make_tensor<Source>(shape(to));
-    copy(load, slice.partition_S(tile), slice.retile_D(loaded));
+    copy(load, from, slice.retile_D(loaded));
     convert(loaded, to);
   }
 }
