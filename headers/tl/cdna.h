@@ -13,3 +13,4 @@
 #include "common/cdna/rescale.h"
 #include "common/cdna/staged.h"
 #include "common/cdna/direct.h"
+#include "common/cdna/interleaved_rows.h"

@@ -230,6 +230,13 @@ template <class Tile, class Encoding> CK_TILE_DEVICE auto operand_window(Tile* s
   return staged_window(stages, encoding, Tile::Layout::template operand_descriptor<typename Tile::Element>());
 }
 
+// ---- warp GEMMs -----------------------------------------------------------------------------------------------------
+// The warp GEMM of an instruction with a transposed C, for instructions of which WarpGemmMfmaDispatcher has none. The
+// instruction's first operand is B.
+template <class Instruction>
+using TransposedWarpGemm =
+    ck_tile::WarpGemmImpl<ck_tile::WarpGemmAtrributeMfmaTransposedCDistribution<Instruction>>;
+
 // ---- block GEMM -----------------------------------------------------------------------------------------------------
 // C += A B of tiles in registers, by warp GEMMs with TransposeC whose warps own contiguous parts of C: ck_tile's block
 // GEMMs distribute single instructions to warps round-robin. Registers: A (m, k), B (group, t, k), C (m, group, q, t,

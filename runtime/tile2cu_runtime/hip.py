@@ -112,16 +112,32 @@ def rocm_build(text_file: str, *, architecture: str, needs: tuple[str, ...] = ()
 
 def _common(clang: Clang, architecture: str, needs: tuple[str, ...] = ()) -> tuple[str, ...]:
     include = ("-I", str(paths.headers_dir()))
-    libraries = _with_ck(architecture) if "composable_kernel" in needs else _STANDALONE
+    libraries = _with_ck(clang, architecture) if "composable_kernel" in needs else _STANDALONE
     return (*clang.command, *_LANGUAGE, f"--offload-arch={architecture}", *libraries, *include)
 
 
-def _with_ck(architecture: str) -> tuple[str, ...]:
+def _with_ck(clang: Clang, architecture: str) -> tuple[str, ...]:
     """The flags for ck_tile's headers, which include HIP's and call its device library."""
     # Later revisions have constexpr functions that clang-19 takes with a warning only.
     flags = ("-isystem", str(composable_kernel_include()), "-Wno-invalid-constexpr", "-fno-finite-math-only")
     root, library = find_device_library(architecture)
-    return (*flags, f"--rocm-path={root}", f"--rocm-device-lib-path={library}")
+    headers = _headers_for_hip() if clang.linker else ()
+    return (*flags, *headers, f"--rocm-path={root}", f"--rocm-device-lib-path={library}")
+
+
+def _headers_for_hip() -> tuple[str, ...]:
+    """The flags by which the ziglang wheel's clang includes HIP's headers, for which it lacks those of a clang.
+
+    HIP before 6 asks for the size of a wave by a macro that clang has no longer. Errors: T2C-R010 without a clang.
+    """
+    for version in range(19, _LAST_CLANG):
+        if found := shutil.which(f"clang-{version}"):
+            answer = subprocess.run([found, "-print-resource-dir"], capture_output=True, encoding="utf-8", check=True)
+            return ("-resource-dir", answer.stdout.strip(), "-D__AMDGCN_WAVEFRONT_SIZE=64", "-mcode-object-version=5")
+    raise CompileError(
+        "T2C-R010", "no clang's headers for HIP found, which ziglang lacks", command="clang-19 -print-resource-dir",
+        help="apt-get install clang-19, or set TILE2CU_HIP_CLANG to a clang for the target",
+    )  # fmt: skip
 
 
 def find_device_library(architecture: str) -> tuple[Path, Path]:

@@ -47,6 +47,20 @@ def test_attention_reads_16_bytes_a_lane_without_conflicts() -> None:
     assert cost.executed("ds_read_b64", "ds_read2") == 0
 
 
+def test_operands_are_transposed_once_for_all_waves(tmp_path: Path) -> None:
+    """Threads pair the rows of what they load: 2 of 4 words a permutation each, whichever waves read it, and no more.
+
+    A of (K, M), whose elements a lane would read one by one, is read by 8 bytes, B of (K, N) by 16.
+    """
+    (cost,) = Product(shape=(128, 128, 64), ta=True).check(tmp_path, "hip:gfx942", "sim").costs
+    stored = (128 + 128) * 64 // 2  # words of A and B
+    assert cost.executed("v_perm_b32") == stored // 64
+    assert cost.executed("v_alignbit", "ds_read_u16") == 0
+    # Each of two waves along M reads its half of A, and all of B.
+    assert cost.executed("ds_read_b64") == 128 * 64 * 2 // (64 * 8)
+    assert cost.executed("ds_read_b128") == 2 * 128 * 64 * 2 // (64 * 16)
+
+
 def test_attention_on_gfx950_transposes_as_it_reads(ziglang: str) -> None:
     """V goes to the products as it lies in shared memory: no permutation. (tests/host/test_hip.py counts conflicts.)"""
     kernel = tile2cu.load(

@@ -222,11 +222,20 @@ def tile_faults(about: str, element: str, extents: str, stages: str, kernel: Ker
     shape = [value(size, values) for size in extents.split(", ") if not size.startswith("tl::")]
     row, count = shape[-1] * SIZES[element.removeprefix("tl::")], value(stages, values)
     slabs = re.search(r"(\d+) slabs of (\d+) columns", about)
+    interleaved = re.search(r"tl::InterleavedRows<(\d+)>", extents)
+    rows = int(interleaved[1]) if interleaved else 0
+    run = rows * SIZES[element.removeprefix("tl::")]
     claims = {
         r"^([\d,]+) bytes": prod(shape[:-1]) * row * count,
         r"in (\d+) stages": count,
         r"; rows of ([\d,]+) bytes": row,
         r"(\d+)-byte swizzle": int(swizzle[1]) if swizzle else 0,
+        r"rows interleaved by (\d+)": rows,
+        r"rows (\d+) q to": rows,
+        r"q to \d+ q \+ (\d+) of column n": rows - 1,
+        r"the (\d+) bytes from": run,
+        r"bytes from (\d+) \*": run,
+        r"\* \(([\d,]+) \* q \+ n\) on, but the tile's 16-byte chunk c is at c \^ c / 8 % 4": shape[-1],
         r"(\d+) slabs": shape[-1] // int(slabs[2]) if slabs else 0,
     }
     for pattern, actual in claims.items():

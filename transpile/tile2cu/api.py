@@ -17,7 +17,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact
 from tile2cu.core.origin import STYLES, EmitOptions, Tool
 from tile2cu.core.program import Launch, Program
-from tile2cu.emitter import Emitted, Resolved, emit_kernel, with_namespaces
+from tile2cu.emitter import Emitted, Resolved, emit_kernel, seen_by, with_namespaces
 from tile2cu.files import read_python, relative_to
 from tile2cu.frontend import kernel_names, programs
 from tile2cu.lint import warnings_of
@@ -77,7 +77,7 @@ def emit_text(
     found = resolved_kernels(
         path,
         kernel=kernel,
-        target=target,
+        target=seen_by(options.style, target),
         bindings=bindings,
         text=text,
         name=options.name,

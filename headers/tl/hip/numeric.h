@@ -75,5 +75,15 @@ template <class T> TL_DEVICE uint32_t pack2(float low, float high, T) {
   const T values[2] = {static_cast<T>(low), static_cast<T>(high)};
   return __builtin_bit_cast(uint32_t, values);
 }
+#if !defined(__gfx950__)
+// Without v_cvt_pk_f16_f32, high * 1 + -0 by v_fma_mixhi_f16, which rounds to half and writes to the upper half of a
+// register: two conversions and no v_pack_b32_f16. The compiler does not know the factors, or it would leave them out.
+TL_DEVICE uint32_t pack2(float low, float high, half) {
+  float one = 1.0f, minus_zero = -0.0f;
+  asm("" : "+s"(one));
+  asm("" : "+v"(minus_zero));
+  return __builtin_bit_cast(uint32_t, half2{static_cast<half>(low), static_cast<half>(__builtin_fmaf(high, one, minus_zero))});
+}
+#endif
 
 }  // namespace tl

@@ -78,7 +78,7 @@ def test_an_operand_beside_registers_is_stored_in_their_order() -> None:
     """P of attention has 4 neighbours along K per lane and MFMA: V is stored so that a lane reads those of two."""
     bindings = {"threads": 256, "dim": 128, "is_causal": False}
     (found,) = tile2cu.emit(EXAMPLES / "attention.py", style="ck", target="hip:gfx942", **bindings).values()
-    assert "tl::LdsTransposed<block_N, dim, tl::Interleave<8>, tl::HeldK<4, 4>>> V_shared" in found.source
+    assert "tl::LdsTransposed<block_N, dim, tl::Interleave<2>, tl::HeldK<4, 4>>> V_shared" in found.source
     reads = [line for line in found.source.splitlines() if "bytes per lane and read" in line]
     assert len(reads) == 2 and all("16 bytes per lane and read" in line for line in reads)
     assert found.source.count("free of bank conflicts") == 2

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import pytest
 
+from tile2cu.analysis.banks import lds_ways
 from tile2cu.analysis.elements import byte_of, element, holders
 from tile2cu.core.layout import (
     Blocked,
@@ -84,6 +86,24 @@ def test_chunks_are_at_the_bytes_of_the_types(printed: Callable[[str], Any], nam
     for row, offsets in enumerate(found["offsets"]):
         assert [byte_of(layout, (row, col * chunk)) for col in range(len(offsets))] == offsets
     assert layout.bytes == found["bytes"]
+
+
+@pytest.mark.parametrize("rows, cols", [(64, 128), (32, 32)])
+def test_interleaved_rows_are_at_the_bytes_of_the_type(printed: Callable[[str], Any], rows: int, cols: int) -> None:
+    """The elements of a column in four rows are neighbours, and lanes access all banks."""
+    layout = SharedLayout((rows, cols), 16, rows_interleaved=4)
+    found = printed("mfma_layouts")[f"interleaved {rows}x{cols}"]
+    assert [byte_of(layout, (row, col)) for row in range(rows) for col in range(cols)] == found["offsets"]
+    assert layout.bytes == found["bytes"] and sorted(found["offsets"]) == [*range(0, layout.bytes, 2)]
+    for quad, col in product(range(0, rows, 4), range(cols)):
+        assert [byte_of(layout, (quad + r, col)) - byte_of(layout, (quad, col)) for r in range(4)] == [0, 2, 4, 6]
+    for word in range(4):  # a lane stores four chunks of two columns, lanes 8 columns of a quad of rows each
+        pieces = [divmod(8 * lane, cols) for lane in range(64)][: rows // 4 * cols // 8]
+        stored = [byte_of(layout, (4 * quad, col + 2 * word)) for quad, col in pieces]
+        assert lds_ways(stored, 16, is_read=False) == 1
+    for count, piece in product((1, 2), (4, 8)):  # columns that a lane reads, and its neighbours along K
+        lanes = [(piece * (lane // 16), count * (lane % 16)) for lane in range(64)]
+        assert lds_ways([byte_of(layout, at) for at in lanes], 8 * count, is_read=True) == 1
 
 
 @pytest.mark.parametrize("transposed", [False, True])

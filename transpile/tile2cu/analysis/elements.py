@@ -82,6 +82,8 @@ def _as_row(layout: SharedLayout, index: int) -> Coordinates:
 
 
 def _byte_in_plane(layout: SharedLayout, row: int, byte: int) -> int:
+    if layout.rows_interleaved > 1:
+        return _interleaved(layout, row, byte)
     if not layout.swizzle:
         return row * (layout.row_bytes + layout.padding) + byte
     span = layout.swizzle
@@ -89,6 +91,13 @@ def _byte_in_plane(layout: SharedLayout, row: int, byte: int) -> int:
     slab, in_slab = divmod(byte, span)
     chunk = in_slab // _CHUNK ^ (row // (128 // span) % (span // _CHUNK))
     return (slab * rows + row) * span + chunk * _CHUNK + in_slab % _CHUNK
+
+
+def _interleaved(layout: SharedLayout, row: int, byte: int) -> int:
+    size, together = layout.element_bits // 8, layout.rows_interleaved
+    group, in_group = divmod(row, together)
+    chunk, in_chunk = divmod((group * layout.row_bytes + byte) * together + in_group * size, _CHUNK)
+    return (chunk ^ chunk // 8 % 4) * _CHUNK + in_chunk
 
 
 def _expect(at: Coordinates | None) -> Coordinates:

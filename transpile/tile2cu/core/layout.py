@@ -357,13 +357,15 @@ class SharedLayout:
     """A tile in shared memory. Shape: (rows, cols) in elements, (n,) for a vector, or planes of (rows, cols).
 
     `swizzle` is the span in bytes over which 16-byte chunks are permuted: 128, 64, 32, or 0 for none; `padding` is the
-    bytes added to each row. Rows wider than the span are stored as several slabs of that width.
+    bytes added to each row. Rows wider than the span are stored as several slabs of that width. Of `rows_interleaved`
+    other than 1, groups of so many rows are stored column by column, and the tile's 16-byte chunk c at c ^ c / 8 % 4.
     """
 
     extents: tuple[int, ...]
     element_bits: int
     swizzle: int = 0
     padding: int = 0
+    rows_interleaved: int = 1
 
     @property
     def row_bytes(self) -> int:
@@ -388,6 +390,8 @@ class SharedLayout:
         return 8 * self.swizzle if self.swizzle else 16
 
     def __str__(self) -> str:
+        if self.rows_interleaved > 1:
+            return f"rows interleaved by {self.rows_interleaved}"
         if self.swizzle:
             return f"{self.swizzle}-byte swizzle"
         return f"rows padded by {self.padding} bytes" if self.padding else "no swizzle"

@@ -34,6 +34,7 @@ from tile2cu.styles.base.vocabulary import NAMESPACE
 from tile2cu.styles.ck.style import Ck
 from tile2cu.styles.cute.style import Cute
 from tile2cu.styles.tl.style import Tl
+from tile2cu.targets import Target
 
 __all__ = ["Emitted", "Resolved", "emit_kernel", "with_namespaces", "walk_stmts"]
 
@@ -61,6 +62,11 @@ class Emitted:
     @property
     def manifest(self) -> str:
         return self.files[f"{self.kernel}.json"]
+
+
+def seen_by(style: str, target: Target) -> Target:
+    """The target for which rules decide, of a kernel that this style prints."""
+    return STYLES[style].seen(target)
 
 
 def emit_kernel(launches: tuple[Resolved, ...], *, tool: Tool, options: EmitOptions) -> Emitted:

@@ -4,6 +4,7 @@ from tile2cu.core.decisions import (
     CALL,
     MULTICAST_MASK,
     PROLOGUE_LOADS,
+    SHARED_LAYOUT,
     SLICE_ALIGNMENT,
     STAGING_TILE,
     STORE_OUTSTANDING,
@@ -67,7 +68,9 @@ def load_registers(op: Copy, resolved: Resolved) -> copy_ops.LoadRegisters:
 
 def store_registers(op: Copy, resolved: Resolved) -> copy_ops.StoreRegisters:
     """What stores a tile that waited in registers."""
-    return copy_ops.StoreRegisters(source=op, claims=tuple(copy_claims(op, resolved)), dst=Tile(region=op.dst))
+    rows = resolved.facts[op.dst.buffer, SHARED_LAYOUT].rows_interleaved
+    claims = tuple(copy_claims(op, resolved))
+    return copy_ops.StoreRegisters(source=op, claims=claims, dst=Tile(region=op.dst), rows=rows)
 
 
 def atomic_update(

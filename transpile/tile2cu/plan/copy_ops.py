@@ -64,9 +64,13 @@ class LoadRegisters(Op):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StoreRegisters(Op):
-    """The second half of such a copy: stores to `dst`."""
+    """The second half of such a copy: stores to `dst`.
+
+    A thread has `rows` neighbouring rows, and of more than one it stores the columns.
+    """
 
     dst: Tile
+    rows: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,7 +16,7 @@ from tile2cu.core.instruction import WARPGROUP_WARPS, MmaUnit, executed
 from tile2cu.core.mfma_layout import WAVE, MfmaAccumulator, MfmaTile
 from tile2cu.core.program import Gemm, Region, Scope, Stmt, WgmmaWait
 from tile2cu.plan.claims import AwaitedAtOnce, Claim, Executes, NoTensorCore, Prioritised, Widened
-from tile2cu.plan.lds_reads import lds_ways_of
+from tile2cu.plan.lds_reads import RUN_BYTES, is_interleaved, lds_ways_of
 from tile2cu.plan.operands import Tile
 from tile2cu.plan.ops import ClearIf, Mma, MmaWait, WaitPoint
 from tile2cu.plan.resolved import Resolved
@@ -102,7 +102,12 @@ def _lds_reads(op: Gemm, resolved: Resolved) -> tuple[int, int] | None:
     widest = layout.run * _interleave_of(op, resolved) if a_in_registers else 16 // size
     piece = min(widest if not op.transpose_a or a_in_registers else 16 // size, share & -share)
     along = min(piece * size, 16)
-    a = 0 if a_in_registers else size if op.transpose_a else along
+    if is_interleaved(op.a.buffer, resolved):
+        a = RUN_BYTES
+    else:
+        a = 0 if a_in_registers else size if op.transpose_a else along
+    if is_interleaved(op.b.buffer, resolved):
+        return a, RUN_BYTES * layout.interleave
     return a, along if op.transpose_b else min(layout.interleave * size, 16)
 
 
@@ -140,13 +145,17 @@ def _of_instruction(op: Gemm, resolved: Resolved) -> Iterator[Claim]:
     counts = executed(instruction, op.mnk, along_m, warps.n)
     in_registers = op.a.buffer.scope is Scope.FRAGMENT
     reads = _lds_reads(op, resolved)
-    across = (op.transpose_a and not in_registers, not op.transpose_b)
+    of_one_k = (op.transpose_a and not in_registers, not op.transpose_b)
+    permuted = tuple(
+        across and not is_interleaved(tile.buffer, resolved)
+        for across, tile in zip(of_one_k, (op.a, op.b), strict=True)
+    )
     yield Executes(
         counts=counts,
         a_in_registers=in_registers,
         lds_reads=reads,
         lds_ways=lds_ways_of(op, resolved, reads) if reads is not None else (0, 0),
-        permuted=across if reads is not None else (False, False),
+        permuted=(permuted[0], permuted[1]) if reads is not None else (False, False),
         ldmatrix=_ldmatrix(op, resolved) if instruction.unit is MmaUnit.WARP else None,
         k_major=(not op.transpose_a, op.transpose_b),
     )

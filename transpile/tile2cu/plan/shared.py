@@ -129,13 +129,14 @@ Member = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SharedMemory:
-    """All of it, in bytes of a `limit` that a block may use; `lds`: AMD's name for it."""
+    """All of it, in bytes of a `limit` that a block may use; `lds`: AMD's name for it, of `banks` of 4 bytes."""
 
     members: tuple[Member, ...]
     total: int
     padding: int
     limit: int
     lds: bool
+    banks: int
 
     @property
     def title(self) -> str:
@@ -151,6 +152,7 @@ def shared_memory(resolved: Resolved) -> SharedMemory:
     costs = dict(ledger.tiles)
     return SharedMemory(
         lds=resolved.target.is_amd,
+        banks=resolved.target.banks,
         members=tuple(_members(resolved, costs)),
         total=ledger.total,
         padding=ledger.total - sum(costs.values()),

@@ -16,12 +16,22 @@ template <> struct StagedBits<1> {
   uint8_t bits;
 };
 
-// The registers of `threads` threads for a tile of rows x cols, in pieces of up to 16 bytes: written by tl::load, and
-// stored by tl::store to a tile of element type As.
-template <class T, int rows, int cols, int threads, class As = T> struct Staged {
+// tl::Chunks of `together` neighbouring rows: a thread has these in consecutive iterations.
+template <int threads, int rows, int cols, int vector, int together> struct ChunksOfRows {
+  using Groups = Chunks<threads, rows / together, cols, vector>;
+  static constexpr int turns = Groups::turns * together;
+  static_assert(rows % together == 0, "a tile is a whole number of groups of rows");
+  static TL_DEVICE int row(int turn) { return Groups::row(turn / together) * together + turn % together; }
+  static TL_DEVICE int col(int turn) { return Groups::col(turn / together); }
+  static TL_DEVICE bool valid(int turn) { return Groups::valid(turn / together); }
+};
+
+// The registers of `threads` threads for a tile of rows x cols, in pieces of up to 16 bytes, of `together` neighbouring
+// rows per thread: written by tl::load, and stored by tl::store to a tile of element type As.
+template <class T, int rows, int cols, int threads, class As = T, int together = 1> struct Staged {
   static constexpr int widest = sizeof(T) < sizeof(As) ? sizeof(As) : sizeof(T);
   static constexpr int vector = smaller(power_of_two_in(cols), 16 / widest), bytes = vector * int(sizeof(T));
-  using Pieces = Chunks<threads, rows, cols, vector>;
+  using Pieces = ChunksOfRows<threads, rows, cols, vector, together>;
   StagedBits<bytes> piece[Pieces::turns];
 };
 template <class T, int n, int threads, class As = T> using Staged1D = Staged<T, 1, n, threads, As>;
@@ -84,9 +94,9 @@ template <class View> struct StagedBuffer {
 // Issues the loads of the tile at `from`; the first use of the registers waits for them. Out-of-bounds elements are
 // zero.
 // Called by: `threads` threads of the block, from thread 0 on.
-template <class View, class T, int rows, int cols, int threads, class As>
-TL_DEVICE void load(const Place<View>& from, Staged<T, rows, cols, threads, As>& to) {
-  using To = Staged<T, rows, cols, threads, As>;
+template <class View, class T, int rows, int cols, int threads, class As, int together>
+TL_DEVICE void load(const Place<View>& from, Staged<T, rows, cols, threads, As, together>& to) {
+  using To = Staged<T, rows, cols, threads, As, together>;
   using Pieces = typename To::Pieces;
   static_assert(std::is_same<typename View::T, T>::value, "loads do not convert: tl::store does");
   const auto load_all = [&](const auto& place) TL_INLINED_LAMBDA {

@@ -28,6 +28,15 @@ template <class Layout> void print_with_items(const char* name, int threads) {
   print_items<Layout>(name);
 }
 
+// Where the elements of a tile with interleaved rows are, in bytes.
+template <class Tile> void print_bytes(const char* name) {
+  std::printf(",\n\"%s\":{\"bytes\":%d,\"offsets\":[", name, int(sizeof(Tile)));
+  for (int row = 0; row < Tile::rows; ++row)
+    for (int col = 0; col < Tile::cols; ++col)
+      std::printf("%s%d", row + col ? "," : "", int(Tile::offset(row, col) * sizeof(typename Tile::type)));
+  std::printf("]}");
+}
+
 int main() {
   print_with_items<MfmaAccumulator<16, 16, Warps<1, 1>>>("16x16", 64);
   print_with_items<MfmaAccumulator<16, 64, Warps<1, 1>, Interleave<4>>>("16x64 by 4", 64);
@@ -39,5 +48,7 @@ int main() {
   print<MfmaAccumulator<64, 96, Warps<2, 1>, Interleave<2>>>("64x96 2x1 of 4 waves by 2", 256);
   print<MfmaAccumulator<64, 128, Warps<2, 2>, Interleave<2>, tl::Mfma32x32>>("64x128 2x2 of 32 by 2", 256);
   print<MfmaOperandA<64, 32, Warps<2, 2>>>("operand 64x32 2x2", 256);
+  print_bytes<tl::SharedTile<tl::half, 64, 128, tl::InterleavedRows<4>>>("interleaved 64x128");
+  print_bytes<tl::SharedTile<tl::half, 32, 32, tl::InterleavedRows<4>>>("interleaved 32x32");
   std::printf("}\n");
 }

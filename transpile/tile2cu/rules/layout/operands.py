@@ -18,7 +18,7 @@ from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.layout import MmaAccumulator, SharedLayout, WgmmaAccumulator, widest_swizzle_of
 from tile2cu.core.program import Buffer, Copy, Gemm, Parallel, Scope
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
-from tile2cu.rules.mma.cdna import reads_wide_rows
+from tile2cu.rules.mma.cdna import interleaves_rows, reads_wide_rows
 from tile2cu.rules.mma.hopper import producer_loads
 from tile2cu.rules.mma.warps import FMA_ROW, gathers_on_mma, k_across_rows, on_fma
 from tile2cu.rules.vectors.decode_loops import decoded_tiles
@@ -68,7 +68,8 @@ def widest_swizzle(op: Gemm, context: Context) -> Iterator[Decision]:
     """
     for buffer in (op.a.buffer, op.b.buffer):
         free = _is_stored_freely(buffer, context) and not _only_gathered(buffer, context)
-        if free and not (context.target.mfma and reads_wide_rows(buffer, context)):
+        other = context.target.mfma and (reads_wide_rows(buffer, context) or interleaves_rows(buffer, context))
+        if free and not other:
             layout = swizzled(buffer)
             yield buffer, SHARED_LAYOUT, layout
             if layout.swizzle < 128:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import prod
 
+from tile2cu.analysis.accesses import used_by_itself, viewed
 from tile2cu.core.decisions import (
     INSTRUCTION,
     LAYOUT,
@@ -47,6 +48,7 @@ B_shared = T.alloc_shared((32, 128), "float16")
 C_local = T.alloc_fragment((64, 128), "float32")
 T.gemm(A_shared, B_shared, C_local, policy=T.GemmWarpPolicy.FullRow)
 """
+_TRANSPOSED = _HALVES.replace("32", "64").replace('"float64"', '"float32"').replace("X", "Z")
 _LAYOUTS = "AMD Instinct MI300 ISA, 'Dense Matrix Layouts'"
 
 
@@ -134,6 +136,32 @@ def mfma_rows(op: Gemm, context: Context) -> Iterator[Decision]:
     b = op.b.buffer
     if context.target.mfma and b.scope is Scope.SHARED and reads_wide_rows(b, context):
         yield b, SHARED_LAYOUT, SharedLayout(b.static_shape, b.dtype.bits)
+
+
+@rule(
+    "layout.gemm.mfma-interleaved-rows",
+    phase=Phase.STRICT,
+    on=Gemm,
+    reads=(ON_WGMMA, WARPS),
+    writes=(SHARED_LAYOUT,),
+    source=f"{_LAYOUTS}: a lane's operand is 4 elements along K, in 8 bytes",
+    examples=_example("B_shared", "layout", "rows interleaved by 4", _TRANSPOSED),
+)
+def mfma_interleaved_rows(op: Gemm, context: Context) -> Iterator[Decision]:
+    """An operand of 16-bit elements whose K runs across the rows of the tensor is transposed as it is stored.
+
+    A thread loads 16 bytes of each of 4 neighbouring rows, and stores the 4 elements of each column side by side: a
+    lane then reads its operands of one or two MFMAs together, where it would otherwise read single elements, or pair
+    the rows that it has read (v_perm_b32). The permutations are the same, but are executed once for an element, not by
+    each wave that reads it.
+
+    Shapes: rows in 4s, columns in 8s; the threads of the block have equal numbers of such pieces.
+    Gives: a SharedLayout with interleaved rows, for a tile that is written by whole copies from tensors of its type,
+    and read by MFMAs across its rows only; of B by more waves than one.
+    """
+    for buffer in (op.a.buffer, op.b.buffer):
+        if context.target.mfma and interleaves_rows(buffer, context):
+            yield buffer, SHARED_LAYOUT, SharedLayout(buffer.static_shape, buffer.dtype.bits, rows_interleaved=RUN)
 
 
 @rule(
@@ -265,8 +293,70 @@ def priority(op: Gemm, context: Context) -> Iterator[Decision]:
         yield op, WAVE_PRIORITY, op.priority
 
 
+RUN = 4  # elements along K of a lane's operand, of 16 bits
+
+
+def interleaves_rows(buffer: Buffer, context: Context) -> bool:
+    """Whether the shared tile is transposed by the copies that write it (layout.gemm.mfma-interleaved-rows).
+
+    So are then all tiles with as many columns along which GEMMs have K across the rows: their accumulators have one
+    layout.
+    """
+    columns = {op.mnk[1] for op in on_mfma(context) if op.b.buffer is buffer}
+    others = {id(op.b.buffer): op.b.buffer for op in on_mfma(context) if op.mnk[1] in columns and not op.transpose_b}
+    return all(_may_interleave(each, context) for each in {id(buffer): buffer, **others}.values())
+
+
+def _may_interleave(buffer: Buffer, context: Context) -> bool:
+    """Whether a tile can be transposed by the copies that write it, and several waves would do so otherwise."""
+    users = [stmt for stmt in context.statements if buffer in used_by_itself(stmt)]
+    copies = [stmt for stmt in users if isinstance(stmt, Copy)]
+    mmas = [stmt for stmt in users if isinstance(stmt, Gemm)]
+    if not mmas or not copies or len(copies) + len(mmas) < len(users) or context.launch.groups > 1:
+        return False
+    return (
+        _has_whole_groups(buffer, context)
+        and all(_is_whole_load(copy, buffer) for copy in copies)
+        and all(_reads_runs_across_rows(op, buffer, context) for op in mmas)
+        and any(_is_read_by_several_waves(op, buffer, context) for op in mmas)
+    )
+
+
+def _has_whole_groups(buffer: Buffer, context: Context) -> bool:
+    """Whether the threads of the block have equal numbers of 4 x 16 bytes of the tile."""
+    if buffer.scope is not Scope.SHARED or buffer.rank != 2 or buffer.of is not None or viewed(context.launch, buffer):
+        return False
+    if buffer.dtype.bits != 16 or buffer.dtype.bytes in context.target.transposing_reads:
+        return False
+    (rows, cols), wide = buffer.static_shape, WIDEST_READ // buffer.dtype.bytes
+    return rows % RUN == 0 and cols % (4 * wide) == 0 and rows // RUN * (cols // wide) % context.launch.threads == 0
+
+
+def _is_whole_load(copy: Copy, buffer: Buffer) -> bool:
+    """Whether a copy writes the whole tile from a tensor of its type."""
+    source = copy.src.buffer
+    same = source.scope is Scope.GLOBAL and source.dtype == buffer.dtype
+    return copy.dst.buffer is buffer and copy.plain and copy.dst.whole and same
+
+
+def _reads_runs_across_rows(op: Gemm, buffer: Buffer, context: Context) -> bool:
+    """Whether the MFMA of a GEMM takes runs of 4 elements along K, which is across the rows of the whole tile."""
+    row = None if on_fma(op, context) else mfma_of(op, context)
+    if row is None or row.through is not None or row.run != RUN or row.k * row.size != RUN * WAVE:
+        return False
+    sides = [(region, rows) for region, rows in ((op.a, op.transpose_a), (op.b, not op.transpose_b))]
+    return all(region.whole and rows for region, rows in sides if region.buffer is buffer) and op.metadata is None
+
+
+def _is_read_by_several_waves(op: Gemm, buffer: Buffer, context: Context) -> bool:
+    """Whether several waves would transpose an element; of A, lanes would read single elements."""
+    return op.a.buffer is buffer or context.facts[op, WARPS].m > 1
+
+
 def reads_wide_rows(buffer: Buffer, context: Context) -> bool:
     """Whether GEMMs read the shared tile by 16 bytes of a row along K per lane, and in no other way."""
+    if interleaves_rows(buffer, context):
+        return False
     mmas = [op for op in on_mfma(context) if op.b.buffer is buffer]
     widths = {_interleave(op.mnk[1], context) * buffer.dtype.bytes for op in mmas}
     return widths == {WIDEST_READ} and _is_read_across_k(buffer, context)
@@ -278,9 +368,9 @@ WIDEST_READ = 16  # bytes per lane, by ds_read_b128
 def _interleave(cols: int, context: Context) -> int:
     """The number of MFMAs whose columns are interleaved: the elements of one LDS read that fit each wave's part.
 
-    It is the same for all GEMMs with as many columns. Where a tile is also read in another way, reads are 8 bytes: its
-    swizzle then serves both, and reads of 16 bytes would have bank conflicts. Where reads transpose, each MFMA has its
-    own columns.
+    It is the same for all GEMMs with as many columns. A read of interleaved rows has two columns, where a wave has
+    them. Where a tile is also read in another way, reads are 8 bytes: its swizzle then serves both, and reads of 16
+    bytes would have bank conflicts. Where reads transpose, each MFMA has its own columns.
     """
     mmas = [op for op in on_mfma(context) if op.mnk[1] == cols]
     if any(op.transpose_b for op in mmas):
@@ -288,6 +378,8 @@ def _interleave(cols: int, context: Context) -> int:
     if all(op.b.buffer.dtype.bytes in context.target.transposing_reads for op in mmas):
         return 1
     parts = [cols // (16 * context.facts[op, WARPS].n) for op in mmas]
+    if all(interleaves_rows(op.b.buffer, context) for op in mmas):
+        return 2 if all(part % 2 == 0 for part in parts) else 1
     one_way = all(_is_read_across_k(op.b.buffer, context) for op in mmas)
     read = WIDEST_READ if one_way else WIDEST_READ // 2
     widest = min(read // op.b.buffer.dtype.bytes for op in mmas)

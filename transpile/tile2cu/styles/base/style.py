@@ -8,6 +8,7 @@ from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import KernelParts, Limit
+from tile2cu.targets import Target
 
 
 class Style(Protocol):
@@ -33,6 +34,9 @@ class Style(Protocol):
 
     def multiples(self, resolved: Resolved) -> tuple[Multiple, ...]:
         """More conditions on run-time sizes under which the launcher chooses 16-byte accesses."""
+
+    def seen(self, target: Target) -> Target:
+        """The target as the style's vocabulary reaches it: rules decide for no instruction that it has no words for."""
 
     def check(self, launches: tuple[Resolved, ...]) -> None:
         """Errors: T2C-E034 where the style does not support the target, or what the launches have as a whole."""

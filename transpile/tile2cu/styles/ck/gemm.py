@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tile2cu.core.dtype import DType
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.mfma_layout import WAVE, MfmaTile
 from tile2cu.core.program import Scope
@@ -19,16 +18,25 @@ from tile2cu.styles.ck.shared import ByColumns, SharedTiles
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.types import VECTOR, in_ck
 
-# (A's and B's type, C's, rows of the instruction) of WarpGemmMfmaDispatcher's transposed C -> K of one instruction.
-_WARP_GEMMS = {
-    ("float16", "float32", 16): 16,
-    ("float16", "float32", 32): 8,
-    ("bfloat16", "float32", 16): 16,
-    ("bfloat16", "float32", 32): 8,
-    ("float8_e4m3fnuz", "float32", 32): 16,
-    ("float8_e5m2fnuz", "float32", 32): 16,
-    ("int8", "int32", 16): 32,
-    ("int8", "int32", 32): 16,
+# (operands, C's type, rows, K) of the instructions of which WarpGemmMfmaDispatcher has the warp GEMM with transposed C.
+# Those of K 32 and 16 of 16-bit types are one instruction on gfx950 only.
+_DISPATCHED = {
+    *(
+        (kind, "float32", size, k)
+        for kind in ("half_t", "bf16_t")
+        for size, k in ((16, 16), (16, 32), (32, 8), (32, 16))
+    ),
+    *((kind, "float32", 32, 16) for kind in ("fp8_t", "bf8_t")),
+    ("int8_t", "int32", 16, 32),
+    ("int8_t", "int32", 32, 16),
+}
+# ck_tile's instructions of the others, with their types: of transposed C the first is B's.
+_INSTRUCTIONS = {
+    ("fp8", "float32", 16, 32): "WarpGemmAttributeMfmaImpl_f32_16x16x32_f8_base<{b}, {a}>",
+    ("fp8", "float32", 32, 16): "WarpGemmAttributeMfmaImpl_f32_32x32x16_f8_base<{b}, {a}>",
+    ("fp8", "float32", 16, 128): "WarpGemmAttributeMfmaImpl_f32_16x16x128_f8_bf8_base<{b}, {a}>",
+    ("int8_t", "int32", 16, 64): "WarpGemmAttributeMfmaImpl_i32_16x16x64_i8<WGAttrCtlEnum::Default_>",
+    ("int8_t", "int32", 32, 32): "WarpGemmAttributeMfmaImpl_i32_32x32x32_i8<WGAttrCtlEnum::Default_>",
 }
 
 
@@ -89,9 +97,7 @@ class Gemms:
         if not isinstance(layout, MfmaTile) or layout.run != 4:
             raise unsupported(f"an accumulator of the layout {type(layout).__name__}", span)
         dtype, size = op.instruction.operands[0], layout.size
-        types = (dtype.name, op.c.buffer.dtype.name, size)
-        if types not in _WARP_GEMMS or op.instruction.operands[1] != dtype or op.instruction.k != _WARP_GEMMS[types]:
-            raise unsupported(f"the MMA {op.instruction}, for which ck_tile has no warp GEMM with C transposed", span)
+        warp_gemm = self._warp_gemm(op)
         name, k = self.printer.names(op.c.buffer.name), op.instruction.k
         extent = op.a.region.ranges[0 if op.a.transposed else 1].extent
         per_lane = k * size // 64
@@ -112,7 +118,6 @@ class Gemms:
         self.ways = (self._ways.get(op.a.buffer.name, 0), self._ways.get(op.b.buffer.name, 0))
         self.most_operands = max(self.most_operands, self._loaded)
         count = f", {words.INTERLEAVE}<{layout.interleave}>" if layout.interleave > 1 else ""
-        warp_gemm = self._warp_gemm(dtype, op.c.buffer.dtype, size, k)
         call = f"{words.BLOCK_GEMM}<{warp_gemm}, {self.printer.index(extent)}{count}>({name}, {a}, {b});"
         lines = [f"clear_tile({name});"] * op.overwrites
         if op.priority:
@@ -168,14 +173,28 @@ class Gemms:
             or not op.a.region.whole
             or layout.waves_of_columns != 1
             or (layout.warps.m, layout.size) != (accumulator.warps.m, accumulator.size)
-            or layout.run * layout.interleave % per_lane
+            or (layout.run * layout.interleave % per_lane and not self._in_order_of(op))
         ):
             raise unsupported(f"{tile.name} as an MMA's operand in registers", op.source.span)
         return self.printer.names(tile.name), layout.run * layout.interleave
 
-    def _warp_gemm(self, operand: DType, accumulator: DType, size: int, k: int) -> str:
-        element, sum_ = in_ck(operand.cpp), in_ck(accumulator.cpp)
-        text = f"WarpGemmMfmaDispatcher<{', '.join(map(str, (element, element, sum_, size, size, k)))}, true>"
+    def _in_order_of(self, op: ops.Mma) -> bool:
+        """Whether B is stored along K in the order of A's registers."""
+        columns = self.shared.by_columns.get(op.b.buffer.name)
+        return columns is not None and columns.held > 0
+
+    def _warp_gemm(self, op: ops.Mma) -> str:
+        """The name of the warp GEMM of an instruction. Errors: T2C-E034 where ck_tile has no such instruction."""
+        instruction, accumulator = op.instruction, op.c.buffer.dtype
+        a, b = (in_ck(each.cpp) for each in instruction.operands)
+        size, k = instruction.m, instruction.k
+        kind = "fp8" if {a, b} <= {"fp8_t", "bf8_t"} else a
+        if a == b and (a, accumulator.name, size, k) in _DISPATCHED:
+            text = f"WarpGemmMfmaDispatcher<{', '.join(map(str, (a, b, in_ck(accumulator.cpp), size, size, k)))}, true>"
+        elif (found := _INSTRUCTIONS.get((kind, accumulator.name, size, k))) and (a == b or kind == "fp8"):
+            text = f"{words.TRANSPOSED_WARP_GEMM}<{found.format(a=a, b=b)}>"
+        else:
+            raise unsupported(f"the MMA {instruction}, which ck_tile has not", op.source.span)
         if text not in self.warp_gemms:
             self.warp_gemms[text] = self.printer.names.fresh("WarpGemm" if not self.warp_gemms else "OtherWarpGemm")
         return self.warp_gemms[text]

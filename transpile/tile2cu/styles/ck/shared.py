@@ -224,7 +224,7 @@ class SharedTiles:
         for register in range(0, encoding.registers, max(1, width // size)):
             at = (encoding.element(0, lane, register) for lane in range(WAVE))
             addresses = [byte_of(layout, each) if columns is None else columns.byte_of(each, tile) for each in at]
-            worst = max(worst, lds_ways(addresses, width, is_read=is_read))
+            worst = max(worst, lds_ways(addresses, width, is_read=is_read, banks=self.plan.memory.banks))
         return worst
 
     def check_rank(self, tile: Buffer, span: Span) -> None:

@@ -17,6 +17,7 @@ from tile2cu.styles.ck.limits import size_limits
 from tile2cu.styles.ck.tensors import has_vectors
 from tile2cu.styles.ck.types import in_ck
 from tile2cu.styles.ck.vocabulary import RESERVED, all_names
+from tile2cu.targets import Target
 
 
 class Ck:
@@ -30,6 +31,10 @@ class Ck:
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in ck_tile: the launcher sees both."""
         return RESERVED | (constants & all_names())
+
+    def seen(self, target: Target) -> Target:
+        """Without gfx950's loads from global memory to LDS, and its transposing reads of LDS."""
+        return support.seen(target)
 
     def check(self, launches: tuple[Resolved, ...]) -> None:
         """Errors: T2C-E034 where the target is not supported."""

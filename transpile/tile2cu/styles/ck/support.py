@@ -1,10 +1,20 @@
 """What ck_tile's style supports; the rest is a diagnostic that names the style that does."""
 
+from dataclasses import replace
+
+from tile2cu.core.dtype import FLOATS_OF_8_BITS, FNUZ_FLOATS, OCP_FLOATS
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.span import Span
 from tile2cu.plan.resolved import Resolved
+from tile2cu.plan.tensors import viewed_tensors
+from tile2cu.targets import Target
 
-TARGETS = ("hip:gfx942", "hip:gfx90a")
+TARGETS = ("hip:gfx942", "hip:gfx90a", "hip:gfx950")
+
+
+def seen(target: Target) -> Target:
+    """The target without what the style does not emit: tiles pass through registers, which transpose them."""
+    return replace(target, load_lds=(), transposing_reads=()) if target.name in TARGETS else target
 
 
 def unsupported(what: str, span: Span) -> Tile2CuError:
@@ -13,7 +23,12 @@ def unsupported(what: str, span: Span) -> Tile2CuError:
 
 
 def check(launches: tuple[Resolved, ...]) -> None:
-    """Errors: T2C-E034 where the target is not supported."""
+    """Errors: T2C-E034 for a target, or an 8-bit floating point of another target, which ck_tile has no type for."""
     first = launches[0]
     if first.target.name not in TARGETS:
         raise unsupported(f"{first.target.name}, but {', '.join(TARGETS)}", first.launch.span)
+    own = {"fnuz": FNUZ_FLOATS, "ocp": OCP_FLOATS, "": ()}[first.target.fp8]
+    for resolved in launches:
+        for buffer in (*resolved.launch.tiles, *(each for each in viewed_tensors(resolved))):
+            if buffer.dtype in FLOATS_OF_8_BITS and buffer.dtype not in own:
+                raise unsupported(f"{buffer.dtype} on {first.target.arch}, whose own it is not", buffer.span)

@@ -1,15 +1,27 @@
 """ck_tile's names of element types."""
 
-from tile2cu.core.dtype import BFLOAT16, FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ, FLOAT16, FLOAT32, DType
+from tile2cu.core.dtype import (
+    BFLOAT16,
+    FLOAT8_E4M3,
+    FLOAT8_E4M3FNUZ,
+    FLOAT8_E5M2,
+    FLOAT8_E5M2FNUZ,
+    FLOAT16,
+    FLOAT32,
+    FLOATS_OF_8_BITS,
+    DType,
+)
 
-# The FNUZ types of 8 bits are ck_tile's fp8_t and bf8_t on gfx90a and gfx942.
+# fp8_t and bf8_t are the target's own formats of 8 bits: FNUZ on gfx942, OCP on gfx950 (support.check).
 _TYPES = {
     FLOAT8_E4M3FNUZ.cpp: "fp8_t",
     FLOAT8_E5M2FNUZ.cpp: "bf8_t",
+    FLOAT8_E4M3.cpp: "fp8_t",
+    FLOAT8_E5M2.cpp: "bf8_t",
     FLOAT16.cpp: "half_t",
     BFLOAT16.cpp: "bf16_t",
 }
-_BITS = frozenset((BFLOAT16.name, FLOAT8_E4M3FNUZ.name, FLOAT8_E5M2FNUZ.name))
+_BITS = frozenset(each.name for each in (BFLOAT16, *FLOATS_OF_8_BITS))
 SUPPORTED = _BITS | frozenset(
     ("bool", "float16", "float32", "int32", "int8", "uint8", "int16", "uint32", "int64", "uint64", "float64")
 )

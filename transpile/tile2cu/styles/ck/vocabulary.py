@@ -30,6 +30,7 @@ REDUCE_WARPS = "tl::reduce_across_warps"
 STAGED_WINDOW = "tl::staged_window"
 DISTRIBUTED_TILE = "tl::DistributedTile"
 TENSOR = "tl::tensor"
+TRANSPOSED_WARP_GEMM = "tl::TransposedWarpGemm"
 VECTOR_LENGTH = "tl::vector_length"
 WINDOW_DATA = "tl::window_data"
 

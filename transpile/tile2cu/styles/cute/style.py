@@ -18,6 +18,7 @@ from tile2cu.styles.cute import support
 from tile2cu.styles.cute.kernel import CuteKernel
 from tile2cu.styles.cute.types import in_cute
 from tile2cu.styles.cute.vocabulary import RESERVED, all_names
+from tile2cu.targets import Target
 
 
 class Cute:
@@ -30,6 +31,10 @@ class Cute:
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in cute: the launcher sees both."""
         return RESERVED | (constants & all_names())
+
+    def seen(self, target: Target) -> Target:
+        """All of it."""
+        return target
 
     def check(self, launches: tuple[Resolved, ...]) -> None:
         """Errors: T2C-E034 where the target is not supported."""

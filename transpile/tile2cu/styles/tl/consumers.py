@@ -92,7 +92,7 @@ def _consume(op: Consume, texts: Texts, body: "Body") -> StatementView:
 def _prefetched(op: Prefetch, texts: Texts, body: "Body", inside: bool) -> tuple[StatementView, ...]:
     """What stands before a loop whose vectors are loaded one iteration ahead: registers, the load, the first one's."""
     names, k, trips = body.printer.names, texts.k, texts.trips if inside else texts.count
-    tiles = {id(copy): staged_tile(copy, body.printer, tl.PREFETCHED_VECTOR) for copy in op.copies}
+    tiles = {id(copy): staged_tile(copy, body.printer, kind_of_line=tl.PREFETCHED_VECTOR) for copy in op.copies}
     load = names.fresh("load_vectors")
     listed_tiles = ", ".join(tile.name for tile in tiles.values())
     about = f"{listed_tiles}: the next iteration's vectors, prefetched during this one's MMAs"

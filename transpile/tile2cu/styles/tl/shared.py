@@ -140,7 +140,8 @@ class Shared:
         tile, layout, index = shared.tile, shared.layout, self.printer.index
         extents = ", ".join(index(extent) for extent in tile.shape[-2:])
         padded = f"{tl.PADDED}<{layout.padding}>" if layout.padding else tl.NO_SWIZZLE
-        swizzle = tl.SWIZZLES.get(layout.swizzle) or padded
+        rows = layout.rows_interleaved
+        swizzle = f"{tl.INTERLEAVED_ROWS}<{rows}>" if rows > 1 else tl.SWIZZLES.get(layout.swizzle) or padded
         kind = tl.SHARED_TILE_1D if tile.rank == 1 else tl.SHARED_TILE
         parameters = f"{tile.dtype.cpp}, {extents}" + (f", {swizzle}" if tile.rank > 1 or layout.swizzle else "")
         stages = [self.constants.stages_of(tile.memory, shared.stages)] if shared.stages else []
@@ -180,7 +181,13 @@ def _swizzled(layout: SharedLayout) -> str:
 
 def _rows_about(layout: SharedLayout) -> str:
     """How rows are stored: in panels as wide as the swizzle, where they are wider."""
-    row = layout.row_bytes
+    row, rows = layout.row_bytes, layout.rows_interleaved
+    if rows > 1:
+        run, columns = rows * layout.element_bits // 8, layout.extents[-1]
+        return (
+            f"{layout}, as an MFMA takes them along K: rows {rows} q to {rows} q + {rows - 1} of column n are the "
+            f"{run} bytes from {run} * ({columns} * q + n) on, but the tile's 16-byte chunk c is at c ^ c / 8 % 4"
+        )
     if len(layout.extents) == 1:
         return f"stored as rows of {layout.swizzle} bytes, {layout}"
     if layout.swizzle and row > layout.swizzle:

@@ -22,13 +22,18 @@ class StagedTile:
     declaration: str
 
 
-def staged_tile(op: Copy, printer: Printer, kind_of_line: str = tl.STAGED_1D) -> StagedTile:
-    """The registers through which a copy's tile goes; values are converted when they leave them."""
+def staged_tile(op: Copy, printer: Printer, rows: int = 1, kind_of_line: str = tl.STAGED_1D) -> StagedTile:
+    """The registers through which a copy's tile goes; values are converted when they leave them.
+
+    `rows` neighbouring ones are one thread's.
+    """
     tile, source = op.dst.buffer, op.src.buffer.dtype
     extents = ", ".join(printer.index(extent) for extent in tile.shape)
     converted = f", {tile.dtype.cpp}" if source != tile.dtype else ""
     kind = kind_of_line if tile.rank == 1 else tl.STAGED
     name = printer.names.fresh(f"{printer.names(tile.name)}_next")
+    if rows > 1:
+        return StagedTile(name, f"{tl.STAGED_ROWS}<{source.cpp}, {extents}, threads, {rows}> {name};")
     return StagedTile(name, f"{kind}<{source.cpp}, {extents}, threads{converted}> {name};")
 
 
@@ -43,7 +48,7 @@ def _staged(op: PipelinedLoop, parts: dict[str, str], operations: Operations, vi
     tiles: list[StagedTile] = []
     for store in op.stores:
         assert isinstance(store.source, Copy)
-        tiles.append(staged_tile(store.source, printer))
+        tiles.append(staged_tile(store.source, printer, store.rows))
         registers[id(store.source)] = tiles[-1].name
     count = sum(staged_registers(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy))
     loads = [staged_loads(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy)]

@@ -26,6 +26,7 @@ from tile2cu.styles.tl.registers import declarations
 from tile2cu.styles.tl.roles import Roles
 from tile2cu.styles.tl.setup import setup
 from tile2cu.styles.tl.shared import Shared
+from tile2cu.targets import Target
 
 # By the types of accumulators and operands.
 _WGMMA_HEADERS = {
@@ -51,6 +52,10 @@ class Tl:
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """None: all names of headers/tl are qualified."""
         return frozenset()
+
+    def seen(self, target: Target) -> Target:
+        """All of it."""
+        return target
 
     def check(self, launches: tuple[Resolved, ...]) -> None:
         """It supports all of them."""
