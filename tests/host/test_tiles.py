@@ -134,3 +134,28 @@ def test_rows_and_columns_of_a_product_are_summed_up(target: str, dim: int, tmp_
     x = integers(128, 128)
     kernel = load_body(tmp_path, statements, params, threads=256, target=target)
     np.testing.assert_array_equal(kernel(x.astype(np.float16)), [(x @ x).sum()])
+
+
+def test_conditions_of_tiles_are_masks(tmp_path: Path) -> None:
+    statements = """
+        x = T.alloc_fragment((24, 40), "float32")
+        rows = T.alloc_fragment((24,), "float32")
+        positive = T.alloc_fragment((24, 40), "bool")
+        above = T.alloc_shared((24, 40), "bool")
+        three = T.alloc_fragment((24, 40), "int32")
+        T.copy(X, x)
+        T.copy(R, rows)
+        T.copy(x > 0, positive)
+        T.copy(x >= rows[:, None], above)
+        T.copy(x == 3, three)
+        for i, j in T.Parallel(24, 40):
+            Y[i, j] = T.if_then_else(positive[i, j], 1, 0) + 2 * above[i, j] + 4 * three[i, j]
+        T.copy(~(x < rows[:, None]), three)
+        for i, j in T.Parallel(24, 40):
+            Y[i, j] += 8 * three[i, j]
+    """
+    params = 'X: T.Tensor((24, 40), "float32"), R: T.Tensor((24,), "float32"), Y: T.Tensor((24, 40), "int32")'
+    kernel = load_body(tmp_path, statements, params)
+    x, rows = integers(24, 40), integers(24)
+    above = x >= rows[:, None]
+    np.testing.assert_array_equal(kernel(x, rows), (x > 0) + 2 * above + 4 * (x == 3) + 8 * above)

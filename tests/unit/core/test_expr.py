@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tile2cu.core.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT32, INT64, UINT32, promote
+from tile2cu.core.dtype import BFLOAT16, BOOL, FLOAT16, FLOAT32, INT32, INT64, UINT8, UINT32, promote
 from tile2cu.core.expr import Binary, Call, Const, Named, Role, Var, binary, int_const, result_dtype, static_value
 
 BLOCK = Named(INT32, "block_M", 128)
 SIZE = Var(INT32, "M", Role.SIZE)
 HALF = Var(FLOAT16, "h", Role.LET)
+FLAG = Var(BOOL, "flag", Role.LET)
 SINGLE = Var(FLOAT32, "x", Role.LET)
 
 
@@ -59,6 +60,8 @@ def test_folding_is_python_arithmetic(a: int, b: int, op: str) -> None:
         (SIZE, Const(FLOAT32, 0.5), FLOAT32),
         (SIZE, SINGLE, FLOAT32),
         (Const(FLOAT32, 1.0, weak=False), HALF, FLOAT32),
+        (FLAG, Const(INT32, 2), INT32),
+        (FLAG, Const(BOOL, 1), BOOL),
     ],
 )
 def test_a_weak_literal_takes_the_other_sides_type(lhs: Var, rhs: Var, expected: object) -> None:
@@ -70,6 +73,7 @@ def test_promotion() -> None:
     assert promote(INT32, UINT32) == INT32
     assert promote(INT64, UINT32) == INT64
     assert promote(BOOL, FLOAT16) == FLOAT16
+    assert promote(UINT8, BOOL) == promote(BOOL, UINT8) == UINT8
 
 
 def test_comparisons_are_bool() -> None:

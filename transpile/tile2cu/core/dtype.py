@@ -133,7 +133,7 @@ BY_NAME = MappingProxyType(
 
 
 def promote(a: DType, b: DType) -> DType:
-    """The type of `a op b`: floats win over integers, wider over narrower, signed over unsigned.
+    """The type of `a op b`: floats win over integers, these over bool, wider over narrower, signed over unsigned.
 
     float16 with bfloat16 gives float32, since neither holds the other.
     """
@@ -141,6 +141,8 @@ def promote(a: DType, b: DType) -> DType:
         return a
     if a.is_float != b.is_float:
         return a if a.is_float else b
+    if BOOL in (a, b):
+        return b if a == BOOL else a
     if a.bits == b.bits:
         if a.is_float:
             return FLOAT32

@@ -369,12 +369,16 @@ def joined(op: str, parts: Iterable[Expr]) -> Expr | None:
 
 
 def result_dtype(lhs: Expr, rhs: Expr) -> DType:
-    """The promoted type: a weak literal takes the other side's, unless it is a float with an int."""
-    if is_weak(lhs) and not is_weak(rhs) and not (lhs.dtype.is_float and not rhs.dtype.is_float):
+    """The promoted type. A weak literal takes the other side's, but a float not an int's, nor a number a bool's."""
+    if is_weak(lhs) and not is_weak(rhs) and _kind(lhs.dtype) <= _kind(rhs.dtype):
         return rhs.dtype
-    if is_weak(rhs) and not is_weak(lhs) and not (rhs.dtype.is_float and not lhs.dtype.is_float):
+    if is_weak(rhs) and not is_weak(lhs) and _kind(rhs.dtype) <= _kind(lhs.dtype):
         return lhs.dtype
     return promote(lhs.dtype, rhs.dtype)
+
+
+def _kind(dtype: DType) -> int:
+    return 2 if dtype.is_float else int(dtype != BOOL)
 
 
 def is_weak(expr: Expr) -> bool:

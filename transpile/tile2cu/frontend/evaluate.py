@@ -25,6 +25,7 @@ from tile2cu.frontend.values import (
     Instance,
     Interval,
     Opaque,
+    TileValue,
     describe,
 )
 
@@ -241,6 +242,8 @@ def _unary(cx: Context, node: cst.UnaryOperation, env: Env) -> object:
             return tiles.apply(cx, lambda part: operators.unary(cx.budget, "-", part), value)
         case cst.Minus():
             return operators.unary(cx.budget, "-", value)
+        case cst.BitInvert() if tiles.takes_part(value):
+            return tiles.apply(cx, lambda part: operators.unary(cx.budget, "~", part), value)
         case cst.BitInvert():
             return operators.unary(cx.budget, "~", value)
         case _:
@@ -279,7 +282,7 @@ def _comparison(cx: Context, node: cst.Comparison, env: Env) -> object:
     for target in node.comparisons:
         right = evaluate(cx, target.comparator, env)
         step = _compare(cx, target.operator, left, right, node)
-        if isinstance(step, Opaque):
+        if isinstance(step, Opaque) or (isinstance(step, TileValue) and len(node.comparisons) == 1):
             return step
         if isinstance(result, Expr):
             result = _logical(cx, "and", result, step)
@@ -292,6 +295,8 @@ def _comparison(cx: Context, node: cst.Comparison, env: Env) -> object:
 
 
 def _compare(cx: Context, operator: cst.BaseCompOp, left: object, right: object, node: cst.Comparison) -> object:
+    if type(operator) in _COMPARE and tiles.compares(_COMPARE[type(operator)], left, right):
+        return tiles.binary(cx, _COMPARE[type(operator)], left, right)
     if type(operator) in _COMPARE:
         result = operators.binary(cx.budget, _COMPARE[type(operator)], left, right)
         cx.note_comparison(_COMPARE[type(operator)], left, right, result, node)

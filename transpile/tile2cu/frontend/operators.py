@@ -7,7 +7,7 @@ from tile2cu.core.expr import NATIVE, Expr, Role, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer
 from tile2cu.frontend.fault import Demand, Fault
 from tile2cu.frontend.limits import MAX_DEPTH, MAX_NODES, Budget
-from tile2cu.frontend.values import NamedFloat, NamedInt, Opaque, TorchTensor, View, as_expr, describe
+from tile2cu.frontend.values import NamedFloat, NamedInt, Opaque, TileValue, TorchTensor, View, as_expr, describe
 
 Number = int | float
 
@@ -210,7 +210,7 @@ def truth(value: object, what: str = "this condition") -> bool:
         return bool(static(value, what))
     if isinstance(value, Opaque):
         raise unknown(value, what)
-    if isinstance(value, Buffer | View):
+    if isinstance(value, Buffer | View | TileValue):
         raise Fault("T2C-F014", f"{describe(value)} has no truth value", help="compare an element of it")
     return bool(value)
 

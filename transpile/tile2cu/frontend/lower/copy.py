@@ -37,6 +37,9 @@ def copy(
         _copy_number(cx, number, dst)
         return None
     cx.recorder.require_tile_operation("T.copy")
+    if isinstance(src, TileValue) and isinstance(dst, Buffer) and tiles.is_tile(dst) and dst.rank == len(src.shape):
+        tiles.store(cx, dst, src, "")
+        return None
     if isinstance(src, TileValue):
         src = tiles.written(cx, src, "value", dst.dtype if isinstance(dst, Buffer) else None)
     source, target = operands(cx, "T.copy", src, dst)

@@ -47,6 +47,14 @@ def takes_part(value: object) -> bool:
     return isinstance(value, TileValue | Buffer | View)
 
 
+def compares(op: str, lhs: object, rhs: object) -> bool:
+    """Whether `lhs op rhs` compares elements; `==` of two tiles that have names asks whether they are one tile."""
+    many = [side for side in (lhs, rhs) if takes_part(side)]
+    if not many or any(as_expr(side) is None for side in (lhs, rhs) if not takes_part(side)):
+        return False
+    return op not in ("==", "!=") or len(many) == 1 or any(isinstance(side, TileValue) for side in many)
+
+
 def as_tile(cx: Context, value: object) -> TileValue:
     """A tile, or a number that is the same for all elements."""
     if isinstance(value, TileValue):
