@@ -24,6 +24,7 @@ from tile2cu.frontend.lower import (
     reduce,
     reducer,
     rounding,
+    source_kernel,
     spellings,
     thread,
     tiles,
@@ -58,6 +59,7 @@ _FUNCTIONS: Mapping[str, Callable[..., object]] = MappingProxyType(
     | cluster.FUNCTIONS
     | warp.FUNCTIONS
     | extern.FUNCTIONS
+    | source_kernel.FUNCTIONS
     | random.FUNCTIONS
     | schedule.FUNCTIONS
     | spellings.FUNCTIONS

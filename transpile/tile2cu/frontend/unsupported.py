@@ -25,7 +25,6 @@ _GROUPS: tuple[tuple[str, str], ...] = (
         "write a T.Pipelined loop: tile2cu chooses what each warp does",
         "annotate_ws_schedule ws_op WSID WSPipeline WSRole WSSchedule WSScope WSSync WSSyncKind",
     ),
-    ("give the C++ as T.import_source(text), and call it by T.call_extern", "CUDASourceCodeKernel"),
     ("call the function of T by its own name", "call_intrin"),
     ("write `name = value`", "let Var"),
     ("only annotations of a macro's parameters have it", "SharedBuffer FragmentBuffer"),

@@ -18,7 +18,7 @@ DEFAULT_THREADS = 128
 
 def kernel(
     cx: Context, *blocks: object, threads: object = None, prelude: object = None, cluster_dims: object = None
-) -> object:
+) -> KernelFrame:
     """`T.Kernel(x, y, z, threads=128)`: a grid of one to three extents; one block where none is given.
 
     With `cluster_dims` (T.ClusterKernel) blocks make clusters of so many along x, y and z.
