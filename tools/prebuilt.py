@@ -120,17 +120,17 @@ def texts(folder: Path) -> list[Text]:
     return [Text(path=path, manifest=json.loads(path.read_text(encoding="utf-8"))) for path in paths]
 
 
-def build(text: Text, *, arch: str, out: Path, nvcc: str = "nvcc") -> Prebuilt:
+def build(text: Text, *, arch: str, out: Path, nvcc: str = "nvcc", seconds: float | None = None) -> Prebuilt:
     """Compiles a text for sm_`arch` (such as `90a`) into `out` and loads it.
 
-    A failed compile raises CalledProcessError, with nvcc's text in `stderr`.
+    A failed compile raises CalledProcessError, with nvcc's text in `stderr`; one of more than `seconds` TimeoutExpired.
     """
     library = out / f"{text.label}.{arch}.so"
     out.mkdir(parents=True, exist_ok=True)
     flags = ["-std=c++17", "-O3", "-shared", "-Xcompiler=-fPIC", f"-gencode=arch=compute_{arch},code=sm_{arch}"]
     source = text.path.with_suffix(".cu")
     command = [nvcc, *flags, *_flags_of_needs(text), f"-I{HEADERS}", str(source), "-o", str(library)]
-    subprocess.run(command, check=True, capture_output=True, text=True)
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds)
     loaded = ctypes.CDLL(str(library))
     entry, workspace_size = (getattr(loaded, text.manifest["entry"] + end) for end in ("", "_workspace_size"))
     entry.restype, workspace_size.restype = ctypes.c_int, ctypes.c_size_t
