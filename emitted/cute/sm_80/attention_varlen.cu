@@ -97,7 +97,7 @@ using acc_s_mma = decltype(make_tiled_mma(MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>
 // ((4,8,4),(2,2,16)):((128,1,16),(64,8,512))  [layout.gemm.mma-accumulator]
 using acc_o_mma = decltype(make_tiled_mma(MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>{},
                                           Layout<Shape<_4, _1>, Stride<_1, _1>>{}, Tile<_64, _128, _16>{}));
-using Q_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>, half_t>{},
+using Q_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
                                                Layout<Shape<_8, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
 using K_shared_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, half_t>{},
                                                Layout<Shape<_8, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));

@@ -106,18 +106,18 @@ using acc_o_mma = decltype(make_tiled_mma(MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>
                                           Layout<Shape<_4, _1>, Stride<_1, _1>>{}, Tile<_64, _128, _16>{}));
 // 16-byte accesses where all rows are 16-byte aligned, else one element at a time
 template <class Alignment> struct Copies {
-  using Q_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>, half_t>{},
+  using Q_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
                                                  Layout<Shape<_8, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
   using K_shared_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, half_t>{},
                                                  Layout<Shape<_8, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
-  using partial_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint64_t>, float>{}, acc_o_mma{}));
+  using partial_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint2>, float>{}, acc_o_mma{}));
 };
 template <> struct Copies<tl::Aligned<16>> {
-  using Q_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>, half_t>{},
+  using Q_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
                                                  Layout<Shape<_8, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
   using K_shared_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, half_t>{},
                                                  Layout<Shape<_8, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
-  using partial_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint64_t>, float>{}, acc_o_mma{}));
+  using partial_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint2>, float>{}, acc_o_mma{}));
 };
 
 // grid: (num_split, ceildiv(group_1, block_H) * kv_heads, batch)

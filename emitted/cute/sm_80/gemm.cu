@@ -82,7 +82,7 @@ template <> struct Copies<tl::Aligned<16>> {
                                                  Layout<Shape<_16, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
   using B_shared_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, bfloat16_t>{},
                                                  Layout<Shape<_32, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
-  using C_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint64_t>, float>{}, C_local_mma{}));
+  using C_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint2>, float>{}, C_local_mma{}));
 };
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))

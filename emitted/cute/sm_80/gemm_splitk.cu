@@ -91,7 +91,7 @@ template <> struct Copies<tl::Aligned<16>> {
                                                  Layout<Shape<_64, _4>, Stride<_4, _1>>{}, Layout<Shape<_1, _8>>{}));
   using B_shared_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, half_t>{},
                                                  Layout<Shape<_16, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
-  using parts_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint64_t>, float>{}, C_local_mma{}));
+  using parts_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint2>, float>{}, C_local_mma{}));
 };
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M), splits)
@@ -175,9 +175,9 @@ template <class Alignment> struct Copies {
                                                 Layout<Shape<_4, _32>, Stride<_32, _1>>{}, Layout<Shape<_1, _4>>{}));
 };
 template <> struct Copies<tl::Aligned<16>> {
-  using total_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>, float>{},
+  using total_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, float>{},
                                               Layout<Shape<_4, _32>, Stride<_32, _1>>{}, Layout<Shape<_1, _4>>{}));
-  using total_copy_1 = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint64_t>, half_t>{},
+  using total_copy_1 = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint2>, half_t>{},
                                                 Layout<Shape<_4, _32>, Stride<_32, _1>>{}, Layout<Shape<_1, _4>>{}));
 };
 

@@ -56,7 +56,11 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 // layout (256,(8,2)):(8,(1,2048))  [layout.parallel.to-fragment]
 using x_partition = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{},
                                              Layout<Shape<_1, _256>, Stride<_256, _1>>{}, Layout<Shape<_1, _8>>{}));
-using x_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>, half_t>{},
+using x_evict_last = decltype(make_tiled_copy(Copy_Atom<tl::LoadEvictLast, half_t>{},
+                                              Layout<Shape<_1, _256>, Stride<_256, _1>>{}, Layout<Shape<_1, _8>>{}));
+using x_evict_first = decltype(make_tiled_copy(Copy_Atom<tl::LoadEvictFirst, half_t>{},
+                                               Layout<Shape<_1, _256>, Stride<_256, _1>>{}, Layout<Shape<_1, _8>>{}));
+using x_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
                                         Layout<Shape<_1, _256>, Stride<_256, _1>>{}, Layout<Shape<_1, _8>>{}));
 
 // grid: (ceildiv(M, block_M))
@@ -79,7 +83,8 @@ __global__ void __launch_bounds__(threads)
   Tensor x_rowcol = tl::rowcol(x);  // (rows, columns) of this thread
 
   // rmsnorm.py:49-52
-  tl::load_tile(x_copy{}, X, make_coord(bx * block_M, 0), Shape<Int<block_M>, Int<dim>>{}, x);
+  // evict_last: it is read again soon
+  tl::load_tile(x_evict_last{}, X, make_coord(bx * block_M, 0), Shape<Int<block_M>, Int<dim>>{}, x);
   CUTE_UNROLL
   for (int e = 0; e < size(x); ++e) {
     squares(e) = x(e) * x(e);
@@ -89,7 +94,8 @@ __global__ void __launch_bounds__(threads)
                                                         x_at_rowcol);
 
   // rmsnorm.py:54-58
-  tl::load_tile(x_copy{}, X, make_coord(bx * block_M, 0), Shape<Int<block_M>, Int<dim>>{}, x);
+  // evict_first: nothing reads it again
+  tl::load_tile(x_evict_first{}, X, make_coord(bx * block_M, 0), Shape<Int<block_M>, Int<dim>>{}, x);
   tl::load_values<1, 8>(W, 0, x_at_rowcol, weights);
   CUTE_UNROLL
   for (int r = 0; r < size<0>(x_rowcol); ++r) {

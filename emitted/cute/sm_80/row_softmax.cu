@@ -43,7 +43,7 @@ constexpr int threads = 128;
 // [layout.free.rows-in-warps]
 using X_local_partition = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{},
                                                    Layout<Shape<_4, _32>, Stride<_32, _1>>{}, Layout<Shape<_1, _4>>{}));
-using X_local_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>, float>{},
+using X_local_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, float>{},
                                               Layout<Shape<_4, _32>, Stride<_32, _1>>{}, Layout<Shape<_1, _4>>{}));
 
 // One block takes block_M whole rows: X is read once, Y is written once.

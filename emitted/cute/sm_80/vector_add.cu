@@ -40,7 +40,7 @@ constexpr int threads = 256;
 using i_partition =
     decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{}, Layout<Shape<_256>>{}, Layout<Shape<_4>>{}));
 using i_copy =
-    decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>, float>{}, Layout<Shape<_256>>{}, Layout<Shape<_4>>{}));
+    decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, float>{}, Layout<Shape<_256>>{}, Layout<Shape<_4>>{}));
 
 // One block adds block_N elements; the last block may have fewer.
 // grid: (ceildiv(N, block_N))

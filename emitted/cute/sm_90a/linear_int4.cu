@@ -98,12 +98,12 @@ using ij_partition = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, fl
                                               Layout<Shape<_32, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
 // 16-byte accesses where all rows are 16-byte aligned, else one element at a time
 template <class Alignment> struct Copies {
-  using ij_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>, half_t>{},
+  using ij_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
                                            Layout<Shape<_32, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
   using Y_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<half_t>, half_t>{}, Y_local_mma{}));
 };
 template <> struct Copies<tl::Aligned<16>> {
-  using ij_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>, half_t>{},
+  using ij_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
                                            Layout<Shape<_32, _8>, Stride<_8, _1>>{}, Layout<Shape<_1, _8>>{}));
   using Y_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint32_t>, half_t>{}, Y_local_mma{}));
 };

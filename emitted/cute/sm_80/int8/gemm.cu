@@ -76,7 +76,7 @@ template <class Alignment> struct Copies {
 template <> struct Copies<tl::Aligned<16>> {
   using A_shared_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, int8_t>{},
                                                  Layout<Shape<_64, _4>, Stride<_4, _1>>{}, Layout<Shape<_1, _16>>{}));
-  using C_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint64_t>, int>{}, C_local_mma{}));
+  using C_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint2>, int>{}, C_local_mma{}));
 };
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
