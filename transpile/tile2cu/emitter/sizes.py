@@ -88,7 +88,7 @@ def _constants(resolved: Resolved, printer: Printer, said: frozenset[str]) -> It
 
 
 def _legal(program: Program, printer: Printer, declared: Collection[str]) -> Iterator[Declaration]:
-    """What the program asserts of `declared` constants, or depends on: an edit by hand that breaks it is an error."""
+    """What the program asserts of `declared` constants, or depends on: an edit that breaks it is an error."""
     for each in program.decided:
         if {part.name for part in walk(each.condition) if isinstance(part, Named)} <= set(declared):
             place = f"{PurePath(each.span.file).name}:{each.span.line}"
