@@ -63,6 +63,7 @@ CASES = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize("case", CASES)
 def test_rows_run_ahead(case: str, target: str, tmp_path: Path) -> None:

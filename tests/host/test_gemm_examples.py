@@ -116,6 +116,7 @@ def test_float8_with_scales(bindings: dict[str, object]) -> None:
         assert kernel.report is not None and not kernel.report.findings
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("programs", [1, 3, 50])
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "cuda:sm_100a"])
 def test_blocks_that_take_tile_after_tile(programs: int, target: str) -> None:
@@ -196,6 +197,7 @@ def test_weights_of_four_bits(weights: str, dtype: str, target: str, form: str) 
         assert kernel.report is not None and not kernel.report.findings
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("group", "zeros"), [(None, ""), (32, "uint8"), (64, "float16")])
 @pytest.mark.parametrize("partial", ["float16", "float32"])
 def test_rows_times_integers_of_four_bits(group: int | None, zeros: str, partial: str) -> None:

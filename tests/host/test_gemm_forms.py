@@ -141,6 +141,7 @@ def test_a_product_that_is_less_than_an_instruction_is_multiplied_by_each_thread
     np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("policy", ["Square", "FullRow"])
 @pytest.mark.parametrize(("in_registers", "tb"), [("B", False), ("B", True), ("AB", True), ("A", False)])
 def test_operands_in_registers(in_registers: str, tb: bool, policy: str, tmp_path: Path) -> None:

@@ -145,6 +145,7 @@ FROM_SHARED = "T.gemm(S_shared, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCo
 FROM_REGISTERS = "T.copy(S_shared, P)\n            T.gemm(P, KV_shared, acc_o, policy=T.GemmWarpPolicy.FullCol)"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("second", [FROM_SHARED, FROM_REGISTERS], ids=["shared", "registers"])
 @pytest.mark.parametrize("length", [64, 128, 150])
 def test_warpgroups_share_scores(second: str, length: int, tmp_path: Path) -> None:

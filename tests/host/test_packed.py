@@ -138,6 +138,7 @@ def casts_to_memory(dtype: str, rows: str) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("rows", ["fragment", "shared", "loop"])
 def test_casts_to_memory(dtype: str, rows: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tests.host.kernels import load_body
 RNG = np.random.default_rng(4)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("less", [0, 8, 15])
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
 def test_nibbles_less_a_number(dtype: str, less: int, tmp_path: Path) -> None:
@@ -159,6 +160,7 @@ _DECODED = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("decoded", _DECODED)
 @pytest.mark.parametrize("threads", [64, 128])
 def test_numbers_of_4_bits_become_a_register_operand(threads: int, decoded: str, tmp_path: Path) -> None:

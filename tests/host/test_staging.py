@@ -105,6 +105,7 @@ OLD_VALUES = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("name", OLD_VALUES)
 @pytest.mark.parametrize("turns", [1, 3])
 def test_a_loop_reads_what_other_turns_held_before_it(name: str, turns: int, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ GUARDED = {
 }
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("target", ["cuda:sm_80", "hip:gfx942"])
 @pytest.mark.parametrize("name", GUARDED)
 def test_no_guard_that_overflows_is_believed(name: str, target: str, tmp_path: Path) -> None:

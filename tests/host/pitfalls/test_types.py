@@ -11,6 +11,7 @@ from tests.host.pitfalls.inputs import integers
 from tile2cu.core.errors import Tile2CuError
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", ["absmax", "abssum"])
 @pytest.mark.parametrize("dtype", ["uint8", "uint32", "uint64", "int32", "float16"])
 def test_magnitudes_of_unsigned_numbers_are_the_numbers(kind: str, dtype: str, tmp_path: Path) -> None:
@@ -26,6 +27,7 @@ def test_magnitudes_of_unsigned_numbers_are_the_numbers(kind: str, dtype: str, t
     assert kernel(x)[0] == (x.max() if kind == "absmax" else x.sum())
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int16", "int8"])
 @pytest.mark.parametrize("operator", ["+", "*"])
 def test_a_reduction_over_few_threads_of_any_width(dtype: str, operator: str, tmp_path: Path) -> None:
@@ -75,6 +77,7 @@ def test_products_of_four_bytes_take_signed_bytes(types: tuple[str, str], tmp_pa
         load_body(tmp_path, statements, f'Y: T.Tensor((1,), "{types[1]}")')
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("kind", ["sum", "max", "min"])
 @pytest.mark.parametrize("batch", [1, 2])
 def test_several_reductions_share_a_barrier_or_not(kind: str, batch: int, tmp_path: Path) -> None:
