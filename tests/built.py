@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tile2cu_runtime import cache, paths
-from tile2cu_runtime.compile import host_flags
+from tile2cu_runtime.compile import Build, host_flags, precompiled_headers
 from tile2cu_runtime.compilers import find_gxx
 
 
@@ -25,7 +25,11 @@ def built(output: str, commands: Sequence[Sequence[str]], *sources: Path) -> Pat
 
 def built_for_engine(source: Path, *flags: str, check: bool) -> Path:
     """A source, with the header in its folder, as a library for the CPU engine, with the engine's hooks or without."""
-    gxx, name = find_gxx().path, f"{source.stem}{'_checked' if check else ''}.so"
-    compiled = [gxx, "-x", "c++", *host_flags(check=check), *flags, "-I", str(paths.headers_dir()), "-c", str(source)]
+    gxx, name = find_gxx(), f"{source.stem}{'_checked' if check else ''}.so"
+    command = (gxx.path, "-x", "c++", *host_flags(check=check), *flags, "-I", str(paths.headers_dir()))
+    before, _, _ = source.read_text(encoding="utf-8").partition("#include <tl/")
+    changed = "#define" in before  # the headers' contents may depend on it
+    headers = () if changed else precompiled_headers(Build(compile=command, link=(), identity=gxx.version))
+    compiled = [*command, *headers, "-c", str(source)]
     own = [header] if (header := source.with_suffix(".h")).is_file() else []
-    return built(name, [[*compiled, "-o", "text.o"], [gxx, "-shared", "text.o", "-o", name]], source, *own)
+    return built(name, [[*compiled, "-o", "text.o"], [gxx.path, "-shared", "text.o", "-o", name]], source, *own)
