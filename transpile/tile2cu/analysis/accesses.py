@@ -128,6 +128,11 @@ def _values(stmt: Stmt) -> tuple[Expr, ...]:
             return ()
 
 
+def parts_of(stmts: Iterable[Stmt]) -> Iterator[Expr]:
+    """The parts of the expressions that statements themselves evaluate, without those of their nested statements."""
+    return (part for stmt in stmts for expr in expressions(stmt) for part in walk(expr))
+
+
 def variables(*exprs: Expr) -> set[Var]:
     """The variables that expressions mention."""
     return {part for expr in exprs for part in walk(expr) if isinstance(part, Var)}
@@ -144,6 +149,11 @@ def divisors(expr: Expr) -> Iterator[Expr]:
         case _:
             for part in children(expr):
                 yield from divisors(part)
+
+
+def variables_of(stmt: Stmt) -> set[Var]:
+    """The variables that a statement's own expressions mention, without those of its nested statements."""
+    return variables(*expressions(stmt))
 
 
 def lets_for(needed: set[Var], body: tuple[Stmt, ...]) -> tuple[Let, ...]:

@@ -5,9 +5,10 @@ from dataclasses import replace
 from itertools import chain
 from itertools import product as combinations
 
-from tile2cu.analysis.accesses import buffers_read, buffers_used, buffers_written
+from tile2cu.analysis.accesses import buffers_used
 from tile2cu.analysis.dependence import Dependence, Kind, broken_by, conflicts
 from tile2cu.analysis.effects import effects
+from tile2cu.analysis.uses import read_in, written_in
 from tile2cu.core.expr import Role, Var
 from tile2cu.core.program import Gemm, Let, Loop, Stmt, Sync
 from tile2cu.core.schedule import Action, By, PingPong, Pipeline, Schedule, Step
@@ -45,7 +46,7 @@ def _concurrent(schedule: PingPong, loop: Loop) -> Iterator[str]:
     """
     own, both = ([step.stmt for step in schedule.steps if step.by is by] for by in (By.OWNER, By.ALL))
     row_values = {tile.memory for tile in (*schedule.row_values, schedule.tile)}
-    copied = frozenset().union(*map(buffers_written, own)) & frozenset().union(*map(buffers_read, both))
+    copied = written_in(own) & read_in(both)
     for op, other in combinations(own, both):
         for kind, on in (*conflicts(effects(op), effects(other), loop), *conflicts(effects(other), effects(op), loop)):
             own_value = isinstance(on, Var) and on.role is Role.LET  # of each iteration

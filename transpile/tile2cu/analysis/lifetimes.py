@@ -2,11 +2,29 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
+from enum import Enum
 
-from tile2cu.analysis.accesses import buffers_read, overwrites
+from tile2cu.analysis.accesses import buffers_read, overwrites, read_by_itself, touches
+from tile2cu.analysis.effects import own_effects
 from tile2cu.analysis.sync_calls import is_cluster_barrier
-from tile2cu.core.expr import Address, Expr, Load, walk
-from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, Range, Region, Stmt, While, bodies, walk_stmts
+from tile2cu.core.expr import Address, Expr, Load, Var, walk
+from tile2cu.core.program import (
+    Break,
+    Buffer,
+    Continue,
+    Copy,
+    Gemm,
+    If,
+    Launch,
+    Loop,
+    Range,
+    Region,
+    Stmt,
+    While,
+    bodies,
+    steps,
+    walk_stmts,
+)
 
 Body = tuple[Stmt, ...]
 
@@ -110,6 +128,29 @@ def begins_by_writing(stmt: Stmt, tile: Buffer) -> bool:
     """Whether the statement overwrites the tile without reading it."""
     read = {stmt.a.buffer, stmt.b.buffer} if isinstance(stmt, Gemm) else buffers_read(stmt)
     return tile not in read and overwrites(stmt, tile)
+
+
+class FirstUse(Enum):
+    """What first happens to the old value of a tile or a variable."""
+
+    READ = "read"
+    OVERWRITTEN = "overwritten"
+
+
+def first_use(body: Body, what: Buffer | Var) -> FirstUse | None:
+    """The first access of a body to the old value: a read, or else, on all paths, an overwrite."""
+    falls_through = True  # no break or continue leaves the body before
+    for stmt in body:
+        own, uses = own_effects(stmt), [first_use(below, what) for below in bodies(stmt)]
+        read = what in own.scalars_read if isinstance(what, Var) else touches(read_by_itself(stmt), what)
+        if read or FirstUse.READ in uses:
+            return FirstUse.READ
+        everywhere = isinstance(stmt, If) and uses.count(FirstUse.OVERWRITTEN) == len(uses)
+        replaced = what in own.scalars_written if isinstance(what, Var) else overwrites(stmt, what)
+        falls_through &= not any(isinstance(step, Break | Continue) for step in steps((stmt,)))
+        if falls_through and (everywhere or replaced):
+            return FirstUse.OVERWRITTEN
+    return None
 
 
 def buffers_in(part: object) -> Iterator[Buffer]:

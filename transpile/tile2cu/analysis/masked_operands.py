@@ -1,11 +1,13 @@
 """Rows that an MMA multiplies by the zeros of masked elements: NaN or infinity in them reaches the result."""
 
 from collections.abc import Iterator
+from itertools import takewhile
 from math import isinf
 
-from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.accesses import parts_of
+from tile2cu.analysis.uses import conditions_on
 from tile2cu.core.expr import Binary, Call, Expr, Load, Unary, Var, static_value, walk
-from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Parallel, Scope, Stmt, Store
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Scope, Stmt, Store, with_paths
 from tile2cu.core.program import walk_stmts as walk_body
 
 
@@ -19,7 +21,7 @@ def masked_operands(body: tuple[Stmt, ...]) -> tuple[tuple[Buffer, tuple[Buffer,
     stmts = list(walk_body(body))
     values = {stmt.var: stmt.value for stmt in stmts if isinstance(stmt, Let)}
     masks: dict[Buffer, list[Expr]] = {}
-    for store, conditions in _stores(body, ()):
+    for store, conditions in _stores(body):
         found = [*_conditions_of_infinity(store.value)]
         found += conditions if _is_minus_infinity(store.value) else ()
         masks.setdefault(store.buffer.memory, []).extend(found)
@@ -37,19 +39,12 @@ def masked_operands(body: tuple[Stmt, ...]) -> tuple[tuple[Buffer, tuple[Buffer,
     return tuple((tensor, tuple(dict.fromkeys(deciding))) for tensor, deciding in found_tensors.items())
 
 
-def _stores(body: tuple[Stmt, ...], conditions: tuple[Expr, ...]) -> Iterator[tuple[Store, tuple[Expr, ...]]]:
+def _stores(body: tuple[Stmt, ...]) -> Iterator[tuple[Store, tuple[Expr, ...]]]:
     """The stores of elementwise loops to fragments, with the conditions inside of the loop."""
-    for stmt in body:
-        match stmt:
-            case Store() if stmt.buffer.memory.scope is Scope.FRAGMENT:
-                yield stmt, conditions
-            case If():
-                yield from _stores(stmt.then, (*conditions, stmt.condition))
-                yield from _stores(stmt.orelse, (*conditions, stmt.condition))
-            case Parallel():
-                yield from _stores(stmt.body, ())
-            case _:
-                yield from _stores(getattr(stmt, "body", ()), ())
+    for stmt, path in with_paths(body):
+        if isinstance(stmt, Store) and stmt.buffer.memory.scope is Scope.FRAGMENT:
+            inside = tuple(takewhile(lambda step: isinstance(step[0], If), reversed(path)))[::-1]
+            yield stmt, tuple(condition for condition, _ in conditions_on(inside))
 
 
 def _conditions_of_infinity(value: Expr) -> Iterator[Expr]:
@@ -84,7 +79,7 @@ def _computed_from(tile: Buffer, stmts: list[Stmt]) -> set[Buffer]:
                 case Copy() if stmt.dst.buffer.memory in found:
                     found.add(stmt.src.buffer.memory)
                 case Store() if stmt.buffer.memory in found:
-                    loads = (part for expr in expressions(stmt) for part in walk(expr) if isinstance(part, Load))
+                    loads = (part for part in parts_of((stmt,)) if isinstance(part, Load))
                     found |= {part.buffer.memory for part in loads if isinstance(part.buffer, Buffer)}
                 case _:
                     pass

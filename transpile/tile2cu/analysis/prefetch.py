@@ -1,34 +1,20 @@
 """Whether a copy into a tile may be prefetched in its loop, and why not."""
 
-from enum import Enum
-
-from tile2cu.analysis.accesses import (
-    buffers_read,
-    buffers_written,
-    expressions,
-    lets_for,
-    overwrites,
-    read_by_itself,
-    touches,
-    variables,
-)
+from tile2cu.analysis.accesses import buffers_read, buffers_written, lets_for, read_by_itself, touches, variables_of
+from tile2cu.analysis.lifetimes import FirstUse, first_use
 from tile2cu.analysis.prelude import around
 from tile2cu.core.expr import Var
 from tile2cu.core.program import (
     Assign,
-    Break,
     Buffer,
-    Continue,
     Copy,
     Declare,
-    If,
     Launch,
     Loop,
     Scope,
     Stmt,
     While,
     bodies,
-    steps,
     walk_stmts,
 )
 
@@ -67,8 +53,8 @@ def unprefetchable(stmt: Copy, loop: Loop, launch: Launch) -> tuple[str, str]:
             f"`{tile.name}` is read after the loop, where no stage is selected",
             "read it in the loop, or copy it again",
         )
-    needed = (*lets_for(names_of(stmt), loop.body), stmt)
-    names = set().union(*map(names_of, needed))
+    needed = (*lets_for(variables_of(stmt), loop.body), stmt)
+    names = set().union(*map(variables_of, needed))
     changed = [name.name for name in sorted(names, key=lambda name: name.name) if not _pure(name, loop)]
     if changed:
         return (
@@ -86,40 +72,15 @@ def _is_read_later(loop: Loop, tile: Buffer, launch: Launch) -> bool:
     for outer in reversed(around(launch.body, loop)):
         (body,) = (body for body in bodies(outer) if any(stmt is inner for stmt in body))
         position = next(at for at, stmt in enumerate(body) if stmt is inner)
-        behind = _first_use(body[position + 1 :], tile)
+        behind = first_use(body[position + 1 :], tile)
         if behind is not None:
-            return behind is _Use.READ
-        recomputed = touches(read_by_itself(outer), tile) or _first_use(body[:position], tile) is _Use.READ
+            return behind is FirstUse.READ
+        recomputed = touches(read_by_itself(outer), tile) or first_use(body[:position], tile) is FirstUse.READ
         if isinstance(outer, Loop | While) and recomputed:
             return True
         inner = outer
     position = next(at for at, stmt in enumerate(launch.body) if stmt is inner)
-    return _first_use(launch.body[position + 1 :], tile) is _Use.READ
-
-
-class _Use(Enum):
-    READ = "read"
-    OVERWRITTEN = "overwritten"
-
-
-def _first_use(body: tuple[Stmt, ...], tile: Buffer) -> _Use | None:
-    """The first access of a body to the old value of a tile: a read, or else, on all paths, an overwrite."""
-    falls_through = True  # no break or continue leaves the body before
-    for stmt in body:
-        uses = [_first_use(below, tile) for below in bodies(stmt)]
-        reads = touches(read_by_itself(stmt), tile) or _Use.READ in uses
-        everywhere = isinstance(stmt, If) and uses.count(_Use.OVERWRITTEN) == len(uses)
-        overwritten = everywhere or overwrites(stmt, tile)
-        if reads:
-            return _Use.READ
-        falls_through &= not any(isinstance(step, Break | Continue) for step in steps((stmt,)))
-        if overwritten and falls_through:
-            return _Use.OVERWRITTEN
-    return None
-
-
-def names_of(stmt: Stmt) -> set[Var]:
-    return variables(*expressions(stmt))
+    return first_use(launch.body[position + 1 :], tile) is FirstUse.READ
 
 
 def _pure(name: Var, loop: Loop) -> bool:

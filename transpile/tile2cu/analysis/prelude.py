@@ -1,12 +1,9 @@
 """Scalar statements that a producer needs for its loads: before its loop, and in the enclosing loops."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tile2cu.analysis.accesses import (
-    expressions,
-    variables,
-)
+from tile2cu.analysis.accesses import expressions, variables, variables_of
 from tile2cu.analysis.sync_calls import waits_for_kernels
 from tile2cu.core.decisions import PERSISTENT, PIPELINE, PROLOGUE_LOADS
 from tile2cu.core.expr import Expr, Role, Var
@@ -20,11 +17,11 @@ from tile2cu.core.program import (
     Let,
     Loop,
     Stmt,
-    While,
     bodies,
     walk_stmts,
     with_paths,
 )
+from tile2cu.core.rebuild import with_bodies
 from tile2cu.core.schedule import Pipeline
 
 
@@ -97,8 +94,13 @@ def behind(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
 
 def above(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
     """The statements above one in its own block, which is the body or a block below it."""
+    return before(block_of(body, stmt), stmt)
+
+
+def block_of(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
+    """The block that a statement is in: the body, or a block below it."""
     blocks = (body, *(arm for outer in around(body, stmt) for arm in bodies(outer)))
-    return before(next(block for block in blocks if any(other is stmt for other in block)), stmt)
+    return next(block for block in blocks if any(other is stmt for other in block))
 
 
 def loaded_by(loop: Loop, loads: tuple[Stmt, ...]) -> tuple[Expr, ...]:
@@ -222,11 +224,7 @@ def _reduced(path: tuple[Stmt, ...], kept: tuple[Stmt, ...]) -> Stmt:
     def reduced(stmt: Stmt) -> Stmt:
         if not any(stmt is outer for outer in path):
             return stmt
-        arms = tuple(tuple(reduced(part) for part in arm if id(part) in chosen) for arm in bodies(stmt))
-        if isinstance(stmt, If):
-            return replace(stmt, then=arms[0], orelse=arms[1])
-        assert isinstance(stmt, Loop | While), "a path consists of statements with bodies"
-        return replace(stmt, body=arms[0])
+        return with_bodies(stmt, lambda body: tuple(reduced(part) for part in body if id(part) in chosen))
 
     return reduced(path[0])
 
@@ -243,7 +241,7 @@ def for_loads_alone(loop: Loop, pipeline: Pipeline, body: tuple[Stmt, ...]) -> t
     rest = [stmt for stmt in walk_stmts(body) if id(stmt) not in inside] + list(walk_stmts(pipeline.body))
     lets = [stmt for stmt in deciding(loop, pipeline.loads, around(body, loop)) if isinstance(stmt, Let)]
     found: list[Let] = []
-    while more := [let for let in lets if not any(let.var in variables(*expressions(stmt)) for stmt in rest)]:
+    while more := [let for let in lets if not any(let.var in variables_of(stmt) for stmt in rest)]:
         found += more
         lets = [let for let in lets if not any(let is one for one in more)]
         rest = [stmt for stmt in rest if not any(stmt is one for one in more)]
@@ -276,4 +274,4 @@ def depends_on(stmt: Stmt) -> set[Var]:
     """The variables that a statement depends on: those that it reads, and the old value of a conditional assignment."""
     parts = tuple(walk_stmts((stmt,)))
     kept = {part.var for part in parts if isinstance(part, Assign)}
-    return kept | {var for part in parts for var in variables(*expressions(part))}
+    return kept | {var for part in parts for var in variables_of(part)}

@@ -15,8 +15,9 @@ from enum import Enum
 from tile2cu.analysis.accesses import overwrites
 from tile2cu.analysis.dependence import conflicts, same_storage
 from tile2cu.analysis.effects import Access, Effects, own_effects
+from tile2cu.analysis.uses import conditions_on
 from tile2cu.core.expr import Expr, Var, binary, static_value
-from tile2cu.core.program import Buffer, If, Launch, Loop, Scope, Stmt, While
+from tile2cu.core.program import Buffer, If, Launch, Loop, Parallel, Scope, Stmt, While, with_paths
 
 Body = tuple[Stmt, ...]
 
@@ -77,26 +78,16 @@ def violations(before: Launch, after: Launch) -> Iterator[Violation]:
 
 def _places(body: Body) -> Iterator[_Place]:
     """The operations of a launch in order."""
-    at = 0
+    for at, (stmt, path) in enumerate(with_paths(body)):
+        outer = [each for each, _ in path]
+        if not any(isinstance(each, Parallel) for each in outer):
+            loops = (each for each in outer if isinstance(each, Loop | While) and not _runs_once(each))
+            around = tuple(each.var if isinstance(each, Loop) else each.span.line for each in loops)
+            yield _Place(stmt, at, around, conditions_on(path))
 
-    def below(part: Body, loops: tuple[Var | int, ...], arms: tuple[tuple[Expr, bool], ...]) -> Iterator[_Place]:
-        nonlocal at
-        for stmt in part:
-            at += 1
-            yield _Place(stmt, at, loops, arms)
-            match stmt:
-                case If():
-                    yield from below(stmt.then, loops, (*arms, (stmt.condition, True)))
-                    yield from below(stmt.orelse, loops, (*arms, (stmt.condition, False)))
-                case Loop() if static_value(binary("-", stmt.stop, stmt.start)) == 1:
-                    yield from below(stmt.body, loops, arms)
-                case Loop() | While():
-                    around = stmt.var if isinstance(stmt, Loop) else stmt.span.line
-                    yield from below(stmt.body, (*loops, around), arms)
-                case _:
-                    pass
 
-    yield from below(body, (), ())
+def _runs_once(loop: Loop | While) -> bool:
+    return isinstance(loop, Loop) and static_value(binary("-", loop.stop, loop.start)) == 1
 
 
 def _kept(old: Iterable[_Place], new: Iterable[_Place]) -> list[tuple[_Place, _Place]]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from tile2cu.analysis.accesses import buffers_written
 from tile2cu.analysis.dependence import same_storage
 from tile2cu.analysis.effects import effects
+from tile2cu.analysis.uses import roots_written
 from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, children, is_of_thread
 from tile2cu.core.program import (
     Assign,
@@ -49,7 +49,7 @@ class Uniformity:
         self._ordered, self._uniform_branches = ordered, uniform_branches
         lets = [*launch.prelude, *(stmt for stmt in launch.statements if isinstance(stmt, Let))]
         self._values = {let.var: let.value for let in lets}
-        self._written = {buffer.memory for stmt in launch.body for buffer in buffers_written(stmt)}
+        self._written = roots_written(launch.body)
         self._previous = {stmt.previous for stmt in launch.statements if isinstance(stmt, Atomic)}
         self._lets: dict[tuple[Var, int], bool] = {}
         self._varying: set[str] = set()  # mutable scalars, private arrays and fragments

@@ -12,6 +12,7 @@ from tile2cu.analysis.accesses import (
     touches,
     used_by_itself,
     variables,
+    variables_of,
 )
 from tile2cu.core.expr import Expr, Named, Var, walk
 from tile2cu.core.program import (
@@ -91,7 +92,7 @@ def names_used(body: tuple[Stmt, ...]) -> set[str]:
     """The names of all variables and buffers that statements read, write or declare."""
     used = {buffer.name for stmt in body for buffer in buffers_used(stmt)}
     for stmt in walk_stmts(body):
-        used |= {var.name for var in variables(*expressions(stmt))}
+        used |= {var.name for var in variables_of(stmt)}
         used |= {var.name for var in (*getattr(stmt, "vars", ()), getattr(stmt, "var", None)) if isinstance(var, Var)}
     return used
 

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from itertools import product
 from math import prod
 
-from tile2cu.core.expr import Expr, Var, int_const, static_value, substitute, walk
+from tile2cu.analysis.accesses import variables
+from tile2cu.analysis.uses import has, has_mma
+from tile2cu.core.expr import Expr, Var, int_const, static_value, substitute
 from tile2cu.core.program import Gemm, If, Launch, Let, Loop, Program, Stmt, While, walk_stmts
 
 _MOST_STEPS = 1 << 20  # loop iterations and blocks that are counted one by one
@@ -29,7 +31,7 @@ def mma_flops(program: Program, sizes: Mapping[str, int]) -> int | None:
 
 
 def _of_launch(launch: Launch, values: Values) -> int:
-    if not _has_gemm(launch.body):
+    if not has_mma(launch):
         return 0
     extents = [_number(extent, values) for extent in launch.grid]
     used = _variables(launch.body)
@@ -64,11 +66,11 @@ def _of(stmt: Stmt, values: Values) -> int:
     match stmt:
         case Gemm(mnk=(m, n, k)):
             return 2 * m * n * k
-        case Loop() if _has_gemm(stmt.body):
+        case Loop() if has(stmt.body, Gemm):
             return _of_loop(stmt, values)
-        case If() if _has_gemm((*stmt.then, *stmt.orelse)):
+        case If() if has((stmt,), Gemm):
             return _of_body(stmt.then if _number(stmt.condition, values) else stmt.orelse, values)
-        case While() if _has_gemm(stmt.body):
+        case While() if has(stmt.body, Gemm):
             raise _Unknown
     return 0
 
@@ -85,10 +87,6 @@ def _of_loop(loop: Loop, values: Values) -> int:
     return sum(_of_body(loop.body, {**values, loop.var: int_const(at)}) for at in trips)
 
 
-def _has_gemm(body: tuple[Stmt, ...]) -> bool:
-    return any(isinstance(stmt, Gemm) for stmt in walk_stmts(body))
-
-
 def _variables(body: tuple[Stmt, ...]) -> frozenset[Var]:
     """The variables on which the count of GEMMs in the body depends, also by way of names for values."""
     found: set[Var] = set()
@@ -98,24 +96,20 @@ def _variables(body: tuple[Stmt, ...]) -> frozenset[Var]:
             case Let():
                 named[stmt.var] = stmt.value
                 continue
-            case Loop() if _has_gemm(stmt.body):
+            case Loop() if has(stmt.body, Gemm):
                 parts: tuple[Expr, ...] = (stmt.start, stmt.stop, stmt.step)
-            case If() if _has_gemm((*stmt.then, *stmt.orelse)):
+            case If() if has((stmt,), Gemm):
                 parts = (stmt.condition,)
             case _:
                 continue
-        found |= _variables_of(*parts)
+        found |= variables(*parts)
     pending = list(found)
     while pending:
         if (value := named.get(pending.pop())) is not None:
-            further = _variables_of(value) - found
+            further = variables(value) - found
             found |= further
             pending += further
     return frozenset(found)
-
-
-def _variables_of(*exprs: Expr) -> set[Var]:
-    return {node for expr in exprs for node in walk(expr) if isinstance(node, Var)}
 
 
 def _number(expr: Expr, values: Values) -> int:

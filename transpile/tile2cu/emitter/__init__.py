@@ -4,6 +4,7 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 
+from tile2cu.analysis.uses import declares
 from tile2cu.core.decisions import BARRIER, PART_BARRIER, PERSISTENT, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
 from tile2cu.core.errors import Tile2CuError, Tile2CuWarning
 from tile2cu.core.expr import Call, walk
@@ -358,11 +359,7 @@ def _all_names(resolved: Resolved) -> list[str]:
     names += [tile.name for tile in resolved.launch.tiles] + [constant.name for constant in program.constants]
     names += [block.name for block in resolved.launch.blocks]
     names += [tensor.name for tensor in tensors(resolved)]
-    for stmt in resolved.launch.statements:
-        names += [var.name for var in getattr(stmt, "vars", ())]
-        var = getattr(stmt, "var", getattr(stmt, "previous", None))
-        names += [var.name] if var is not None else []
-    return names
+    return names + [var.name for stmt in resolved.launch.statements for var in declares(stmt)]
 
 
 def _kept_names(resolved: Resolved) -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.accesses import expressions, used_by_itself
+from tile2cu.analysis.accesses import expressions, parts_of, used_by_itself
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import ROUNDINGS, Call, is_of_thread, walk
+from tile2cu.core.expr import ROUNDINGS, Call, is_of_thread
 from tile2cu.core.program import Atomic, BindTensor, CallStmt, Gemm, Program, Reduce, Stmt, asked_warpgroups
 
 _OF_BITS = ("first_set", "nth_set", "popcount", "truncdiv", "truncmod")
@@ -37,7 +37,7 @@ def _reasons(stmt: Stmt, program: str) -> Iterator[tuple[str, str]]:
     if isinstance(stmt, Atomic) and (stmt.previous is not None or stmt.kind is None):
         which = "depends on which thread comes first"
         yield f"what line {line} does {which}, so that `{program}` has no reference", _WAY_OUT
-    calls = [part for expr in expressions(stmt) for part in walk(expr) if isinstance(part, Call)]
+    calls = [part for part in parts_of((stmt,)) if isinstance(part, Call)]
     if any(part.function[-3:] in _ROUNDINGS or part.function in _OF_BITS for part in calls):
         yield f"line {line} is about single bits, which the reference does not follow", _WAY_OUT
     of_threads = isinstance(stmt, CallStmt) or asked_warpgroups(stmt) is not None

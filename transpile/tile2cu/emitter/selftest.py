@@ -5,7 +5,7 @@ from itertools import product
 from math import lcm
 
 from tile2cu.analysis.accesses import buffers_written, expressions
-from tile2cu.analysis.uses import all_expressions
+from tile2cu.analysis.uses import all_expressions, declares
 from tile2cu.analysis.whole_quotients import whole_multiples
 from tile2cu.core.decisions import TMA_IF
 from tile2cu.core.dtype import FLOAT32, TFLOAT32, DType
@@ -178,7 +178,5 @@ def _names(program: Program) -> list[str]:
     names += [constant.name for constant in program.constants]
     for launch in program.launches:
         names += [tile.name for tile in launch.tiles] + [block.name for block in launch.blocks]
-        for stmt in launch.statements:
-            names += [var.name for var in getattr(stmt, "vars", ())]
-            names += [stmt.var.name] if hasattr(stmt, "var") else []
+        names += [var.name for stmt in launch.statements for var in declares(stmt)]
     return names

@@ -1,11 +1,11 @@
 """Updates by which several iterations of T.Parallel may reach one element of a fragment: they are combined."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from tile2cu.analysis.accesses import element_accesses
 from tile2cu.core.expr import Binary, Call, Expr, Load, Unary, Var, binary, static_value, substitute, walk
-from tile2cu.core.program import Atomic, If, Let, Loop, Reduction, Scope, Stmt, Store, While, walk_stmts
+from tile2cu.core.program import Atomic, Let, Reduction, Scope, Stmt, Store, walk_stmts
+from tile2cu.core.rebuild import Body, each_replaced, with_bodies
 
 _LOSSY = ("//", "%", "&", ">>")  # of different numbers they may give the same
 _KINDS = {"max": Reduction.MAX, "min": Reduction.MIN}
@@ -22,25 +22,13 @@ def combining(body: tuple[Stmt, ...], variables: Mapping[Var, Expr]) -> tuple[St
         if isinstance(stmt, Let):
             lets[stmt.var] = substitute(stmt.value, lets)
     turns = frozenset(var for var, extent in variables.items() if static_value(extent) != 1)
-    return _combining(body, body, turns, lets)
 
+    def combined(stmt: Stmt) -> Body:
+        if isinstance(stmt, Store) and stmt.buffer.scope is Scope.FRAGMENT and _collides(stmt, turns, lets):
+            return (_atomic(stmt, body) or stmt,)
+        return (with_bodies(stmt, lambda below: each_replaced(below, combined)),)
 
-def _combining(
-    body: tuple[Stmt, ...], whole: tuple[Stmt, ...], variables: frozenset[Var], lets: Mapping[Expr, Expr]
-) -> tuple[Stmt, ...]:
-    found: list[Stmt] = []
-    for stmt in body:
-        match stmt:
-            case Store(buffer=buffer) if buffer.scope is Scope.FRAGMENT and _collides(stmt, variables, lets):
-                found.append(_atomic(stmt, whole) or stmt)
-            case If():
-                then, orelse = (_combining(arm, whole, variables, lets) for arm in (stmt.then, stmt.orelse))
-                found.append(replace(stmt, then=then, orelse=orelse))
-            case Loop() | While():
-                found.append(replace(stmt, body=_combining(stmt.body, whole, variables, lets)))
-            case _:
-                found.append(stmt)
-    return tuple(found)
+    return each_replaced(body, combined)
 
 
 def _collides(store: Store, variables: frozenset[Var], lets: Mapping[Expr, Expr]) -> bool:

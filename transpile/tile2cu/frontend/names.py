@@ -9,16 +9,12 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tile2cu.analysis.uses import declares
 from tile2cu.core.expr import Expr, Named, Role, Var
 from tile2cu.core.program import (
-    Atomic,
     Buffer,
     Constant,
-    Declare,
     Launch,
-    Let,
-    Loop,
-    Parallel,
     Range,
     Region,
     Scope,
@@ -102,13 +98,4 @@ def _declared_names(launches: Iterable[Launch]) -> Iterator[str]:
     for launch in launches:
         yield from (var.name for var in launch.blocks)
         yield from (tile.name for tile in launch.tiles)
-        for stmt in launch.statements:
-            match stmt:
-                case Let() | Declare() | Loop():
-                    yield stmt.var.name
-                case Parallel():
-                    yield from (var.name for var in stmt.vars)
-                case Atomic(previous=Var() as previous):
-                    yield previous.name
-                case _:
-                    pass
+        yield from (var.name for stmt in launch.statements for var in declares(stmt))

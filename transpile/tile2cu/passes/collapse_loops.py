@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import element_accesses
+from tile2cu.analysis.accesses import element_accesses, parts_of
 from tile2cu.analysis.dependence import is_parallel
-from tile2cu.analysis.uses import all_expressions, statements
+from tile2cu.analysis.uses import statements
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Expr, Role, Var, binary, int_const, static_value, walk
 from tile2cu.core.program import Atomic, Launch, Loop, LoopKind, Parallel, Scope, Stmt
@@ -62,7 +62,7 @@ def _elements_of_vectors(op: Parallel) -> Body | None:
         return _ELEMENT if any(_is_times(each, var, count) and v == loop.var for each, v in pairs) else None
 
     body = with_expressions(inner, element)
-    if any(part in (var, loop.var) for expr in all_expressions(body) for part in walk(expr)):
+    if any(part in (var, loop.var) for part in parts_of(statements(body, Stmt))):
         return None
     if not any(
         _ELEMENT in access.indices for access in element_accesses(body) if access.buffer.scope is Scope.FRAGMENT

@@ -7,9 +7,10 @@ element itself.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from tile2cu.analysis.uses import all_expressions, statements
+from tile2cu.analysis.accesses import parts_of
+from tile2cu.analysis.uses import statements
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.expr import Binary, Call, Expr, Load, binary, joined, static_value, walk
+from tile2cu.core.expr import Binary, Call, Expr, Load, binary, joined, static_value
 from tile2cu.core.program import Buffer, Loop, Parallel, Stmt, Store, While
 from tile2cu.core.rebuild import Body, Kind, with_bodies, with_own_expressions
 
@@ -18,7 +19,7 @@ Place = tuple[Expr, ...]
 
 def indices_read(op: Parallel, tile: Buffer) -> frozenset[Place]:
     """The indices at which the loop's expressions read the tile, without those of augmented assignments."""
-    parts = (part for expr in all_expressions(op.body) for part in walk(expr))
+    parts = parts_of(statements(op.body, Stmt))
     return frozenset(part.indices for part in parts if isinstance(part, Load) and part.buffer is tile)
 
 

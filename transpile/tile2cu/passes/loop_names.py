@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from tile2cu.analysis.uses import loop_variables, names_but_of_loops, names_used, variables_of_loops
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Role, Var
-from tile2cu.core.program import Launch, Stmt, bodies
+from tile2cu.core.program import Launch, Stmt, with_paths
 
 _LETTERS = ("i", "j", "k", "l", "m", "n")
 
@@ -20,7 +20,10 @@ class LoopNames:
     def __init__(self, launch: Launch) -> None:
         loops = variables_of_loops(launch)
         self._taken = names_but_of_loops(launch)
-        self._around = dict(_names_around(launch.body, frozenset()))
+        self._around = {
+            id(stmt): frozenset(var.name for outer, _ in path for var in loop_variables(outer))
+            for stmt, path in with_paths(launch.body)
+        }
         self._number = max((var.number for var in loops), default=0)
 
     def variables(self, count: int, role: Role, at: Stmt) -> tuple[Var, ...]:
@@ -29,15 +32,6 @@ class LoopNames:
         taken = self._taken | self._around.get(id(at), frozenset()) | names_used((at,))
         names = (name for name in _candidates() if name not in taken)
         return tuple(Var(INT32, next(names), role, self._number) for _ in range(count))
-
-
-def _names_around(body: tuple[Stmt, ...], names: frozenset[str]) -> Iterator[tuple[int, frozenset[str]]]:
-    """For each statement, the names of the loops around it."""
-    for stmt in body:
-        yield id(stmt), names
-        inside = names | {var.name for var in loop_variables(stmt)}
-        for below in bodies(stmt):
-            yield from _names_around(below, inside)
 
 
 def _candidates() -> Iterator[str]:

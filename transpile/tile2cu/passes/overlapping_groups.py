@@ -7,7 +7,7 @@ from tile2cu.analysis.groups import in_warpgroups
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, binary, int_const
-from tile2cu.core.program import If, Launch, Stmt, asked_warpgroups, bodies
+from tile2cu.core.program import If, Launch, Stmt, asked_warpgroups, only_arm
 from tile2cu.core.rebuild import Body, each_replaced, with_bodies
 from tile2cu.passes.distribute_branch import declared, shared_out, with_own_names
 
@@ -70,7 +70,7 @@ class _Writer:
     def asked(self, stmt: If, groups: Groups, here: Groups | None) -> Body:
         """A branch of T.ws: unchanged, without its condition, or with a larger group for its operations on tiles."""
         inside = with_bodies(stmt, lambda body: self.body(body, groups))
-        body, _ = bodies(inside)
+        body = only_arm(inside) or ()
         if groups == frozenset(self.present) and here == groups and body:
             first, *rest = with_own_names(body, self.names)
             return (replace(first, comments=(*stmt.comments, *first.comments)), *rest)

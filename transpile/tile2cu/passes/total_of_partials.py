@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import buffers_used
-from tile2cu.analysis.uses import users
+from tile2cu.analysis.prelude import block_of
+from tile2cu.analysis.uses import statements, users
 from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.program import (
     Atomic,
@@ -17,7 +18,6 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     Store,
-    bodies,
     steps,
 )
 from tile2cu.core.rebuild import Body, with_instead
@@ -38,7 +38,7 @@ def totals_of_partials(launch: Launch) -> Launch:
     """
     instead: dict[int, Body] = {}
     tiles: list[Buffer] = []
-    found = list(_totals(launch.body, launch))
+    found = list(_totals(launch))
     for total in found:
         instead |= total.replaced(tiles, launch)
     if not instead:
@@ -83,13 +83,11 @@ class _Total:
         return tiles[-1]
 
 
-def _totals(body: Body, launch: Launch) -> Iterator[_Total]:
-    """The totals in a body and below it."""
-    for stmt in body:
-        for below in bodies(stmt):
-            yield from _totals(below, launch)
-        if isinstance(stmt, Fill) and stmt.dst.buffer.scope is Scope.FRAGMENT and stmt.dst.whole:
-            total = _total(stmt, body, launch)
+def _totals(launch: Launch) -> Iterator[_Total]:
+    """The totals of a launch."""
+    for clear in statements(launch.body, Fill):
+        if clear.dst.buffer.scope is Scope.FRAGMENT and clear.dst.whole:
+            total = _total(clear, block_of(launch.body, clear), launch)
             if total is not None:
                 yield total
 

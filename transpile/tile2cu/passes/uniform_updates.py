@@ -8,7 +8,7 @@ from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.analysis.uses import names_of
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, walk
-from tile2cu.core.program import Buffer, If, Launch, Let, Stmt, Store, bodies, group_of
+from tile2cu.core.program import Buffer, If, Launch, Let, Stmt, Store, group_of
 from tile2cu.core.rebuild import Body, each_replaced, with_bodies
 
 _ELECTED = "One thread of the group updates the element, once"
@@ -89,12 +89,10 @@ class _Electing(_Writer):
         group = group_of(stmt)
         if group is None or self.group is not None:
             return super().statement(stmt)
-        assert isinstance(stmt, If)
         self.group = group
-        of_group, _ = bodies(stmt)
-        changed = self.body(of_group)
+        changed = with_bodies(stmt, self.body)
         self.group = None
-        return (stmt if changed is of_group else replace(stmt, then=changed),)
+        return (changed,)
 
     def store(self, stmt: Store) -> Body:
         if self.group is None or self.update(stmt) is None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from tile2cu.analysis.accesses import expressions, may_change
+from tile2cu.analysis.accesses import may_change, parts_of
 from tile2cu.analysis.prelude import around, for_loads_alone, hoisted, is_iteration, producer_loops, walk_to
 from tile2cu.core.decisions import (
     ATOMIC_VECTOR,
@@ -20,7 +20,7 @@ from tile2cu.core.decisions import (
     STORE_OUTSTANDING,
 )
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import Load, walk
+from tile2cu.core.expr import Load
 from tile2cu.core.facts import Key
 from tile2cu.core.program import (
     Assert,
@@ -294,5 +294,5 @@ def _asks_memory(op: Loop) -> bool:
         or not all(isinstance(let, Let) for let in op.body[:-1])
     ):
         return False
-    parts = (part for stmt in op.body for expr in expressions(stmt) for part in walk(expr))
+    parts = parts_of(op.body)
     return any(isinstance(part, Load) for part in parts)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 
 from tile2cu.analysis.accesses import (
-    buffers_read,
     buffers_written,
     lets_for,
     variables,
@@ -13,7 +12,7 @@ from tile2cu.analysis.accesses import (
     without_unused_lets,
 )
 from tile2cu.analysis.prelude import Walk, around, begins_pipeline, is_iteration, producer_loop, producer_loops
-from tile2cu.analysis.uses import all_expressions
+from tile2cu.analysis.uses import all_expressions, read_in, written_in
 from tile2cu.core import schedule
 from tile2cu.core.decisions import PERSISTENT, SCHEDULE, SHARED_LAYOUT
 from tile2cu.core.program import Buffer, Copy, If, Loop, Region, Stmt, While
@@ -225,7 +224,7 @@ class Producing:
         for place, op in enumerate(found.between):
             if op in found.recomputed:
                 yield self.lower((op,), where)
-            later = frozenset().union(*(buffers_written(each) for each in found.between[place + 1 :]))
+            later = written_in(found.between[place + 1 :])
             yield from (tile for tile in found.row_values if tile in buffers_written(op) - later)
 
 
@@ -279,8 +278,8 @@ def operands_of(found: schedule.PingPong) -> tuple[Buffer, Buffer]:
 def values_kept(found: schedule.PingPong) -> tuple[Buffer, ...]:
     """What the end of an iteration reads and the next, which begins before, computes anew."""
     sums = (found.running.reduce,) if found.running is not None else ()
-    written = frozenset().union(*(buffers_written(op) for op in (*found.between, *sums)))
-    wanted = frozenset().union(*(buffers_read(op) for op in found.late))
+    written = written_in((*found.between, *sums))
+    wanted = read_in(found.late)
     return tuple(sorted(wanted & written, key=lambda tile: tile.name))
 
 

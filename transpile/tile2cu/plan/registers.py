@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from math import prod
 
-from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.accesses import parts_of
 from tile2cu.core.decisions import LAYOUT, PIPELINE, REGISTER_SHARES, SCHEDULE
-from tile2cu.core.expr import Address, Call, Expr, walk
+from tile2cu.core.expr import Address, Call, Expr
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope
 from tile2cu.core.schedule import InOrder
@@ -81,7 +81,7 @@ class Registers:
 def registers(resolved: Resolved) -> Registers:
     """What threads of a launch hold in registers."""
     launch, facts, stmts = resolved.launch, resolved.facts, resolved.launch.statements
-    parts = [part for stmt in stmts for expr in expressions(stmt) for part in walk(expr)]
+    parts = [*parts_of(stmts)]
     addressed = [part.buffer for part in parts if isinstance(part, Address)]
     found, shares = ping_pong_of(resolved), facts.get(launch, REGISTER_SHARES)
     # Loops run one at a time.

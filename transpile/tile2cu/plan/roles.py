@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.accesses import expressions, parts_of
 from tile2cu.analysis.prelude import (
     around,
     before,
@@ -26,7 +26,7 @@ from tile2cu.core.decisions import (
     SHARED_LAYOUT,
     STORE_STAGING,
 )
-from tile2cu.core.expr import Load, walk
+from tile2cu.core.expr import Load
 from tile2cu.core.program import Buffer, Copy, Loop, Stmt
 from tile2cu.core.schedule import handed_name
 from tile2cu.plan.body import Lowering
@@ -204,5 +204,5 @@ def _behind_prologue(lowering: Lowering, loop: Loop) -> tuple[Stmt, ...]:
     needed = tuple(expr for load in lowering.prologue for expr in expressions(load))
     sooner = prelude(needed, before(lowering.resolved.launch.body, loop))
     later = tuple(stmt for stmt in lowering.hoisted if stmt not in sooner)
-    parts = (part for stmt in later for expr in expressions(stmt) for part in walk(expr))
+    parts = parts_of(later)
     return later if any(isinstance(part, Load) for part in parts) else ()

@@ -3,7 +3,8 @@
 import functools
 from dataclasses import dataclass
 
-from tile2cu.analysis.accesses import buffers_read, buffers_written, own_accesses, used_by_itself
+from tile2cu.analysis.accesses import own_accesses, used_by_itself
+from tile2cu.analysis.uses import read_in, written_in
 from tile2cu.core.decisions import BOUNDS_CHECKED, CALL, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, TMA_IF
 from tile2cu.core.program import Atomic, AtomicTile, Buffer, Scope
 from tile2cu.plan.copies import BY_TMA
@@ -14,10 +15,10 @@ from tile2cu.plan.resolved import Resolved
 def touched(resolved: Resolved) -> tuple[frozenset[Buffer], frozenset[Buffer]]:
     """(read, written) buffers of the launch; what is added to counts as both."""
     stmts = resolved.launch.statements
-    reads = frozenset(buffer for stmt in stmts for buffer in buffers_read(stmt))
+    reads = read_in(resolved.launch.body)
     reads |= {stmt.dst.buffer for stmt in stmts if isinstance(stmt, AtomicTile)}
     reads |= {stmt.buffer for stmt in stmts if isinstance(stmt, Atomic)}
-    return reads, frozenset(buffer for stmt in stmts for buffer in buffers_written(stmt))
+    return reads, written_in(resolved.launch.body)
 
 
 def tensors(resolved: Resolved) -> tuple[Buffer, ...]:

@@ -1,15 +1,14 @@
 """The statements that access a tile, with the instruction or the tl:: function of each."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile2cu.analysis.banks import BANK_BYTES, bank_ways
-from tile2cu.analysis.effects import effects
+from tile2cu.analysis.effects import own_effects
 from tile2cu.analysis.elements import byte_of
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import statements, users
 from tile2cu.core.decisions import CALL, INSTRUCTION
 from tile2cu.core.layout import SharedLayout
-from tile2cu.core.program import Buffer, Copy, Gemm, Scope, Stmt, bodies
+from tile2cu.core.program import Buffer, Copy, Gemm, Scope, Stmt
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.vocabulary import NAMESPACE
 
@@ -33,21 +32,17 @@ class TileAccess:
 
 def accesses_of(tile: Buffer, resolved: Resolved) -> tuple[TileAccess, ...]:
     """In the order of the statements, each line once for each of its instructions."""
-    return tuple(dict.fromkeys(_accesses(tile, resolved.launch.body, resolved)))
-
-
-def _accesses(tile: Buffer, body: tuple[Stmt, ...], resolved: Resolved) -> Iterator[TileAccess]:
-    for stmt in body:
-        inner = bodies(stmt)
-        for each in inner:
-            yield from _accesses(tile, each, resolved)
-        if inner:
-            continue
-        found = effects(stmt)
-        reads = any(each.root is tile.memory for each in found.reads)
-        writes = any(each.root is tile.memory for each in found.writes)
-        if reads or writes:
-            yield TileAccess(line=stmt.span.line, reads=reads, writes=writes, by=_by(stmt, resolved))
+    found = ((stmt, own_effects(stmt)) for stmt in users(resolved.launch.body, tile))
+    accesses = (
+        TileAccess(
+            line=stmt.span.line,
+            reads=any(each.root is tile.memory for each in own.reads),
+            writes=any(each.root is tile.memory for each in own.writes),
+            by=_by(stmt, resolved),
+        )
+        for stmt, own in found
+    )
+    return tuple(dict.fromkeys(accesses))
 
 
 def _by(stmt: Stmt, resolved: Resolved) -> str:

@@ -1,10 +1,22 @@
 """The dataflow of a kernel's tiles as a picture: which statement reads which tile, and which one it writes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tile2cu.analysis.effects import Access, effects, effects_of
-from tile2cu.core.program import Buffer, Loop, LoopKind, Reduce, Scan, Scope, Stmt, bodies
+from tile2cu.core.program import (
+    Buffer,
+    If,
+    Launch,
+    Loop,
+    LoopKind,
+    Parallel,
+    Reduce,
+    Scan,
+    Scope,
+    While,
+    with_paths,
+)
 from tile2cu.plan.resolved import Resolved
 from tile2cu.review import svg
 
@@ -52,7 +64,7 @@ def dataflow(resolved: Resolved) -> Dataflow:
     """The accesses of a launch's statements, by the table of effects."""
     lines = dict(enumerate(resolved.program.source.text.splitlines(), 1))
     body = resolved.launch.body
-    steps = tuple(_steps(body, 0, lines))
+    steps = tuple(_steps(resolved.launch, lines))
     memory = {access.root.name: _MEMORIES[access.root.scope] for access in effects_of(body).accesses}
     used = {name for step in steps for name in (*step.reads, *step.writes)}
     order = sorted(_COLOURS, key=lambda each: _COLOURS[each])
@@ -75,22 +87,20 @@ def dataflow_picture(resolved: Resolved) -> str:
     return svg.picture(_TEXT + _COLUMN * len(place) + _END, bottom + 10, parts, title="dataflow of tiles", about=about)
 
 
-def _steps(body: tuple[Stmt, ...], depth: int, lines: dict[int, str]) -> Iterator[Step]:
-    for stmt in body:
-        line = stmt.span.line
-        text = lines.get(line, "").strip()
-        inner = bodies(stmt)
-        if inner:
+def _steps(launch: Launch, lines: dict[int, str]) -> Iterator[Step]:
+    for stmt, path in with_paths(launch.body):
+        if any(isinstance(outer, Parallel) for outer, _ in path):
+            continue  # an elementwise loop is one step
+        text = lines.get(stmt.span.line, "").strip()
+        step = Step(line=stmt.span.line, text=text, depth=len(path))
+        if isinstance(stmt, If | Loop | While):
             pipelined = isinstance(stmt, Loop) and stmt.kind is LoopKind.PIPELINED
-            yield Step(line=line, text=f"{text}  (pipelined)" if pipelined else text, depth=depth, loop=True)
-            for below in inner:
-                yield from _steps(below, depth + 1, lines)
+            yield replace(step, text=f"{text}  (pipelined)" if pipelined else text, loop=True)
             continue
         found = effects(stmt)
         reads, writes = _names(found.reads), _names(found.writes)
         if reads or writes:
-            collective = isinstance(stmt, Reduce | Scan)
-            yield Step(line=line, text=text, depth=depth, reads=reads, writes=writes, collective=collective)
+            yield replace(step, reads=reads, writes=writes, collective=isinstance(stmt, Reduce | Scan))
 
 
 def _names(accesses: tuple[Access, ...]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Address, Binary, Call, Expr, Load, Var, binary, int_const, static_value, walk
 from tile2cu.core.program import Buffer, CallStmt, If, Loop, Scope, Stmt, Store
+from tile2cu.core.rebuild import with_bodies
 from tile2cu.frontend.fault import Fault
 
 _SIZES = (4, 8, 16)  # bytes that one instruction copies
@@ -26,9 +27,7 @@ def _begun(stmt: Stmt) -> tuple[Stmt, ...]:
             first, *others = (each for each in copies if each is not None) if None not in copies else (None,)
             if first is not None:
                 return (replace(first, comments=(*stmt.comments, *first.comments)), *others)
-            return (replace(stmt, body=asynchronous(stmt.body)),)
-        case If():
-            return (replace(stmt, then=asynchronous(stmt.then), orelse=asynchronous(stmt.orelse)),)
+            return (with_bodies(stmt, asynchronous),)
         case Store() if stmt.buffer.scope is Scope.SHARED:
             copy = _copy(stmt, None)
             if copy is None:
@@ -38,6 +37,8 @@ def _begun(stmt: Stmt) -> tuple[Stmt, ...]:
                     help="write `for v in T.vectorized(n): S[i, v] = A[j, v]`, or leave T.attr out",
                 ).at(stmt.span)
             return (copy,)
+        case If():
+            return (with_bodies(stmt, asynchronous),)
         case _:
             return (stmt,)
 

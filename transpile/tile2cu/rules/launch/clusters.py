@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.accesses import buffers_read, buffers_written, expressions
+from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.clusters import below_uses_of_others, concerns_cluster, is_of_cluster, uses_other_blocks
 from tile2cu.analysis.prelude import around
 from tile2cu.analysis.sync_calls import is_cluster_barrier
-from tile2cu.analysis.uses import has
+from tile2cu.analysis.uses import has, read_in, written_in
 from tile2cu.core.decisions import (
     CLUSTER_CALL,
     CLUSTER_SYNC,
@@ -162,8 +162,8 @@ def arrives_as_reader(op: CallStmt, context: Context) -> Iterator[Decision]:
 
 def _passes_data(context: Context) -> bool:
     """Whether a thread may write data that threads of other blocks read."""
-    written = frozenset().union(*map(buffers_written, context.statements))
-    read = frozenset().union(*map(buffers_read, context.statements))
+    written = written_in(context.launch.body)
+    read = read_in(context.launch.body)
     return any(tile.scope is Scope.GLOBAL for tile in written & read) or any(map(_may_pass_data, context.statements))
 
 

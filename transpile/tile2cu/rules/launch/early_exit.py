@@ -8,7 +8,7 @@ from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.prelude import prelude
 from tile2cu.analysis.producer_loads import why_no_prelude
 from tile2cu.analysis.uniformity import Uniformity
-from tile2cu.analysis.uses import all_expressions, conditions_on
+from tile2cu.analysis.uses import all_expressions, conditions_on, roots_written
 from tile2cu.core.decisions import EARLY_EXIT, PERSISTENT
 from tile2cu.core.expr import Expr, Load, Role, Var, negated, walk
 from tile2cu.core.program import (
@@ -78,7 +78,7 @@ def early_exit_of(launch: Launch, above: tuple[Stmt, ...], context: Context) -> 
         return None
     before = prelude((idle,), above)
     values = [*all_expressions(before)]
-    written = {buffer.memory.name for stmt in context.statements for buffer in buffers_written(stmt)}
+    written = {buffer.name for buffer in roots_written(launch.body)}
     read = {buffer.memory.name for buffer in loaded(*values)}
     return EarlyExit(before, idle) if read and not read & written else None
 

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.accesses import parts_of
 from tile2cu.core.decisions import BLOCK_VOTE, PTX_VERSION, SHARED_LAYOUT
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.expr import ROUNDED, ROUNDINGS, Address, Call, walk
+from tile2cu.core.expr import ROUNDED, ROUNDINGS, Address, Call
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Launch, Scope, Stmt
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -151,4 +151,4 @@ def inline_ptx(launch: Launch, context: Context) -> Iterator[Decision]:
 
 
 def _parts(op: Stmt) -> Iterator[object]:
-    return (part for expr in expressions(op) for part in walk(expr))
+    return parts_of((op,))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.accesses import parts_of
 from tile2cu.analysis.lifetimes import Lifetime, Lifetimes
 from tile2cu.analysis.prelude import outermost
 from tile2cu.analysis.sync_calls import is_cluster_barrier
@@ -16,7 +16,7 @@ from tile2cu.core.decisions import (
     SHARED_LAYOUT,
     STAGES,
 )
-from tile2cu.core.expr import Address, walk
+from tile2cu.core.expr import Address
 from tile2cu.core.program import (
     Assert,
     Assign,
@@ -129,7 +129,7 @@ def _is_ordered(stmt: Stmt) -> bool:
 
     Inline user code accesses the tiles whose addresses it is given.
     """
-    parts = [part for expr in expressions(stmt) for part in walk(expr)]
+    parts = [*parts_of((stmt,))]
     addressed = (part.buffer for part in parts if isinstance(part, Address))
     of_user = isinstance(stmt, CallStmt) and stmt.call.function.startswith("::")
     known = isinstance(stmt, _ORDERED) or of_user or is_cluster_barrier(stmt)

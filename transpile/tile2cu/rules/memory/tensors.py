@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import gcd
 
-from tile2cu.analysis.accesses import expressions, loads, own_accesses, touches, written_through
+from tile2cu.analysis.accesses import expressions, loads, own_accesses, parts_of, touches, written_through
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.runs import of_vector
 from tile2cu.analysis.uses import conditions_on, written_in
@@ -290,7 +290,7 @@ def _in_parallel(op: object) -> bool:
     """Whether a statement uses an index of T.Parallel: then its loop represents it."""
     if isinstance(op, Copy):  # of rows whose number is such an index: no loop represents it
         return False
-    parts = (part for expr in expressions(op) for part in walk(expr))  # type: ignore[arg-type]
+    parts = parts_of((op,))  # type: ignore[arg-type]
     return any(isinstance(part, Var) and part.role is Role.PARALLEL for part in parts)
 
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.accesses import buffers_written
 from tile2cu.analysis.dependence import depends
 from tile2cu.analysis.effects import effects
 from tile2cu.analysis.lifetimes import Lifetimes
-from tile2cu.analysis.uses import statements, without
+from tile2cu.analysis.uses import statements, without, written_in
 from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.program import AtomicTile, Buffer, Copy, Fill, Gemm, Let, Parallel, Reduce, Scope, Stmt
 from tile2cu.core.schedule import InOrder, Retirement, WaitForMmas
@@ -34,7 +33,7 @@ def concurrent_mmas(body: tuple[Stmt, ...], context: Context) -> Iterator[tuple[
 def _waits(body: tuple[Stmt, ...], last: Gemm, awaited: list[Gemm]) -> Iterator[WaitForMmas]:
     """Follows an iteration's statements with the MMAs in flight, the oldest first; those of `awaited` never are."""
     in_flight: list[Gemm] = []
-    written = frozenset().union(*(buffers_written(stmt) for stmt in body))
+    written = written_in(body)
     for stmt, following in zip(body, (*body[1:], last), strict=True):
         needed = max((number for number, each in enumerate(in_flight, 1) if _needs(stmt, each)), default=0)
         alone = isinstance(stmt, Gemm) and (

@@ -7,14 +7,13 @@ from tile2cu.analysis.accesses import (
     buffers_read,
     buffers_used,
     buffers_written,
-    expressions,
     overwrites,
     used_by_itself,
-    variables,
+    variables_of,
     viewed,
 )
 from tile2cu.analysis.prelude import is_iteration
-from tile2cu.analysis.uses import outside_of
+from tile2cu.analysis.uses import outside_of, written_in
 from tile2cu.core.decisions import (
     ALIASING,
     COPIED_OPERAND,
@@ -171,7 +170,7 @@ def _in_shared(before: tuple[Stmt, ...], mmas: tuple[Gemm, ...], context: Contex
     """Where the iteration writes an operand in shared memory."""
     operands = tuple(dict.fromkeys(region.buffer for mma in mmas for region in (mma.a, mma.b)))
     results = {mma.c.buffer for mma in mmas}
-    written = frozenset().union(*(buffers_written(stmt) for stmt in before))
+    written = written_in(before)
     tiles = tuple(tile for tile in operands if tile in written)
     if not tiles or any(tile.scope is not Scope.SHARED for tile in operands) or len(results) < len(mmas):
         return
@@ -209,7 +208,7 @@ def _may_copy(before: tuple[Stmt, ...], mma: Gemm, context: Context) -> bool:
     Blocks of one warpgroup share an SM, and one multiplies while another one prepares: they need no copy.
     """
     lets = {stmt.var for stmt in before if isinstance(stmt, Let)}
-    if warpgroups(context.launch) < 2 or _touched(mma.c.buffer, before) or lets & variables(*expressions(mma)):
+    if warpgroups(context.launch) < 2 or _touched(mma.c.buffer, before) or lets & variables_of(mma):
         return False
     return not any(mma.b.buffer in buffers_written(stmt) for stmt in before)
 

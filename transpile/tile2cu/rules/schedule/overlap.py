@@ -3,13 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import (
-    buffers_used,
-    buffers_written,
-    expressions,
-    shared,
-    variables,
-)
+from tile2cu.analysis.accesses import buffers_used, buffers_written, shared, variables, variables_of
 from tile2cu.analysis.dependence import depends
 from tile2cu.analysis.prelude import walk_to_active
 from tile2cu.analysis.regions import is_fixed
@@ -247,7 +241,7 @@ def _fits_parts(found: MmaOverlap, pipeline: Pipeline) -> bool:
     if any(mma.a.buffer.scope is not Scope.FRAGMENT for mma in found.second):
         return False
     names = {let.var for let in found.lets}
-    if any(variables(*expressions(mma)) & names for mma in found.second):
+    if any(variables_of(mma) & names for mma in found.second):
         return False  # it starts in the next iteration
     if not all(isinstance(load, Copy | Let) for load in pipeline.loads):
         return False

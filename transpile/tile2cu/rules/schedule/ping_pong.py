@@ -13,7 +13,7 @@ from tile2cu.analysis.accesses import (
     variables,
     viewed,
 )
-from tile2cu.analysis.uses import all_expressions, is_at_top, outside_of, statements
+from tile2cu.analysis.uses import all_expressions, is_at_top, outside_of, read_in, statements, written_in
 from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, SCHEDULE, WARP_SPECIALISED
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import Buffer, Copy, Fill, Gemm, If, Let, Loop, Parallel, Reduce, Scope, Stmt, bodies
@@ -144,7 +144,7 @@ def _recomputed(between: tuple[Stmt, ...], row_values: tuple[Buffer, ...], lets:
     They are loops over rows of values that are exchanged, or that such a loop or a copy before it computes from them.
     """
     by_rows = [op for op in between if _is_by_rows(op) and not _use((op,), lets)]
-    changed = frozenset().union(*(buffers_written(op) for op in between))
+    changed = written_in(between)
     found: list[Stmt] = []
     for tile in row_values:
         writers = [op for op in between if tile in buffers_written(op)]
@@ -152,8 +152,8 @@ def _recomputed(between: tuple[Stmt, ...], row_values: tuple[Buffer, ...], lets:
             continue
         carried = any(tile in buffers_read(op) for op in between[: between.index(writers[0]) + 1])
         needed = _needed(writers[0], between, by_rows)
-        made = frozenset().union(*(buffers_written(op) for op in needed))
-        given = frozenset().union(*(buffers_read(op) for op in needed)) - made
+        made = written_in(needed)
+        given = read_in(needed) - made
         if not carried and given & changed <= frozenset(row_values):
             found += [op for op in needed if op not in found]
     return tuple(op for op in between if op in found)
@@ -220,7 +220,7 @@ def _exchanged(
         reads = buffers_read(op) - ({op.c.buffer} if isinstance(op, Gemm) and op.clear else set())
         read_before |= reads - written
         written |= {buffer for buffer in buffers_written(op) if overwrites(op, buffer)}
-    changed = frozenset().union(*(buffers_written(op) for op in own))
+    changed = written_in(own)
     others = outside_of(pipeline.body, context.launch.body)
     wanted = read_before.union(*map(buffers_read, late), *map(read_by_itself, others))
     row_values = tuple(tile for tile in context.launch.tiles if tile in wanted & changed)

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
-from tile2cu.analysis.accesses import lets_for, loaded, without_unused_lets
+from tile2cu.analysis.accesses import lets_for, loaded, variables_of, without_unused_lets
 from tile2cu.analysis.legality import why_no_pipeline
-from tile2cu.analysis.prefetch import names_of, prefetchable, unprefetchable
+from tile2cu.analysis.prefetch import prefetchable, unprefetchable
 from tile2cu.analysis.prelude import walk_to_active
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.analysis.uses import is_at_top, statements, without
@@ -128,7 +128,7 @@ def _parts(loop: Loop, launch: Launch, *, by_tma: bool = False) -> tuple[tuple[S
     if not loads:
         return None
     rest = without(loop.body, loads)
-    return (*lets_for(set().union(*map(names_of, loads)), loop.body), *loads), without_unused_lets(rest)
+    return (*lets_for(set().union(*map(variables_of, loads)), loop.body), *loads), without_unused_lets(rest)
 
 
 def _is_vector(stmt: Copy) -> bool:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.accesses import element_accesses, expressions, touches, viewed
+from tile2cu.analysis.accesses import element_accesses, expressions, parts_of, touches, viewed
 from tile2cu.analysis.prelude import around, before, needed_on, outermost, producer_loop
 from tile2cu.analysis.producer_loads import why_no_prelude
-from tile2cu.analysis.uses import all_expressions, reading, writers, written_in
+from tile2cu.analysis.uses import reading, writers, written_in
 from tile2cu.core.decisions import CALL, PIPELINE, PROLOGUE_LOADS, SHARED_LAYOUT
-from tile2cu.core.expr import Address, static_value, walk
+from tile2cu.core.expr import Address, static_value
 from tile2cu.core.program import Copy, Launch, Scope
 from tile2cu.core.schedule import PrologueLoads
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -84,7 +84,7 @@ def _fits(op: Copy, launch: Launch, context: Context) -> bool:
     layout = context.facts[tile, SHARED_LAYOUT]
     outside = touches(written_in(launch.body), tensor)
     swizzled = layout.swizzle > 0 and tile.static_shape[0] <= _MOST_ROWS
-    parts = [part for expr in all_expressions(launch.body) for part in walk(expr)]
+    parts = [*parts_of(launch.statements)]
     addressed = any(isinstance(part, Address) and part.buffer in (tile, tensor) for part in parts)
     alone = writers(launch.body, tile) == [op] and not outside and not addressed
     return alone and swizzled and static_value(tensor.shape[-1]) is not None

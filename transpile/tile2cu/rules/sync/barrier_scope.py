@@ -1,9 +1,9 @@
 """Which barriers order which tiles and tensors: the user's, those of pipelines, or inserted ones."""
 
-from tile2cu.analysis.accesses import buffers_used, shared, tensors_accessed_again
+from tile2cu.analysis.accesses import buffers_used, shared, tensors_accessed_again, used_by_itself
 from tile2cu.analysis.groups import with_groups
 from tile2cu.core.decisions import EXPLICIT_SYNC
-from tile2cu.core.program import Buffer, Copy, Parallel, bodies
+from tile2cu.core.program import Buffer, Copy, Parallel
 from tile2cu.rules.engine import Context
 from tile2cu.rules.schedule.pipeline import ping_pong_of
 
@@ -48,7 +48,7 @@ def exchanged_tiles(context: Context) -> frozenset[str]:
         return frozenset()
     users: dict[str, set[int | None]] = {}
     for stmt, group in with_groups(context.launch.body):
-        for buffer in shared(buffers_used(stmt)) if not bodies(stmt) else ():
+        for buffer in shared(used_by_itself(stmt)):
             users.setdefault(buffer.name, set()).add(group)
     filled = {op.dst.buffer.name for op in context.statements if isinstance(op, Copy) and op.barrier is not None}
     return frozenset(filled | {name for name, groups in users.items() if len(groups) > 1})

@@ -1,8 +1,8 @@
 """Loops that decode 4-bit numbers into a tensor core's register operand: a thread's elements of 32 columns together."""
 
-from tile2cu.analysis.accesses import Access, element_accesses, moved_index
+from tile2cu.analysis.accesses import Access, element_accesses, moved_index, parts_of
 from tile2cu.analysis.bounds import Bounds
-from tile2cu.analysis.uses import all_expressions, statements
+from tile2cu.analysis.uses import statements
 from tile2cu.core.expr import Binary, Call, Expr, Var, children, nibbles_of, quotient_of, walk
 from tile2cu.core.layout import FragmentLayout, MmaAccumulator, MmaOperandA, WgmmaAccumulator
 from tile2cu.core.program import Buffer, Let, Parallel, Scope, Stmt, Store
@@ -42,7 +42,7 @@ def decoded_tiles(op: Parallel, layout: FragmentLayout, bounds: Bounds) -> tuple
     if not isinstance(layout, MmaAccumulator | MmaOperandA | WgmmaAccumulator) or layout.along(1).registers % SPREAD:
         return ()
     last = op.vars[-1]
-    parts = (part for expr in all_expressions(op.body) for part in walk(expr))
+    parts = parts_of(statements(op.body, Stmt))
     packed = tuple(load.buffer for part in parts if (load := nibbles_of(part, last)) is not None)
     simple = all(_simple(stmt) and not moved_index(stmt, last) for stmt in statements(op.body, Stmt))
     fits = simple and all(_fits(access, op.vars, bounds) for access in element_accesses(op.body))

@@ -4,14 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from math import prod
 
-from tile2cu.analysis.accesses import (
-    Access,
-    element_accesses,
-    expressions,
-    moved_index,
-    variables,
-    viewed,
-)
+from tile2cu.analysis.accesses import Access, element_accesses, moved_index, parts_of, variables, viewed
 from tile2cu.analysis.runs import is_run, of_vector, starts_vector
 from tile2cu.analysis.uses import read_in, statements
 from tile2cu.core.decisions import DOT_OF_FOUR, IN_REGISTERS, LAYOUT, NOT_VECTORISED, STORE_LAST, TRANSPOSED, VECTOR
@@ -277,7 +270,7 @@ def in_registers(op: Parallel, context: Context) -> Iterator[Decision]:
 def _divides_integers(stmt: Stmt) -> bool:
     if isinstance(stmt, Store) and stmt.op == "/" and not stmt.buffer.dtype.is_float:
         return True
-    parts = (part for expr in expressions(stmt) for part in walk(expr))
+    parts = parts_of((stmt,))
     return any(isinstance(part, Binary) and part.op in ("/", "//", "%") and not part.dtype.is_float for part in parts)
 
 

@@ -1,12 +1,14 @@
 """A loop whose iterations two warpgroups take in alternation: its parts as lambdas, and who runs which when."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import handed_name
 from tile2cu.plan.producer_ops import PingPong
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, table, wrapped
+from tile2cu.styles.base.names import Names
+from tile2cu.styles.base.pipelined import release_method
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import Texts
@@ -15,6 +17,7 @@ from tile2cu.styles.tl.overlap import rescaled
 if TYPE_CHECKING:
     from tile2cu.styles.tl.body import Body
 
+Views = tuple[StatementView, ...]
 _WHOSE = "for the values of one iteration: a warpgroup's own, those received, or those whose names end with _now"
 
 
@@ -35,9 +38,8 @@ def ping_pong(op: PingPong, texts: Texts, body: "Body") -> StatementView:
         "own": names(op.own.name),
         "now": names(op.now.name),
         "values": ", ".join(names(tile.name) for tile in op.kept),
-        "values_now": ", ".join(names(f"{tile.name}_now") for tile in op.kept),
         "set_aside": names("set_aside") if op.kept else "",
-        "keep": "\n".join(f"{tl.COPY}({names(t.name)}, {names(f'{t.name}_now')});" for t in op.kept),
+        "values_now": ", ".join(names(f"{tile.name}_now") for tile in op.kept),
     }
     lambdas = (
         _start_first(op, parts, body),
@@ -46,15 +48,85 @@ def ping_pong(op: PingPong, texts: Texts, body: "Body") -> StatementView:
         *([_prepare(op, parts, body)] if op.has_late else []),
         _part(parts["start_second"], parts["k"], body.views(op.second)),
     )
-    return StatementView("dealt", parts, body=lambdas, orelse=_add_up(op, body), notes=_notes(op, parts, body))
+    loops = _Loops(op, parts, names, op.second[-1].statements[-1].source.span.line)
+    shown = (loops.views(), *_add_up(op, body))
+    return StatementView("overlap", {}, body=lambdas, orelse=shown, notes=_notes(op, parts, body))
+
+
+@dataclass(frozen=True)
+class _Loops:
+    """What each warpgroup runs: of an iteration of its own, of the other's, and of each."""
+
+    op: PingPong
+    parts: dict[str, str]
+    names: Names
+    place: int  # the Python line
+
+    def views(self) -> StatementView:
+        """Both warpgroups' loops."""
+        first = (self.iterations(self.first(), self.parts["values"]),)
+        second = (*self.keeps(), self.iterations(self.second(), self.parts["values_now"]))
+        return self.branch(f"{tl.WARPGROUP}() == 0", "", first, second)
+
+    def first(self) -> StatementView:
+        """Whose iteration it is, for the first warpgroup."""
+        k, start, send, receive = (self.parts[name] for name in ("k", "start_first", "store_fragment", "load_fragment"))
+        started = f"{tl.NAMED_BARRIER_ARRIVE}<threads>({tl.MMA_STARTED}, {k});"
+        after = "  // the other warpgroup's MMAs come after these"
+        own = (f"{start}({k});", f"{started}{after}", self.awaited("first"), f"{send}({k});", self.held)
+        return self.branch(f"{k} % 2 == 0", "its own iteration", self.lines(*own), self.lines(f"{receive}({k});"))
+
+    def second(self) -> StatementView:
+        """The same for the second one, which begins its own iteration at the one before."""
+        k, start, send, receive = (self.parts[name] for name in ("k", "start_first", "store_fragment", "load_fragment"))
+        aside = f"{self.parts['set_aside']}();" if self.op.kept else ""
+        taken = (f"{receive}({k});", aside)
+        before = f"  // before this warpgroup's own {self.parts['second']} MMA: the other one waits for it"
+        ahead = self.lines(f"{start}({k} + 1);", self.awaited("first"), *taken, f"{send}({k} + 1);{before}")
+        next_ = self.branch(f"{k} + 1 < {self.parts['count']}", "its own next iteration", ahead, self.lines(*taken))
+        others = (*self.lines(f"{tl.NAMED_BARRIER_SYNC}<threads>({tl.MMA_STARTED}, {k});"), next_)
+        about = f"its own iteration: {self.parts['own']} is computed, at the iteration before"
+        return self.branch(f"{k} % 2 == 1", about, self.lines(self.held, aside), others)
+
+    def iterations(self, own: StatementView, values: str) -> StatementView:
+        """The loop: `own` of the warpgroup, and what both warpgroups do with the values of the iteration."""
+        k = self.parts["k"]
+        prepare = f"{self.parts['prepare']}({values});" if self.op.has_late else ""
+        release = f"pipeline.{release_method(waits_for_loads=False)}({k});"
+        each = self.lines(prepare, f"{self.parts['start_second']}({k});", self.awaited("second"), release)
+        head = {"end": "", "unroll": "", "variable": k, "start": "0", "compare": "<", "move": f"++{k}"}
+        return StatementView("loop", {**head, "stop": self.parts["count"]}, self.place, body=(own, *each))
+
+    def keeps(self) -> tuple[StatementView, ...]:
+        """What sets aside the values that both warpgroups need of an iteration while the next one's are computed."""
+        k, names = self.parts["k"], self.names
+        copies = (f"{tl.COPY}({names(tile.name)}, {names(f'{tile.name}_now')});" for tile in self.op.kept)
+        about = f"keeps the values of iteration {k} before those of {k} + 1 are computed"
+        part = _part(self.parts["set_aside"], "", self.lines(*copies))
+        return (replace(part, line=self.place, comments=(about,)),) if self.op.kept else ()
+
+    @property
+    def held(self) -> str:
+        """What makes a warpgroup's own operand that of the iteration."""
+        return f"{tl.COPY}({self.parts['own']}, {self.parts['now']});"
+
+    def awaited(self, result: str) -> str:
+        """The wait for an MMA's result."""
+        return f"{tl.GEMM_WAIT}<0>({self.parts[result]});"
+
+    def lines(self, *texts: str) -> tuple[StatementView, ...]:
+        return tuple(text_line(text, self.place) for text in texts if text)
+
+    def branch(self, condition: str, about: str, own: Views, others: Views) -> StatementView:
+        noted = {"about": about} if about else {}
+        return StatementView("branch", {"condition": condition, **noted}, self.place, body=own, orelse=others)
 
 
 def _add_up(op: PingPong, body: "Body") -> tuple[StatementView, ...]:
     """What follows the loop: the threads' parts of a running sum come together."""
     if op.total is None:
         return ()
-    names = body.printer.names
-    total, place = names(op.total.name), names(handed_name(op.total))
+    total, place = (body.printer.names(name) for name in (op.total.name, handed_name(op.total)))
     about = f"Until here {total} has each thread's own elements only  [{op.rule}]"
     return (text_line(f"{tl.ALLREDUCE_SUM}<threads>({total}, {place});", comments=tuple(wrapped(about, BODY_WIDTH))),)
 
