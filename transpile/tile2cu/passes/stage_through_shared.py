@@ -2,18 +2,17 @@
 
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import buffers_read, buffers_written, covers, element_accesses
+from tile2cu.analysis.accesses import covers, element_accesses
 from tile2cu.analysis.dependence import keeps, may_repeat
 from tile2cu.analysis.effects import effects
 from tile2cu.analysis.prelude import above
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import readers, statements, writers
 from tile2cu.core.expr import static_value, walk
 from tile2cu.core.program import (
     Buffer,
     Copy,
     Fill,
     Gemm,
-    If,
     Launch,
     Parallel,
     Reduce,
@@ -21,7 +20,7 @@ from tile2cu.core.program import (
     Stmt,
     Store,
 )
-from tile2cu.core.rebuild import Body, in_body, under_comments, with_buffer, with_instead
+from tile2cu.core.rebuild import Body, under_comments, with_buffer, with_instead
 from tile2cu.passes.elements_of_iterations import held_index, indices_read, indices_written, reading_before
 from tile2cu.passes.reshape_fragments import view_through_shared
 from tile2cu.passes.tiles import fresh, whole
@@ -169,14 +168,8 @@ def _is_copy_to(stmt: Stmt, tile: Buffer) -> bool:
 
 def _without_unread(launch: Launch, tile: Buffer) -> Launch:
     """The launch without a tile that is not read any more, and without the copy that fills it."""
-    stmts = launch.statements
-    writers = [stmt for stmt in stmts if any(b is tile for b in buffers_written(stmt)) and not _is_block(stmt)]
-    read = any(buffer is tile for stmt in stmts for buffer in buffers_read(stmt))
-    if read or not all(isinstance(stmt, Copy | Fill) for stmt in writers):
+    filling = writers(launch.body, tile)
+    if readers(launch.body, tile) or not all(isinstance(stmt, Copy | Fill) for stmt in filling):
         return launch
-    body = in_body(launch.body, lambda body, position: () if body[position] in writers else None)
+    body = with_instead(launch.body, {id(stmt): () for stmt in filling})
     return replace(launch, body=body, tiles=tuple(other for other in launch.tiles if other is not tile))
-
-
-def _is_block(stmt: Stmt) -> bool:
-    return isinstance(stmt, If | Parallel) or hasattr(stmt, "body")

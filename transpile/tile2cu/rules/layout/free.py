@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import gcd, prod
 
-from tile2cu.analysis.accesses import Access, buffers_used, element_accesses
+from tile2cu.analysis.accesses import Access, element_accesses
+from tile2cu.analysis.uses import users
 from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.expr import quotient_of, static_value, walk
 from tile2cu.core.layout import Blocked
@@ -266,9 +267,9 @@ def _undecided(tile: Buffer, context: Context) -> bool:
 
 def _takes_adjacent(tile: Buffer, layout: Blocked, context: Context) -> bool:
     """Whether only loops that are faster with adjacent lanes on adjacent elements move a tile to memory or from it."""
-    users = [op for op in context.statements if tile in buffers_used(op)]
-    loops = [op for op in users if isinstance(op, Parallel) and is_over_memory(op)]
-    copied = any(isinstance(op, Copy) for op in users)
+    used_by = users(context.launch.body, tile)
+    loops = [op for op in used_by if isinstance(op, Parallel) and is_over_memory(op)]
+    copied = any(isinstance(op, Copy) for op in used_by)
     return bool(loops) and not copied and all(takes_adjacent(op, layout, context) for op in loops)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.accesses import touches, used_by_itself
+from tile2cu.analysis.uses import users
 from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.layout import split_columns
@@ -45,6 +45,6 @@ def view_split_columns(launch: Launch, context: Context) -> Iterator[Decision]:
             continue
         split = split_columns(layout, tile.static_shape[-1])
         if split is None:
-            op = next(op for op in context.statements if touches(used_by_itself(op), tile))
+            op = next(iter(users(context.launch.body, tile)))
             raise Elsewhere.of(Tile2CuError("T2C-L014", f"`{tile.name}` has another layout", op.span), op, tile)
         yield tile, LAYOUT, split

@@ -4,10 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tile2cu.analysis.accesses import (
-    buffers_read,
-    buffers_written,
-    touches,
-    used_by_itself,
     variables,
 )
 from tile2cu.analysis.dependence import Conflict, conflicts
@@ -15,7 +11,7 @@ from tile2cu.analysis.effects import Effects, effects
 from tile2cu.analysis.lifetimes import Lifetimes
 from tile2cu.analysis.prelude import around, in_other_arms, outermost, producer_loop
 from tile2cu.analysis.uniformity import Uniformity
-from tile2cu.analysis.uses import declared_in, is_at_top, statements
+from tile2cu.analysis.uses import declared_in, is_at_top, readers, statements, users, writers
 from tile2cu.core.decisions import (
     ALIASING,
     CALL,
@@ -238,8 +234,7 @@ def _added_in_iterations(context: Context) -> Iterator[AtomicTile]:
         layout = context.facts.get(src, LAYOUT)
         if not isinstance(layout, WgmmaAccumulator) or (src.dtype, dst.dtype) != (FLOAT32, FLOAT32):
             continue
-        others = [stmt for stmt in context.statements if not isinstance(stmt, AtomicTile)]
-        read = any(touches(used_by_itself(stmt), dst) for stmt in others)
+        read = not all(isinstance(stmt, AtomicTile) for stmt in users(context.launch.body, dst))
         rows = op.src.whole and len(op.dst.kept) == 2 and op.dst.kept[-1] == dst.rank - 1 and dst.rank <= TMA_RANK
         given = dst.strides is None and not rows_unsupported(dst) and _is_given(rows_aligned_if(dst), context)
         given = given and columns_aligned_if(op.dst, context.bounds) == ()
@@ -267,9 +262,9 @@ def _is_stored_by_tma(op: Copy, context: Context) -> bool:
 
 def _read_again(op: Copy, context: Context) -> bool:
     """Whether the kernel may read the stored elements: TMA stores are awaited only until they have read their tile."""
-    readers = [stmt.span for stmt in context.statements if touches(buffers_read(stmt), op.dst.buffer)]
+    spans = [stmt.span for stmt in readers(context.launch.body, op.dst.buffer)]
     at_top = outermost(context.launch.body, _here(op, context)).span == op.span
-    return bool(readers) and not (at_top and all(span.line < op.span.line for span in readers))
+    return bool(spans) and not (at_top and all(span.line < op.span.line for span in spans))
 
 
 def _written_again(op: Copy, context: Context) -> bool:
@@ -284,8 +279,8 @@ def _written_again(op: Copy, context: Context) -> bool:
     if any(not _moves(op, loop) for loop in loops):
         return True
     own = Effects(writes=effects(op).writes)
-    for stmt in operations(body):
-        if not touches(buffers_written(stmt), op.dst.buffer) or stmt.span == op.span:
+    for stmt in writers(body, op.dst.buffer):
+        if stmt.span == op.span:
             continue
         other = Effects(writes=effects(stmt).writes)
         common = [each for each in around(body, stmt) if isinstance(each, Loop) and each in loops]

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.accesses import buffers_used, viewed
-from tile2cu.analysis.prelude import around, before, outermost
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.accesses import viewed
+from tile2cu.analysis.prelude import before, outermost
+from tile2cu.analysis.uses import statements, users
 from tile2cu.core.decisions import LAYOUT, LOADED_OPERAND, ON_WGMMA, PIPELINE, WARPS, WAVES_PER_SIMD
 from tile2cu.core.program import Buffer, Copy, Gemm, Launch, Loop, Scope
 from tile2cu.core.schedule import Pipeline
@@ -63,12 +63,12 @@ def loaded_operand(op: Loop, context: Context) -> Iterator[Decision]:
 def _loaded_from(mma: Gemm, context: Context) -> Buffer | None:
     """The tensor from which one copy before the loop writes the MMA's A operand, which nothing else reads or writes."""
     tile, launch = mma.a.buffer, context.launch
-    users = [stmt for stmt in context.statements if tile in buffers_used(stmt)]
+    used_by = users(launch.body, tile)
     above = before(launch.body, outermost(launch.body, mma))
-    load = next((stmt for stmt in above if stmt in users), None)
+    load = next((stmt for stmt in above if stmt in used_by), None)
     if not isinstance(load, Copy) or tile.of is not None or viewed(launch, tile):
         return None
-    alone = {id(load), id(mma), *map(id, around(launch.body, mma))} >= set(map(id, users))
+    alone = {id(load), id(mma)} >= set(map(id, used_by))
     same = load.src.buffer.scope is Scope.GLOBAL and load.src.buffer.dtype == tile.dtype
     whole = load.dst.whole and mma.a.whole and not mma.transpose_a
     rows_of_one_wave = tile.dtype.bytes in (1, 2) and context.facts[mma, WARPS].n == 1

@@ -5,7 +5,6 @@ from itertools import takewhile
 
 from tile2cu.analysis.accesses import (
     buffers_read,
-    buffers_used,
     buffers_written,
     overwrites,
     used_by_itself,
@@ -13,7 +12,7 @@ from tile2cu.analysis.accesses import (
     viewed,
 )
 from tile2cu.analysis.prelude import is_iteration
-from tile2cu.analysis.uses import outside_of, written_in
+from tile2cu.analysis.uses import outside_of, using, written_in
 from tile2cu.core.decisions import (
     ALIASING,
     COPIED_OPERAND,
@@ -214,14 +213,14 @@ def _may_copy(before: tuple[Stmt, ...], mma: Gemm, context: Context) -> bool:
 
 
 def _touched(tile: Buffer, body: tuple[Stmt, ...]) -> bool:
-    return any(tile in buffers_used(stmt) for stmt in body)
+    return bool(using(body, tile))
 
 
 def _only_passed_on(tile: Buffer, body: tuple[Stmt, ...], context: Context) -> bool:
     """Whether one statement of the body overwrites the tile, later ones read it, and nothing else accesses it."""
     if tile.of is not None or viewed(context.launch, tile):
         return False
-    users = [stmt for stmt in body if tile in buffers_used(stmt)]
+    users = using(body, tile)
     elsewhere = any(tile in used_by_itself(op) for op in outside_of(body, context.launch.body))
     if len(users) < 2 or elsewhere:
         return False

@@ -13,7 +13,7 @@ from tile2cu.analysis.accesses import (
     variables,
     viewed,
 )
-from tile2cu.analysis.uses import all_expressions, is_at_top, outside_of, read_in, statements, written_in
+from tile2cu.analysis.uses import all_expressions, is_at_top, outside_of, read_in, statements, using, written_in
 from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, SCHEDULE, WARP_SPECIALISED
 from tile2cu.core.facts import rejected
 from tile2cu.core.program import Buffer, Copy, Fill, Gemm, If, Let, Loop, Parallel, Reduce, Scope, Stmt, bodies
@@ -96,7 +96,7 @@ def _ping_pong(loop: Loop, pipeline: Pipeline, context: Context) -> PingPong | _
     *before, second = pipeline.body
     assert isinstance(second, Gemm)
     sum_, tile = second.c.buffer, second.a.buffer
-    late = tuple(op for op in before if sum_ in buffers_used(op))
+    late = tuple(using(tuple(before), sum_))
     own = tuple(op for op in before if op not in late)
     store = next((op for op in own if tile in buffers_written(op)), None)
     if not isinstance(store, Copy) or not overwrites(store, tile) or not store.src.whole:

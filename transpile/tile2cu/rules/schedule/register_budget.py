@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from math import prod
 
-from tile2cu.analysis.accesses import read_by_itself
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import readers, statements
 from tile2cu.core.decisions import (
     ALIASING,
     LAYOUT,
@@ -132,9 +131,8 @@ def _copied_from(mma: Gemm, first: PrologueLoads, context: Context) -> Buffer | 
 def _can_be_in_registers(mma: Gemm, first: PrologueLoads, context: Context) -> bool:
     """Whether an MMA's A operand is a 16-bit tile that is loaded once, and for this MMA alone."""
     tile = mma.a.buffer
-    readers = [stmt for stmt in context.statements if tile in read_by_itself(stmt)]
-    loaded = any(load.dst.buffer is tile for load in first.loads)
-    return loaded and readers == [mma] and mma.a.whole and not mma.transpose_a and tile.dtype.bytes == 2
+    alone = readers(context.launch.body, tile) == [mma] and any(load.dst.buffer is tile for load in first.loads)
+    return alone and mma.a.whole and not mma.transpose_a and tile.dtype.bytes == 2
 
 
 def _words_of(mma: Gemm, context: Context) -> int:

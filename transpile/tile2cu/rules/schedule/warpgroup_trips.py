@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from tile2cu.analysis.accesses import buffers_used, buffers_written, element_accesses, viewed, with_values
+from tile2cu.analysis.accesses import buffers_written, element_accesses, viewed, with_values
 from tile2cu.analysis.bounds import Linear
 from tile2cu.analysis.lifetimes import begins_by_writing
 from tile2cu.analysis.prelude import before, behind
 from tile2cu.analysis.uniformity import Uniformity
-from tile2cu.analysis.uses import is_at_top, statements
+from tile2cu.analysis.uses import is_at_top, statements, using
 from tile2cu.core.decisions import LAYOUT, WARPS
 from tile2cu.core.dtype import DType
 from tile2cu.core.expr import (
@@ -215,7 +215,7 @@ def _masked_changes_nothing(
 
 def _begins_anew(tile: Buffer, body: tuple[Stmt, ...]) -> bool:
     """Whether nothing in the body reads the tile before it is overwritten."""
-    first = next((stmt for stmt in body if tile in buffers_used(stmt)), None)
+    first = next(iter(using(body, tile)), None)
     return first is None or begins_by_writing(first, tile)
 
 
