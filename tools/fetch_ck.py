@@ -1,7 +1,7 @@
 """Composable Kernel's headers into .ck/include of this checkout, for tests of the style ck.
 
-`python tools/fetch_ck.py` takes them from the source distribution of flash-attn on PyPI, which carries a revision of
-mid 2025. pip runs its setup.py, which imports torch, packaging, setuptools and wheel and compiles nothing here.
+`python tools/fetch_ck.py` takes them from the source distribution of flash-attn on PyPI, which carries `REVISION`. pip
+runs its setup.py, which imports torch, packaging, setuptools and wheel and compiles nothing here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 PACKAGE = "flash-attn==2.8.3"
+REVISION = "e8709c24"  # of Composable Kernel: the submodule of its tag v2.8.3
 INSIDE = "csrc/composable_kernel/include/"
 TARGET = Path(__file__).resolve().parents[1] / ".ck" / "include"
 

@@ -35,7 +35,7 @@
 
 namespace gemm_relu_impl {
 
-// tested with ck_tile of mid 2025: Composable Kernel in flash-attn 2.8.3
+// tested with ck_tile of Composable Kernel e8709c24 (in flash-attn 2.8.3)
 using namespace ck_tile;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -52,7 +52,8 @@ constexpr int waves_per_simd_by_registers = 2;
 
 // ---- shared memory: 32,768 of 65,536 bytes per block ----------------------------------------------------------------
 struct Shared {
-  // 16,384 bytes in 2 stages; 64-byte swizzle  [layout.gemm.widest-swizzle]
+  // 16,384 bytes in 2 stages; 64-byte swizzle: 16-byte chunk c of row r is at c ^ (r / 2) % 4
+  // [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsSwizzled<64, block_M, block_K>> A_shared[shared_stages];
   // 16,384 bytes in 2 stages; transposed as it is stored: 8 neighbours along K are a chunk of 16 bytes; column n is
   // line l = 32 * (n / 4 % 4) + 4 * (n / 16) + n % 4, whose chunk c is the tile's chunk number 128 * c + (l ^ c)
@@ -67,41 +68,48 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a wor
 using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>;
 // Layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
-// 2), a lane 16 neighbouring columns of a row at a time  [layout.gemm.mfma-accumulator]
+// 2), a lane 16 neighbouring columns of a row at a time; value 4 r + t is register r of MFMA t, of 4 that interleave
+// their columns  [layout.gemm.mfma-accumulator]
 // i = (warp / 2, repeat, lane % 16), j = (warp % 2, lane / 16, value)
 using C_local_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<2, 4, 16>>,
                                tuple<sequence<1, 2>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<1, 2>>,
                                sequence<1, 2>, sequence<1, 2>>;
+static_assert(tl::encodes<C_local_layout, block_M, block_N>);
 // of A_shared, between global memory and LDS: 16 bytes per access
 // i = (repeat, warp, lane / 4), j = (lane % 4, value)
 using A_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<4, 8>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                                  sequence<1, 2>, sequence<0, 1>>;
+static_assert(tl::encodes<A_shared_copy, block_M, block_K>);
 // of B_shared as it is loaded:
 // k = (lane % 8, value), n = (warp, lane / 8 % 2, lane / 16, value)
 using B_shared_loaded =
     tile_distribution_encoding<sequence<>, tuple<sequence<8, 4>, sequence<4, 2, 4, 4>>,
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<2, 1, 0>>,
                                sequence<1, 2>, sequence<1, 3>>;
+static_assert(tl::encodes<B_shared_loaded, block_K, block_N>);
 // of B_shared as it is stored: the same elements, neighbours along K first
 // k = (lane % 8, value), n = (warp, lane / 8 % 2, lane / 16, value)
 using B_shared_stored =
     tile_distribution_encoding<sequence<>, tuple<sequence<8, 4>, sequence<4, 2, 4, 4>>,
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<2, 1, 0>>,
                                sequence<2, 1>, sequence<3, 1>>;
+static_assert(tl::encodes<B_shared_stored, block_K, block_N>);
 // of A_shared as operand A: 8 neighbours along K per lane
 // m = (warp / 2, repeat, lane % 16), k = (lane / 16, value)
 using A_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<2, 4, 16>, sequence<4, 8>>,
                                tuple<sequence<1, 0>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<0, 2>>,
                                sequence<1, 2>, sequence<1, 1>>;
+static_assert(tl::encodes<A_shared_operand_layout, block_M, block_K>);
 // of B_shared as operand B: 8 neighbours along K per lane
 // k = (lane / 16, value), n = (warp % 2, lane / 4 % 4, repeat, lane % 4)
 using B_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<4, 8>, sequence<2, 4, 4, 4>>,
                                tuple<sequence<0, 2>, sequence<1, 2, 2>>, tuple<sequence<0, 0>, sequence<0, 1, 3>>,
                                sequence<2, 1>, sequence<2, 1>>;
+static_assert(tl::encodes<B_shared_operand_layout, block_K, block_N>);
 
 struct Kargs {
   const half_t* A;

@@ -32,7 +32,7 @@
 
 namespace row_softmax_impl {
 
-// tested with ck_tile of mid 2025: Composable Kernel in flash-attn 2.8.3
+// tested with ck_tile of Composable Kernel e8709c24 (in flash-attn 2.8.3)
 using namespace ck_tile;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -55,6 +55,7 @@ using X_local_layout =
 // i = (repeat, warp)
 using row_max_layout = tile_distribution_encoding<sequence<64>, tuple<sequence<2, 2>>, tuple<sequence<1>, sequence<0>>,
                                                   tuple<sequence<1>, sequence<0>>, sequence<1>, sequence<0>>;
+static_assert(tl::encodes<row_max_layout, block_M>);
 
 struct Kargs {
   const float* X;

@@ -28,7 +28,7 @@
 
 namespace vector_add_impl {
 
-// tested with ck_tile of mid 2025: Composable Kernel in flash-attn 2.8.3
+// tested with ck_tile of Composable Kernel e8709c24 (in flash-attn 2.8.3)
 using namespace ck_tile;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------

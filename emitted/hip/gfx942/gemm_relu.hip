@@ -61,7 +61,8 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a wor
 // layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
 // 2), a lane 16 neighbouring columns of a row at a time; i = (warp / 2, repeat, lane % 16), j = (warp % 2, lane /
-// 16, value)  [layout.gemm.mfma-accumulator]
+// 16, value); value 4 r + t is register r of MFMA t, of 4 that interleave their columns
+// [layout.gemm.mfma-accumulator]
 using C_local_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<2, 2>, tl::Interleave<4>>;
 
 // Each block computes a tile of C.

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tile2cu
-from fetch_ck import PACKAGE
+from fetch_ck import PACKAGE, REVISION
 from tile2cu.core.errors import Tile2CuError
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
@@ -57,7 +57,7 @@ def test_constants_have_no_names_of_ck_tile(tmp_path: Path, constant: str) -> No
 
 def test_the_revision_of_ck_tile_is_that_of_the_tests() -> None:
     (found,) = tile2cu.emit(EXAMPLES / "vector_add.py", style="ck", target="hip:gfx942").values()
-    assert f"Composable Kernel in {PACKAGE.replace('==', ' ')}\nusing namespace ck_tile;" in found.source
+    assert f"Composable Kernel {REVISION} (in {PACKAGE.replace('==', ' ')})\nusing namespace ck_tile;" in found.source
 
 
 def test_tensors_and_the_tiles_that_overhang_them_are_within_2_gib() -> None:

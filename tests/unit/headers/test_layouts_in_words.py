@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from tests.golden.source_text import KernelText, Source
-from tests.golden.test_claims import TL
+from tests.golden.test_claims import ROOT, TL
 
 pytestmark = pytest.mark.needs("g++")
 KERNELS = Path(__file__).parent / "kernels"
+_MFMA = ROOT / "headers/tl/common/cdna/mfma_accumulator.h"
 _ABOUT = re.compile(r"((?:^// .*\n)+)(using (\w+) = [^;]+;)", re.M)
 _CLAIM = re.compile(r"\(T(\d+) threads, V(\d+) values each\) -> \(([\d, ]+)\)(.*?)\s+\[")
 
@@ -145,6 +146,20 @@ def _parts_of_warps(part: str, held: Held) -> bool:
     )
 
 
+def _interleaved(part: str, held: Held) -> bool:
+    """The register of an MFMA's result as `register_of` has it, in a run of neighbouring columns of a lane."""
+    found = re.fullmatch(r"value (\d+) r \+ t is register r of MFMA t, of (\d+) that interleave their columns", part)
+    if not found:
+        return False
+    factor, count = map(int, found.groups())
+    formula = re.search(r"const int in_group = (.*?);", _MFMA.read_text(encoding="utf-8"))
+    assert formula is not None
+    python = formula[1].replace("Shape::", "").replace("Interleave::", "").replace("/", "//")
+    fixed = {"run": 4, "vector": 4 * count, "count": count}
+    registers = ({"item": r, "t": t, **fixed} for r in range(4) for t in range(count))
+    return factor == count and all(eval(python, {}, each) == factor * each["item"] + each["t"] for each in registers)
+
+
 def _warpgroups(part: str, held: Held) -> bool:
     found = re.fullmatch(
         r"(?:warpgroup g|each warpgroup) holds (.*), its warp w rows 16 w to 16 w \+ 15 of each 64 rows", part
@@ -258,7 +273,8 @@ def _offset(modes: list[tuple[int, int]], index: int) -> int:
 
 
 CHECKS: tuple[Callable[[str, Held], bool], ...] = (
-    _rows_of_warps, _parts_of_warps, _warpgroups, _grid_of_threads, _own_values, _split, _tv_layout, _digits,
+    _rows_of_warps, _interleaved, _parts_of_warps, _warpgroups, _grid_of_threads, _own_values, _split, _tv_layout,
+    _digits,
 )  # fmt: skip
 
 

@@ -25,12 +25,16 @@ class Exchanged(Claim):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredByLanes(Claim):
-    """A lane stores `columns` neighbours of a row by accesses of up to `bytes` bytes; `rounded`: to this type."""
+    """A lane stores `columns` neighbours of a row by accesses of up to `bytes` bytes; `rounded`: to this type.
+
+    `if_aligned`: where rows start at multiples of that, which no size of the call is known to give.
+    """
 
     columns: int
     count: int
     bytes: int
     rounded: str
+    if_aligned: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.rings import publishes_iteration, ring_tiles
 
 BY_TMA = ("tma_load", "tma_store", "tma_add_start", "tma_copy")  # what goes through tensor maps, by the fact `call`
+_WIDEST = 16  # bytes of an access
 _MECHANISMS = {"copy": copy_ops.CopyMechanism.THREADS, "copy_async": copy_ops.CopyMechanism.CP_ASYNC}
 
 
@@ -69,8 +70,9 @@ def load_registers(op: Copy, resolved: Resolved) -> copy_ops.LoadRegisters:
 def store_registers(op: Copy, resolved: Resolved) -> copy_ops.StoreRegisters:
     """What stores a tile that waited in registers."""
     rows = resolved.facts[op.dst.buffer, SHARED_LAYOUT].rows_interleaved
+    aligned = resolved.row_alignment(op.src.buffer) >= _WIDEST
     claims = tuple(copy_claims(op, resolved))
-    return copy_ops.StoreRegisters(source=op, claims=claims, dst=Tile(region=op.dst), rows=rows)
+    return copy_ops.StoreRegisters(source=op, claims=claims, dst=Tile(region=op.dst), rows=rows, aligned=aligned)
 
 
 def atomic_update(

@@ -73,7 +73,8 @@ def _stored_by_lanes(op: Copy, resolved: Resolved) -> Iterator[StoredByLanes]:
     size, row = dst.dtype.bytes, layout.cols // layout.waves_of_columns // (WAVE // layout.size)
     width = min(columns * size & -(columns * size), 16)
     rounded = str(dst.dtype) if dst.dtype.bytes < op.src.buffer.dtype.bytes and dst.dtype.is_float else ""
-    yield StoredByLanes(columns=columns, count=row * size // width, bytes=width, rounded=rounded)
+    known = resolved.row_alignment(dst) >= width
+    yield StoredByLanes(columns=columns, count=row * size // width, bytes=width, rounded=rounded, if_aligned=not known)
 
 
 _WARP_ROWS = 16  # of a staging tile: headers/tl/common/sm90/boxes.h, BoxRows

@@ -66,10 +66,12 @@ class LoadRegisters(Op):
 class StoreRegisters(Op):
     """The second half of such a copy: stores to `dst`.
 
-    A thread has `rows` neighbouring rows, and of more than one it stores the columns.
+    A thread has `rows` neighbouring rows, and of more than one it stores the columns. `aligned`: the tensor's rows
+    start at multiples of 16 bytes.
     """
 
     dst: Tile
+    aligned: bool
     rows: int = 1
 
 

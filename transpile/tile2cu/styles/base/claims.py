@@ -127,7 +127,8 @@ def _of_copy(claim: Claim) -> str:
         case StoredByLanes():
             rounded = f"; elements are rounded once, to {claim.rounded} (RN)" if claim.rounded else ""
             runs = f"{claim.columns} neighbouring columns at a time"
-            return f"a lane stores {claim.count} x {claim.bytes} bytes per row, {runs}, where rows are aligned{rounded}"
+            aligned = ", where rows are aligned" if claim.if_aligned else ""
+            return f"a lane stores {claim.count} x {claim.bytes} bytes per row, {runs}{aligned}{rounded}"
         case AddedByTma():
             return (
                 "Each warp writes its rows to the staging tile and fences them for TMA, which adds them to the "

@@ -50,6 +50,17 @@ def described(layout: FragmentLayout, part: str = "", *, in_tv: bool = True) -> 
     return text + (in_cute(layout) if in_tv else "")
 
 
+def of_interleaved(layout: FragmentLayout, rule: str) -> str:
+    """Which MFMA computes which of a lane's neighbouring columns, behind a semicolon; empty where one computes all.
+
+    headers/tl/common/cdna/mfma_accumulator.h, register_of. `rule` tells an accumulator from an operand of its layout.
+    """
+    if not isinstance(layout, MfmaAccumulator) or layout.interleave == 1 or not rule.endswith(".mfma-accumulator"):
+        return ""
+    count = layout.interleave
+    return f"; value {count} r + t is register r of MFMA t, of {count} that interleave their columns"
+
+
 def in_cute(layout: FragmentLayout) -> str:
     """The layout as CuTe writes it, behind a semicolon; of an MFMA, as digits of lanes; empty where it adds nothing."""
     of = layout.of if isinstance(layout, Slice) else layout

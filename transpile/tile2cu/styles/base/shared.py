@@ -2,12 +2,20 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
+from tile2cu.core.layout import SharedLayout
 from tile2cu.core.schedule import Aliasing, Part
 from tile2cu.plan import shared
 from tile2cu.styles.base.comments import wrapped
 from tile2cu.styles.base.names import Names
 from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.base.vocabulary import SHARED
+
+
+def swizzled(layout: SharedLayout) -> str:
+    """Where a swizzle stores a chunk. [analysis/elements.py, byte_of]"""
+    rows, chunks = 128 // layout.swizzle, layout.swizzle // 16
+    row = "r" if rows == 1 else f"(r / {rows})"
+    return f": 16-byte chunk c of row r is at c ^ {row} % {chunks}"
 
 
 def place_of(name: str, overlay: Aliasing, names: Names) -> str:

@@ -9,8 +9,9 @@ from tile2cu.core.span import Span
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.registers import Fragment
 from tile2cu.styles.base.comments import wrapped
-from tile2cu.styles.base.layouts import described
+from tile2cu.styles.base.layouts import described, of_interleaved
 from tile2cu.styles.base.view import Declaration
+from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.encodings import Encoding, encoding_of
 from tile2cu.styles.ck.expressions import CkPrinter
 from tile2cu.styles.ck.support import unsupported
@@ -21,11 +22,12 @@ _DIMENSIONS = "ijklmn"
 
 @dataclass(frozen=True)
 class Distribution:
-    """A named encoding, and its comment."""
+    """A named encoding, and its comment; `extents` are those of the tile it distributes, empty where it covers more."""
 
     name: str
     encoding: Encoding
     about: tuple[str, ...]
+    extents: tuple[str, ...] = ()
 
 
 @dataclass
@@ -49,32 +51,51 @@ class Fragments:
         for layout, tiles in same.items():
             if not isinstance(layout, Replicated):
                 names = ", ".join(self.printer.names(each.tile.name) for each in tiles)
-                self._add(layout, self.printer.names(tiles[0].tile.name), f"Layout of {names}:", tiles[0].rule, ())
+                self._add(layout, tiles[0].tile, f"Layout of {names}:", tiles[0].rule)
         for loop in self.plan.registers.loops:
             if loop.layout not in self._of_layout and not isinstance(loop.layout, Replicated):
                 over = tuple(self.printer.names(name) for name in loop.over)
-                self._add(loop.layout, "_".join(over), f"Layout of a loop over {', '.join(over)}:", loop.rule, over)
+                self._add(loop.layout, over, f"Layout of a loop over {', '.join(over)}:", loop.rule)
 
-    def _add(self, layout: FragmentLayout, of: str, about: str, rule: str, over: tuple[str, ...]) -> None:
+    def _add(self, layout: FragmentLayout, of: Buffer | tuple[str, ...], about: str, rule: str) -> None:
+        """The layout of a tile, or of a loop over the variables of these names."""
         encoding, span = encoding_of(layout), self.plan.launch.span
         if encoding is None or layout.threads_of_block != self.plan.launch.threads:
             kind = f"{type(layout).__name__}, whose elements are no digits of threads and registers"
             what = f"the layout {about.removesuffix(':').removeprefix('Layout ')} ({kind})"
             raise unsupported(what, span)
-        lines = (about, *wrapped(f"{described(layout, in_tv=False)}  [{rule}]"))
-        self._of_layout[layout] = self.named(f"{of}_layout", encoding, lines, over)
+        lines = (about, *wrapped(f"{described(layout, in_tv=False)}{of_interleaved(layout, rule)}  [{rule}]"))
+        if isinstance(of, Buffer):
+            wish = f"{self.printer.names(of.name)}_layout"
+            self._of_layout[layout] = self.named(wish, encoding, lines, tile=of)
+        else:
+            self._of_layout[layout] = self.named(f"{'_'.join(of)}_layout", encoding, lines, of)
 
-    def named(self, wish: str, encoding: Encoding, about: tuple[str, ...], over: tuple[str, ...] = ()) -> Distribution:
-        """The distribution of an encoding; one that the kernel has already, or `wish` is its name."""
+    def named(
+        self,
+        wish: str,
+        encoding: Encoding,
+        about: tuple[str, ...],
+        over: tuple[str, ...] = (),
+        *,
+        tile: Buffer | None = None,
+    ) -> Distribution:
+        """The distribution of an encoding of a `tile`; one that the kernel has already, or `wish` is its name."""
         if encoding not in self.distributions:
             over = over or tuple(_DIMENSIONS[: len(encoding.hs)])
             lines = (*about, *wrapped(encoding.about(over)))
-            self.distributions[encoding] = Distribution(self.printer.names.fresh(wish), encoding, lines)
+            extents = self._extents(tile, encoding) if tile is not None else ()
+            self.distributions[encoding] = Distribution(self.printer.names.fresh(wish), encoding, lines, extents)
         found = self.distributions[encoding]
         if about[0] not in found.about:  # another tile has the same distribution
             found = replace(found, about=(about[0], *found.about))
             self.distributions[encoding] = found
         return found
+
+    def _extents(self, tile: Buffer, encoding: Encoding) -> tuple[str, ...]:
+        """The extents of a tile in the order of the encoding's dimensions; none where it is of other extents."""
+        orders = {tile.static_shape[::-1]: tile.shape[::-1], tile.static_shape: tile.shape}
+        return tuple(map(self.printer.index, orders.get(encoding.shape, ())))
 
     def counter(self, wish: str) -> str:
         """A name inside of a loop, which is the same wherever it is asked for."""
@@ -96,6 +117,8 @@ class Fragments:
         """The encodings."""
         for each in self.distributions.values():
             yield Declaration(f"using {each.name} = {each.encoding};", each.about)
+            if each.extents:
+                yield Declaration(f"static_assert({words.ENCODES}<{', '.join((each.name, *each.extents))}>);")
 
     def tensors(self) -> Iterator[Declaration]:
         """The tiles, and private arrays."""

@@ -157,7 +157,7 @@ class Gemms:
         what = "values, k_slot in the order of A's registers," if held else "neighbours"
         about = (f"of {self.printer.names(buffer.name)} as operand {role}: {pack} {what} along K per lane",)
         wish = f"{self.printer.names(buffer.name)}_operand"
-        distribution = self.fragments.named(f"{wish}_layout", encoding, about, over)
+        distribution = self.fragments.named(f"{wish}_layout", encoding, about, over, tile=buffer)
         self._ways[buffer.name] = self.shared.ways(buffer, encoding, self._width(tile, pack, k_first), is_read=True)
         self._loaded += -(-encoding.registers * buffer.dtype.bytes // 4)
         return f"load_tile({self.shared.window(buffer, distribution, 'operand')})"

@@ -14,7 +14,7 @@ from tile2cu.plan import shared
 from tile2cu.plan.kernel import Kernel
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
-from tile2cu.styles.base.shared import overlaid, part_name
+from tile2cu.styles.base.shared import overlaid, part_name, swizzled
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.ck import vocabulary as words
 from tile2cu.styles.ck.encodings import Encoding
@@ -127,7 +127,7 @@ class SharedTiles:
         if tile.name in self.by_columns:
             about += f"; {self._about_columns(tile)}"
         elif tile.rank > 1 or member.layout.swizzle:
-            about += f"; {member.layout}"
+            about += f"; {member.layout}{swizzled(member.layout) if member.layout.swizzle else ''}"
         comments = (*(wrapped(tile.comment) if tile.comment else ()), *wrapped(f"{about}  [{member.rule}]"))
         stages = f"[{self.constants.stages_of(tile.memory, member.stages)}]" if member.stages else ""
         layout = self._layout(tile, member.layout)

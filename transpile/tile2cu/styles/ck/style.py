@@ -24,7 +24,7 @@ class Ck:
     """Writes kernels in ck_tile's names."""
 
     # The revision of tools/fetch_ck.py, which the tests compile against.
-    uses = "// tested with ck_tile of mid 2025: Composable Kernel in flash-attn 2.8.3\nusing namespace ck_tile;"
+    uses = "// tested with ck_tile of Composable Kernel e8709c24 (in flash-attn 2.8.3)\nusing namespace ck_tile;"
     functor = True
     offset_bits = 32
 

@@ -22,7 +22,7 @@ from tile2cu.core.program import Buffer
 from tile2cu.plan.registers import Registers
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.layouts import described, in_cute
+from tile2cu.styles.base.layouts import described, in_cute, of_interleaved
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl import vocabulary as tl
 
@@ -108,7 +108,7 @@ class Layouts:
     def _declared(self, alias: _Alias) -> Declaration:
         users = ", ".join(name for tile in alias.users for name in self._fragments_of(tile))
         first = self._of(alias.layout)
-        about = f"{self._about(alias.layout)}  [{alias.reason}]"
+        about = f"{self._about(alias.layout)}{of_interleaved(alias.layout, alias.reason)}  [{alias.reason}]"
         if first is not None and first is not alias:
             about = f"here the same as {first.name}: the sizes are equal"
         text = f"using {alias.name} = {self._type(alias.layout, alias.extents)};"

@@ -12,7 +12,7 @@ from tile2cu.styles.base.barriers import barriers_name
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.shared import overlaid
+from tile2cu.styles.base.shared import overlaid, swizzled
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl import vocabulary as tl
 from tile2cu.styles.tl.iterations import pipeline_name
@@ -130,7 +130,7 @@ class Shared:
         tile, layout = shared.tile, shared.layout
         about = f"{shared.bytes:,} bytes" + (f" in {shared.stages} stages" if shared.stages > 1 else "")
         about += "; passes a fragment between the warpgroups" if shared.handed else ""
-        chunks = _swizzled(layout) if self._is_lds and layout.swizzle else ""
+        chunks = swizzled(layout) if self._is_lds and layout.swizzle else ""
         about += f"; {_rows_about(layout)}{chunks}  [{shared.rule}]" if tile.rank > 1 or layout.swizzle else ""
         comments = (wrapped(tile.comment) if tile.comment else []) + wrapped(about)
         return Declaration(f"{self._tile_type(shared)} {self.printer.names(tile.name)};", tuple(comments))
@@ -170,13 +170,6 @@ class Shared:
         kind = tl.SHARED_TILE if staging.transposed else tl.STAGING_TILE
         kind = f"{kind}<{staging.dtype.cpp}, {extents}, {tl.SWIZZLES[staging.layout.swizzle]}>"
         return Declaration(f"{kind} {names(staging.name)};", tuple(wrapped(f"{about}  [{member.rule}]")))
-
-
-def _swizzled(layout: SharedLayout) -> str:
-    """Where a swizzle stores a chunk. [analysis/elements.py, byte_of]"""
-    rows, chunks = 128 // layout.swizzle, layout.swizzle // 16
-    row = "r" if rows == 1 else f"(r / {rows})"
-    return f": 16-byte chunk c of row r is at c ^ {row} % {chunks}"
 
 
 def _rows_about(layout: SharedLayout) -> str:

@@ -52,7 +52,8 @@ def _staged(op: PipelinedLoop, parts: dict[str, str], operations: Operations, vi
         registers[id(store.source)] = tiles[-1].name
     count = sum(staged_registers(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy))
     loads = [staged_loads(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy)]
-    about = [f"// {line}" for line in _staged_about(tiles, loads, count)]
+    aligned = all(each.aligned for each in op.stores)
+    about = [f"// {line}" for line in _staged_about(tiles, loads, count, aligned=aligned)]
     stores = [f"{tl.STORE}({registers[id(each.source)]}, {operations.operands(each.dst)});" for each in op.stores]
     parts |= {"store": part_name("store", op.number, printer), "stores": "\n".join(stores)}
     body = views(op.body)
@@ -66,15 +67,18 @@ def _staged(op: PipelinedLoop, parts: dict[str, str], operations: Operations, vi
     )
 
 
-def _staged_about(tiles: list[StagedTile], loads: list[tuple[int, int]], registers: int) -> tuple[str, ...]:
+def _staged_about(
+    tiles: list[StagedTile], loads: list[tuple[int, int]], registers: int, *, aligned: bool
+) -> tuple[str, ...]:
     """What the registers are for, how many there are, and how tl::load fills them; `loads` are (number, bytes)."""
     names = ", ".join(tile.name for tile in tiles)
     total = sum(count for count, _ in loads)
     issued = " + ".join(f"{count} x {width} bytes" for count, width in loads)
+    where = "32-bit offsets reach the tile (tested per tile)"
+    where = where if aligned else f"rows are aligned and {where}"
     text = (
         f"{names}: the next tile, in flight from global memory to LDS, in {registers} registers per thread. {tl.LOAD} "
-        f"issues {issued} per lane (vmcnt {total}): buffer loads where rows are aligned and 32-bit offsets "
-        "reach the tile (tested per tile), else predicated loads. The buffer ends with the tensor's last row, and a "
-        "lane past the last column takes an offset past that end: both load zeros"
+        f"issues {issued} per lane (vmcnt {total}): buffer loads where {where}, else predicated loads. The buffer ends "
+        "with the tensor's last row, and a lane past the last column takes an offset past that end: both load zeros"
     )
     return tuple(wrapped(text, BODY_WIDTH))
