@@ -7,6 +7,7 @@
 #include <cute/tensor.hpp>
 #include <cute/atom/copy_atom.hpp>
 #include <cute/atom/mma_atom.hpp>
+#include <cute/arch/cluster_sm90.hpp>
 #include <cutlass/numeric_conversion.h>
 
 namespace tl {
@@ -259,6 +260,21 @@ CUTE_DEVICE void store_vector(const TiledCopy& tiled, const From& from, const To
   CUTE_UNROLL
   for (int i = 0; i < n / each; ++i)
     store_inside(tiled, at(_, v / each + i), end, vector(_, i), parts(_, v / each + i));
+}
+
+// Shared memory to that of another block of the cluster, `rank`: copies the tile of `shape` of `from` at `from_start` to
+// that of `to` at `to_start` there. Contains no barrier: a cluster barrier must precede it, after that block's last
+// access to `to`, and another must follow before that block reads it. Called by: all threads of the block.
+template <class TiledCopy, class From, class FromStart, class To, class ToStart, class Shape>
+CUTE_DEVICE void copy_to_block(const TiledCopy& tiled, int rank, const From& from, const FromStart& from_start,
+                               const To& to, const ToStart& to_start, const Shape& tile) {
+  using namespace cute;
+  if (!takes_part(tiled)) return;
+  const auto own = by_layout(to);
+  const auto there = make_tensor(&in_block(*raw_pointer_cast(own.data()), rank), own.layout());
+  const auto slice = slice_of(tiled);
+  auto into = slice.partition_D(tile_at(there, tile, to_start));
+  copy(tiled, slice.partition_S(tile_at(by_layout(from), tile, from_start)), into);
 }
 
 // Adds neighbours to as many elements of global memory, atomically each; from sm_90 two or four floats by one

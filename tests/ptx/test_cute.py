@@ -378,3 +378,14 @@ def test_attention_whose_mmas_overlap(shape: tuple[int, ...], is_causal: bool) -
     sizes = {"dim": 128, "block_M": 128, "block_N": 128, "threads": 256}
     found = np.asarray(load("attention", target=HOPPER, is_causal=is_causal, **sizes)(q, k, v), np.float32)
     np.testing.assert_allclose(found, attention(q, k, v, is_causal=is_causal), atol=4e-3)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["gemm_clusters", "gemm_few_rows"])
+def test_blocks_of_a_cluster_add_their_parts(name: str) -> None:
+    """Each block copies its sums, or other blocks' rows of them, to the shared memory of another block."""
+    for m, n, k in ((136, 264, 200), (5, 80, 136)):
+        a, b = integers(m, k).astype(np.float16), integers(k, n).astype(np.float16)
+        found = load(name, target=HOPPER)(a, b)
+        np.testing.assert_array_equal(found, np.maximum(a.astype(float) @ b.astype(float), 0).astype(np.float16))
+        assert found.tobytes() == load(name, "tl", HOPPER)(a, b).tobytes()

@@ -16,7 +16,9 @@ from tile2cu.styles.cute.layouts import copy_threads, threads_and_values
 from tile2cu.styles.cute.support import unsupported
 from tile2cu.styles.cute.types import VECTOR, access, in_cute, is_half
 
-ByThreads = copy_ops.Copy | copy_ops.AtomicUpdate | copy_ops.LoadRegisters | copy_ops.StoreRegisters
+ByThreads = (
+    copy_ops.Copy | copy_ops.CopyToBlock | copy_ops.AtomicUpdate | copy_ops.LoadRegisters | copy_ops.StoreRegisters
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +75,8 @@ class Copies:
         match op:
             case copy_ops.Copy():
                 return self.text(op)
+            case copy_ops.CopyToBlock():
+                return self.to_block(op)
             case copy_ops.AtomicUpdate():
                 return self.add(op)
             case copy_ops.LoadRegisters():
@@ -139,6 +143,27 @@ class Copies:
             f"{self.printer.names(dst.buffer.name)}_store", tile, place, dst.buffer, span, asynchronous=False
         )
         return f"{words.STORE_TILE}({name}{{}}, {self.tile(tile)}, {place.arguments});"
+
+    def to_block(self, op: copy_ops.CopyToBlock) -> str:
+        """A copy of a shared tile, or of a part, to the shared memory of another block of the cluster."""
+        src, dst, span = op.src, op.dst, op.source.span
+        if op.arrives_at is not None or not (isinstance(src, Tile) and isinstance(dst, Tile)):
+            raise unsupported("a copy to another block that arrives at a barrier", span)
+        extents = tuple(int(static_value(part.extent) or 0) for part in src.region.ranges)
+        same = src.buffer.dtype == dst.buffer.dtype and src.buffer.rank == dst.buffer.rank
+        if not same or not all(extents) or len(extents) != src.buffer.rank:
+            raise unsupported("a copy to another block that converts, or to another rank", span)
+        element, vector = in_cute(dst.buffer.dtype.cpp), max(1, VECTOR // dst.buffer.dtype.bytes)
+        places = self.place(src, span), self.place(dst, span)
+        by_vectors = all(self._starts_of_rows(place, vector)[0] for place in places)
+        threads = copy_threads(extents, vector, self.plan.launch.threads) if by_vectors else None
+        unit = access(vector, dst.buffer.dtype) if threads is not None else element
+        threads = threads or copy_threads(extents, 1, self.plan.launch.threads)
+        copy = f"decltype(make_tiled_copy(Copy_Atom<UniversalCopy<{unit}>, {element}>{{}}, {threads}))"
+        name = self._named(f"{self.printer.names(dst.buffer.name)}_copy", copy, copy)
+        shape = self.fragments.shape(tuple(part.extent for part in src.region.ranges))
+        given = [f"{name}{{}}", self.printer.index(op.block), *(place.arguments for place in places), shape]
+        return f"{words.COPY_TO_BLOCK}({', '.join(given)});"
 
     def _by_threads(
         self, wish: str, tile: Buffer, place: Place, tensor: Buffer, span: Span, *, asynchronous: bool

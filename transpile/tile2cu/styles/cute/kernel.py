@@ -27,6 +27,7 @@ from tile2cu.styles.base.view import Declaration, Section, StatementView, text_l
 from tile2cu.styles.base.vocabulary import ALIGNED_ROWS
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.atomics import atomic_add
+from tile2cu.styles.cute.calls import comments, invoke
 from tile2cu.styles.cute.consumers import consume, each_active, overlapped, visit, visits
 from tile2cu.styles.cute.copies import ByThreads, Copies
 from tile2cu.styles.cute.elementwise import ElementLoop
@@ -94,7 +95,6 @@ class CuteKernel(Statements):
             "barriers of the user's": plan.barriers is not None,
             "a persistent kernel without a producer": plan.persistent is not None and plan.producer is None,
             "groups of threads": plan.launch.groups > 1 or bool(plan.launch.shares),
-            "clusters": bool(plan.launch.cluster),
             "random numbers": plan.registers.random,
         }
         for what, found in asked.items():
@@ -229,6 +229,8 @@ class CuteKernel(Statements):
                 by_tma = replace(by_tma, comments=tuple(wrapped(" ".join(by_tma.comments), BODY_WIDTH - 2)))
                 by = (by_tma,), (self.view(op.by_threads),)
                 return StatementView("branch", condition, 0, above, *by)
+            case structure.Invoke():
+                return text_line(invoke(op), 0, comments(op))
             case structure.Elementwise():
                 loop = ElementLoop(op, self.printer, self.fragments, self.copies)
                 text, left_out = loop.lines(), () if loop.by_vectors else (ElementsTogether,)

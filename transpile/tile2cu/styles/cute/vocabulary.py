@@ -15,6 +15,7 @@ CONVERT = "tl::convert"
 CONVERTED = "tl::converted"
 COORDINATES = "tl::coordinates"
 COPY_TILE = "tl::copy_tile"
+COPY_TO_BLOCK = "tl::copy_to_block"
 EXACT_HALF = "tl::exact_half"
 FILL_TILE = "tl::fill_tile"
 FULL_EMPTY_BARRIERS = "tl::FullEmptyBarriers"
@@ -84,7 +85,7 @@ _CUTE = (
     "Stride Coord Tensor Int Tile Swizzle Copy_Atom MMA_Atom TiledCopy TiledMMA UniversalCopy Copies half_t bfloat16_t "
     "_ cute cutlass gemm group transform tile repeat select take min max abs array tuple GMMA make_tma_map "
     "warpgroup_arrive warpgroup_commit_batch warpgroup_wait warpgroup_fence_operand wait_barrier initialize_barrier "
-    "set_barrier_transaction_bytes "
+    "set_barrier_transaction_bytes cluster_sync cluster_arrive cluster_arrive_relaxed cluster_wait "
 )
 RESERVED = frozenset(_CUTE.split())
 _NAMES = Path(__file__).with_name("cute_names.txt")  # by tools/cute_names.py
