@@ -75,6 +75,9 @@ CASES = (
     Case("dequant_gemm", "dequant", CUBE, kernel="dequant_gemm"),
     *(Case(name, "gemm_splitk", SPLIT, {"block_N": 256, "block_K": 64}, kernel=name, calls=20)
       for name in ("gemm_splitk", "gemm_splitk_atomic", "gemm_streamk")),
+    Case("gemm_clusters", "gemm_clusters", {"M": 512, "N": 1024, "K": 8192}, kernel="gemm_clusters", calls=20),
+    Case("gemm_few_rows", "gemm_few_rows", {"M": 16, "N": 4096, "K": 8192}, kernel="gemm_few_rows", calls=20),
+    Case("gemm_hybrid", "gemm_hybrid", {"M": 4096, "N": 4096, "K": 4096}),
     Case("attention", "attention", SEQUENCES, ATTENTION | {"is_causal": False}, calls=5),
     Case("attention, causal", "attention", SEQUENCES, ATTENTION | {"is_causal": True}, calls=5),
     Case("attention, window", "attention", SEQUENCES, ATTENTION | {"group": 4, "is_causal": True, "window": 128}),

@@ -147,6 +147,19 @@ CUTE_DEVICE void tma_store(const Mma& mma, const From& from, Tile&& staging, con
 
 // ---- wgmma ----------------------------------------------------------------------------------------------------------
 
+// Step k of an operand fragment (V, M, K). A descriptor is a pair of registers: it is advanced by one addition of 64
+// bits, where CuTe adds to its lower half and copies the other.
+template <class Operand> CUTE_DEVICE auto step_of(const Operand& operand, int k) {
+  using namespace cute;
+  if constexpr (std::is_same<std::decay_t<decltype(operand.data())>, GMMA::DescriptorIterator>::value) {
+    auto first = operand.data();
+    first.desc_.desc_ += uint64_t(operand.layout()(_0{}, _0{}, k));
+    return make_tensor(first, take<0, 2>(operand.layout()));
+  } else {
+    return operand(_, _, k);
+  }
+}
+
 // Issues c = a @ b if `first` is Zero, else c += a @ b. `a` is (M, K), in shared memory or an A operand fragment, and
 // `b` is (N, K) in shared memory. `warpgroup` is this thread's, in which descriptors are computed for the first thread.
 // Between warpgroup_arrive and warpgroup_commit_batch. Called by: the MMA's warpgroups.
@@ -160,7 +173,7 @@ CUTE_DEVICE void wgmma(Mma mma, int warpgroup, const A& a, const B& b, C& c,
   const auto each_k = [&](const auto& tCrA) {
     CUTE_UNROLL
     for (int k = 0; k < size<2>(tCrB); ++k) {
-      cute::gemm(mma, tCrA(_, _, k), tCrB(_, _, k), c);
+      cute::gemm(mma, step_of(tCrA, k), step_of(tCrB, k), c);
       mma.accumulate_ = GMMA::ScaleOut::One;
     }
   };
