@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from chosen import TARGET, Shape, timed
+from chosen import KERNELS, TARGET, Shape, timed
 from shapes import ROOT, ROWS, WEIGHTS, launcher
 
 CANDIDATES = 28
@@ -90,7 +90,7 @@ def covered(times: Mapping[Shape, Mapping[str, float]], sources: Mapping[str, An
     tuned = []
     for shape, row in times.items():
         found = [
-            Figure(setting=tuple(sources[label].items()), us=us, spread=0.0, rounds=5)
+            Figure(file=f"{sources[label]['kernel']}.py", setting=_tiles(sources[label]), us=us, spread=0.0, rounds=5)
             for label, us in row.items()
             if label != "cublas"
         ]
@@ -111,12 +111,13 @@ def covered(times: Mapping[Shape, Mapping[str, float]], sources: Mapping[str, An
             )  # fmt: skip
         )
     chosen = cover(tuned)
-    entries = []
-    for entry in entries_of(chosen, tuned, TARGET, "M", lambda setting, sizes: None):
-        given = dict(entry.bindings)
-        kernel = str(given.pop("kernel", "gemm_relu"))
-        entries.append(replace(entry, bindings=given, file=f"{kernel}.py", kernel=kernel, measured=""))
-    return tuple(entries), len(chosen.settings)
+    kernels = {f"{name}.py": name for name in KERNELS}
+    entries = entries_of(chosen, tuned, TARGET, "M", lambda candidate, sizes: None, kernels)
+    return tuple(replace(entry, measured="") for entry in entries), len(chosen.settings)
+
+
+def _tiles(source: Mapping[str, Any]) -> tuple[tuple[str, int], ...]:
+    return tuple((name, value) for name, value in source.items() if name != "kernel")
 
 
 def built(folder: Path, entries: Iterable[Any]) -> tuple[Any, float]:
@@ -125,7 +126,9 @@ def built(folder: Path, entries: Iterable[Any]) -> tuple[Any, float]:
     from tile2cu.core.dispatch import Dispatch
 
     folder.mkdir(parents=True, exist_ok=True)
-    files = tile2cu.dispatch(Dispatch(name=NAME, entries=tuple(entries)), ROOT / "examples")
+    files = tile2cu.dispatch(
+        Dispatch(name=NAME, file="gemm_relu.py", kernel="gemm_relu", entries=tuple(entries)), ROOT / "examples"
+    )
     for name, content in {**files, "timer.cpp": TIMER.format(name=NAME)}.items():
         (folder / name).write_text(content, encoding="utf-8")
     objects = []

@@ -92,6 +92,11 @@ def find_torch() -> str | None:
     return spec.origin if spec else None
 
 
+def find_ray() -> str | None:
+    spec = importlib.util.find_spec("ray")
+    return spec.origin if spec else None
+
+
 def find_browser() -> str | None:
     """A Chromium that runs without a window."""
     return next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
@@ -151,6 +156,7 @@ NEEDS = {
             install="apt-get install libamdhip64-dev rocm-device-libs, and python tools/fetch_ck.py",
         ),
         Need(name="torch", find=find_torch, install="pip install torch"),
+        Need(name="ray", find=find_ray, install="pip install ray"),
         Need(name="browser", find=find_browser, install="apt-get install chromium"),
         Need(name="webdriver", find=find_webdriver, install="apt-get install chromium-driver; pip install selenium"),
         Need(name="gpu", find=find_gpu, install="an NVIDIA GPU, and pip install torch"),

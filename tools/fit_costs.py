@@ -31,7 +31,20 @@ from tile2cu.targets.costs import H200, Costs
 
 Shape = tuple[int, int, int]
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-GIVEN = ("card", "source", "sms", "mma_flops", "load_cycles", "elementwise", "iteration", "unstaged")  # not fitted
+GIVEN = (
+    "card",
+    "source",
+    "sms",
+    "mma_flops",
+    "load_cycles",
+    "elementwise",
+    "iteration",
+    "unstaged",
+    "row_ns",
+    "row_element_ns",
+    "row_registers",
+    "spilled",
+)  # not fitted
 FORMS = {
     "gemm_relu": r"g_(?P<block_M>\d+)x(?P<block_N>\d+)x(?P<block_K>\d+)s(?P<num_stages>\d+)t(?P<threads>\d+)",
     "gemm_few_rows": r"f_(?P<block_M>\d+)x(?P<block_N>\d+)x(?P<block_K>\d+)p(?P<splits>\d+)"

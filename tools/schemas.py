@@ -117,7 +117,9 @@ def tuned() -> Schema:
     """NAME.tune.json, of `tile2cu tune`."""
     positive: Schema = {"type": "number", "exclusiveMinimum": 0}
     setting: Schema = {"type": "object", "additionalProperties": {"type": "integer"}}
+    file: Schema = {"type": "string"}
     figure = {
+        "file": file,
         "setting": setting,
         "us": positive,
         "spread": {"type": "number", "minimum": 0},
@@ -126,13 +128,15 @@ def tuned() -> Schema:
     entry = {
         "card": {"type": "string"},
         "sizes": setting,
+        "file": file,
         "setting": setting,
         "us": positive,
         "spread": figure["spread"],
         "by": {"enum": ["model", "default", "measured"]},
         "default_us": positive,
         "figures": _array(_object(figure, required=list(figure))),
-        "rejected": {"type": "array", "items": _open({"setting": setting, "because": {"type": "string"}})},
+        "rejected": {"type": "array", "items": _open({"file": file, "setting": setting, "because": file})},
+        "family": {"type": "object", "additionalProperties": _SHA256},
         "clocks": {"type": "string"},
         "tools": {"type": "string"},
     }

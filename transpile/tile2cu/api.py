@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tile2cu import fit
 from tile2cu.api_words import speaks_python
 from tile2cu.chooser.choose import rule_of
-from tile2cu.core.choice import Unchosen
+from tile2cu.core.choice import Choice, Unchosen
 from tile2cu.core.decisions import SHARED_BUDGET, TILES
 from tile2cu.core.dispatch import Dispatch
 from tile2cu.core.errors import Tile2CuError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tile2cu.frontend.live import Live
 
 _UNKNOWN_BINDING = "T2C-F005"
-Others = tuple[tuple[str, float], ...]  # files of a family, with the predicted microseconds of each
+Tiles = str | Choice  # "auto", "default", or what was chosen
 
 
 @speaks_python
@@ -63,16 +63,17 @@ def emit_text(
     options: EmitOptions | None = None,
     tool: Tool | None = None,
     live: "Live | None" = None,
+    choice: Choice | None = None,
 ) -> tuple[Emitted, ...]:
     """The files of every kernel of a source file, or of the one named, in file order.
 
     `text` is the source where it is not read from `path`; `tool` is what the files name as their writer;
-    `live` is a call of a running program.
+    `live` is a call of a running program; `choice` are tiles that were chosen.
     """
     options = options or EmitOptions()
-    others: Others = ()
+    tiles: Tiles = options.tiles if choice is None else choice
     if options.family:
-        path, kernel, options, others = _of_family(path, kernel, target, bindings, options)
+        path, kernel, options, tiles = _of_family(path, kernel, target, bindings, options)
         text = None
     found = resolved_kernels(
         path,
@@ -81,8 +82,7 @@ def emit_text(
         bindings=bindings,
         text=text,
         name=options.name,
-        tiles=options.tiles,
-        others=others,
+        tiles=tiles,
         live=live,
     )
     return tuple(_emitted(resolved, tool or this_tool(), options) for resolved in found)
@@ -90,15 +90,15 @@ def emit_text(
 
 def _of_family(
     path: Path, kernel: str | None, target: Target, bindings: Mapping[str, object], options: EmitOptions
-) -> tuple[Path, str | None, EmitOptions, Others]:
-    """The member of a family whose kernel is predicted to be fastest, and the others' files with their times.
+) -> tuple[Path, str | None, EmitOptions, Tiles]:
+    """The member of a family whose kernel is fastest, with what is chosen of it and the times of the others.
 
     The C function has the name of the first. Errors: those of `family_of`.
     """
     from tile2cu.choosing import family_of, fastest, predicted_times
 
     members = family_of(path, kernel, target, bindings, options.family)
-    place, _ = fastest(members, {})
+    place, choice = fastest(members, {})
     chosen, others = members[place], [each for number, each in enumerate(members) if number != place]
     options = replace(
         options,
@@ -106,7 +106,8 @@ def _of_family(
         tiles="auto",
         family=tuple(relative_to(each.path, chosen.path) for each in others),
     )
-    return chosen.path, kernel if place == 0 else None, options, predicted_times(others, {})
+    tiles: Tiles = "auto" if choice is None else replace(choice, others=predicted_times(others, {}))
+    return chosen.path, kernel if place == 0 else None, options, tiles
 
 
 def _emitted(resolved: tuple[Resolved, ...], tool: Tool, options: EmitOptions) -> Emitted:
@@ -166,16 +167,15 @@ def resolved_kernels(
     bindings: Mapping[str, object],
     text: str | None = None,
     name: str = "",
-    tiles: str = "default",
-    others: Others = (),
+    tiles: Tiles = "default",
     live: "Live | None" = None,
     read: Callable[[str], str | None] | None = None,
 ) -> list[tuple[Resolved, ...]]:
     """The kernels of a source file, or the one named, with all that is decided about each of their launches.
 
     `name` is the C function's, for a file of one kernel: else it is that of the kernel's outermost function. With
-    `tiles` "auto" the model chooses the values of tile parameters that have none among the bindings; `others` are the
-    times of files of the same family. `read` gives the text of imported files where they are not read from the disk.
+    `tiles` "auto" the model chooses the values of tile parameters that have none among the bindings. `read` gives the
+    text of imported files where they are not read from the disk.
     """
     source = read_python(path) if text is None else text
 
@@ -194,15 +194,15 @@ def resolved_kernels(
     if name and len(found) > 1:
         names = ", ".join(program.name for program in found)
         raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")
-    if tiles == "auto":
-        found = tuple(_with_chosen_tiles(path, source, each, target, bindings, others) for each in found)
+    if tiles != "default":
+        found = tuple(_with_chosen_tiles(path, source, each, target, bindings, tiles) for each in found)
     return [_resolved(program, target, name, partial(traced, program.alias_of or program.name)) for program in found]
 
 
 def _with_chosen_tiles(
-    path: Path, source: str, program: Program, target: Target, bindings: Mapping[str, object], others: Others
+    path: Path, source: str, program: Program, target: Target, bindings: Mapping[str, object], tiles: Tiles
 ) -> Program:
-    """The program with the tiles that the model chooses. Errors: T2C-C020 where sizes are open."""
+    """The program with the tiles that were chosen, or that the model chooses. Errors: T2C-C020 where sizes are open."""
     from tile2cu.chooser.choose import NoModel
     from tile2cu.choosing import tunable
 
@@ -214,7 +214,7 @@ def _with_chosen_tiles(
             "T2C-C020", f"tiles are chosen for sizes, and {sizes} have no value", program.span, help=help
         )
     try:
-        choice = replace(tunable(path, source, name, target, bindings).choice({}), others=others)
+        choice = tiles if isinstance(tiles, Choice) else tunable(path, source, name, target, bindings).choice({})
     except NoModel as error:
         return replace(program, choice=Unchosen(because=str(error)))
     chosen = programs(path, source, kernel=name, bindings={**bindings, **dict(choice.setting)}, target=target)[0]
@@ -228,7 +228,7 @@ def one_resolved_kernel(
     target: Target,
     bindings: Mapping[str, object],
     text: str | None = None,
-    tiles: str = "default",
+    tiles: Tiles = "default",
 ) -> tuple[Resolved, ...]:
     """All that is decided about each launch of a file's only kernel, or of the one named.
 

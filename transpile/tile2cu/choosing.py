@@ -10,12 +10,13 @@ from tile2cu.analysis.uses import statements
 from tile2cu.chooser.choose import NoModel, Ranking, choose, is_modelled, measured
 from tile2cu.chooser.model import Schedule
 from tile2cu.chooser.space import Space, space_of
-from tile2cu.core.choice import Choice, Setting
+from tile2cu.core.choice import Candidate, Choice, Setting
 from tile2cu.core.decisions import INSTRUCTION, SCHEDULE, SHARED_BUDGET, STORE_STAGING, WARP_SPECIALISED
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Var
 from tile2cu.core.program import Buffer, Gemm, Loop, Program
-from tile2cu.files import read_python
+from tile2cu.core.schedule import MmaInFlight
+from tile2cu.files import read_python, relative_to
 from tile2cu.frontend import default_numbers, programs
 from tile2cu.rules import RULES, Context, resolve
 from tile2cu.targets import Target
@@ -84,20 +85,13 @@ class Tunable:
 
     def choice(self, sizes: Mapping[str, int]) -> Choice:
         """The setting for these run-time sizes: as it was measured, else as the model predicts. Raises as `ranking`."""
-        if (tuned := self._measured(sizes)) is not None:
-            return tuned
-        return choose(self.ranking(sizes), self.costs, {**self.bound, **sizes})
+        if (tuned := _measured((self,), sizes)) is not None:
+            return tuned[1]
+        return self.predicted_choice(sizes)
 
-    def _measured(self, sizes: Mapping[str, int]) -> Choice | None:
-        """The setting in NAME.tune.json, where that is about this file, target, these sizes and parameters."""
-        file = record.read(record.place_of(self.path, self.program.name))
-        if file is None or (file.target, file.sha256) != (self.target.name, self.program.source.sha256):
-            return None
-        entry, default = file.find(record.sorted_sizes({**self.bound, **sizes})), tuple(self.space.default.items())
-        if entry is None or entry.us_of(default) is None:
-            return None
-        times = {figure.setting: figure.us for figure in entry.figures}
-        return measured(entry.card, entry.sizes, times, entry.best.setting, default)
+    def predicted_choice(self, sizes: Mapping[str, int]) -> Choice:
+        """The setting for these run-time sizes as the model predicts it. Raises as `ranking`."""
+        return choose(self.ranking(sizes), self.costs, {**self.bound, **sizes})
 
     def predicted(self, setting: Setting, sizes: Mapping[str, int]) -> float | None:
         """The predicted microseconds of a setting; None where the model has none."""
@@ -143,12 +137,14 @@ def _schedule(context: Context) -> Schedule:
     gemms = [*statements(context.launch.body, Gemm)]
     instructions = [context.facts.get(gemm, INSTRUCTION) for gemm in gemms]
     specialised = context.facts.get(context.launch, WARP_SPECIALISED)
+    schedules = [context.facts.get(loop, SCHEDULE) for loop in statements(context.launch.body, Loop)]
     return Schedule(
         wgmma=any(str(each).startswith("wgmma") for each in instructions),
         producer=specialised is not None and specialised.producer,
         shared_bytes=int(context.facts[context.launch, SHARED_BUDGET].total),
-        overlapped=any(context.facts.get(loop, SCHEDULE) is not None for loop in statements(context.launch.body, Loop)),
+        overlapped=any(each is not None for each in schedules),
         staged=bool(context.facts.get(context.launch, STORE_STAGING)),
+        held=int(any(isinstance(each, MmaInFlight) for each in schedules)),
     )
 
 
@@ -188,8 +184,40 @@ def _interface(program: Program) -> list[str]:
     ]
 
 
+def _measured(members: Sequence[Tunable], sizes: Mapping[str, int]) -> tuple[int, Choice] | None:
+    """The member and its setting as `tile2cu tune` measured them, where NAME.tune.json beside one is about all of them.
+
+    That is, about these files as they are, this target, sizes and parameters. Of a family a member alone takes the best
+    of its own settings.
+    """
+    for first in members:
+        file = record.read(record.place_of(first.path, first.program.name))
+        if file is None or (file.target, file.sha256) != (first.target.name, first.program.source.sha256):
+            continue
+        entry = file.find(record.sorted_sizes({**first.bound, **sizes}))
+        if entry is None:
+            continue
+        current = {first.path.name: file.sha256, **dict(entry.family)}
+        names = {relative_to(each.path, first.path): place for place, each in enumerate(members)}
+        if any(current.get(name) != members[place].program.source.sha256 for name, place in names.items()):
+            continue
+        best, default = entry.of_files(names), tuple(first.space.default.items())
+        if best is None or entry.us_of(Candidate(first.path.name, default)) is None:
+            continue
+        place = names[best.file]
+        default = tuple(members[place].space.default.items())
+        times = {figure.setting: figure.us for figure in entry.figures if figure.file == best.file}
+        return place, measured(entry.card, entry.sizes, times, best.setting, default, of=len(entry.figures))
+    return None
+
+
 def fastest(members: Sequence[Tunable], sizes: Mapping[str, int]) -> tuple[int, Choice | None]:
-    """The member of a family that is predicted to be fastest, and its setting; the first where the model has none."""
+    """The member of a family that is fastest, and its setting: as they were measured, else as the model predicts.
+
+    The first where the model predicts none.
+    """
+    if (tuned := _measured(members, sizes)) is not None:
+        return tuned
     found: list[tuple[float, int, Choice]] = []
     for place, member in enumerate(members):
         with suppress(NoModel):

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any, Literal, overload
 
 from tile2cu.analysis.work import mma_flops
-from tile2cu.api import checked_style, emit_text, one_resolved_kernel, resolved_kernels
+from tile2cu.api import Tiles, checked_style, emit_text, one_resolved_kernel, resolved_kernels
 from tile2cu.api_words import speaks_python
 from tile2cu.by_size import KernelBySize
 from tile2cu.choosing import family_of, fastest, implied_tiles
+from tile2cu.core.choice import Choice
 from tile2cu.core.decisions import TILES
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import EmitOptions
@@ -81,7 +82,9 @@ def load(
     if tiles not in (None, "auto", "default"):
         raise Tile2CuError("T2C-C012", f"`tiles` is {tiles!r}", help='it is "auto", "default" or None')
 
-    def loaded(file: Path, kernel: str | None, chip: Target, tiles: str | None, bindings: Mapping[str, Any]) -> Kernel:
+    def loaded(
+        file: Path, kernel: str | None, chip: Target, tiles: Tiles | None, bindings: Mapping[str, Any]
+    ) -> Kernel:
         text = emitted_source(file, kernel, target=chip.name, style=style, bindings=bindings, tiles=tiles)
         return load_kernel(text, device=device, check=check, source=file, **(options or {}))  # type: ignore[arg-type]
 
@@ -95,22 +98,23 @@ def load(
         members = family_of(file, kernel, chip, bindings, family)
         if members[0].program.sizes:
             return KernelBySize(members, with_setting)
-        chosen = members[fastest(members, {})[0]].path
-        return _complete(loaded, chosen, kernel if chosen == file else None, chip, "auto", bindings)
+        place, choice = fastest(members, {})
+        return _complete(loaded, members[place].path, kernel if place == 0 else None, chip, choice or "auto", bindings)
     return _complete(loaded, file, kernel, chip, tiles, bindings)
 
 
 def _complete(
-    loaded: Callable[[Path, str | None, Target, str | None, Mapping[str, Any]], Kernel],
+    loaded: Callable[[Path, str | None, Target, Tiles | None, Mapping[str, Any]], Kernel],
     path: Path,
     kernel: str | None,
     target: Target,
-    tiles: str | None,
+    tiles: Tiles | None,
     bindings: Mapping[str, Any],
 ) -> Kernel:
     """A kernel with what needs the Python file: its layouts, its work, and another kernel for other sizes."""
     found = loaded(path, kernel, target, tiles, bindings)
-    chosen = "auto" if any(fact.what == TILES.name for fact in found.manifest.facts) else "default"
+    auto = any(fact.what == TILES.name for fact in found.manifest.facts)
+    chosen = tiles if isinstance(tiles, Choice) else "auto" if auto else "default"
     resolved = partial(one_resolved_kernel, path, kernel, target=target, bindings=bindings, tiles=chosen)
     found.layouts = Layouts(lambda: layouts_of(resolved()))
     found.mma_flops = lambda sizes: mma_flops(resolved()[0].program, sizes)
@@ -170,11 +174,11 @@ def emitted_source(
     target: str,
     style: str,
     bindings: Mapping[str, object],
-    tiles: str | None = "default",
+    tiles: Tiles | None = "default",
 ) -> Path:
     """The kernel's source in the folder of its emitted files. A path to an emitted file is that file itself.
 
-    `tiles` are as in `load`.
+    `tiles` are as in `load`, or what was chosen.
     """
     if path.suffix in EMITTED:
         return path
@@ -185,7 +189,7 @@ def emitted_source(
 
 
 def _emitted_folder(
-    path: Path, kernel: str | None, target: Target, style: str, bindings: Mapping[str, Any], tiles: str | None
+    path: Path, kernel: str | None, target: Target, style: str, bindings: Mapping[str, Any], tiles: Tiles | None
 ) -> Path:
     """The folder of the kernel's files: from the cache when the same sources were emitted the same way before."""
     text = read_python(path)
@@ -194,8 +198,11 @@ def _emitted_folder(
 
     def build(temporary: Path, _place: Path) -> None:
         which = tiles or implied_tiles(path, text, kernel, target, bindings)
-        options = EmitOptions(style=style, tiles="auto" if which == "auto" else "default")
-        emitted = emit_text(path, kernel=kernel, target=target, bindings=bindings, text=text, options=options)
+        options = EmitOptions(style=style, tiles="default" if which == "default" else "auto")
+        choice = which if isinstance(which, Choice) else None
+        emitted = emit_text(
+            path, kernel=kernel, target=target, bindings=bindings, text=text, options=options, choice=choice
+        )
         if len(emitted) > 1:
             names = ", ".join(one.kernel for one in emitted)
             raise Tile2CuError("T2C-C004", f"the file has several kernels: {names}", help="pick one with --kernel NAME")

@@ -84,7 +84,7 @@ def test_the_page_states_the_bound_where_the_sizes_are_given() -> None:
 def test_tuning_results_are_listed(tmp_path: Path) -> None:
     path = tmp_path / "gemm_relu.py"
     path.write_text((EXAMPLES / path.name).read_text(encoding="utf-8"), encoding="utf-8")
-    best = Figure(setting=(("block_M", 64),), us=123.4, spread=0.01, rounds=11)
+    best = Figure(file="gemm_relu.py", setting=(("block_M", 64),), us=123.4, spread=0.01, rounds=11)
     entry = Tuned(
         sizes=tuple(sorted(SIZES.items())), card="H200", best=best, by="measured", default_us=150.0, figures=(best,)
     )

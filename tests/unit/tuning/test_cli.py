@@ -2,26 +2,23 @@
 
 import json
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.unit.chooser.kernels import EXAMPLES
-from tests.unit.tuning.machine import Machine
+from tests.unit.tuning.machine import FakeGpu
 from tile2cu.cli import main, tune
-
-
-def us_of(setting: Mapping[str, int]) -> float:
-    return 1000.0 / (setting["block_N"] + setting["num_stages"])
 
 
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A copy of an example, and a fake GPU."""
-    monkeypatch.setattr(tune, "_on_gpu", lambda options, given, default, sizes: Machine(us_of))
+    monkeypatch.setattr(tune, "_device", FakeGpu)
     monkeypatch.setenv("TILE2CU_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
+    for name in ("gemm_few_rows.py", "gemm_clusters.py"):
+        shutil.copy(EXAMPLES / name, tmp_path / name)
     return Path(shutil.copy(EXAMPLES / "gemm_relu.py", tmp_path / "gemm_relu.py"))
 
 
@@ -50,6 +47,41 @@ def test_auto_takes_what_was_measured(kernel: Path, capsys: pytest.CaptureFixtur
     assert "[schedule.tiles.measured]" in head
 
 
+def test_the_result_names_the_file_of_a_family_and_auto_takes_it(
+    kernel: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """gemm_few_rows is fastest on this machine where the model finds it worth a try."""
+    family = ["--family", "gemm_few_rows.py", "--family", "gemm_clusters.py"]
+    assert main(["tune", str(kernel), *SIZES, *family, "--dispatch", "-"]) == 0
+    out = capsys.readouterr().out
+    assert "K = 4096, M = 16, N = 4096: gemm_few_rows.py: splits = " in out
+    assert 'file = "gemm_few_rows.py", kernel = "gemm_few_rows"' in out
+    entries = json.loads((kernel.parent / "gemm_relu.tune.json").read_text(encoding="utf-8"))["entries"]
+    (few_rows,) = [entry for entry in entries if entry["sizes"]["M"] == 16]
+    assert few_rows["file"] == "gemm_few_rows.py"
+    assert sorted(few_rows["family"]) == ["gemm_clusters.py", "gemm_few_rows.py"]
+    measured = {figure["file"] for figure in few_rows["figures"]}
+    assert measured == {"gemm_relu.py", "gemm_clusters.py", "gemm_few_rows.py"}
+    auto = ["--target", "cuda:sm_90a", "--auto", "-D", "M=16", "-D", "N=4096", "-D", "K=4096", "-o", "-"]
+    assert main([str(kernel), *auto, *family]) == 0
+    head = " ".join(line.strip("/ ") for line in capsys.readouterr().out.splitlines()[:20])
+    assert "gemm_few_rows.py" in head and "us measured on Fake GPU, fastest of " in head
+    assert main([str(kernel), *auto]) == 0  # alone it takes the best of its own settings
+    head = " ".join(line.strip("/ ") for line in capsys.readouterr().out.splitlines()[:20])
+    assert "gemm_few_rows.py" not in head and "us measured on Fake GPU, fastest of " in head
+
+
+def test_a_changed_file_of_the_family_is_not_believed(kernel: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    family = ["--family", "gemm_few_rows.py"]
+    assert main(["tune", str(kernel), *SIZES, *family]) == 0
+    other = kernel.parent / "gemm_few_rows.py"
+    other.write_text(other.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+    auto = ["--target", "cuda:sm_90a", "--auto", "-D", "M=16", "-D", "N=4096", "-D", "K=4096", "-o", "-"]
+    capsys.readouterr()
+    assert main([str(kernel), *auto, *family]) == 0
+    assert " from gemm_relu.py " in capsys.readouterr().out.splitlines()[0]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -57,6 +89,7 @@ def test_auto_takes_what_was_measured(kernel: Path, capsys: pytest.CaptureFixtur
         (["--size", "M=a"], "`--size M=a` is not of the form NAME=NUMBER,..."),
         (["--size", "X=1"], "`--size X`: the kernel has no such run-time size"),
         ([*SIZES[2:], "--limit", "1"], "`--limit 1` leaves nothing to compare"),
+        ([*SIZES[2:], "--gpus", "0"], "`--gpus 0` is no number of GPUs"),
     ],
 )
 def test_wrong_calls(kernel: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:

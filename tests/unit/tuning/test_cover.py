@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.unit.chooser.kernels import EXAMPLES
 from tile2cu import dispatch
 from tile2cu.cli.tune import write_between
-from tile2cu.core.choice import Setting
+from tile2cu.core.choice import Candidate
 from tile2cu.core.dispatch import Dispatch, Entry, condition, size
 from tile2cu.core.expr import int_const, static_value, substitute
 from tile2cu.project.config import read_project
@@ -14,14 +14,14 @@ from tile2cu.tuning.cover import MOST, as_toml, cover, entries_of
 from tile2cu.tuning.record import Figure, Tuned
 
 
-def setting(n: int) -> Setting:
-    return (("block_M", 64), ("block_N", n))
+def setting(n: int, file: str = "gemm_relu.py") -> Candidate:
+    return Candidate(file, (("block_M", 64), ("block_N", n)))
 
 
 def entry(m: int, times: Mapping[int, float], n: int = 4096) -> Tuned:
     figures = tuple(
         sorted(
-            (Figure(setting=setting(each), us=us, spread=0.0, rounds=3) for each, us in times.items()),
+            (Figure(**setting(each)._asdict(), us=us, spread=0.0, rounds=3) for each, us in times.items()),
             key=lambda f: f.us,
         )
     )
@@ -29,6 +29,7 @@ def entry(m: int, times: Mapping[int, float], n: int = 4096) -> Tuned:
     return Tuned(sizes=sizes, card="H200", best=figures[0], by="model", default_us=20.0, figures=figures)
 
 
+KERNELS = {"gemm_relu.py": "gemm_relu"}
 # 32 columns are best for few rows, 64 for more; 128 are near the best everywhere but for M = 1.
 TUNED = (
     entry(1, {32: 10, 64: 13, 128: 14}),
@@ -38,7 +39,7 @@ TUNED = (
 )
 
 
-def none(setting: Setting, sizes: Mapping[str, int]) -> float | None:
+def none(candidate: Candidate, sizes: Mapping[str, int]) -> float | None:
     return None
 
 
@@ -72,7 +73,7 @@ def test_no_more_than_eight() -> None:
 
 def test_guards_select_what_was_measured_and_the_fallback_takes_the_rest() -> None:
     found = cover(TUNED)
-    entries = entries_of(found, TUNED, "cuda:sm_90a", "M", none)
+    entries = entries_of(found, TUNED, "cuda:sm_90a", "M", none, KERNELS)
     assert [each.name for each in entries] == ["tile_1", "other", "any"]
     for each in TUNED:
         name = "other" if found.of[each.sizes] == found.settings[-1] else "tile_1"
@@ -84,10 +85,10 @@ def test_guards_select_what_was_measured_and_the_fallback_takes_the_rest() -> No
 def test_between_measured_sizes_the_prediction_decides() -> None:
     """The first setting is predicted to be faster up to M = 100."""
 
-    def predict(each: Setting, sizes: Mapping[str, int]) -> float | None:
+    def predict(each: Candidate, sizes: Mapping[str, int]) -> float | None:
         return 10.0 if (each == setting(32)) == (sizes["M"] <= 100) else 11.0
 
-    entries = entries_of(cover(TUNED), TUNED, "cuda:sm_90a", "M", predict)
+    entries = entries_of(cover(TUNED), TUNED, "cuda:sm_90a", "M", predict, KERNELS)
     assert [chosen(entries, M=m, N=4096, K=4096) for m in (16, 100, 101, 255)] == ["tile_1", "tile_1", "other", "other"]
 
 
@@ -103,7 +104,7 @@ def test_the_dispatch_is_written_and_read_and_emits(tmp_path: Path) -> None:
         )
         for each in TUNED
     ]
-    entries = entries_of(cover(tuned), tuned, "cuda:sm_90a", "M", none)
+    entries = entries_of(cover(tuned), tuned, "cuda:sm_90a", "M", none, KERNELS)
     text = as_toml("gemm_tuned", "gemm_relu.py", "gemm_relu", entries)
     project = tmp_path / "pyproject.toml"
     project.write_text("[tool.tile2cu]\noutput = 'out'\n", encoding="utf-8")

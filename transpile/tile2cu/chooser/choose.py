@@ -8,19 +8,34 @@ is chosen is legal, and its resources are those of the emitted kernel.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from tile2cu.analysis.accesses import buffers_used
+from tile2cu.analysis.accesses import buffers_used, buffers_written
 from tile2cu.chooser.model import Schedule, Times, least_time, most_registers, times_of
 from tile2cu.chooser.numbers import Unknown
 from tile2cu.chooser.space import OF_BLOCKS, Kind, Space, size_values
 from tile2cu.chooser.work import Work, counters_of, moved_bytes
 from tile2cu.core.choice import Choice, Setting
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.program import Copy, Gemm, Let, Loop, Program, Reduce, Scope, Stmt, walk_stmts
+from tile2cu.core.program import (
+    Copy,
+    Fill,
+    Gemm,
+    If,
+    Launch,
+    Let,
+    Loop,
+    Parallel,
+    Program,
+    Reduce,
+    Scope,
+    Stmt,
+    While,
+    walk_stmts,
+)
 from tile2cu.targets.costs import Costs
 
 TILES_RULE, TUNED_RULE = "schedule.tiles.model", "schedule.tiles.measured"
 MOST_DECIDED = 40  # settings that the rules decide for one choice
-_FITTED_GEMMS = (1, 2)
+_FITTED_GEMMS = (0, 1, 2)
 _WORTH = 0.03  # the share of time that a setting must save over the file's own
 Decide = Callable[[Mapping[str, int]], tuple[Program, tuple[Schedule, ...]]]
 
@@ -48,14 +63,17 @@ class _OtherWork(Exception):
 
 
 def is_modelled(program: Program) -> str:
-    """Why the model does not predict a program: it was fitted on loops that load tiles and multiply them; else empty.
+    """Why the model does not predict a program; else empty.
 
-    Other work in an iteration, as of a softmax or of decoded weights, is not among its terms.
+    It was fitted on loops that load tiles, compute their elements and multiply them, and on blocks that load a tile
+    into registers, compute there and store it. Other work is not among its terms.
     """
     gemms = [stmt for launch in program.launches for stmt in launch.statements if isinstance(stmt, Gemm)]
     if len(gemms) not in _FITTED_GEMMS:
         return f"it has {len(gemms)} GEMMs, and the model is fitted on kernels with one, and on attention's two"
     for launch in program.launches:
+        if not gemms and (why := _why_not_rows(launch)):
+            return why
         for loop in launch.statements:
             if isinstance(loop, Loop) and any(isinstance(stmt, Gemm) for stmt in loop.body):
                 others = [stmt for stmt in loop.body if not isinstance(stmt, Gemm | Let) and not _is_counted(stmt)]
@@ -65,14 +83,20 @@ def is_modelled(program: Program) -> str:
     return ""
 
 
+def _why_not_rows(launch: Launch) -> str:
+    """Why a launch without a GEMM is none whose blocks load tiles into registers, compute there and store them."""
+    for stmt in walk_stmts(launch.body):
+        if isinstance(stmt, Loop | While | If) or any(buffer.scope is Scope.SHARED for buffer in buffers_used(stmt)):
+            what = "a loop, a branch or a shared tile without a GEMM"
+            return f"line {stmt.span.line} is {what}, which the model does not count"
+    return ""
+
+
 def _is_counted(stmt: Stmt) -> bool:
-    """Whether a statement loads a tile, or computes in registers."""
-    used = buffers_used(stmt)
-    return _loads(stmt) or all(buffer.scope is Scope.FRAGMENT for buffer in used)
-
-
-def _loads(stmt: object) -> bool:
-    return isinstance(stmt, Copy) and stmt.src.buffer.scope is Scope.GLOBAL and stmt.dst.buffer.scope is Scope.SHARED
+    """Whether a statement computes elements of tiles, which are the block's own."""
+    if isinstance(stmt, Copy | Fill | Parallel | Reduce):
+        return all(buffer.scope is not Scope.GLOBAL for buffer in buffers_written(stmt))
+    return all(buffer.scope is Scope.FRAGMENT for buffer in buffers_used(stmt))
 
 
 class Ranking:
@@ -262,8 +286,12 @@ def choose(ranking: Ranking, costs: Costs, sizes: Mapping[str, int]) -> Choice:
     )
 
 
-def measured(card: str, sizes: Setting, times: Mapping[Setting, float], best: Setting, default: Setting) -> Choice:
+def measured(
+    card: str, sizes: Setting, times: Mapping[Setting, float], best: Setting, default: Setting, of: int
+) -> Choice:
     """The launch with the values of its tile parameters that `tile2cu tune` found to be fastest for these sizes.
+
+    It was the fastest `of` so many, those of other files of its family included; `times` are those of its own file.
 
     NAME.tune.json beside the kernel's file has the figures, each checked against the file's own values. It holds as
     long as the file is the one that was measured; for other sizes the model chooses.
@@ -275,8 +303,8 @@ def measured(card: str, sizes: Setting, times: Mapping[Setting, float], best: Se
         runner_up=others[0][1] if others else None,
         runner_up_us=others[0][0] if others else 0.0,
         default=default,
-        default_us=times[default],
-        because=f"fastest of {len(times)} settings",
+        default_us=times.get(default, 0.0),
+        because=f"fastest of {of} settings",
         card=card,
         sizes=sizes,
         how="measured",

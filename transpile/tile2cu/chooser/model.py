@@ -2,7 +2,8 @@
 
 A launch runs in waves of resident blocks. A wave takes what its blocks take one iteration after another (their path),
 what the SM's shared resources need for all blocks on it, or what DRAM needs for the bytes of the wave, whichever is
-longest. The clock falls as the tensor cores are busier.
+longest. The clock falls as the tensor cores are busier. Where no launch has MMAs, blocks load tiles into registers and
+store them: as many follow one another on an SM as registers and threads leave room for.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ _BLOCK_BYTES = 227 << 10  # of a block, likewise
 _REGISTERS = 64 << 10
 _THREADS = 2048
 _OTHER_REGISTERS = 56  # of a thread, besides its fragments
+_ROW_REGISTERS, _MOST_ROW_ELEMENTS = 16, 128  # of a thread without MMAs: besides its tile, and of it
 _BOX_BYTES = 128  # of a row of a TMA box, as far as a swizzle spans
 _SECTOR_BYTES = 32
 _MOST_FRAGMENTS, _LEAST_REGISTERS = 200, 28  # of a thread: in fragments, and for addresses and the like
@@ -31,6 +33,7 @@ class Schedule:
     """What the rules decide of a launch: MMAs by wgmma, loads by a producer warp, bytes of shared memory.
 
     `overlapped`: MMAs of an iteration are in flight during other work of it. `staged`: results are stored by TMA.
+    `held`: stages whose operands MMAs still read while the next iteration runs.
     """
 
     wgmma: bool
@@ -38,6 +41,7 @@ class Schedule:
     shared_bytes: int
     overlapped: bool = False
     staged: bool = True
+    held: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +83,11 @@ def times_of(
 ) -> tuple[Times, ...]:
     """The times of a program's launches; `tensors` are the bytes of those that each of them reads, and writes."""
     found = []
+    rows = not any(work.longest.mma for work in works)
     for place, (work, schedule, bytes_) in enumerate(zip(works, schedules, tensors, strict=True)):
         own = costs if place == 0 else replace(costs, launch_us=costs.next_us)
-        found.append(time_of(work, schedule, moved_bytes(work, *bytes_), own))
+        moved = moved_bytes(work, *bytes_)
+        found.append(_time_of_rows(work, moved, own) if rows else time_of(work, schedule, moved, own))
     return tuple(found)
 
 
@@ -116,13 +122,28 @@ def time_of(work: Work, schedule: Schedule, tensor_bytes: int, costs: Costs) -> 
     )
 
 
+def _time_of_rows(work: Work, tensor_bytes: int, costs: Costs) -> Times:
+    """The time of a launch whose blocks load tiles into registers, compute there and store them."""
+    if not work.blocks:
+        return Times(total=0.0, mma=0.0, dram=0.0, path=0.0, waves=0.0, per_sm=1)
+    elements = work.tile_elements / work.threads
+    registers = min(_ROW_REGISTERS + costs.row_registers * elements, 255)
+    per_sm = max(1, min(int(_REGISTERS / (registers * work.threads)), _THREADS // work.threads, 32))
+    waves = work.blocks / (costs.sms * per_sm)
+    block = (costs.row_ns + costs.row_element_ns * elements) / 1e3
+    dram = tensor_bytes / costs.dram_bytes / 1e3
+    spilled = 1 + costs.spilled * max(elements / _MOST_ROW_ELEMENTS - 1, 0)
+    total = costs.launch_us + overlapped(dram, waves * block) + block  # one after the other, and the last ones
+    return Times(total=total * spilled, mma=0.0, dram=dram, path=waves * block, waves=waves, per_sm=per_sm)
+
+
 def least_time(work: Work, tensor_bytes: int, costs: Costs) -> float:
     """Microseconds that `time_of` does not fall below, whatever the schedule, threads and stages of the work."""
     if not work.blocks:
         return 0.0
     mma = min(_mma(work, wgmma, costs) for wgmma in (True, False))
     loads = work.longest.loaded / costs.sm_bytes
-    alone = loads + costs.prologue + _epilogue(work, False, costs)
+    alone = loads + costs.prologue + _epilogue(work, False, costs) if work.longest.mma else 0.0
     cycles = max(work.mean * -(-work.blocks // costs.sms) * max(mma, loads), alone)
     return costs.launch_us + max(cycles / costs.ghz, tensor_bytes / costs.dram_bytes) / 1e3
 
@@ -143,6 +164,8 @@ def _wave(work: Work, schedule: Schedule, costs: Costs, mma: float, resident: in
         loop = overlapped(mma + elementwise + issued, latency)
     if elementwise:
         loop += costs.iteration * counts.iterations
+    if schedule.held and work.most_stages - 1 <= schedule.held:  # loads begin when the iteration does
+        loop += counts.iterations * costs.dram_ns * costs.ghz / resident
     ahead = resident * max(work.most_stages - 1, 0.5) * loop / max(counts.iterations, 1)
     loop *= 1 + (costs.load_cycles / max(ahead, 1)) ** 2  # loads that take longer than usual are waited for
     by_tma = _by_tma(schedule)

@@ -36,7 +36,9 @@ class Kind(Enum):
     N = "columns of a GEMM's tile"
     K = "depth of a GEMM's tile"
     CHAINED = "columns of a GEMM's tile that are the depth of the next one's"
+    ROWS = "rows of a tile that a block without MMAs has in registers"
     THREADS = "threads of a block"
+    ROW_THREADS = "threads of a block without MMAs"
     STAGES = "stages of a pipelined loop"
     PARTS = "parts that a loop is split into"
 
@@ -46,13 +48,15 @@ VALUES: Mapping[Kind, tuple[int, ...]] = {
     Kind.N: (32, 64, 128, 192, 256),  # 96 and 160 have a narrower swizzle: 0.6 to 0.9 of their neighbours
     Kind.K: (64, 128),
     Kind.CHAINED: (64, 128),  # as in attention; others were 0.8 to 1.05 of the better of these two
+    Kind.ROWS: (1, 2, 4, 8, 16),
     Kind.THREADS: (128, 256, 384),
+    Kind.ROW_THREADS: (32, 64, 128, 256, 512),
     Kind.STAGES: (2, 3, 4, 5, 6, 8),
     Kind.PARTS: (1, 2, 3, 4, 8),
 }
 
 
-OF_BLOCKS = (Kind.THREADS, Kind.STAGES)  # which change no count of a tile
+OF_BLOCKS = (Kind.THREADS, Kind.ROW_THREADS, Kind.STAGES)  # which change no count of a tile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +201,7 @@ def _effects(
     kind: Kind | None = None
     for place, (old, new) in enumerate(zip(program.launches, changed.launches, strict=False)):
         if (old.block_threads, new.block_threads) == (default, probe):
-            kind, keys = Kind.THREADS, [*keys, threads_key(place)]
+            kind, keys = Kind.THREADS if _multiplies(program) else Kind.ROW_THREADS, [*keys, threads_key(place)]
         for position, (was, now) in enumerate(zip(loops_of(old), loops_of(new), strict=False)):
             if (was.num_stages, now.num_stages) == (default, probe):
                 kind, keys = Kind.STAGES, [*keys, stages_key(place, position)]
@@ -225,7 +229,14 @@ def _tile_kind(program: Program, name: str) -> Kind | None:
         roles = [role for gemm in launch.statements if isinstance(gemm, Gemm) for role in _roles(gemm, name)]
         if roles:
             return Kind.CHAINED if {Kind.N, Kind.K} <= {*roles} else roles[0]
+        if not _multiplies(program) and any(name in _names(tile.shape[0]) for tile in launch.tiles):
+            return Kind.ROWS
     return None
+
+
+def _multiplies(program: Program) -> bool:
+    """Whether a launch has a GEMM."""
+    return any(isinstance(stmt, Gemm) for launch in program.launches for stmt in walk_stmts(launch.body))
 
 
 def _roles(gemm: Gemm, name: str) -> Iterator[Kind]:

@@ -81,7 +81,8 @@ class Work:
 
     `threads` compute. `stages` are those of each pipelined loop, `staged_bytes` the shared memory of one stage of it;
     `fixed_bytes` are those of other shared tiles, without what rules add. `fragment_bytes` are those of tiles in
-    registers, `operand_bits` those of the MMAs' operands. The mean block has `mean` of the iterations of the longest.
+    registers, of which the largest has `tile_elements`; `operand_bits` are those of the MMAs' operands. The mean block
+    has `mean` of the iterations of the longest.
     """
 
     blocks: int
@@ -91,6 +92,7 @@ class Work:
     staged_bytes: tuple[int, ...]
     fixed_bytes: int
     fragment_bytes: int
+    tile_elements: int
     operand_bits: int
     longest: Counts
     mean: float = 1.0
@@ -191,11 +193,12 @@ def counter(launch: Launch, place: int = 0) -> Counter:
         extents = [extent(values) for extent in grid]
         values |= {key: 0 for _, key in blocks}
         differing = [(key, max(extents[axis], 1)) for axis, key in blocks if key in used]
-        staged_bytes, fixed, fragments = [0] * len(loops), 0, 0
+        staged_bytes, fixed, fragments, largest = [0] * len(loops), 0, 0, 0
         for tile_bits, shape, scope, position in tiles:
-            bytes_ = prod(extent(values) for extent in shape) * tile_bits // 8
+            elements = prod(extent(values) for extent in shape)
+            bytes_ = elements * tile_bits // 8
             if scope is Scope.FRAGMENT:
-                fragments += bytes_
+                fragments, largest = fragments + bytes_, max(largest, elements)
             elif scope is Scope.SHARED and position is not None:
                 staged_bytes[position] += bytes_
             elif scope is Scope.SHARED:
@@ -211,6 +214,7 @@ def counter(launch: Launch, place: int = 0) -> Counter:
             staged_bytes=tuple(staged_bytes),
             fixed_bytes=fixed,
             fragment_bytes=fragments,
+            tile_elements=largest,
             operand_bits=bits,
             longest=longest,
             mean=mean,
@@ -383,14 +387,12 @@ def _inside(region: Region) -> Callable[[Values], float]:
 
 
 def _parallel(stmt: Parallel, scope: _Scope) -> Count:
-    """Elements of tensors that a loop over elements loads and stores; an index without a variable is loaded once."""
+    """Elements of tensors that a loop over elements loads and stores; an index that stays the same is loaded once."""
     extents = {var: number(extent) for var, extent in zip(stmt.vars, stmt.extents, strict=True)}
-    accesses: list[tuple[str, int, tuple[Number, ...]]] = []
+    accesses: list[tuple[str, int, list[Number]]] = []
 
     def add(what: str, buffer: Buffer, indices: tuple[Expr, ...]) -> None:
-        used = {part for index in indices for part in walk(index) if isinstance(part, Var)}
-        moved = tuple(extent for var, extent in extents.items() if var in used)
-        accesses.append((what, buffer.dtype.bits, moved))
+        accesses.append((what, buffer.dtype.bits, [_places(index, extents) for index in indices]))
 
     for inner in walk_stmts(stmt.body):
         for value in _values_of(inner):
@@ -401,11 +403,29 @@ def _parallel(stmt: Parallel, scope: _Scope) -> Count:
             add("stored", inner.buffer, inner.indices)
 
     def count(values: Values, counts: Counts, times: int) -> None:
-        for what, bits, moved in accesses:
-            bytes_ = prod(extent(values) for extent in moved) * bits / 8
+        for what, bits, places in accesses:
+            bytes_ = prod(each(values) for each in places) * bits / 8
             setattr(counts, what, getattr(counts, what) + times * bytes_)
 
     return count
+
+
+def _places(index: Expr, extents: Mapping[Var, Number]) -> Number:
+    """How many values an index has over the variables of a loop over elements, as one that grows with each of them."""
+    own = {key_of(var): extent for var, extent in extents.items() if var in walk(index)}
+    place = number(index)
+
+    def of(values: Values) -> int:
+        sides = {key: extent(values) for key, extent in own.items()}
+        most = prod(sides.values())
+        corners = dict.fromkeys(sides, 0), {key: extent - 1 for key, extent in sides.items()}
+        try:
+            first, last = (place({**values, **each}) for each in corners)
+        except Unknown:
+            return most
+        return min(abs(last - first) + 1, most)
+
+    return of
 
 
 def _both(first: Count, second: Count | None) -> Count:

@@ -43,13 +43,7 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--clang-format", metavar="FILE", type=Path, help="a .clang-format file to format the text by")
     add_auto(parser)
-    parser.add_argument(
-        "--family",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="another file whose kernel computes the same, by its path from the first: the model chooses among them",
-    )
+    add_family(parser, "the model chooses among them")
     parser.add_argument(
         "--line",
         choices=("off", "python"),
@@ -122,6 +116,17 @@ def emit_options(options: argparse.Namespace) -> EmitOptions:
         family=tuple(options.family),
         with_test=options.with_test,
         shims=tuple(dict.fromkeys(options.shims)),
+    )
+
+
+def add_family(parser: argparse.ArgumentParser, what: str) -> None:
+    """--family, which may be given several times; `what` is done with the files."""
+    parser.add_argument(
+        "--family",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=f"another file whose kernel computes the same, by its path from the first: {what}",
     )
 
 

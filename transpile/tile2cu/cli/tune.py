@@ -2,14 +2,14 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from tile2cu.cli.request import add_source, bindings
-from tile2cu.core.choice import Setting, named
+from tile2cu.cli.request import add_family, add_source, bindings
+from tile2cu.core.choice import Candidate, named
 from tile2cu.core.errors import Tile2CuError
 
 _BEGIN, _END = "# tile2cu tune: begin {name}", "# tile2cu tune: end {name}"
@@ -17,6 +17,7 @@ _BEGIN, _END = "# tile2cu tune: begin {name}", "# tile2cu tune: end {name}"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_source(parser)
+    add_family(parser, "are measured, too")
     parser.add_argument(
         "--size",
         dest="sizes",
@@ -27,6 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--limit", type=int, default=16, metavar="N", help="settings to measure for a shape (16)")
     parser.add_argument("--seconds", type=float, default=60.0, help="time for a shape, builds included (60)")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--gpus", default="1", metavar="N", help="GPUs of this host that share the shapes; all: every one (1)"
+    )
+    where.add_argument(
+        "--ray",
+        metavar="ADDRESS",
+        help="share the shapes among the GPUs of a Ray cluster: HOST:PORT, auto (this host's), or local (start one)",
+    )
     parser.add_argument("--again", action="store_true", help="measure shapes that have a result, too")
     parser.add_argument(
         "--dispatch",
@@ -39,27 +49,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from tile2cu.choosing import tunable
-    from tile2cu.files import read_python
+    from tile2cu.choosing import family_of
     from tile2cu.targets import find
     from tile2cu.tuning.record import place_of
     from tile2cu.tuning.run import Limits, tune_shapes
     from tile2cu.tuning.store import Store
     from tile2cu_runtime.paths import cache_dir
 
-    given: dict[str, Any] = bindings(options)
-    kernel = tunable(options.file, read_python(options.file), options.kernel, find(options.target), given)
+    family = family_of(options.file, options.kernel, find(options.target), bindings(options), options.family)
+    kernel = family[0]
     program = kernel.program
     shapes = _shapes(options.sizes, [size.name for size in program.sizes])
     if options.limit < 2:
         raise Tile2CuError("T2C-C002", f"`--limit {options.limit}` leaves nothing to compare", help="--limit 16")
     place = place_of(options.file, program.name)
-    with _progress(len(shapes)) as step:
+    with _workers(options) as workers, _progress(len(shapes)) as step:
         found = tune_shapes(
-            kernel,
+            family,
             shapes,
-            lambda default, sizes: _on_gpu(options, given, default, sizes),
+            _device(),
             place=place,
+            style=options.style,
+            workers=workers,
             store=Store(cache_dir() / "tuned.sqlite3"),
             limits=Limits(measurements=options.limit, seconds=options.seconds, again=options.again),
             step=step,
@@ -67,30 +78,31 @@ def run(options: argparse.Namespace) -> int:
     for entry in found.entries:
         sizes = ", ".join(f"{name} = {value}" for name, value in entry.sizes)
         gain = entry.default_us / entry.best.us
-        print(f"{sizes}: {named(entry.best.setting)}; {entry.best.us:.1f} us, {gain:.2f} x the file's own ({entry.by})")
+        best = entry.best.candidate if len(family) > 1 else named(entry.best.setting)
+        print(f"{sizes}: {best}; {entry.best.us:.1f} us, {gain:.2f} x the file's own ({entry.by})")
     print(place)
     if options.dispatch:
-        _write_dispatch(options, kernel, found)
+        _write_dispatch(options, family, found)
     return 0
 
 
-def _on_gpu(options: argparse.Namespace, given: Mapping[str, Any], default: Setting, sizes: Mapping[str, int]) -> Any:
-    from tile2cu.loading import load
-    from tile2cu.tuning.on_gpu import OnGpu
+def _device() -> Any:
+    """What workers measure on."""
+    from tile2cu.tuning.on_gpu import Gpu
 
-    def kernel_of(setting: Mapping[str, int]) -> Any:
-        all_given: dict[str, Any] = {**given, **setting}
-        return load(
-            options.file,
-            options.kernel,
-            target=options.target,
-            style=options.style,
-            device="hip" if options.target.startswith("hip") else "cuda",
-            tiles="default",
-            **all_given,
-        )
+    return Gpu()
 
-    return OnGpu(kernel_of, default, sizes)
+
+def _workers(options: argparse.Namespace) -> Any:
+    """The workers that the options ask for. Raises T2C-C002 for a wrong number of GPUs, T2C-C024 and T2C-C019."""
+    from tile2cu.tuning.on_ray import on_ray
+    from tile2cu.tuning.workers import on_this_host
+
+    if options.ray:
+        return on_ray(options.ray)
+    if options.gpus != "all" and not (options.gpus.isdecimal() and int(options.gpus)):
+        raise Tile2CuError("T2C-C002", f"`--gpus {options.gpus}` is no number of GPUs", help="--gpus 2, or --gpus all")
+    return on_this_host(None if options.gpus == "all" else int(options.gpus))
 
 
 def _shapes(texts: list[str], open_sizes: list[str]) -> list[dict[str, int]]:
@@ -130,11 +142,19 @@ def _progress(shapes: int) -> Iterator[Any]:
         yield step
 
 
-def _write_dispatch(options: argparse.Namespace, kernel: Any, found: Any) -> None:
+def _write_dispatch(options: argparse.Namespace, family: Any, found: Any) -> None:
     from tile2cu.tuning.cover import as_toml, cover, entries_of
+    from tile2cu.tuning.run import names_of
 
-    along = options.along or kernel.program.sizes[0].name
-    entries = entries_of(cover(found.entries), found.entries, found.target, along, kernel.predicted)
+    files = names_of(family)
+
+    def predicted(candidate: Candidate, sizes: Any) -> float | None:
+        us: float | None = files[candidate.file].predicted(candidate.setting, sizes)
+        return us
+
+    along = options.along or family[0].program.sizes[0].name
+    kernels = {file: each.program.alias_of or each.program.name for file, each in files.items()}
+    entries = entries_of(cover(found.entries), found.entries, found.target, along, predicted, kernels)
     text = as_toml(f"{found.kernel}_tuned", options.file.name, found.kernel, entries)
     if options.dispatch == "-":
         print(text, end="")

@@ -1,9 +1,19 @@
 """A configuration that was chosen for a kernel, with its reasons, as data."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Setting = tuple[tuple[str, int], ...]  # values of a factory's parameters, by name
+
+
+class Candidate(NamedTuple):
+    """A kernel's file, by its path from that of the family's first, and a setting of its tile parameters."""
+
+    file: str
+    setting: Setting
+
+    def __str__(self) -> str:
+        return f"{self.file}: {named(self.setting)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -11,7 +21,8 @@ class Choice:
     """The values of a kernel's tile parameters that a model or a measurement chose for `sizes`.
 
     Times are in microseconds a call, `how` predicted by the model of `card`, or measured on it. `because` states what
-    bounds the kernel; `runner_up` is the second best, None where there is none; `default` are the file's own values.
+    bounds the kernel; `runner_up` is the second best, None where there is none; `default` are the file's own values,
+    of no time where they were not measured.
     `others` are files of the same family, with the time of each one's best setting.
     """
 
@@ -35,7 +46,7 @@ class Choice:
             differing = tuple(pair for pair in self.runner_up if pair not in self.setting)
             what = "next best" if self.runner_up_us >= self.us else "not worth a change"
             text += f"; {what}: {named(differing)}, {self.runner_up_us:.1f} us"
-        if self.setting != self.default:
+        if self.setting != self.default and self.default_us > 0:
             differing = tuple(pair for pair in self.default if pair not in self.setting)
             text += f"; the file's {named(differing)}: {self.default_us:.1f} us"
         text += "".join(f"; {file}: {us:.1f} us" for file, us in self.others)

@@ -92,6 +92,11 @@ _COMMAND_LINE: Mapping[str, Explanation] = {
         "The model chooses among the kernels of a family (`--family`), which is one C function: they take the same "
         "tensors and scalars, by name, type and rank, in the same order.",
     ),
+    "T2C-C024": Explanation(
+        "the workers of `tile2cu tune` cannot measure",
+        "`--gpus` starts a process for each GPU of the host, `--ray` an actor for each GPU of a cluster. There is "
+        "none, a worker reads other files than those of the kernel, or it ends each time it measures a shape.",
+    ),
     "T2C-C030": Explanation(
         "a function has no source",
         "A kernel is read from the text of its function. Functions of C, of the interactive prompt or of `exec` have "

@@ -21,6 +21,10 @@ class Costs:
     `launch_us` is a kernel's, `next_us` that of one that follows in the same call. Loops over elements take the share
     `elementwise` of the cycles of their operations, and an iteration with such loops `iteration` cycles more. wgmma's
     results that do not leave by TMA take `unstaged` times as long.
+
+    Of kernels without MMAs: a block takes `row_ns` from its loads to its stores, and `row_element_ns` for each element
+    that a thread has; an element takes `row_registers` registers. Elements that are twice as many as registers cost the
+    share `spilled` of the time.
     """
 
     card: str
@@ -53,6 +57,10 @@ class Costs:
     elementwise: float
     iteration: float
     unstaged: float
+    row_ns: float
+    row_element_ns: float
+    row_registers: float
+    spilled: float
 
 
 H200 = Costs(
@@ -88,6 +96,11 @@ H200 = Costs(
     elementwise=0.8,
     iteration=500,
     unstaged=16,
+    # fitted to norms and softmax in benchmarks/settings/h100_2026-11-27.csv, of an H100
+    row_ns=2123,
+    row_element_ns=13.74,
+    row_registers=1.15,
+    spilled=0.54,
 )
 
 # By the name of the target. A target without a measured GPU has no model: kernels keep the values of their files.

@@ -5,22 +5,22 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tile2cu.core.choice import Setting, named
+from tile2cu.core.choice import Candidate, named
 from tile2cu.core.dispatch import Entry
 from tile2cu.tuning.record import Sizes, Tuned
 
 MOST = 8  # settings, and kernels of the dispatch
 _NEAR = 1.05  # of the fastest setting's time on a shape
 # The predicted microseconds of a setting for sizes, None where it has none.
-Predict = Callable[[Setting, Mapping[str, int]], float | None]
+Predict = Callable[[Candidate, Mapping[str, int]], float | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cover:
     """`settings`, the fallback last, and the one `of` each shape."""
 
-    settings: tuple[Setting, ...]
-    of: Mapping[Sizes, Setting]
+    settings: tuple[Candidate, ...]
+    of: Mapping[Sizes, Candidate]
 
 
 def cover(entries: Sequence[Tuned], most: int = MOST) -> Cover:
@@ -29,8 +29,8 @@ def cover(entries: Sequence[Tuned], most: int = MOST) -> Cover:
     Greedy: the setting that is near the best of most shapes still uncovered, first; then each shape takes the fastest
     of those chosen. The last is the fallback for other sizes: the one with the least time in the geometric mean.
     """
-    times = {entry.sizes: {figure.setting: figure.us for figure in entry.figures} for entry in entries}
-    chosen: list[Setting] = []
+    times = {entry.sizes: {figure.candidate: figure.us for figure in entry.figures} for entry in entries}
+    chosen: list[Candidate] = []
     open_ = set(times)
     candidates = sorted({setting for row in times.values() for setting in row})
     while open_ and len(chosen) < most:
@@ -46,19 +46,21 @@ def cover(entries: Sequence[Tuned], most: int = MOST) -> Cover:
     return Cover(settings=(*(each for each in used if each != fallback), fallback), of=of)
 
 
-def _near(row: Mapping[Setting, float], setting: Setting) -> bool:
+def _near(row: Mapping[Candidate, float], setting: Candidate) -> bool:
     return row.get(setting, math.inf) <= _NEAR * min(row.values())
 
 
-def _mean(times: Mapping[Sizes, Mapping[Setting, float]], setting: Setting) -> float:
+def _mean(times: Mapping[Sizes, Mapping[Candidate, float]], setting: Candidate) -> float:
     """The mean logarithm of a setting's time over the best one's; where it was not measured, as thrice as long."""
     return statistics.fmean(
         math.log(row.get(setting, 3 * min(row.values())) / min(row.values())) for row in times.values()
     )
 
 
-def entries_of(found: Cover, tuned: Sequence[Tuned], target: str, along: str, predict: Predict) -> tuple[Entry, ...]:
-    """The entries of a dispatch, with guards and what was measured.
+def entries_of(
+    found: Cover, tuned: Sequence[Tuned], target: str, along: str, predict: Predict, kernels: Mapping[str, str]
+) -> tuple[Entry, ...]:
+    """The entries of a dispatch, with guards and what was measured. `kernels` are those of the files, in order.
 
     Shapes that differ in `along` alone are a group. Between two measured values the predicted times decide up to where
     a setting holds; without a prediction, up to the larger one. Sizes outside of all groups are the fallback's; what
@@ -69,9 +71,11 @@ def entries_of(found: Cover, tuned: Sequence[Tuned], target: str, along: str, pr
         Entry(
             name=f"tile_{number}" if setting != found.settings[-1] else "other",
             target=target,
-            bindings=dict(setting),
+            bindings=dict(setting.setting),
             when=" or ".join(f"({each})" for each in guards.get(setting, ())) if setting != found.settings[-1] else "",
             measured=_measured(setting, found, tuned),
+            file=setting.file if setting.file != next(iter(kernels)) else "",
+            kernel=kernels[setting.file] if setting.file != next(iter(kernels)) else "",
         )
         for number, setting in enumerate(found.settings, 1)
     )
@@ -79,13 +83,13 @@ def entries_of(found: Cover, tuned: Sequence[Tuned], target: str, along: str, pr
     return tiles + older
 
 
-def _guards(found: Cover, along: str, predict: Predict) -> dict[Setting, list[str]]:
+def _guards(found: Cover, along: str, predict: Predict) -> dict[Candidate, list[str]]:
     """The conditions of each setting: a range of `along` for each group of other sizes."""
-    groups: dict[Sizes, list[tuple[int, Setting]]] = {}
+    groups: dict[Sizes, list[tuple[int, Candidate]]] = {}
     for sizes, setting in sorted(found.of.items()):
         others = tuple((name, value) for name, value in sizes if name != along)
         groups.setdefault(others, []).append((dict(sizes)[along], setting))
-    guards: dict[Setting, list[str]] = {}
+    guards: dict[Candidate, list[str]] = {}
     for others, row in groups.items():
         fixed = [f"{name} == {value}" for name, value in others]
         for low, high, setting in _ranges(sorted(row), dict(others), along, predict):
@@ -95,8 +99,8 @@ def _guards(found: Cover, along: str, predict: Predict) -> dict[Setting, list[st
 
 
 def _ranges(
-    row: Sequence[tuple[int, Setting]], others: Mapping[str, int], along: str, predict: Predict
-) -> Iterable[tuple[int, int | None, Setting]]:
+    row: Sequence[tuple[int, Candidate]], others: Mapping[str, int], along: str, predict: Predict
+) -> Iterable[tuple[int, int | None, Candidate]]:
     """(exclusive lower bound, inclusive upper bound or None, setting) along a group's values, in their order."""
     low = 0
     for place, (value, setting) in enumerate(row):
@@ -110,7 +114,7 @@ def _ranges(
 
 
 def _border(
-    low: int, high: int, first: Setting, second: Setting, others: Mapping[str, int], along: str, predict: Predict
+    low: int, high: int, first: Candidate, second: Candidate, others: Mapping[str, int], along: str, predict: Predict
 ) -> int:
     """The last value between two measured ones for which the first setting is predicted not to be slower."""
 
@@ -124,7 +128,7 @@ def _border(
     return low
 
 
-def _measured(setting: Setting, found: Cover, tuned: Sequence[Tuned]) -> str:
+def _measured(setting: Candidate, found: Cover, tuned: Sequence[Tuned]) -> str:
     """On how many shapes and cards an entry was measured, and how it does against the file's own values."""
     own = [entry for entry in tuned if found.of[entry.sizes] == setting]
     ratios = [entry.default_us / us for entry in own if (us := entry.us_of(setting)) is not None]
@@ -132,7 +136,9 @@ def _measured(setting: Setting, found: Cover, tuned: Sequence[Tuned]) -> str:
     if not ratios:
         return ""
     shapes = "1 shape" if len(ratios) == 1 else f"{len(ratios)} shapes"
-    return f"{named(setting)}: {statistics.geometric_mean(ratios):.2f} x the file's own speed on {shapes}, {cards}"
+    return (
+        f"{named(setting.setting)}: {statistics.geometric_mean(ratios):.2f} x the file's own speed on {shapes}, {cards}"
+    )
 
 
 def as_toml(name: str, file: str, kernel: str, entries: Sequence[Entry]) -> str:
@@ -140,9 +146,9 @@ def as_toml(name: str, file: str, kernel: str, entries: Sequence[Entry]) -> str:
     lines = ["[[tool.tile2cu.dispatch]]", f'name = "{name}"', f'file = "{file}"', f'kernel = "{kernel}"', "entries = ["]
     for entry in entries:
         bindings = ", ".join(f"{key} = {value}" for key, value in entry.bindings.items())
-        fields = [f'name = "{entry.name}"', f'target = "{entry.target}"', f"bindings = {{{bindings}}}"]
-        fields += [f'when = "{entry.when}"'] * bool(entry.when) + [f'measured = "{entry.measured}"'] * bool(
-            entry.measured
-        )
+        fields = [f'name = "{entry.name}"', f'target = "{entry.target}"']
+        fields += [f'file = "{entry.file}"', f'kernel = "{entry.kernel}"'] * bool(entry.file)
+        fields += [f"bindings = {{{bindings}}}"] + [f'when = "{entry.when}"'] * bool(entry.when)
+        fields += [f'measured = "{entry.measured}"'] * bool(entry.measured)
         lines.append(f"    {{{', '.join(fields)}}},")
     return "\n".join([*lines, "]"]) + "\n"

@@ -4,15 +4,19 @@ import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tile2cu.core.choice import Setting
+from tile2cu.core.choice import Candidate
+from tile2cu.tuning.search import Identity
 from tile2cu_runtime.bench import Machine, Timing, TorchMachine
 from tile2cu_runtime.compilers import find_nvcc
 from tile2cu_runtime.errors import Error
 from tile2cu_runtime.kernel import Kernel
 from tile2cu_runtime.timing import Call, Timer, interleaved
 from tile2cu_runtime.trial import call_numbers, made_up_tensors, shape_of
+
+if TYPE_CHECKING:
+    from tile2cu.tuning.run import Task
 
 # Of the norm of a result's difference from that of the file's own setting, over its norm. Settings add in another
 # order: 16-bit results differ in the last place.
@@ -21,48 +25,78 @@ _OTHER_TOLERANCE = 1e-4
 _BUDGET_MS = 20.0  # of calls of one setting in a round
 
 
+class Gpu:
+    """A Device: torch's current GPU, with kernels that `load` builds."""
+
+    def identity(self) -> Identity:
+        return Identity(TorchMachine(Timing()).name, clocks(), tools())
+
+    def measurer(self, task: "Task", default: Candidate) -> "OnGpu":
+        from tile2cu.loading import load
+
+        first = task.files[0]
+
+        def kernel_of(candidate: Candidate) -> Kernel:
+            given: dict[str, Any] = {**dict(task.bindings), **dict(candidate.setting)}
+            return load(
+                first.parent / candidate.file,
+                task.kernel if candidate.file == default.file else None,
+                target=task.target,
+                style=task.style,
+                device="hip" if task.target.startswith("hip") else "cuda",
+                tiles="default",
+                **given,
+            )
+
+        return OnGpu(kernel_of, default, dict(task.shape), builds=task.builds)
+
+
 class OnGpu:
-    """A Measurer. `kernel_of` builds the kernel of a setting; `default` is the one that results are compared with."""
+    """A Measurer. `kernel_of` builds the kernel of a setting; `default` is the one that results are compared with.
+
+    So many `builds` run side by side.
+    """
 
     def __init__(
         self,
-        kernel_of: Callable[[Mapping[str, int]], Kernel],
-        default: Setting,
+        kernel_of: Callable[[Candidate], Kernel],
+        default: Candidate,
         sizes: Mapping[str, int],
         machine: Machine | None = None,
+        builds: int | None = None,
     ) -> None:
         machine = machine or TorchMachine(Timing())
-        self.card, self.clocks, self.tools = machine.name, clocks(), tools()
+        self.identity = Identity(machine.name, clocks(), tools())
         self._machine, self._kernel_of, self._default = machine, kernel_of, default
-        self._kernels: dict[Setting, Kernel] = {}
-        self._kernels[default] = kernel_of(dict(default))
+        self._builds = builds or os.cpu_count() or 1
+        self._kernels: dict[Candidate, Kernel] = {default: kernel_of(default)}
         manifest = self._kernels[default].manifest
         self._numbers = call_numbers(manifest, {name: sizes[name] for name in self._open_sizes()}, {})
         self._tensors = self._made(manifest)
         self._kernels[default](**self._tensors, **self._numbers)
         self._expected = {spec.name: self._tensors[spec.name].clone() for spec in manifest.tensors if spec.written}
 
-    def prepare(self, settings: Sequence[Setting]) -> Mapping[Setting, str]:
+    def prepare(self, candidates: Sequence[Candidate]) -> Mapping[Candidate, str]:
         """As Measurer.prepare; builds run side by side."""
-        rejected: dict[Setting, str] = {}
-        new = [setting for setting in settings if setting not in self._kernels]
-        with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-            built = [(setting, pool.submit(self._kernel_of, dict(setting))) for setting in new]
-            for setting, future in built:
+        rejected: dict[Candidate, str] = {}
+        new = [each for each in candidates if each not in self._kernels]
+        with ThreadPoolExecutor(max_workers=self._builds) as pool:
+            built = [(each, pool.submit(self._kernel_of, each)) for each in new]
+            for each, future in built:
                 try:
-                    self._kernels[setting] = future.result()
+                    self._kernels[each] = future.result()
                 except Error as error:
-                    rejected[setting] = f"{error.code}: {error.message}"
-        for setting in new:
-            if setting in self._kernels and (why := self._wrong(self._kernels[setting])):
-                rejected[setting] = why
-                del self._kernels[setting]
+                    rejected[each] = f"{error.code}: {error.message}"
+        for each in new:
+            if each in self._kernels and (why := self._wrong(self._kernels[each])):
+                rejected[each] = why
+                del self._kernels[each]
         return rejected
 
-    def race(self, settings: Sequence[Setting], rounds: int) -> Mapping[Setting, Sequence[float]]:
+    def race(self, candidates: Sequence[Candidate], rounds: int) -> Mapping[Candidate, Sequence[float]]:
         """As Measurer.race: the L2 is cold, launches are hidden."""
-        labels = {str(number): setting for number, setting in enumerate(settings)}
-        calls = {label: self._call(self._kernels[setting]) for label, setting in labels.items()}
+        labels = {str(number): each for number, each in enumerate(candidates)}
+        calls = {label: self._call(self._kernels[each]) for label, each in labels.items()}
         times = interleaved(calls, _ShortTimer(self._machine.gpu), rounds)
         return {labels[label]: [1e3 * ms for ms in each] for label, each in times.items()}
 

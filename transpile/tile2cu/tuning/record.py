@@ -1,27 +1,32 @@
 """NAME.tune.json, beside the kernel's file: one entry for each card and shape, sorted, to be reviewed and committed."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tile2cu.core.choice import Setting
+from tile2cu.core.choice import Candidate, Setting
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.files import write_files
 
-FORMAT = 1
+FORMAT = 2
 Sizes = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A measured setting: the median of its rounds in microseconds, and (slowest - fastest) / median."""
+    """A measured setting of a file: the median of its rounds in microseconds, and (slowest - fastest) / median."""
 
+    file: str
     setting: Setting
     us: float
     spread: float
     rounds: int
+
+    @property
+    def candidate(self) -> Candidate:
+        return Candidate(self.file, self.setting)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +35,7 @@ class Tuned:
 
     `by` is "model" where the model's choice stays, "default" where the file's own does, "measured" where another
     setting won by the margin. `rejected` are settings that were not timed, with the reason. `card`, `clocks` and
-    `tools` describe the machine.
+    `tools` describe the machine. `family` has the SHA-256 of each other file whose settings took part, by its path.
     """
 
     sizes: Sizes
@@ -39,7 +44,8 @@ class Tuned:
     by: str
     default_us: float
     figures: tuple[Figure, ...]
-    rejected: tuple[tuple[Setting, str], ...] = ()
+    rejected: tuple[tuple[Candidate, str], ...] = ()
+    family: tuple[tuple[str, str], ...] = ()
     clocks: str = ""
     tools: str = ""
 
@@ -52,20 +58,31 @@ class Tuned:
         return {
             "card": self.card,
             "sizes": dict(self.sizes),
+            "file": self.best.file,
             "setting": dict(self.best.setting),
             "us": self.best.us,
             "spread": self.best.spread,
             "by": self.by,
             "default_us": self.default_us,
             "figures": [{**asdict(each), "setting": dict(each.setting)} for each in self.figures],
-            "rejected": [{"setting": dict(setting), "because": because} for setting, because in self.rejected],
+            "rejected": [
+                {"file": each.file, "setting": dict(each.setting), "because": because}
+                for each, because in self.rejected
+            ],
+            "family": dict(self.family),
             "clocks": self.clocks,
             "tools": self.tools,
         }
 
-    def us_of(self, setting: Setting) -> float | None:
-        """The measured time of a setting on this shape."""
-        return next((figure.us for figure in self.figures if figure.setting == setting), None)
+    def us_of(self, candidate: Candidate) -> float | None:
+        """The measured time of a setting of a file on this shape."""
+        return next((figure.us for figure in self.figures if figure.candidate == candidate), None)
+
+    def of_files(self, files: Collection[str]) -> Figure | None:
+        """The best setting among those of these files; None where none of theirs was measured."""
+        if self.best.file in files:
+            return self.best
+        return next((figure for figure in self.figures if figure.file in files), None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,15 +161,16 @@ def add(path: Path, file: TuneFile, entry: Tuned) -> TuneFile:
 def entry_of(data: Mapping[str, Any]) -> Tuned:
     """The entry in data of JSON. Raises ValueError, KeyError, TypeError or StopIteration for other data."""
     figures = tuple(map(_figure, data["figures"]))
-    best = _pairs(data["setting"])
+    best = _candidate(data)
     return Tuned(
         sizes=_pairs(data["sizes"]),
         card=str(data["card"]),
-        best=next(figure for figure in figures if figure.setting == best),
+        best=next(figure for figure in figures if figure.candidate == best),
         by=str(data["by"]),
         default_us=float(data["default_us"]),
         figures=figures,
-        rejected=tuple((_pairs(each["setting"]), str(each["because"])) for each in data["rejected"]),
+        rejected=tuple((_candidate(each), str(each["because"])) for each in data["rejected"]),
+        family=tuple((str(file), str(sha256)) for file, sha256 in data["family"].items()),
         clocks=str(data["clocks"]),
         tools=str(data["tools"]),
     )
@@ -160,8 +178,12 @@ def entry_of(data: Mapping[str, Any]) -> Tuned:
 
 def _figure(data: Mapping[str, Any]) -> Figure:
     return Figure(
-        setting=_pairs(data["setting"]), us=float(data["us"]), spread=float(data["spread"]), rounds=int(data["rounds"])
+        **_candidate(data)._asdict(), us=float(data["us"]), spread=float(data["spread"]), rounds=int(data["rounds"])
     )
+
+
+def _candidate(data: Mapping[str, Any]) -> Candidate:
+    return Candidate(str(data["file"]), _pairs(data["setting"]))
 
 
 def _pairs(data: Mapping[str, Any]) -> Setting:

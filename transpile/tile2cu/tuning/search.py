@@ -1,17 +1,18 @@
 """Which settings are measured for a shape, and which of them is believed.
 
-The model's leaders, the file's own values and those that the file lists are timed first, then settings one step around
-the fastest. What is within 5 % of the fastest is timed again, more often. The model's choice stays unless another
-setting is faster by 1 % in the median of paired rounds: below that, two tunings would differ by chance.
+The model's leaders, the file's own values, the best setting of each other file of the family and those that the file
+lists are timed first, then settings one step around the fastest. What is within 5 % of the fastest is timed again, more
+often. The model's choice stays unless another setting is faster by 1 % in the median of paired rounds: below that, two
+tunings would differ by chance.
 """
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tile2cu.chooser.space import Space
-from tile2cu.core.choice import Setting
+from tile2cu.core.choice import Candidate, Setting
 from tile2cu.tuning.record import Figure, Sizes, Tuned
 
 LEADERS = 8  # of the model
@@ -22,39 +23,48 @@ _MARGIN = 0.99  # of the time of the setting that a challenger replaces
 _NEIGHBOURS = 4  # measurements that are kept for settings around the fastest
 
 
-class Measurer(Protocol):
-    """Builds, checks and times settings for one shape. `card`, `clocks` and `tools` are those of its entries."""
+class Identity(NamedTuple):
+    """What entries name of the machine: its GPU, that one's clocks, and what builds the kernels."""
 
     card: str
     clocks: str
     tools: str
 
-    def prepare(self, settings: Sequence[Setting]) -> Mapping[Setting, str]:
+
+class Measurer(Protocol):
+    """Builds, checks and times settings for one shape. `identity` is that of its entries."""
+
+    identity: Identity
+
+    def prepare(self, candidates: Sequence[Candidate]) -> Mapping[Candidate, str]:
         """Builds settings and compares their results with the file's own; the reason for each that is rejected."""
 
-    def race(self, settings: Sequence[Setting], rounds: int) -> Mapping[Setting, Sequence[float]]:
+    def race(self, candidates: Sequence[Candidate], rounds: int) -> Mapping[Candidate, Sequence[float]]:
         """Microseconds of each setting in each round; all are timed in each round, one after the other."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Candidates:
-    """What may be measured: `leaders` by the model's prediction, its choice first; empty where it has none.
+    """What may be measured: `leaders` of all files by the model's prediction, its choice first, if it has one.
 
-    `listed` are settings that the file itself lists (@autotune), `default` is its own.
+    `others` are the best setting of each other file of the family, or its own values where the model has none; `listed`
+    are settings that the file itself lists (@autotune), `default` is its own.
     """
 
-    leaders: tuple[Setting, ...]
-    listed: tuple[Setting, ...]
-    default: Setting
+    leaders: tuple[Candidate, ...]
+    listed: tuple[Candidate, ...]
+    default: Candidate
+    others: tuple[Candidate, ...] = ()
 
     @property
-    def chosen(self) -> Setting:
+    def chosen(self) -> Candidate:
         """What stays where nothing is faster by the margin."""
         return self.leaders[0] if self.leaders else self.default
 
-    def first(self, most: int) -> list[Setting]:
+    def first(self, most: int) -> list[Candidate]:
         """What is measured first: the chosen one and the default whatever the number."""
-        return list(dict.fromkeys((self.chosen, self.default, *self.leaders[:LEADERS], *self.listed)))[: max(most, 2)]
+        wanted = (self.chosen, self.default, *self.others, *self.leaders[:LEADERS], *self.listed)
+        return list(dict.fromkeys(wanted))[: max(most, 2)]
 
 
 def neighbours(space: Space, setting: Setting) -> list[Setting]:
@@ -72,7 +82,7 @@ def neighbours(space: Space, setting: Setting) -> list[Setting]:
 
 def tune(
     sizes: Sizes,
-    around: Callable[[Setting], Sequence[Setting]],
+    around: Callable[[Candidate], Sequence[Candidate]],
     candidates: Candidates,
     measurer: Measurer,
     *,
@@ -86,65 +96,65 @@ def tune(
 
     The file's own setting is always measured: an error of it is raised by the measurer.
     """
-    rejected: dict[Setting, str] = {}
-    times: dict[Setting, list[float]] = {}
+    rejected: dict[Candidate, str] = {}
+    times: dict[Candidate, list[float]] = {}
 
-    def measure(settings: Sequence[Setting], rounds: int) -> None:
-        new = [setting for setting in settings if setting not in times and setting not in rejected]
+    def measure(wanted: Sequence[Candidate], rounds: int) -> None:
+        new = [each for each in wanted if each not in times and each not in rejected]
         rejected.update(measurer.prepare(new))
-        running = [setting for setting in settings if setting not in rejected]
-        for setting, found in measurer.race(running, rounds).items():
-            times[setting] = list(found)
+        running = [each for each in wanted if each not in rejected]
+        for each, found in measurer.race(running, rounds).items():
+            times[each] = list(found)
         step(f"{len(times)} settings")
 
     first = candidates.first(most - _NEIGHBOURS)
     measure(first, _FIRST_ROUNDS)
     if not out_of_time():
-        fastest = min(times, key=lambda setting: _median(times, setting))
+        fastest = min(times, key=lambda each: _median(times, each))
         left = most - len(times) - len(rejected)
         near = [each for each in around(fastest) if each not in times and each not in rejected][: max(left, 0)]
         if near:
             measure([fastest, *near], _FIRST_ROUNDS)
-    least = min(_median(times, setting) for setting in times)
+    least = min(_median(times, each) for each in times)
     champion = candidates.chosen if candidates.chosen in times else candidates.default
-    finalists = [setting for setting in times if _median(times, setting) <= _FINALISTS * least]
+    finalists = [each for each in times if _median(times, each) <= _FINALISTS * least]
     finalists = list(dict.fromkeys((champion, candidates.default, *finalists)))
     raced = finalists
     if len(finalists) > 1 and not out_of_time():
         measure(finalists, _FINAL_ROUNDS)
     best = _winner(champion, raced, times)
     figures = sorted(
-        (_figure(setting, found) for setting, found in times.items()), key=lambda each: (each.us, each.setting)
+        (_figure(each, found) for each, found in times.items()), key=lambda each: (each.us, each.candidate)
     )
     return Tuned(
         sizes=sizes,
-        card=measurer.card,
-        best=next(each for each in figures if each.setting == best),
+        **measurer.identity._asdict(),
+        best=next(each for each in figures if each.candidate == best),
         by="measured" if best != candidates.chosen else "model" if candidates.leaders else "default",
         default_us=_figure(candidates.default, times[candidates.default]).us,
         figures=tuple(figures),
         rejected=tuple(sorted(rejected.items())),
-        clocks=measurer.clocks,
-        tools=measurer.tools,
     )
 
 
-def _winner(champion: Setting, finalists: Sequence[Setting], times: Mapping[Setting, Sequence[float]]) -> Setting:
+def _winner(
+    champion: Candidate, finalists: Sequence[Candidate], times: Mapping[Candidate, Sequence[float]]
+) -> Candidate:
     """The champion, or the finalist that is fastest against it, by the margin in the median of paired rounds."""
     ratios = {
-        setting: statistics.median(a / b for a, b in zip(times[setting], times[champion], strict=False))
-        for setting in finalists
-        if setting != champion
+        each: statistics.median(a / b for a, b in zip(times[each], times[champion], strict=False))
+        for each in finalists
+        if each != champion
     }
-    fastest = min(ratios, key=lambda setting: (ratios[setting], setting), default=champion)
+    fastest = min(ratios, key=lambda each: (ratios[each], each), default=champion)
     return fastest if ratios.get(fastest, 1.0) < _MARGIN else champion
 
 
-def _median(times: Mapping[Setting, Sequence[float]], setting: Setting) -> float:
-    return statistics.median(times[setting])
+def _median(times: Mapping[Candidate, Sequence[float]], candidate: Candidate) -> float:
+    return statistics.median(times[candidate])
 
 
-def _figure(setting: Setting, times: Sequence[float]) -> Figure:
+def _figure(candidate: Candidate, times: Sequence[float]) -> Figure:
     middle = statistics.median(times)
     spread = (max(times) - min(times)) / middle
-    return Figure(setting=setting, us=round(middle, 3), spread=round(spread, 4), rounds=len(times))
+    return Figure(**candidate._asdict(), us=round(middle, 3), spread=round(spread, 4), rounds=len(times))

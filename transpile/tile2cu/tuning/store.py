@@ -3,7 +3,7 @@
 import json
 import sqlite3
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -47,6 +47,6 @@ class Store:
             return None
 
 
-def key_of(file: TuneFile, card: str, tools: str, sizes: Sizes) -> str:
-    """The key of a shape's result: the kernel and its file, the card, the tools that build it, and the sizes."""
-    return json.dumps([file.kernel, file.target, file.sha256, card, tools, sizes])
+def key_of(file: TuneFile, card: str, tools: str, sizes: Sizes, family: Sequence[tuple[str, str]] = ()) -> str:
+    """The key of a shape's result: the kernel and its files, the card, the tools that build it, and the sizes."""
+    return json.dumps([file.kernel, file.target, file.sha256, card, tools, sizes, family])
