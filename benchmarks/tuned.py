@@ -44,13 +44,14 @@ def tune(folder: Path, out: Path) -> None:
             found = [_tuned(family, sizes, folder / f"{each}") for each in range(TUNINGS)]
             if number == 0:
                 _build(family, shapes[1:])
-            (first, s), (second, again) = found[0], found[-1]
+            (first, s), *others = found
+            second, again = others[0] if others else (None, None)
             choice = _choice(family, sizes)
             us = _in_turns(torch, folder, {"choice": choice, "tuned": first.best.candidate}, shape)
             row = (
-                *shape, first.best.file, _label(first.best.candidate), _label(second.best.candidate),
-                first.by, len(first.figures), f"{s:.1f}", f"{again:.1f}", f"{first.best.us:.2f}",
-                f"{second.us_of(first.best.candidate) or 0:.2f}", f"{first.us_of(choice) or 0:.2f}",
+                *shape, first.best.file, _label(first.best.candidate), second and _label(second.best.candidate),
+                first.by, len(first.figures), f"{s:.1f}", again and f"{again:.1f}", f"{first.best.us:.2f}",
+                second and f"{second.us_of(first.best.candidate) or 0:.2f}", f"{first.us_of(choice) or 0:.2f}",
                 *(f"{us[each]:.2f}" for each in TIMED),
             )  # fmt: skip
             writer.writerow(row)
@@ -118,9 +119,10 @@ def table(path: Path) -> None:
     for what in ("choice", "tuned"):
         ratios = [float(row["cublas"]) / float(row[what]) for row in rows]
         print(f"| {len(rows)} shapes, {what} | {statistics.geometric_mean(ratios):.3f} | {min(ratios):.2f} |")
-    equal = sum(row["first"] == row["second"] for row in rows)
-    apart = [float(row["us_again"]) / float(row["us"]) for row in rows if row["first"] != row["second"]]
-    print(f"| equal in two tunings | {equal} of {len(rows)} | the others' first, again: {apart} |")
+    twice = [row for row in rows if row["second"]]
+    equal = sum(row["first"] == row["second"] for row in twice)
+    apart = [float(row["us_again"]) / float(row["us"]) for row in twice if row["first"] != row["second"]]
+    print(f"| equal in two tunings | {equal} of {len(twice)} | the others' first, again: {apart} |")
     seconds = [float(row["s"]) for row in rows]
     print(f"| seconds a shape | {statistics.fmean(seconds):.0f} | {max(seconds):.0f} at most |")
 

@@ -142,7 +142,7 @@ def _schedules(kernel: Tunable, setting: dict[str, int]) -> tuple[Schedule, ...]
     """What the rules decide; as `emit`, with fewer stages where only those fit, which the setting then has."""
     while True:
         try:
-            return kernel.decide(setting)[1]
+            return kernel.decide(setting).schedules
         except Tile2CuError as error:
             if error.code != TOO_LARGE or setting["num_stages"] < 2:
                 raise

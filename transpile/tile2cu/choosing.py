@@ -1,15 +1,17 @@
 """From a file and sizes to the setting of its tile parameters: the front end, the rules and the chooser together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
+from math import inf
 from pathlib import Path
 
 from tile2cu.analysis.uses import statements
-from tile2cu.chooser.choose import NoModel, Ranking, choose, is_modelled, measured
+from tile2cu.chooser.choose import Decision, NoModel, Ranking, choose, is_modelled, leading, measured
 from tile2cu.chooser.model import Schedule
 from tile2cu.chooser.space import Space, space_of
+from tile2cu.chooser.work import counters_of
 from tile2cu.core.choice import Candidate, Choice, Setting
 from tile2cu.core.decisions import INSTRUCTION, SCHEDULE, SHARED_BUDGET, STORE_STAGING, WARP_SPECIALISED
 from tile2cu.core.errors import Note, Tile2CuError
@@ -100,14 +102,15 @@ class Tunable:
         except (NoModel, Tile2CuError):
             return None
 
-    def decide(self, setting: Mapping[str, int]) -> tuple[Program, tuple[Schedule, ...]]:
+    def decide(self, setting: Mapping[str, int]) -> Decision:
         """The program with a setting and what the rules decide of its launches, once a process. Raises Tile2CuError."""
         key = tuple(setting.items())
         if key not in self._decisions:
             try:
                 program = self.traced(setting)
                 contexts = [resolve(program, launch, self.target, RULES) for launch in program.launches]
-                self._decisions[key] = program, tuple(map(_schedule, contexts))
+                schedules, counters = tuple(map(_schedule, contexts)), counters_of(program)
+                self._decisions[key] = Decision(program=program, schedules=schedules, counters=counters)
             except Tile2CuError as error:
                 self._decisions[key] = error
         found = self._decisions[key]
@@ -116,7 +119,7 @@ class Tunable:
         return found
 
     @cached_property
-    def _decisions(self) -> dict[Setting, tuple[Program, tuple[Schedule, ...]] | Tile2CuError]:
+    def _decisions(self) -> dict[Setting, Decision | Tile2CuError]:
         return {}
 
     def traced(self, setting: Mapping[str, int]) -> Program:
@@ -218,12 +221,23 @@ def fastest(members: Sequence[Tunable], sizes: Mapping[str, int]) -> tuple[int, 
     """
     if (tuned := _measured(members, sizes)) is not None:
         return tuned
-    found: list[tuple[float, int, Choice]] = []
+    found: list[tuple[float, int, Callable[[], Choice]]] = []
     for place, member in enumerate(members):
         with suppress(NoModel):
-            choice = member.choice(sizes)
-            found.append((choice.us, place, choice))
-    return min(found, key=lambda each: each[:2])[1:] if found else (0, None)
+            if (own := _measured([member], sizes)) is not None:
+                found.append((own[1].us, place, partial(_second, own)))
+                continue
+            ranking = member.ranking(sizes)
+            us = leading(ranking, below=min((us for us, *_ in found), default=inf)).us
+            found.append((us, place, partial(choose, ranking, member.costs, {**member.bound, **sizes})))
+    if not found:
+        return 0, None
+    _, place, choice = min(found, key=lambda each: each[:2])
+    return place, choice()
+
+
+def _second(pair: tuple[int, Choice]) -> Choice:
+    return pair[1]
 
 
 def predicted_times(members: Sequence[Tunable], sizes: Mapping[str, int]) -> tuple[tuple[str, float], ...]:

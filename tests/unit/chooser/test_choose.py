@@ -26,8 +26,8 @@ def test_the_choice_is_the_best_of_what_the_rules_accept() -> None:
     assert all(each.decided for each in (first, *others))
     assert [each.us for each in others] == sorted(each.us for each in others)
     assert first.us < ranking.default.us
-    program, schedules = kernel.decide(dict(first.setting))  # legal: no error
-    assert sum(each.shared_bytes for each in schedules) <= SM90A.shared_limit
+    decision = kernel.decide(dict(first.setting))  # legal: no error
+    assert sum(each.shared_bytes for each in decision.schedules) <= SM90A.shared_limit
 
 
 @pytest.mark.parametrize(("m", "rows"), [(1, 16), (64, 64), (8192, 128)])

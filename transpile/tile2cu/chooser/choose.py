@@ -7,12 +7,15 @@ is chosen is legal, and its resources are those of the emitted kernel.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
+from math import inf
+from typing import NamedTuple
 
 from tile2cu.analysis.accesses import buffers_used, buffers_written
 from tile2cu.chooser.model import Schedule, Times, least_time, most_registers, times_of
 from tile2cu.chooser.numbers import Unknown
 from tile2cu.chooser.space import OF_BLOCKS, Kind, Space, size_values
-from tile2cu.chooser.work import Work, counters_of, moved_bytes
+from tile2cu.chooser.work import Counter, Work, moved_bytes
 from tile2cu.core.choice import Choice, Setting
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import (
@@ -36,8 +39,18 @@ from tile2cu.targets.costs import Costs
 TILES_RULE, TUNED_RULE = "schedule.tiles.model", "schedule.tiles.measured"
 MOST_DECIDED = 40  # settings that the rules decide for one choice
 _FITTED_GEMMS = (0, 1, 2)
+_SLACK = 0.98
 _WORTH = 0.03  # the share of time that a setting must save over the file's own
-Decide = Callable[[Mapping[str, int]], tuple[Program, tuple[Schedule, ...]]]
+Decide = Callable[[Mapping[str, int]], "Decision"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """The program with a setting, what the rules decide of its launches, and what counts their work."""
+
+    program: Program
+    schedules: tuple[Schedule, ...]
+    counters: tuple[Counter, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +132,8 @@ class Ranking:
         except _OtherWork:
             raise NoModel("values that Python computes from its sizes change more than its tiles") from None
         self._open: dict[Setting, Ranked] = {}  # settings that are not decided
-        self._tiles = sorted(self._bounded(), key=lambda each: -each[0])  # whose settings are not predicted, least last
+        self._tiles = list(self._bounded())  # whose settings are not predicted, as a heap
+        heapify(self._tiles)
         self.found: dict[Setting, Ranked] = {}
 
     @property
@@ -139,16 +153,16 @@ class Ranking:
         own = dict(ranked.setting)
         return tuple(own[each.name] for each in self._space.parameters if each.kind not in OF_BLOCKS)
 
-    def best(self, number: int, *, but: Ranked | None = None) -> list[Ranked]:
+    def best(self, number: int, *, but: Ranked | None = None, below: float = inf) -> list[Ranked]:
         """So many settings, fastest first; all of them are decided, and no other is predicted to be faster.
 
-        Settings with the tile of `but` are left out.
+        Settings with the tile of `but` are left out. What takes as long as `below` or longer need not be the fastest.
         """
         self.found.setdefault(self._own.setting, self._own)
         while len(self.found) + len(self.rejected) < MOST_DECIDED:
             leaders = sorted(self._others(self.found.values(), but), key=_order)
             assumed = self._least(but)
-            if assumed is None:
+            if assumed is None or assumed.us >= below:
                 break
             key = assumed.setting
             if len(leaders) >= number and assumed.us >= leaders[number - 1].us:
@@ -167,20 +181,38 @@ class Ranking:
     def _others(self, settings: Iterable[Ranked], but: Ranked | None) -> Iterable[Ranked]:
         return settings if but is None else (each for each in settings if self.tile(each) != self.tile(but))
 
-    def _bounded(self) -> Iterable[tuple[float, dict[str, int], tuple[Work, ...]]]:
+    def _bounded(self) -> Iterable["_Tile"]:
         """The tiles, each with a time that none of its settings falls below."""
-        for tile, works in self._space.tiles(self._sizes):
-            yield sum(least_time(*each, self._costs) for each in self._with_bytes(works)), tile, works
+        for number, (tile, works) in enumerate(self._space.tiles(self._sizes)):
+            bound = sum(least_time(*each, self._costs) for each in self._with_bytes(works))
+            yield _Tile(bound, number, False, tile, works)
 
     def _least(self, but: Ranked | None) -> Ranked | None:
         """The setting that is predicted to be fastest, of those that are not decided."""
         least = min(self._others(self._open.values(), but), key=_order, default=None)
-        while self._tiles and (least is None or self._tiles[-1][0] <= least.us):
-            _, tile, works = self._tiles.pop()
-            new = list(self._candidates(tile, works))
+        while self._tiles and (least is None or self._tiles[0].bound <= least.us):
+            first = heappop(self._tiles)
+            if not first.refined:
+                refined = first._replace(bound=max(first.bound, self._least_of(first)), refined=True)
+                heappush(self._tiles, refined)
+                continue
+            new = list(self._candidates(first.tile, first.works))
             self._open.update((each.setting, each) for each in new)
             least = min((*self._others(new, but), *([least] if least else ())), key=_order, default=None)
         return least
+
+    def _least_of(self, tile: "_Tile") -> float:
+        """A time that no setting of the tile is predicted below: with the most stages, and the memory of the fewest.
+
+        Waves of fewer blocks may be a little faster: hence the slack.
+        """
+        most, fewest = (self._space.of_tile_with_stages(tile.tile, tile.works, which) for which in (max, min))
+        times = []
+        for (setting, works), (_, smallest) in zip(most, fewest, strict=True):
+            schedules = self._schedules(setting, smallest)
+            if schedules is not None:
+                times.append(sum(each.total for each in times_of(works, schedules, self._tensors, self._costs)))
+        return _SLACK * min(times, default=inf)
 
     def _candidates(self, tile: Mapping[str, int], works: tuple[Work, ...]) -> Iterable[Ranked]:
         """The settings of a tile, as they are predicted."""
@@ -203,14 +235,19 @@ class Ranking:
 
     def _predicted(self, key: Setting, works: tuple[Work, ...]) -> Ranked | None:
         """A setting with assumed schedules; None where it cannot fit."""
-        schedules = []
-        assumed = self._assumed.get(self._class(dict(key))) or self._assumed[_OWN]
+        schedules = self._schedules(dict(key), works)
+        return None if schedules is None else self._ranked(key, works, schedules, decided=False)
+
+    def _schedules(self, setting: Mapping[str, int], works: tuple[Work, ...]) -> tuple[Schedule, ...] | None:
+        """The schedules that are assumed of a setting; None where it cannot fit."""
+        found = []
+        assumed = self._assumed.get(self._class(setting)) or self._assumed[_OWN]
         for work, schedule, extra in zip(works, assumed, self._extra_bytes(works), strict=True):
             shared = min(work.shared_bytes + extra, self._limit)  # where less is left, rules add less
             if work.shared_bytes > self._limit or work.fragment_bytes / 4 / work.threads > most_registers(work.threads):
                 return None
-            schedules.append(replace(schedule, shared_bytes=shared))
-        return self._ranked(key, works, tuple(schedules), decided=False)
+            found.append(replace(schedule, shared_bytes=shared))
+        return tuple(found)
 
     def _extra_bytes(self, works: tuple[Work, ...]) -> list[int]:
         return [int(work.fragment_bytes * share) for work, share in zip(works, self._shares, strict=True)]
@@ -232,8 +269,9 @@ class Ranking:
 
     def _decided(self, setting: Mapping[str, int]) -> Ranked:
         """A setting as the rules decide it. Raises Tile2CuError where they reject it, _OtherWork."""
-        program, schedules = self._decide(setting)
-        works = tuple(count(size_values(program, self._sizes)) for count in counters_of(program))
+        decision = self._decide(setting)
+        schedules, values = decision.schedules, size_values(decision.program, self._sizes)
+        works = tuple(count(values) for count in decision.counters)
         if works != self._space.works(setting, self._sizes):
             raise _OtherWork
         self._assumed.setdefault(_OWN, schedules)
@@ -255,9 +293,29 @@ class Ranking:
                     del self._open[key]
                 else:
                     self._open[key] = again
+        self._tiles = [each._replace(refined=False) for each in self._tiles]
+
+
+class _Tile(NamedTuple):
+    """A tile whose settings are not predicted, with a time that none of them falls below."""
+
+    bound: float
+    number: int
+    refined: bool
+    tile: dict[str, int]
+    works: tuple[Work, ...]
 
 
 _OWN = (-1,)
+
+
+def leading(ranking: Ranking, below: float = inf) -> Ranked:
+    """The setting that is predicted to be fastest; the file's own where that saves less than 3 %.
+
+    Any, where none takes less than `below`.
+    """
+    (first,) = ranking.best(1, below=below)
+    return ranking.default if first.us > (1 - _WORTH) * ranking.default.us else first
 
 
 def choose(ranking: Ranking, costs: Costs, sizes: Mapping[str, int]) -> Choice:
@@ -268,10 +326,7 @@ def choose(ranking: Ranking, costs: Costs, sizes: Mapping[str, int]) -> Choice:
     (targets/costs.py, benchmarks/shapes). The file's own values stay where another setting saves less than 3 %, and
     where an iteration does other work than to load tiles and to multiply them, which the model does not count.
     """
-    (first,) = ranking.best(1)
-    default = ranking.default
-    if first.us > (1 - _WORTH) * default.us:
-        first = default
+    first, default = leading(ranking), ranking.default
     second = next(iter(ranking.best(1, but=first)), None)
     return Choice(
         setting=first.setting,

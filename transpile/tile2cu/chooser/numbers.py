@@ -1,17 +1,18 @@
-"""Integer expressions of a program as Python closures: compiled once, evaluated for each configuration and size."""
+"""Integer expressions of a program as Python functions: compiled once, evaluated for each configuration and size."""
 
-from collections.abc import Callable, Mapping
-from operator import add, and_, eq, floordiv, ge, gt, le, lshift, lt, mod, mul, ne, or_, rshift, sub, truediv, xor
+from collections.abc import Callable
+from functools import lru_cache
 
 from tile2cu.core.expr import Binary, Call, Const, Expr, Named, Unary, Var
 
 Values = dict[str, int]
 Number = Callable[[Values], int]
 
-_OPERATORS: Mapping[str, Callable[[int, int], int | float]] = {
-    "+": add, "-": sub, "*": mul, "//": floordiv, "%": mod, "/": truediv, "&": and_, "|": or_, "^": xor,
-    "<<": lshift, ">>": rshift, "<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne,
-}  # fmt: skip
+_OPERATORS = frozenset(
+    ("+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>", "<", "<=", ">", ">=", "==", "!=", "and", "or")
+)
+_KEPT = 1 << 14
+_DEEPEST = 40  # parentheses within one another; Python's parser takes some 200
 
 
 class Unknown(Exception):
@@ -29,85 +30,67 @@ def parameter_key(name: str) -> str:
 
 
 def number(expr: Expr) -> Number:
-    """A closure that evaluates the expression; it raises Unknown where the values do not determine it."""
-    match expr:
-        case Named():
-            return _named(parameter_key(expr.name), expr.value)
-        case Const():
-            constant = int(expr.value) if isinstance(expr.value, int) else 0
-            return lambda values: constant
-        case Var():
-            return _variable(key_of(expr))
-        case Unary():
-            return _unary(expr.op, number(expr.operand))
-        case Binary(op="and" | "or" as op):
-            return _logical(op, number(expr.lhs), number(expr.rhs))
-        case Binary() if expr.op in _OPERATORS:
-            return _binary(_OPERATORS[expr.op], number(expr.lhs), number(expr.rhs))
-        case Call():
-            return _call(expr.function, tuple(map(number, expr.args)))
-        case _:
-            return _unknown
+    """A function that evaluates the expression; it raises Unknown where the values do not determine it."""
+    parts: list[Number] = []
+    return _compiled(_code(expr, parts, _DEEPEST), tuple(parts))
 
 
-def _unknown(values: Values) -> int:
+@lru_cache(maxsize=_KEPT)
+def _compiled(code: str, parts: tuple[Number, ...]) -> Number:
+    """The function of an expression in Python over the values `v`, and over functions of its `parts`."""
+    evaluate: Number = eval(f"lambda v: {code}", {"unknown": _unknown, "parts": parts})
+
+    def of(values: Values) -> int:
+        try:
+            return int(evaluate(values))
+        except (KeyError, ZeroDivisionError, ValueError):
+            raise Unknown from None
+
+    return of
+
+
+def _unknown() -> int:
     raise Unknown
 
 
-def _named(key: str, default: int | float) -> Number:
-    value = int(default) if isinstance(default, int) else 0
-    return lambda values: values.get(key, value)
-
-
-def _variable(key: str) -> Number:
-    def of(values: Values) -> int:
-        try:
-            return values[key]
-        except KeyError:
-            raise Unknown from None
-
-    return of
-
-
-def _unary(op: str, operand: Number) -> Number:
-    match op:
-        case "-":
-            return lambda values: -operand(values)
-        case "not":
-            return lambda values: int(not operand(values))
-        case "~":
-            return lambda values: ~operand(values)
+def _code(expr: Expr, parts: list[Number], depth: int) -> str:
+    """The expression in Python; `parts` get what is deeper."""
+    if not depth:
+        parts.append(number(expr))
+        return f"parts[{len(parts) - 1}](v)"
+    match expr:
+        case Named():
+            value = int(expr.value) if isinstance(expr.value, int) else 0
+            return f"v.get({parameter_key(expr.name)!r}, {value})"
+        case Const():
+            return f"({int(expr.value) if isinstance(expr.value, int) else 0})"
+        case Var():
+            return f"v[{key_of(expr)!r}]"
+        case Unary(op="-" | "not" | "~" as op):
+            return f"({op} {_code(expr.operand, parts, depth - 1)})"
+        case Binary():
+            return _binary(expr.op, *(_code(each, parts, depth - 1) for each in (expr.lhs, expr.rhs)))
+        case Call():
+            return _call(expr.function, [_code(each, parts, depth - 1) for each in expr.args])
         case _:
-            return _unknown
+            return "unknown()"
 
 
-def _logical(op: str, lhs: Number, rhs: Number) -> Number:
-    if op == "and":
-        return lambda values: lhs(values) and rhs(values)
-    return lambda values: lhs(values) or rhs(values)
+def _binary(op: str, lhs: str, rhs: str) -> str:
+    if op == "/":
+        return f"int({lhs} / {rhs})"
+    return f"({lhs} {op} {rhs})" if op in _OPERATORS else "unknown()"
 
 
-def _binary(operation: Callable[[int, int], int | float], lhs: Number, rhs: Number) -> Number:
-    def of(values: Values) -> int:
-        try:
-            return int(operation(lhs(values), rhs(values)))
-        except (ZeroDivisionError, ValueError):
-            raise Unknown from None
-
-    return of
-
-
-def _call(function: str, args: tuple[Number, ...]) -> Number:
+def _call(function: str, args: list[str]) -> str:
     match function, args:
-        case "ceildiv", (dividend, divisor):
-            return lambda values: -_binary(floordiv, lambda v: -dividend(v), divisor)(values)
-        case "if_then_else", (condition, then, orelse):
-            return lambda values: then(values) if condition(values) else orelse(values)
-        case "max", _:
-            return lambda values: max(arg(values) for arg in args)
-        case "min", _:
-            return lambda values: min(arg(values) for arg in args)
-        case "cast", (operand,):
+        case "ceildiv", [dividend, divisor]:
+            return f"(-(-{dividend} // {divisor}))"
+        case "if_then_else", [condition, then, orelse]:
+            return f"({then} if {condition} else {orelse})"
+        case (("max" | "min"), [_, *_]):
+            return f"{function}(({', '.join(args)},))"
+        case "cast", [operand]:
             return operand
         case _:
-            return _unknown
+            return "unknown()"

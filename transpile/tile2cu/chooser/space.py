@@ -5,13 +5,14 @@ nothing else: the tensors keep their shapes, no element's value is computed from
 `chooser.work` counts with the changed value is that of the program traced anew.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cached_property
 from itertools import product
 
-from tile2cu.chooser.numbers import Unknown, Values, key_of, number, parameter_key
+from tile2cu.chooser.numbers import Number, Unknown, Values, key_of, number, parameter_key
 from tile2cu.chooser.work import (
     Counter,
     Work,
@@ -106,6 +107,16 @@ class Space:
             setting = {each.name: chosen[each.name] for each in self.parameters}
             yield setting, tuple(self._with(place, work, setting) for place, work in enumerate(works))
 
+    def of_tile_with_stages(
+        self, own: Mapping[str, int], works: tuple[Work, ...], which: Callable[[Iterable[int]], int]
+    ) -> Iterator[tuple[dict[str, int], tuple[Work, ...]]]:
+        """As `of_tile`, with one number of stages: the most or the fewest."""
+        stages = {each.name: which(each.values) for each in self.parameters if each.kind is Kind.STAGES}
+        threads = [each for each in self.parameters if each.kind in OF_BLOCKS and each.kind is not Kind.STAGES]
+        for values in product(*(each.values for each in threads)):
+            setting = {**own, **stages, **{each.name: value for each, value in zip(threads, values, strict=True)}}
+            yield setting, tuple(self._with(place, work, setting) for place, work in enumerate(works))
+
     def _with(self, place: int, work: Work, setting: Mapping[str, int]) -> Work:
         """The work of a launch with a setting's threads and stages."""
         keyed = {key: setting[each.name] for each in self.parameters if each.kind in OF_BLOCKS for key in each.keys}
@@ -121,10 +132,15 @@ class Space:
         for parameter in self.parameters:
             for key in parameter.keys:
                 values[key] = setting[parameter.name]
-        for constant in self.program.constants:
-            if constant.computed is not None:
-                values[parameter_key(constant.name)] = number(constant.computed)(values)
+        for key, computed in self._computed:
+            values[key] = computed(values)
         return values
+
+    @cached_property
+    def _computed(self) -> list[tuple[str, Number]]:
+        """The constants that are computed from parameters."""
+        constants = self.program.constants
+        return [(parameter_key(each.name), number(each.computed)) for each in constants if each.computed is not None]
 
 
 def size_values(program: Program, sizes: Mapping[str, int]) -> Values:
