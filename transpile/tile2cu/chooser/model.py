@@ -102,7 +102,8 @@ def time_of(work: Work, schedule: Schedule, tensor_bytes: int, costs: Costs) -> 
     mma = _mma(work, schedule.wgmma, costs)
     whole, rest = divmod(work.blocks, slots)
     waves = [(whole, per_sm, slots)] * bool(whole) + [(1, -(-rest // costs.sms), rest)] * bool(rest)
-    of_one = [_wave(work, schedule, costs, mma, resident, blocks) for _, resident, blocks in waves]
+    missed = tensor_bytes / work.blocks
+    of_one = [_wave(work, schedule, costs, mma, missed, resident, blocks) for _, resident, blocks in waves]
     of_longest = [count * cycles for (count, _, _), cycles in zip(waves, of_one, strict=True)]
     share = max(work.mean, max(of_one) / sum(of_longest))  # the longest blocks start first
     cycles = [share * each for each in of_longest]
@@ -148,8 +149,11 @@ def least_time(work: Work, tensor_bytes: int, costs: Costs) -> float:
     return costs.launch_us + max(cycles / costs.ghz, tensor_bytes / costs.dram_bytes) / 1e3
 
 
-def _wave(work: Work, schedule: Schedule, costs: Costs, mma: float, resident: int, blocks: int) -> float:
-    """Cycles of a wave of `blocks`, of which an SM has up to `resident`; `mma` are those of a block's MMAs."""
+def _wave(work: Work, schedule: Schedule, costs: Costs, mma: float, missed: float, resident: int, blocks: int) -> float:
+    """Cycles of a wave of `blocks`, of which an SM has up to `resident`.
+
+    `mma` are those of a block's MMAs; of its bytes `missed` come from DRAM, which enter the L2 before they leave it.
+    """
     counts = work.longest
     loaded = counts.loaded + _straddled(work, schedule, costs)
     loads, fills = loaded / costs.sm_bytes, 0.0
@@ -172,7 +176,7 @@ def _wave(work: Work, schedule: Schedule, costs: Costs, mma: float, resident: in
     pieces = costs.piece * (_pieces(work) - 1) if by_tma and not counts.exchanged else 0.0
     end = _epilogue(work, by_tma is False, costs)
     path = loop + costs.prologue + (counts.prologue / costs.sm_bytes) + end + pieces
-    l2 = loaded * blocks / (costs.l2_bytes * costs.sms)
+    l2 = (loaded + missed) * blocks / (costs.l2_bytes * costs.sms)
     return overlapped(path, max(resident * mma, resident * elementwise, resident * loads, resident * fills, l2))
 
 
