@@ -313,4 +313,21 @@ KERNELS: dict[str, tuple[str, int, str]] = {
         T.copy(total, Y[0, 0:32])
         """,
     ),
+    "split-branches": (
+        "cuda:sm_80",
+        128,
+        """
+        S = T.alloc_shared((64,), "float32")
+        t = T.get_thread_binding()
+        Y[0, t % 64] = 0
+        if t < 40:
+            S[t] = X[0, t]
+            for i in T.serial(5):
+                row = rows[i]
+                if row > 40:
+                    neighbour = S[(t + 1) % 40]
+                    S[t] = neighbour + X[row, t]
+            Y[1, t] = S[t]
+        """,
+    ),
 }

@@ -1,4 +1,4 @@
-"""Barriers of the threads that take a branch: whole warps at a named barrier, or the lanes of one warp."""
+"""Barriers in branches on the thread: of whole warps, of the lanes of one warp, or of the block between its parts."""
 
 from __future__ import annotations
 
@@ -80,13 +80,72 @@ def test_lanes_of_a_wave_synchronise_on_amd(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "condition", "count"), [("cuda:sm_80", "t < 40", 40), ("hip:gfx942", "t < 128", 128)]
+    ("target", "condition", "arms"),
+    [
+        ("cuda:sm_80", "t < 40", ((0, 40),)),
+        ("cuda:sm_80", "t < 40", ((0, 40), (40, 216))),
+        ("hip:gfx942", "t < 128", ((0, 128),)),
+        ("hip:gfx942", "t < 128", ((0, 128), (128, 128))),
+        ("cuda:sm_80", "Z[t] > 0", ((0, 40),)),
+    ],
+    ids=["parts of warps", "both arms", "on AMD", "both arms on AMD", "a condition in memory"],
 )
-def test_parts_of_several_warps_have_no_barrier(target: str, condition: str, count: int, tmp_path: Path) -> None:
+def test_branches_of_other_threads_are_split(
+    target: str, condition: str, arms: tuple[tuple[int, int], ...], tmp_path: Path
+) -> None:
     path = tmp_path / "neighbours.py"
-    path.write_text(NEIGHBOURS.format(condition=condition, arm=rounds(0, count), orelse=""), encoding="utf-8")
+    orelse = "else:\n            " + rounds(*arms[1]) if len(arms) > 1 else ""
+    text = NEIGHBOURS.replace("X: T", 'Z: T.Tensor((256,), "int32"), X: T')
+    path.write_text(text.format(condition=condition, arm=rounds(*arms[0]), orelse=orelse), encoding="utf-8")
+    kernel = tile2cu.load(path, target=target, device="cpu", check=True)
+    x, y = RNG.integers(-9, 10, 256).astype(np.float32), np.zeros(256, np.float32)
+    kernel((np.arange(256) < 40).astype(np.int32), x, y)
+    np.testing.assert_array_equal(y, expected(x, *arms))
+
+
+# Sorting by counting: each of the first `workers` threads has a row of its own, but which element of it is data.
+COUNTED = """
+import tilelang.language as T
+
+@T.prim_func
+def counted(keys: T.Tensor((N,), "int32"), at: T.Tensor((N,), "int32")):
+    with T.Kernel(1, threads=128):
+        counts = T.alloc_shared((40 * 9 + 9,), "int32")
+        t = T.get_thread_binding()
+        if t < 40:
+            for e in T.serial(9):
+                counts[t * 9 + e] = 0
+            for i in T.serial(T.ceildiv(N, 40)):
+                if t + i * 40 < N:
+                    key = keys[t + i * 40]
+                    if key >= 0:
+                        seen = counts[t * 9 + key]
+                        rank = seen * 40
+                        at[t + i * 40] = rank + t
+                        counts[t * 9 + key] = seen + 1
+                    else:
+                        at[t + i * 40] = -1
+"""
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a", "hip:gfx942"])
+def test_values_of_a_branch_that_is_split_are_kept(target: str, tmp_path: Path) -> None:
+    path = tmp_path / "counted.py"
+    path.write_text(COUNTED.replace("N", "1000"), encoding="utf-8")
+    kernel = tile2cu.load(path, target=target, device="cpu", check=True)
+    keys, at = RNG.integers(-2, 9, 1000).astype(np.int32), np.zeros(1000, np.int32)
+    kernel(keys, at)
+    for lane in range(40):
+        mine = keys[lane::40]
+        ranks = [np.count_nonzero(mine[:place] == key) for place, key in enumerate(mine)]
+        np.testing.assert_array_equal(at[lane::40], np.where(mine < 0, -1, np.array(ranks) * 40 + lane))
+
+
+def test_a_branch_with_a_loop_of_its_threads_has_no_barrier(tmp_path: Path) -> None:
+    path = tmp_path / "counted.py"
+    path.write_text(COUNTED.replace("T.ceildiv(N, 40)", "t").replace("N", "1000"), encoding="utf-8")
     with pytest.raises(tile2cu.Error, match="a barrier is needed here, inside a branch that diverges"):
-        tile2cu.emit(path, target=target)
+        tile2cu.emit(path)
 
 
 NESTED = """

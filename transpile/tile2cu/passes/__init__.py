@@ -173,6 +173,7 @@ COPY_OPERAND = "copied-operands"
 UNSTAGE_RESULTS = "unstage-results"
 IN_PLACE_UPDATES = "in-place-updates"
 STORES_INSTEAD = "stores-to-copies"
+SPLIT_BRANCHES = "split-branches"
 
 # Rewrites that rules ask for while layouts are decided: all decisions are made again after each.
 ASKED = {
@@ -182,10 +183,15 @@ ASKED = {
     COPY_OPERAND: "The first operand of an asynchronous MMA is copied to registers that nothing else writes.",
     UNSTAGE_RESULTS: "A shared tile that only takes a result to a tensor is left out.",
     IN_PLACE_UPDATES: "An in-place loop writes shared tiles: one thread executes all iterations of an element.",
+    SPLIT_BRANCHES: "A divergent branch in which a barrier is needed is split: all threads reach the barrier between.",
     STORES_INSTEAD: "A loop that only stores a result's transpose, or a result under a condition, is a copy.",
 }
 
 # A loop that stores under a condition stays in one arm; the other, for where that holds for all elements, copies.
-CLAIMS_OF_ASKED = {STORES_INSTEAD: frozenset((Change.BRANCHES, Change.ADDED))}
+# A value that a part of a branch computes for others is declared before them.
+CLAIMS_OF_ASKED = {
+    STORES_INSTEAD: frozenset((Change.BRANCHES, Change.ADDED)),
+    SPLIT_BRANCHES: frozenset((Change.BRANCHES, Change.ADDED)),
+}
 
 PASSES = tuple(dict.fromkeys((*(each.name for each in (*PREPARATION, *FOR_PRODUCERS, GATHER_ROWS)), *ASKED)))

@@ -58,7 +58,7 @@ def shared_out(body: Body, condition: Expr, known: Uniformity, said: str = "") -
             end_of_run()
             found.append(stmt)
         elif not any(tile_work((stmt,))):
-            if not _orders_nothing(stmt):
+            if not orders_nothing(stmt):
                 return None
             alone.append(stmt)
         else:
@@ -130,7 +130,7 @@ def _is_uniform(stmt: Stmt, known: Uniformity) -> bool:
     return all(map(known.holds, found.scalars_read)) and all(map(known.holds_in, private))
 
 
-def _orders_nothing(stmt: Stmt) -> bool:
+def orders_nothing(stmt: Stmt) -> bool:
     """Whether statements of single threads only compute, read and write: no other thread waits for them.
 
     A loop on memory contents waits for other threads.

@@ -47,6 +47,7 @@ from tile2cu.passes import (
     IN_PLACE_UPDATES,
     LOAD_OPERAND,
     PREPARATION,
+    SPLIT_BRANCHES,
     STAGE_THROUGH_SHARED,
     STORES_INSTEAD,
     UNSTAGE_RESULTS,
@@ -58,6 +59,7 @@ from tile2cu.passes import (
 from tile2cu.passes.in_place_updates import by_one_thread_each
 from tile2cu.passes.lower_tile_ops import normal_form
 from tile2cu.passes.register_operands import in_flight, in_registers, loaded
+from tile2cu.passes.split_branch import split_before
 from tile2cu.passes.stage_through_shared import through_shared
 from tile2cu.rules.rule_order import groups, repeats
 from tile2cu.targets import Target
@@ -164,6 +166,12 @@ class Elsewhere(Tile2CuError):
         return found
 
 
+class InDivergentCode(Tile2CuError):
+    """A barrier is needed before a statement that only some threads of the block reach."""
+
+    op: Stmt
+
+
 def rule(
     id: str,
     *,
@@ -224,24 +232,35 @@ def _decided(program: Program, launch: Launch, target: Target, rules: tuple[Rule
         launch = _by_groups(launch)
         try:
             context = _decide(Context.start(program, launch, target), rules)
-        except Elsewhere as error:
-            rewritten = through_shared(launch, error.op, error.tile, error.why)
-            if rewritten is None:
-                raise
-            name, after = STAGE_THROUGH_SHARED, normal_form(rewritten)
-            if not accepted(name, launch, after):
+            asked = _asked(context)
+        except (Elsewhere, InDivergentCode) as error:
+            asked = _remedy(launch, error)
+            if asked is None or not _accepted(launch, asked):
                 raise
         else:
-            asked = _asked(context)
             if asked is None:
                 return context
-            name, after = asked
-            if not accepted(name, launch, after, CLAIMS_OF_ASKED.get(name, frozenset())):
-                raise RejectedPass(name)
+            if not _accepted(launch, asked):
+                raise RejectedPass(asked[0])
+        name, after = asked
         if watch is not None:
             watch(name, launch, after)
         launch = after
     return _decide(Context.start(program, launch, target), rules)
+
+
+def _accepted(launch: Launch, asked: tuple[str, Launch]) -> bool:
+    name, after = asked
+    return accepted(name, launch, after, CLAIMS_OF_ASKED.get(name, frozenset()))
+
+
+def _remedy(launch: Launch, error: Elsewhere | InDivergentCode) -> tuple[str, Launch] | None:
+    """The rewrite after which an error does not occur: the pass's name, and the launch that it returns."""
+    if isinstance(error, Elsewhere):
+        staged = through_shared(launch, error.op, error.tile, error.why)
+        return None if staged is None else (STAGE_THROUGH_SHARED, normal_form(staged))
+    split = split_before(launch, error.op)
+    return None if split is None else (SPLIT_BRANCHES, split)
 
 
 def _asked(context: Context) -> tuple[str, Launch] | None:

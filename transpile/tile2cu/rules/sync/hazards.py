@@ -55,7 +55,7 @@ from tile2cu.core.program import (
     only_arm,
 )
 from tile2cu.core.schedule import Aliasing, Hazard, PartBarrier, Pipeline
-from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
+from tile2cu.rules.engine import Context, Decision, Example, InDivergentCode, Phase, rule
 from tile2cu.rules.sync.barrier_scope import exchanged_tiles, ordered_by_user, ping_pong_tile, tensors_read_again
 from tile2cu.rules.sync.pending_accesses import Pending, Touches, for_all_of, is_of_all
 from tile2cu.rules.sync.thread_ownership import Conditions, Owners, Touch, disjoint
@@ -92,7 +92,8 @@ def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
     on nothing but the thread's index. Prefetched copies of a pipelined loop are ordered by the pipeline's barrier;
     tiles that groups of threads exchange by the user's barriers, where there are some; all the user's tiles, where the
     user disabled inserted barriers. Where the user writes all barriers, T.sync_threads() is the block's, even in
-    divergent code. In a branch that whole warps take, or lanes of one warp, a barrier of these threads orders them.
+    divergent code. In a branch that whole warps take, or lanes of one warp, a barrier of these threads orders them;
+    another branch is split at the barrier.
 
     Gives: at which T.sync_threads() it is divergent; the hazards that a barrier before the statement ends; nothing
     where none is needed. Whether the barrier ends reads alone (WAR), as nothing was written since the previous one.
@@ -326,7 +327,7 @@ class _Walker:
             return
         if divergent is not None:
             what = "branch" if isinstance(divergent, If) else "loop"
-            raise Tile2CuError(
+            error = InDivergentCode(
                 "T2C-P002",
                 f"a barrier is needed here, inside a {what} that diverges within the block",
                 stmt.span,
@@ -334,6 +335,8 @@ class _Walker:
                 help=f"move the copy out of the {what}, make it the same for all threads, or write all "
                 "barriers yourself: `pass_configs={'tl.disable_thread_storage_sync': True}`",
             )
+            error.op = stmt
+            raise error
         known = self.barriers.setdefault(id(stmt), (stmt, {}))[1]
         known |= hazards
 
