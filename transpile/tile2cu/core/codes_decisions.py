@@ -165,9 +165,9 @@ _PIPELINE: Mapping[str, Explanation] = {
     "T2C-P002": Explanation(
         "a barrier would be in divergent code",
         "A barrier waits for all threads of the block. Threads that skip it never arrive, and the block hangs. A "
-        "branch that whole warps take (on NVIDIA GPUs), or lanes of one warp, has a barrier of its threads, and others "
-        "are split, so that all threads reach the barrier between the parts. A loop whose iterations depend on the thread "
-        "has none; nor has a branch whose statements order others, as barriers of the file do.",
+        "branch that whole warps take (on NVIDIA GPUs), or lanes of one warp, has a barrier of its threads, and "
+        "others are split, so that all threads reach the barrier between the parts. A loop whose iterations depend "
+        "on the thread has none; nor has a branch whose statements order others, as barriers of the file do.",
     ),
     "T2C-P003": Explanation(
         "independent groups of threads would share one operation",

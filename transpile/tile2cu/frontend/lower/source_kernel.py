@@ -9,7 +9,7 @@ from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault, counted
 from tile2cu.frontend.lower import extern, program
 from tile2cu.frontend.lower.effect import perform
-from tile2cu.frontend.operators import unknown
+from tile2cu.frontend.operators import demand_sizes, unknown
 from tile2cu.frontend.values import Opaque, describe
 
 _NAME = "T.CUDASourceCodeKernel"
@@ -57,6 +57,8 @@ def source_kernel(
 def _text(source: object) -> str:
     if isinstance(source, Opaque):
         raise unknown(source, f"the text of {_NAME}")
+    if isinstance(source, Expr):
+        demand_sizes(f"the text of {_NAME}", source)
     if not isinstance(source, str):
         raise Fault("T2C-F023", f"{_NAME} takes CUDA as a string, not {describe(source)}")
     if "\n" not in source and "{" not in source:
