@@ -26,7 +26,8 @@ enum {
   TL_INT4 = 17,
   TL_UINT4 = 18,
   TL_FLOAT4_E2M1FN = 19,
-  TL_PTR = 20 /* 64-bit addresses */
+  TL_PTR = 20, /* 64-bit addresses */
+  TL_FLOAT8_E8M0FNU = 21
 };
 
 #endif

@@ -97,6 +97,22 @@ using float8_e4m3fn = SmallFloat<4, 3, Codes::nan>;
 using float8_e5m2 = SmallFloat<5, 2, Codes::ieee>;
 using float8_e4m3fnuz = SmallFloat<4, 3, Codes::fnuz>;
 using float8_e5m2fnuz = SmallFloat<5, 2, Codes::fnuz>;
+// A power of two: the magnitude, rounded up.
+struct float8_e8m0fnu {
+  using value = double;
+  static constexpr int bits = 8;
+  static double from(double x) {
+    if (std::isnan(x)) return x;
+    int exponent;
+    const bool is_power = std::frexp(std::fabs(x), &exponent) == 0.5;
+    const int rounded = x == 0 ? -127 : std::isinf(x) ? 127 : is_power ? exponent - 1 : exponent;
+    return std::ldexp(1.0, std::min(std::max(rounded, -127), 127));
+  }
+  static uint64_t pack(double x) { return std::isnan(x) ? 255 : uint64_t(std::ilogb(from(x)) + 127); }
+  static double unpack(uint64_t bits) {
+    return bits == 255 ? std::numeric_limits<double>::quiet_NaN() : std::ldexp(1.0, int(bits) - 127);
+  }
+};
 using float4_e2m1fn = SmallFloat<2, 1, Codes::numbers>;
 
 // A 4-bit integer; conversions keep the low 4 bits.

@@ -38,6 +38,7 @@ DTYPE_BYTES: Mapping[str, int] = {
     "float8_e5m2": 1,
     "float8_e4m3fnuz": 1,
     "float8_e5m2fnuz": 1,
+    "float8_e8m0fnu": 1,
     "float16": 2,
     "bfloat16": 2,
     "float32": 4,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from tile2cu_runtime.errors import ArgumentError
 from tile2cu_runtime.spec import PACKED_DTYPES
 
-_ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+_ML_DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu")
 # Array-interface type strings, byte order stripped.
 _TYPESTRS = {
     "b1": "bool", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64", "u1": "uint8", "u2": "uint16",

@@ -34,7 +34,7 @@ from tile2cu.core.program import (
 _ROUNDOFF = {
     "float64": 2.0**-53, "float32": 2.0**-24, "tfloat32": 2.0**-11, "float16": 2.0**-11, "bfloat16": 2.0**-8,
     "float8_e4m3fn": 2.0**-4, "float8_e5m2": 2.0**-3, "float8_e4m3fnuz": 2.0**-4, "float8_e5m2fnuz": 2.0**-3,
-    "float4_e2m1fn": 2.0**-2,
+    "float8_e8m0fnu": 1.0, "float4_e2m1fn": 2.0**-2,
 }  # fmt: skip
 # wgmma truncates float8 products 13 bits after the leading bit of the largest of 32, or of the accumulator.
 # [DeepSeek-V3 Technical Report, 3.3.2; results of an H200 match this model, and not one with 12 or 14 bits]

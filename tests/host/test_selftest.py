@@ -217,7 +217,7 @@ int main() {
     const uint64_t bits[] = {float16::pack(float16::from(x)), bfloat16::pack(bfloat16::from(x)),
                              float8_e4m3fn::pack(float8_e4m3fn::from(x)), float8_e5m2::pack(float8_e5m2::from(x)),
                              float8_e4m3fnuz::pack(float8_e4m3fnuz::from(x)),
-                             float8_e5m2fnuz::pack(float8_e5m2fnuz::from(x))};
+                             float8_e5m2fnuz::pack(float8_e5m2fnuz::from(x)), float8_e8m0fnu::pack(x)};
     for (const uint64_t each : bits) std::printf("%u ", unsigned(each));
     std::printf("\\n");
     if (!(float8_e4m3fnuz::unpack(bits[4]) == float8_e4m3fnuz::from(x)) && x == x) return 1;
@@ -248,6 +248,9 @@ def test_small_floats_are_those_of_ml_dtypes(gxx: str, tmp_path: Path) -> None:
         with np.errstate(over="ignore"):
             expected = np.clip(x, -limit, limit).astype(dtype)
         np.testing.assert_array_equal(found[:, column], expected.view(f"u{expected.dtype.itemsize}"))
+    with np.errstate(divide="ignore"):
+        powers = np.exp2(np.maximum(np.ceil(np.log2(np.abs(x.astype(np.float64)))), -127))
+    np.testing.assert_array_equal(found[:, 6], powers.astype(ml_dtypes.float8_e8m0fnu).view(np.uint8))
 
 
 def test_an_emitted_test_fails_when_the_kernel_is_wrong(gxx: str, tmp_path: Path) -> None:

@@ -134,6 +134,35 @@ using float8_e5m2 = Float8<2, 15, 0x7b, false>;
 using float8_e4m3fnuz = Float8<3, 8, 0x7f, true>;
 using float8_e5m2fnuz = Float8<2, 16, 0x7f, true>;
 
+// A power of two, 2^-127 to 2^127, as block scales are: an exponent without sign and mantissa. A conversion takes the
+// magnitude, rounds up, and saturates; the code 0xff is NaN.
+// [OCP Microscaling Formats, 5.4.1; PTX ISA, "cvt": .rp.satfinite.ue8m0x2.f32]
+struct float8_e8m0 {
+  uint8_t bits;
+
+  float8_e8m0() = default;
+  TL_DEVICE float8_e8m0(float value) : bits(from_float(value)) {}
+  TL_DEVICE operator float() const {
+    const uint32_t word = bits == 0xff ? 0x7fffffffu : bits == 0 ? 0x00400000u : static_cast<uint32_t>(bits) << 23;
+    float value;
+    __builtin_memcpy(&value, &word, sizeof value);
+    return value;
+  }
+  static TL_DEVICE float8_e8m0 from_bits(uint8_t bits) {
+    float8_e8m0 value;
+    value.bits = bits;
+    return value;
+  }
+  static TL_DEVICE uint8_t from_float(float value) {
+    uint32_t word;
+    __builtin_memcpy(&word, &value, sizeof word);
+    const uint32_t size = word & 0x7fffffff;
+    if (size > 0x7f800000) return 0xff;
+    const uint32_t code = size <= 0x00400000 ? 0 : (size + 0x007fffff) >> 23;
+    return static_cast<uint8_t>(code > 0xfe ? 0xfe : code);
+  }
+};
+
 template <class T> constexpr bool is_float8 = false;
 template <int m, int b, int h, bool f> constexpr bool is_float8<Float8<m, b, h, f>> = true;
 

@@ -19,6 +19,7 @@ _FLOATS = {
     "float8_e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
     "float8_e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
     "float8_e5m2": ml_dtypes.float8_e5m2,
+    "float8_e8m0fnu": ml_dtypes.float8_e8m0fnu,
     "float4_e2m1fn": ml_dtypes.float4_e2m1fn,
 }
 _INTEGERS = {"int4": ml_dtypes.int4, "uint4": ml_dtypes.uint4}  # one element per byte
@@ -78,6 +79,8 @@ def rounded(values: Array, dtype: DType) -> Array:
         return converted(values, dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         wide = values.astype(np.float64)
+        if dtype.name == "float8_e8m0fnu":  # the magnitude, rounded up: PTX ISA, cvt.rp.satfinite.ue8m0x2
+            return np.exp2(np.clip(np.ceil(np.log2(np.abs(wide))), -127, 127))
         if dtype.name in _SATURATED:
             wide = np.clip(wide, -_SATURATED[dtype.name], _SATURATED[dtype.name])
         return wide.astype(numpy_dtype(dtype)).astype(np.float64)

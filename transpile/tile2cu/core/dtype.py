@@ -88,6 +88,7 @@ FLOAT8_E4M3 = DType("float8_e4m3fn", "float", 8, "tl::float8_e4m3")
 FLOAT8_E5M2 = DType("float8_e5m2", "float", 8, "tl::float8_e5m2")
 FLOAT8_E4M3FNUZ = DType("float8_e4m3fnuz", "float", 8, "tl::float8_e4m3fnuz")
 FLOAT8_E5M2FNUZ = DType("float8_e5m2fnuz", "float", 8, "tl::float8_e5m2fnuz")
+FLOAT8_E8M0 = DType("float8_e8m0fnu", "float", 8, "tl::float8_e8m0")  # a power of two, as a scale
 OCP_FLOATS = (FLOAT8_E4M3, FLOAT8_E5M2)
 FNUZ_FLOATS = (FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ)  # other exponents, no infinity, one zero
 FLOATS_OF_8_BITS = OCP_FLOATS + FNUZ_FLOATS
@@ -100,6 +101,7 @@ _LARGEST = MappingProxyType(
         "float8_e5m2": 57344.0,
         "float8_e4m3fnuz": 240.0,
         "float8_e5m2fnuz": 57344.0,
+        "float8_e8m0fnu": 2.0**127,
         "float16": 65504.0,
         "bfloat16": (2 - 2.0**-7) * 2.0**127,
         "tfloat32": (2 - 2.0**-10) * 2.0**127,
@@ -110,7 +112,7 @@ _LARGEST = MappingProxyType(
 
 ALL = (
     BOOL, INT8, INT16, INT32, INT64, UINT8, UINT16, UINT32, UINT64, POINTER,
-    FLOAT16, BFLOAT16, FLOAT32, FLOAT64, TFLOAT32, *FLOATS_OF_8_BITS,
+    FLOAT16, BFLOAT16, FLOAT32, FLOAT64, TFLOAT32, *FLOATS_OF_8_BITS, FLOAT8_E8M0,
     *PACKED,
 )  # fmt: skip
 
@@ -127,6 +129,7 @@ BY_NAME = MappingProxyType(
         "float8_e4m3": FLOAT8_E4M3,
         "e4m3_float8": FLOAT8_E4M3,
         "e5m2_float8": FLOAT8_E5M2,
+        "float8_e8m0": FLOAT8_E8M0,
         "float4_e2m1": FLOAT4_E2M1,
     }
 )

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import may_change
-from tile2cu.core.dtype import FLOATS_OF_8_BITS, PACKED, DType
+from tile2cu.core.dtype import FLOAT8_E8M0, FLOATS_OF_8_BITS, PACKED, DType
 from tile2cu.core.expr import (
     Binary,
     Call,
@@ -59,7 +59,7 @@ from tile2cu.styles.base.names import Names
 _OURS = frozenset(("max", "min", "abs", "exp10", "rsqrt", "sigmoid", "floordiv", "floormod", "ceildiv"))
 _RENAMED = {"max": "maximum", "min": "minimum", "abs": "absolute", "round": "nearbyint", "round_away": "round"}
 _RANKS = 8
-_OF_THE_TEST = frozenset(("float16", "bfloat16", *(dtype.name for dtype in (*FLOATS_OF_8_BITS, *PACKED))))
+_OF_THE_TEST = frozenset(("float16", "bfloat16", *(dtype.name for dtype in (*FLOATS_OF_8_BITS, FLOAT8_E8M0, *PACKED))))
 
 
 def element_type(dtype: DType) -> str:

@@ -26,7 +26,7 @@ from tile2cu.styles.base.names import Names
 _ROUNDING = {
     "float64": 2.0**-40, "float32": 2.0**-20, "tfloat32": 2.0**-10, "float16": 2.0**-11, "bfloat16": 2.0**-8,
     "float8_e4m3fn": 2.0**-4, "float8_e5m2": 2.0**-3, "float8_e4m3fnuz": 2.0**-4, "float8_e5m2fnuz": 2.0**-3,
-    "float4_e2m1fn": 2.0**-2,
+    "float8_e8m0fnu": 2.0**-1, "float4_e2m1fn": 2.0**-2,
 }  # fmt: skip
 _UNITS = 4
 _OURS = (

@@ -15,18 +15,20 @@ _TORCH = {
     "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64", "float16": "Half", "bfloat16": "BFloat16",
     "float32": "Float", "float64": "Double", "float8_e4m3fn": "Float8_e4m3fn", "float8_e5m2": "Float8_e5m2",
     "float8_e4m3fnuz": "Float8_e4m3fnuz", "float8_e5m2fnuz": "Float8_e5m2fnuz",
+    "float8_e8m0fnu": "Float8_e8m0fnu",
 }  # fmt: skip
 # xla/ffi/api/ffi.h, DataType.
 _XLA = {
     "bool": "PRED", "int8": "S8", "int16": "S16", "int32": "S32", "int64": "S64", "uint8": "U8", "uint16": "U16",
     "uint32": "U32", "uint64": "U64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
     "float8_e4m3fn": "F8E4M3FN", "float8_e5m2": "F8E5M2", "float8_e4m3fnuz": "F8E4M3FNUZ",
-    "float8_e5m2fnuz": "F8E5M2FNUZ",
+    "float8_e5m2fnuz": "F8E5M2FNUZ", "float8_e8m0fnu": "F8E8M0FNU",
 }  # fmt: skip
 _CODES = {"bool": "kDLBool", "int": "kDLInt", "uint": "kDLUInt", "float": "kDLFloat"}
 _SPECIAL_CODES = {
     "bfloat16": "kDLBfloat", "float8_e4m3fn": "kDLFloat8_e4m3fn", "float8_e5m2": "kDLFloat8_e5m2",
     "float8_e4m3fnuz": "kDLFloat8_e4m3fnuz", "float8_e5m2fnuz": "kDLFloat8_e5m2fnuz",
+    "float8_e8m0fnu": "kDLFloat8_e8m0fnu",
 }  # fmt: skip
 
 

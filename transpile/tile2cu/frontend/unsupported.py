@@ -18,7 +18,7 @@ _GROUPS: tuple[tuple[str, str], ...] = (
     ("leave it out: T.alloc_barrier makes its barriers known to all threads", "ptx_fence_barrier_init"),
     ("write T.gemm, which takes matrix cores on AMD", "mfma mfma_store tvm_mfma tvm_mfma_store"),
     ("write T.gemm, which loads its own operands", "ds_read_tr16_b64 ds_read_tr8_b64"),
-    ("decode the elements in a T.Parallel loop", "float8_e8m0fnu float4_e2m1_unpacked"),
+    ("decode the elements in a T.Parallel loop", "float4_e2m1_unpacked"),
     ("write T.copy, or T.tma_copy with a barrier of yours", "tma_load create_tma_descriptor"),
     ("write a T.Parallel loop that reads the rows by their indices", "tma_gather4 tma_gather4_bytes tma_scatter4"),
     (

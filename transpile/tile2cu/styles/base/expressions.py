@@ -11,6 +11,7 @@ from tile2cu.analysis.runs import is_run
 from tile2cu.core.dtype import (
     BOOL,
     FLOAT4_E2M1,
+    FLOAT8_E8M0,
     FLOAT16,
     FLOAT32,
     FLOAT64,
@@ -52,7 +53,7 @@ PRECEDENCE = {
 _TERNARY, _UNARY, _PRIMARY = 0, 11, 12
 SPELLING = {"or": "||", "and": "&&", "//": "/"}
 _DIGITS = 9  # of a float: std::numeric_limits<float>::max_digits10
-_SMALL_FLOATS = (*FLOATS_OF_8_BITS, FLOAT4_E2M1)
+_SMALL_FLOATS = (*FLOATS_OF_8_BITS, FLOAT8_E8M0, FLOAT4_E2M1)
 _NARROW = frozenset((FLOAT16.name, "bfloat16", *(dtype.name for dtype in _SMALL_FLOATS)))
 # Functions of tl:: whose arguments have types of their own, besides those among threads.
 _OWN = (
