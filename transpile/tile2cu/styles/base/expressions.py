@@ -244,7 +244,8 @@ class Printer:
             name = "tl::unpack_uint4_interleaved" if self.any_order else "tl::unpack_uint4"
             return f"{name}({self._arithmetic(packed, packed.dtype)[0]})", _PRIMARY
         operands = self._operand_type(expr, dtype)
-        if operands is BOOL and expr.op in ("==", "!=") and isinstance(expr.rhs, Const):  # a truth, or its opposite
+        truth = expr.lhs.dtype is BOOL and static_value(expr.rhs) in (0, 1)
+        if truth and expr.op in ("==", "!=") and isinstance(expr.rhs, Const):  # a truth, or its opposite
             is_said = (expr.op == "==") == bool(expr.rhs.value)
             return self._arithmetic(expr.lhs, BOOL) if is_said else self._unary(Unary(BOOL, "not", expr.lhs), BOOL)
         if expr.op == "**":
