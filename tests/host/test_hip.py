@@ -133,3 +133,39 @@ def test_threads_that_are_told_apart_are_not_added(tmp_path: Path) -> None:
     path.write_text(WAVE.format(more="C[T.get_thread_binding()] = 1.0"), encoding="utf-8")
     with pytest.raises(tile2cu.Error, match="a block cannot have 32 threads"):
         tile2cu.emit(path, target="hip:gfx942", threads=32)
+
+
+ROLES = """
+import tilelang.language as T
+
+@T.prim_func
+def roles(X: T.Tensor((5, 24), "float32"), Y: T.Tensor((5, 24), "float32"), Z: T.Tensor((5,), "float32")):
+    with T.Kernel(5, threads=96) as b:
+        mixes = T.alloc_shared((24,), "float32")
+        if T.get_thread_binding() < 32:
+            m = T.alloc_fragment((24,), "float32")
+            for j in T.Parallel(24):
+                m[j] = X[b, j] * 2
+            T.copy(m, mixes)
+        if T.get_thread_binding() < 32:
+            s = T.alloc_fragment((24,), "float32")
+            t = T.alloc_fragment((1,), "float32")
+            T.copy(mixes, s)
+            T.reduce_sum(s, t, dim=0)
+            T.copy(t, Z[b])
+        else:
+            for j in T.Parallel(24):
+                Y[b, j] = mixes[j] + 1
+"""
+
+
+def test_branches_on_the_thread_around_tiles_alone_do_not_tell_threads_apart(tmp_path: Path) -> None:
+    path = tmp_path / "roles.py"
+    path.write_text(ROLES, encoding="utf-8")
+    kernel = tile2cu.load(path, target="hip:gfx942", device="cpu", check=True)
+    assert "constexpr int threads = 128;" in kernel.source
+    x = np.random.default_rng(1).integers(-9, 10, (5, 24)).astype(np.float32)
+    y, z = np.zeros_like(x), np.zeros(5, np.float32)
+    kernel(x, y, z)
+    np.testing.assert_array_equal(y, 2 * x + 1)
+    np.testing.assert_array_equal(z, 2 * x.sum(axis=1))

@@ -118,7 +118,6 @@ _CONDITIONS = frozenset((Change.BRANCHES,))
 _WAVE = 64  # threads: of every target with MFMA
 
 PREPARATION: tuple[Pass, ...] = (
-    Pass(name="whole-warps", run=lambda launch: in_whole_warps(launch, _WAVE), when=_has_mfma),
     Pass(name="drop-wgmma-waits", run=without_waits, when=lambda needs: not needs.target.wgmma, claims=_WAITS),
     Pass(
         name="drop-dependent-launch",
@@ -133,6 +132,7 @@ PREPARATION: tuple[Pass, ...] = (
         claims=_BRANCHES,
     ),
     Pass(name="thread-branches", run=lambda launch: by_thread(launch, groups=False), when=_has_mfma, claims=_BRANCHES),
+    Pass(name="whole-warps", run=lambda launch: in_whole_warps(launch, _WAVE), when=_has_mfma),
     Pass(name="drop-idle-waits", run=without_idle_waits, claims=_WAITS),
     Pass(name="dead-code", run=without_unused),
     Pass(name="group-fragments", run=disjoint, claims=_BRANCHES),
