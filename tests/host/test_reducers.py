@@ -233,3 +233,22 @@ def test_an_update_that_does_not_run_over_a_reducer_in_its_order(
     )
     x = np.arange(loop[0] * loop[1] * 4, dtype=np.float32).reshape(*loop, 4) % 17
     np.testing.assert_array_equal(kernel(x), expected(x))
+
+
+def test_an_array_of_each_thread_is_reduced_into_a_variable(tmp_path: Path) -> None:
+    statements = """
+        mine = T.alloc_local((8,), "float32")
+        total = T.alloc_var("float32")
+        largest = T.alloc_var("float32", init=2.0)
+        t = T.get_thread_binding()
+        for i in T.serial(8):
+            mine[i] = X[t, i]
+        T.reduce_sum(mine, total, dim=0)
+        T.reduce_max(mine, largest, dim=0, clear=False)
+        Y[t, 0] = total
+        Y[t, 1] = largest
+    """
+    params = 'X: T.Tensor((128, 8), "float32"), Y: T.Tensor((128, 2), "float32")'
+    x = np.random.default_rng(0).integers(-4, 5, (128, 8)).astype(np.float32)
+    expected = np.stack([x.sum(axis=1), np.maximum(x.max(axis=1), 2)], axis=1)
+    np.testing.assert_array_equal(load_body(tmp_path, statements, params)(x), expected)

@@ -14,7 +14,7 @@ from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Demand, Fault
 from tile2cu.frontend.limits import MAX_TEXT
 from tile2cu.frontend.lower import elementwise, tiles
-from tile2cu.frontend.operators import static_int
+from tile2cu.frontend.operators import demand_sizes, static_int
 from tile2cu.frontend.schedule import TileScheduler
 from tile2cu.frontend.subscript import shape_value
 from tile2cu.frontend.values import (
@@ -51,8 +51,9 @@ def attribute(cx: Context, value: object, name: str, text: str) -> object:
             return _of_object(cx, value, name, text)
         case Expr() if name in ("dtype", "astype"):
             return value.dtype if name == "dtype" else _astype(value)
-        case Var(role=Role.SIZE):
-            raise Demand(f"`{text}`", (value.name,))
+        case Expr():
+            demand_sizes(f"`{text}`", value)
+            raise Fault("T2C-F013", f"{describe(value)} has no attribute `{name}` that tile2cu knows")
         case _:
             raise Fault("T2C-F013", f"{describe(value)} has no attribute `{name}` that tile2cu knows")
 

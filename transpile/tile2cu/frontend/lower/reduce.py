@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from tile2cu.core.expr import Call, Const, Expr, Load, Role, binary, int_const, static_value
-from tile2cu.core.program import Buffer, Copy, Reduce, Reduction, Scan, Scope, Store
+from tile2cu.core.expr import Call, Const, Expr, Load, Role, Var, binary, int_const, static_value
+from tile2cu.core.program import Assign, Buffer, Copy, Reduce, Reduction, Scan, Scope, Store
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.lower import tiles
@@ -54,7 +54,16 @@ def _reduction(kind: Reduction) -> Callable[..., object]:
 
 
 def _tile_of(cx: Context, value: object, what: str, *, read: bool) -> Buffer:
-    """A tile; for a part of one, a fragment of its own, with the part's elements where they are `read`."""
+    """A tile; for a part of one, a fragment of its own, with the part's elements where they are `read`.
+
+    For a variable, an array of one element.
+    """
+    if isinstance(value, Var) and value.role is Role.MUTABLE:
+        at = cx.recorder.peek()
+        alone = cx.recorder.allocate_at(at, f"{value.name}_local", (int_const(1),), value.dtype, Scope.LOCAL)
+        if read:
+            cx.recorder.emit(Store(buffer=alone, indices=(int_const(0),), value=value, span=at.span))
+        return alone
     if not isinstance(value, View) or as_region(cx, value, what).whole:
         return as_buffer(cx, value, what)
     region = as_region(cx, value, what)
@@ -72,7 +81,10 @@ def _tile_of(cx: Context, value: object, what: str, *, read: bool) -> Buffer:
 
 
 def _put_back(cx: Context, part: Buffer, whole: object) -> None:
-    """The elements of what `_tile_of` made of a part, back where they belong."""
+    """The elements of what `_tile_of` made of a part, or of a variable, back where they belong."""
+    if isinstance(whole, Var):
+        value = Load(part.dtype, part, (int_const(0),))
+        cx.recorder.emit(Assign(var=whole, value=value, span=cx.recorder.peek().span))
     if isinstance(whole, View) and part is not whole.buffer:
         source, target = operands(cx, "T.copy", part, whole)
         reason = "the part of the tile that was worked on in registers"
