@@ -71,9 +71,9 @@ struct Shared {
   // 16,384 bytes; 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8  [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsSwizzled<128, block_N, dim>> K_shared[shared_stages];
   // 16,384 bytes; transposed as it is stored: a chunk of 16 bytes has the 4 values along K of each of 2 MFMAs that one
-  // lane passes, as A's registers hold them; column n is line l = 16 * (n / 4 % 8) + 4 * (n / 32) + n % 4, whose chunk
-  // c is the tile's chunk number 128 * c + (l ^ c)  [layout.gemm.mfma-rows]
-  tl::LdsTile<half_t, tl::LdsTransposed<block_N, dim, tl::Interleave<8>, tl::HeldK<4, 4>>> V_shared[shared_stages];
+  // lane passes, as A's registers hold them; column n is line l = 64 * (n / 4 % 2) + 4 * (n / 8) + n % 4, whose chunk
+  // c is the tile's chunk number 128 * c + (l ^ c)  [layout.gemm.mfma-interleaved-rows]
+  tl::LdsTile<half_t, tl::LdsTransposed<block_N, dim, tl::Interleave<2>, tl::HeldK<4, 4>>> V_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
@@ -89,14 +89,14 @@ using acc_s_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 16
                                                 tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 1>>,
                                                 sequence<1, 2, 2>, sequence<2, 0, 2>>;
 static_assert(tl::encodes<acc_s_layout, block_M, block_N>);
-// Layout of acc_o:
-// (T256 threads, V32 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15, a lane 32 neighbouring columns
-// of a row at a time; value 8 r + t is register r of MFMA t, of 8 that interleave their columns
+// Layout of acc_o, Q_local:
+// (T256 threads, V32 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15, a lane 8 neighbouring columns
+// of a row at a time; value 2 r + t is register r of MFMA t, of 2 that interleave their columns
 // [layout.gemm.mfma-accumulator]
-// i = (warp, lane % 16, repeat), j = (lane / 16, value)
-using acc_o_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 16, 1>, sequence<4, 32>>,
-                                                tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<0, 1>>,
-                                                sequence<1, 2>, sequence<2, 1>>;
+// i = (warp, lane % 16, repeat), j = (repeat, lane / 16, value)
+using acc_o_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 16, 1>, sequence<4, 4, 8>>,
+                                                tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 1>>,
+                                                sequence<1, 2, 2>, sequence<2, 0, 2>>;
 static_assert(tl::encodes<acc_o_layout, block_M, dim>);
 // Layout of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T256 threads, V1 values each) -> (64); 4 threads hold the same value  [layout.reduce.kept-dimension]
@@ -105,15 +105,6 @@ using scores_max_layout =
     tile_distribution_encoding<sequence<4>, tuple<sequence<4, 16, 1>>, tuple<sequence<1>, sequence<0, 1>>,
                                tuple<sequence<0>, sequence<0, 1>>, sequence<1>, sequence<2>>;
 static_assert(tl::encodes<scores_max_layout, block_M>);
-// Layout of Q_local:
-// (T256 threads, V32 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15, a lane 8 neighbouring columns
-// of a row at a time  [layout.gemm.mfma-operand]
-// i = (warp, lane % 16, repeat), j = (repeat, lane / 16, value)
-using Q_local_layout =
-    tile_distribution_encoding<sequence<>, tuple<sequence<4, 16, 1>, sequence<4, 4, 8>>,
-                               tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 1>>,
-                               sequence<1, 2, 2>, sequence<2, 0, 2>>;
-static_assert(tl::encodes<Q_local_layout, block_M, dim>);
 // of K_shared, between global memory and LDS: 16 bytes per access
 // i = (repeat, warp, lane / 16), j = (lane % 16, value)
 using K_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<4, 4, 4>, sequence<16, 8>>,
@@ -121,18 +112,18 @@ using K_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<4, 4
                                                  sequence<1, 2>, sequence<0, 1>>;
 static_assert(tl::encodes<K_shared_copy, block_N, dim>);
 // of V_shared as it is loaded:
-// k = (lane % 16, value), n = (warp / 2, lane / 16 % 2, warp % 2, lane / 32, value)
+// k = (lane % 16, value), n = (warp, lane / 32, lane / 16 % 2, value)
 using V_shared_loaded =
-    tile_distribution_encoding<sequence<>, tuple<sequence<16, 4>, sequence<2, 2, 2, 2, 8>>,
-                               tuple<sequence<2, 2>, sequence<2, 2, 1>>, tuple<sequence<0, 2>, sequence<3, 1, 0>>,
-                               sequence<1, 2>, sequence<1, 4>>;
+    tile_distribution_encoding<sequence<>, tuple<sequence<16, 4>, sequence<4, 2, 2, 8>>,
+                               tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<1, 2, 0>>,
+                               sequence<1, 2>, sequence<1, 3>>;
 static_assert(tl::encodes<V_shared_loaded, block_N, dim>);
 // of V_shared as it is stored: the same elements, neighbours along K first
-// k = (lane % 16, value), n = (warp / 2, lane / 16 % 2, warp % 2, lane / 32, value)
+// k = (lane % 16, value), n = (warp, lane / 32, lane / 16 % 2, value)
 using V_shared_stored =
-    tile_distribution_encoding<sequence<>, tuple<sequence<16, 4>, sequence<2, 2, 2, 2, 8>>,
-                               tuple<sequence<2, 2>, sequence<2, 2, 1>>, tuple<sequence<0, 2>, sequence<3, 1, 0>>,
-                               sequence<2, 1>, sequence<4, 1>>;
+    tile_distribution_encoding<sequence<>, tuple<sequence<16, 4>, sequence<4, 2, 2, 8>>,
+                               tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<1, 2, 0>>,
+                               sequence<2, 1>, sequence<3, 1>>;
 static_assert(tl::encodes<V_shared_stored, block_N, dim>);
 // of K_shared as operand B: 8 neighbours along K per lane
 // n = (repeat, lane / 4 % 4, lane % 4), k = (repeat, lane / 16, value)
@@ -142,11 +133,11 @@ using K_shared_operand_layout =
                                sequence<1, 2, 2>, sequence<0, 0, 2>>;
 static_assert(tl::encodes<K_shared_operand_layout, block_N, dim>);
 // of V_shared as operand B: 8 values, k_slot in the order of A's registers, along K per lane
-// k_slot = (repeat, lane / 16, value), n = (lane / 4 % 4, repeat, lane % 4)
+// k_slot = (repeat, lane / 16, value), n = (repeat, lane / 4 % 4, repeat, lane % 4)
 using V_shared_operand_layout =
-    tile_distribution_encoding<sequence<4>, tuple<sequence<2, 4, 8>, sequence<4, 8, 4>>,
-                               tuple<sequence<0>, sequence<1, 2, 2>>, tuple<sequence<0>, sequence<1, 0, 2>>,
-                               sequence<2, 1, 1>, sequence<1, 0, 2>>;
+    tile_distribution_encoding<sequence<4>, tuple<sequence<2, 4, 8>, sequence<4, 4, 2, 4>>,
+                               tuple<sequence<0>, sequence<1, 2, 2>>, tuple<sequence<0>, sequence<1, 1, 3>>,
+                               sequence<2, 2, 1, 1>, sequence<0, 2, 0, 2>>;
 static_assert(tl::encodes<V_shared_operand_layout, block_N, dim>);
 
 struct Kargs {
@@ -208,12 +199,12 @@ struct Kernel {
     auto scores_scale = make_static_distributed_tensor<float>(make_static_tile_distribution(scores_max_layout{}));
     auto scores_sum = make_static_distributed_tensor<float>(make_static_tile_distribution(scores_max_layout{}));
     auto logsum = make_static_distributed_tensor<float>(make_static_tile_distribution(scores_max_layout{}));
-    auto Q_local = make_static_distributed_tensor<half_t>(make_static_tile_distribution(Q_local_layout{}));
+    auto Q_local = make_static_distributed_tensor<half_t>(make_static_tile_distribution(acc_o_layout{}));
 
     // attention.py:57  To registers, not through Q_shared: the MMAs of each wave read its own rows only
     // [pipeline.gemm.loaded-operand]
     Q_local = load_tile(make_tile_window(Q, make_tuple(number<block_M>{}, number<dim>{}), {bx * block_M, 0},
-                                         make_static_tile_distribution(Q_local_layout{})));
+                                         make_static_tile_distribution(acc_o_layout{})));
 
     // attention.py:59-60  logsum is the sum of a row's exponentials.
     clear_tile(acc_o);
@@ -303,7 +294,7 @@ struct Kernel {
       });
       // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read,
       // free of bank conflicts
-      tl::block_gemm<WarpGemm, block_N, tl::Interleave<8>>(acc_o, acc_s_cast,
+      tl::block_gemm<WarpGemm, block_N, tl::Interleave<2>>(acc_o, acc_s_cast,
                                                            load_tile(V_shared_operand[k % shared_stages]));
     }
 
@@ -313,7 +304,7 @@ struct Kernel {
       constexpr auto row = make_tuple(i_j[number<0>{}]);
       acc_o(i_j) *= logsum(row);
     });
-    // a lane stores 4 x 16 bytes per row, 32 neighbouring columns at a time; elements are rounded once, to float16
+    // a lane stores 4 x 16 bytes per row, 8 neighbouring columns at a time; elements are rounded once, to float16
     // (RN)
     auto Output_tile = make_tile_window(Output, make_tuple(number<block_M>{}, number<dim>{}), {bx * block_M, 0});
     store_tile(Output_tile, cast_tile<half_t>(acc_o));

@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(threads)
   // attention_block_sparse.py:67  for k in T.Pipelined(loop_range, num_stages=num_stages):
   for (int k = 0; k < loop_range; ++k) {
     // attention_block_sparse.py:68  if Kept[bz, by, bx, k] != 0:
-    if (Kept(bz, by, bx, k) != 0) {
+    if (Kept(bz, by, bx, k)) {
       // K_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
       tl::sync_threads();
       // attention_block_sparse.py:69-70

@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         0, work.loop_range,
         [&](int k) {
           // attention_block_sparse.py:68  if Kept[bz, by, bx, k] != 0:
-          return Kept(work.bz, work.by, work.bx, k) != 0;
+          return Kept(work.bz, work.by, work.bx, k);
         },
         [&](int k) {
           visit(Iteration{k});

@@ -66,8 +66,10 @@ struct Shared {
   // 16,384 bytes; 2 slabs of 64 columns, 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8
   // [layout.gemm.widest-swizzle]
   tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::Swizzle128B>, shared_stages> K_shared;
-  // 16,384 bytes; rows of 256 bytes, no swizzle  [layout.gemm.mfma-rows]
-  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::NoSwizzle>, shared_stages> V_shared;
+  // 16,384 bytes; rows interleaved by 4, as an MFMA takes them along K: rows 4 q to 4 q + 3 of column n are the 8
+  // bytes from 8 * (128 * q + n) on, but the tile's 16-byte chunk c is at c ^ c / 8 % 4
+  // [layout.gemm.mfma-interleaved-rows]
+  tl::Array<tl::SharedTile<tl::half, block_N, dim, tl::InterleavedRows<4>>, shared_stages> V_shared;
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
@@ -78,15 +80,11 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a wor
 // of a row at a time; i = (warp, repeat, lane % 16), j = (repeat, lane / 16, value)  [layout.gemm.mfma-accumulator]
 // acc_s_cast: an MMA reads it as operand A, whose lanes and registers are those of an accumulator: no shuffle
 using acc_s_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<4, 1>>;
-// layout of acc_o:
-// (T256 threads, V64 values each) -> (128, 128); warp w holds rows 32 w to 32 w + 31, a lane 32 neighbouring columns
-// of a row at a time; i = (warp, repeat, lane % 16), j = (lane / 16, value); value 8 r + t is register r of MFMA t,
-// of 8 that interleave their columns  [layout.gemm.mfma-accumulator]
-using acc_o_layout = tl::MfmaAccumulator<block_M, dim, tl::Warps<4, 1>, tl::Interleave<8>>;
-// layout of Q_local:
+// layout of acc_o, Q_local:
 // (T256 threads, V64 values each) -> (128, 128); warp w holds rows 32 w to 32 w + 31, a lane 8 neighbouring columns
-// of a row at a time; i = (warp, repeat, lane % 16), j = (repeat, lane / 16, value)  [layout.gemm.mfma-operand]
-using Q_local_layout = tl::MfmaOperandA<block_M, dim, tl::Warps<4, 1>, tl::Interleave<2>>;
+// of a row at a time; i = (warp, repeat, lane % 16), j = (repeat, lane / 16, value); value 2 r + t is register r of
+// MFMA t, of 2 that interleave their columns  [layout.gemm.mfma-accumulator]
+using acc_o_layout = tl::MfmaAccumulator<block_M, dim, tl::Warps<4, 1>, tl::Interleave<2>>;
 // layout of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T256 threads, V2 values each) -> (128); 4 threads hold the same value; i = (warp, repeat, lane % 16)
 // [layout.reduce.kept-dimension]
@@ -116,7 +114,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   tl::Fragment<tl::half, acc_s_layout> acc_s_cast;
   tl::Fragment<float, acc_o_layout> acc_o;
   tl::Fragment<float, scores_max_layout> scores_max, scores_max_prev, scores_scale, scores_sum, logsum;
-  tl::Fragment<tl::half, Q_local_layout> Q_local;
+  tl::Fragment<tl::half, acc_o_layout> Q_local;
 
   // attention.py:57  To registers, not through Q_shared: the MMAs of each wave read its own rows only
   // [pipeline.gemm.loaded-operand]
@@ -138,7 +136,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   // tile (tested per tile), else predicated loads. The buffer ends with the tensor's last row, and a lane past the
   // last column takes an offset past that end: both load zeros
   tl::Staged<tl::half, block_N, dim, threads> K_shared_next;
-  tl::Staged<tl::half, block_N, dim, threads> V_shared_next;
+  tl::StagedRows<tl::half, block_N, dim, threads, 4> V_shared_next;
   auto load = [&](int k) {
     // attention.py:77-78
     tl::load(K(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), K_shared_next);
@@ -191,14 +189,14 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     // where no row's scores_max changes the factor is 1 in the whole wave: no rescale  [schedule.rescale.voted]
     tl::scale_rows_if(tl::any_changed(scores_max_prev, scores_max), acc_o, scores_scale);
     // v_mfma_f32_16x16x16_f16 x 64 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read,
-    // free of bank conflicts, all of one k: v_perm_b32 pairs them along the sum
+    // free of bank conflicts
     tl::gemm(acc_s_cast, V_shared[k % shared_stages], acc_o);
   }
 
   // attention.py:122-126  One division per row, not one per element.
   tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = 1.0f / logsum(i); });
   tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= logsum(i); });
-  // a lane stores 4 x 16 bytes per row, 32 neighbouring columns at a time; elements are rounded once, to float16
+  // a lane stores 4 x 16 bytes per row, 8 neighbouring columns at a time; elements are rounded once, to float16
   // (RN)
   tl::copy(acc_o, Output(bz, tl::all, by, tl::all).tile(bx * block_M, 0));
 }

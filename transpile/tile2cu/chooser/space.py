@@ -252,7 +252,7 @@ def _tile_kind(program: Program, name: str) -> Kind | None:
 
 def _multiplies(program: Program) -> bool:
     """Whether a launch has a GEMM."""
-    return any(isinstance(stmt, Gemm) for launch in program.launches for stmt in walk_stmts(launch.body))
+    return any(isinstance(stmt, Gemm) for launch in program.launches for stmt in launch.statements)
 
 
 def _roles(gemm: Gemm, name: str) -> Iterator[Kind]:

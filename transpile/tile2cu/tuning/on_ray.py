@@ -1,5 +1,6 @@
 """Workers of a Ray cluster: an actor for each of its GPUs."""
 
+import importlib
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
@@ -49,9 +50,8 @@ def on_ray(address: str, actors: int | None = None) -> Workers:
     With `actors` so many that have no GPU, for devices that need none. Errors: T2C-C019 without Ray, T2C-C024 where the
     cluster does not answer or has no GPU.
     """
-    ray: Any
     try:
-        import ray
+        ray: Any = importlib.import_module("ray")
     except ImportError:
         help = "pip install 'tile2cu[ray]'"
         raise Tile2CuError("T2C-C019", "the Python package `ray` is not installed", help=help) from None

@@ -206,6 +206,28 @@ class CuteKernel(Statements):
             case structure.PipelinedLoop(stores=(), direct=None):
                 with self.continuing(""):
                     return pipelined(op, self.printer, self.constants, self.views)
+            case structure.If() | structure.For() | structure.While():
+                return self._control(op)
+            case op if isinstance(op, OfProducer):
+                return self._of_producer(op)
+            case ops.ProxyFence():
+                return text_line("cutlass::arch::fence_view_async_shared();", 0, fence_comment(op, self.printer.names))
+            case ops.MmaWait():
+                return self.mma.wait(op)
+            case copy_ops.StoreByInstance():
+                return self._by_instance(op)
+            case structure.Invoke():
+                return text_line(invoke(op), 0, comments(op))
+            case structure.Elementwise():
+                loop = ElementLoop(op, self.printer, self.fragments, self.copies)
+                text, left_out = loop.lines(), () if loop.by_vectors else (ElementsTogether,)
+            case _:
+                text, left_out = self._text(op), (Streams,) if self.copies.evicts(op) else (Evicts, Streams)
+        claims = (each for each in op.claims if not isinstance(each, left_out))
+        return text_line(in_cute(text), 0, tuple(comment(each, self.printer.names) for each in claims))
+
+    def _control(self, op: structure.If | structure.For | structure.While) -> StatementView:
+        match op:
             case structure.If():
                 condition = {"condition": self.printer.condition(op.condition)}
                 return StatementView("branch", condition, body=self.views(op.then), orelse=self.views(op.orelse))
@@ -216,28 +238,13 @@ class CuteKernel(Statements):
                 condition = {"condition": self.printer.condition(op.condition)}
                 with self.continuing(""):
                     return StatementView("while", condition, body=self.views(op.body))
-            case op if isinstance(op, OfProducer):
-                return self._of_producer(op)
-            case ops.ProxyFence():
-                return text_line("cutlass::arch::fence_view_async_shared();", 0, fence_comment(op, self.printer.names))
-            case ops.MmaWait():
-                return self.mma.wait(op)
-            case copy_ops.StoreByInstance():
-                condition = {"condition": f"{words.TMA_CAN_ADDRESS}<Alignment>", "static": "yes"}
-                above = tuple(comment(each, self.printer.names) for each in op.claims)
-                by_tma = self.view(op.by_tma)
-                by_tma = replace(by_tma, comments=tuple(wrapped(" ".join(by_tma.comments), BODY_WIDTH - 2)))
-                by = (by_tma,), (self.view(op.by_threads),)
-                return StatementView("branch", condition, 0, above, *by)
-            case structure.Invoke():
-                return text_line(invoke(op), 0, comments(op))
-            case structure.Elementwise():
-                loop = ElementLoop(op, self.printer, self.fragments, self.copies)
-                text, left_out = loop.lines(), () if loop.by_vectors else (ElementsTogether,)
-            case _:
-                text, left_out = self._text(op), (Streams,) if self.copies.evicts(op) else (Evicts, Streams)
-        claims = (each for each in op.claims if not isinstance(each, left_out))
-        return text_line(in_cute(text), 0, tuple(comment(each, self.printer.names) for each in claims))
+
+    def _by_instance(self, op: copy_ops.StoreByInstance) -> StatementView:
+        condition = {"condition": f"{words.TMA_CAN_ADDRESS}<Alignment>", "static": "yes"}
+        above = tuple(comment(each, self.printer.names) for each in op.claims)
+        by_tma = self.view(op.by_tma)
+        by_tma = replace(by_tma, comments=tuple(wrapped(" ".join(by_tma.comments), BODY_WIDTH - 2)))
+        return StatementView("branch", condition, 0, above, (by_tma,), (self.view(op.by_threads),))
 
     def _text(self, op: ops.Op) -> str:
         match op:
