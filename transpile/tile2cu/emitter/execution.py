@@ -11,7 +11,7 @@ from tile2cu.analysis.sync_calls import lets_start_early, starts_early
 from tile2cu.analysis.uninitialised import read_unwritten
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import CALL
-from tile2cu.core.program import Buffer, Copy, Loop, walk_stmts
+from tile2cu.core.program import Buffer, Copy, Loop
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
@@ -155,8 +155,8 @@ def _without_map(launches: tuple[Resolved, ...], found: list[Index]) -> str:
         ascii_name(stmt.src.buffer.memory.name)
         for each in launches
         for loop in statements(each.launch.body, Loop)
-        for stmt in walk_stmts(loop.body)
-        if counted and isinstance(stmt, Copy) and each.facts.get(stmt, CALL) == "tma_load"
+        for stmt in statements(loop.body, Copy)
+        if counted and each.facts.get(stmt, CALL) == "tma_load"
         if variables(*stmt.src.buffer.shape) - variables(*each.launch.grid)
     )
     if not tensors:

@@ -8,7 +8,7 @@ from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.whole_quotients import whole_multiples, whole_quotients
 from tile2cu.core.decisions import TMA_IF
 from tile2cu.core.expr import Binary, Call, Expr, Role, binary, children, static_value, walk
-from tile2cu.core.program import Buffer, If, Loop, Program, walk_stmts
+from tile2cu.core.program import Buffer, If, Loop, Program
 from tile2cu.core.schedule import Multiple, implied, strictest
 from tile2cu.emitter.tma import distinct, persistent_in, run_time_columns, run_time_rows
 from tile2cu.plan.grid_schedule import values_of_sizes
@@ -111,7 +111,7 @@ def _ends(resolved: Resolved) -> Iterator[tuple[Expr, Expr]]:
     """The numbers at which a kernel stops counting, with how far past one the counter may be."""
     launch, bounds = resolved.launch, resolved.bounds
     blocks = [extent for extent in launch.grid if static_value(extent) != 1]
-    for stmt in walk_stmts(launch.body):
+    for stmt in launch.statements:
         if isinstance(stmt, Loop) and (static_value(stmt.step) or 0) > 1:
             yield bounds.expanded(stmt.stop), stmt.step
         elif isinstance(stmt, If) and len(blocks) == 1 and static_value(blocks[0]) is not None:

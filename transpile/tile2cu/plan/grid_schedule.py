@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import divisors, loaded, variables
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import PERSISTENT
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Call, Expr, Role, Var, substitute, walk
 from tile2cu.core.facts import Facts
-from tile2cu.core.program import Launch, Let, Program, walk_stmts
+from tile2cu.core.program import Launch, Let, Program
 
 _FEWEST = 2  # named values of a kernel in the launcher's expressions: one alone is as short as its name
 
@@ -34,7 +35,7 @@ class GridSchedule:
         if facts.get(launch, PERSISTENT) is not None:
             return {}
         found: dict[Expr, Expr] = {}
-        for let in (stmt for stmt in (*launch.prelude, *walk_stmts(launch.body)) if isinstance(stmt, Let)):
+        for let in statements((*launch.prelude, *launch.body), Let):
             value = substitute(let.value, found)
             if value in self.values:
                 found[let.var] = value
