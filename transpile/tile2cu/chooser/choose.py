@@ -32,7 +32,6 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     While,
-    walk_stmts,
 )
 from tile2cu.targets.costs import Costs
 
@@ -98,7 +97,7 @@ def is_modelled(program: Program) -> str:
 
 def _why_not_rows(launch: Launch) -> str:
     """Why a launch without a GEMM is none whose blocks load tiles into registers, compute there and store them."""
-    for stmt in walk_stmts(launch.body):
+    for stmt in launch.statements:
         if isinstance(stmt, Loop | While | If) or any(buffer.scope is Scope.SHARED for buffer in buffers_used(stmt)):
             what = "a loop, a branch or a shared tile without a GEMM"
             return f"line {stmt.span.line} is {what}, which the model does not count"
@@ -118,9 +117,7 @@ class Ranking:
     def __init__(self, space: Space, sizes: Mapping[str, int], costs: Costs, decide: Decide, limit: int) -> None:
         self._space, self._sizes, self._costs, self._decide, self._limit = space, sizes, costs, decide, limit
         self._assumed: dict[tuple[int, ...], tuple[Schedule, ...]] = {}  # by the tile's rows and threads
-        self._statistics = any(
-            isinstance(stmt, Reduce) for each in space.program.launches for stmt in walk_stmts(each.body)
-        )
+        self._statistics = any(isinstance(stmt, Reduce) for each in space.program.launches for stmt in each.statements)
         self._shares: list[float] = []  # bytes of shared memory that rules add, for a byte of fragments
         self.rejected: dict[Setting, str] = {}
         try:
