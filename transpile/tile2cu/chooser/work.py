@@ -203,7 +203,7 @@ def counter(launch: Launch, place: int = 0) -> Counter:
                 staged_bytes[position] += bytes_
             elif scope is Scope.SHARED:
                 fixed += bytes_
-        longest, mean = _longest(body, values, differing)
+        longest, mean = _longest(body, values, differing) if prod(extents) else (Counts(), 1.0)
         return Work(
             blocks=prod(extents),
             cluster=prod(values.get(cluster_key(place, axis), side) for axis, side in enumerate(launch.cluster)),
