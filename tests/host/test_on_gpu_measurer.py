@@ -1,6 +1,5 @@
 """The measurer of `tile2cu tune` with kernels on the CPU engine: what is wrong is rejected, the rest is raced."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 
 import tile2cu
+from tile2cu.core.choice import Candidate
 from tile2cu.tuning.on_gpu import OnGpu
 from tile2cu_runtime import Kernel
 
@@ -51,27 +51,34 @@ class Stand:
         return float((found.double() - expected.double()).norm() / expected.double().norm())
 
 
-def kernel_of(setting: Mapping[str, int]) -> Kernel:
-    text = (EXAMPLES / "gemm_relu.py").read_text(encoding="utf-8")
-    path = EXAMPLES / "gemm_relu.py"
+def kernel_of(candidate: Candidate) -> Kernel:
+    setting = dict(candidate.setting)
+    path = EXAMPLES / candidate.file
     if setting["block_M"] == 32:  # a kernel that is wrong
-        path = Path(kernel_of.folder) / "gemm_relu.py"  # type: ignore[attr-defined]
-        path.write_text(text.replace("T.max(C_local[i, j], 0)", "C_local[i, j] + 1"), encoding="utf-8")
-    return tile2cu.load(path, target="cuda:sm_80", device="cpu", tiles="default", **setting)
+        text = path.read_text(encoding="utf-8").replace("T.max(C_local[i, j], 0)", "C_local[i, j] + 1")
+        path = Path(kernel_of.folder) / candidate.file  # type: ignore[attr-defined]
+        path.write_text(text, encoding="utf-8")
+    return tile2cu.load(path, target="cuda:sm_80", device="cpu", tiles="default", **setting)  # type: ignore[arg-type]
 
 
 def test_wrong_and_impossible_settings_are_rejected(tmp_path: Path) -> None:
     kernel_of.folder = tmp_path  # type: ignore[attr-defined]
-    default, good, wrong, impossible = (
-        tuple({"block_M": m, "block_N": n, "block_K": 32}.items())
-        for m, n in ((64, 64), (64, 32), (32, 64), (4096, 4096))
+    default, good, other, wrong, impossible = (
+        Candidate(file, tuple({"block_M": m, "block_N": n, "block_K": 32}.items()))
+        for file, m, n in (
+            ("gemm_relu.py", 64, 64),
+            ("gemm_relu.py", 64, 32),
+            ("gemm_hybrid.py", 64, 64),
+            ("gemm_relu.py", 32, 64),
+            ("gemm_relu.py", 4096, 4096),
+        )
     )
     measurer = OnGpu(kernel_of, default, SIZES, Stand())
-    assert measurer.card == "stand-in"
-    rejected = measurer.prepare([default, good, wrong, impossible])
+    assert measurer.identity.card == "stand-in"
+    rejected = measurer.prepare([default, good, other, wrong, impossible])
     assert set(rejected) == {wrong, impossible}
     assert "differs from the file's own setting's" in rejected[wrong]
     assert rejected[impossible].startswith("T2C-")
-    times = measurer.race([default, good], 3)
-    assert {setting: len(each) for setting, each in times.items()} == {default: 3, good: 3}
+    times = measurer.race([default, good, other], 3)
+    assert {candidate: len(each) for candidate, each in times.items()} == {default: 3, good: 3, other: 3}
     assert all(us == 1000.0 for each in times.values() for us in each)
