@@ -78,6 +78,8 @@ GOLDEN = (
     Golden("cute/sm_90a", "attention_varlen.py", "cuda:sm_90a", VARLEN, "cute"),
     Golden("cute/sm_90a", "gemm_batched.py", "cuda:sm_90a", {"block_K": 64}, "cute"),
     Golden("cute/sm_90a", "linear_int4.py", "cuda:sm_90a", INT4_WEIGHTS, "cute"),
+    Golden("cute/sm_90a", "gemm_clusters.py", "cuda:sm_90a", style="cute"),
+    Golden("cute/sm_90a", "gemm_hybrid.py", "cuda:sm_90a", style="cute"),
     Golden("cuda/sm_80", "vector_add.py"),
     Golden("cuda/sm_80", "row_softmax.py"),
     Golden("cuda/sm_80", "gemm_relu.py"),

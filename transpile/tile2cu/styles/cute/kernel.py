@@ -210,14 +210,10 @@ class CuteKernel(Statements):
                 return self._control(op)
             case op if isinstance(op, OfProducer):
                 return self._of_producer(op)
-            case ops.ProxyFence():
-                return text_line("cutlass::arch::fence_view_async_shared();", 0, fence_comment(op, self.printer.names))
-            case ops.MmaWait():
-                return self.mma.wait(op)
+            case ops.ProxyFence() | ops.MmaWait() | structure.Invoke():
+                return self._ordering(op)
             case copy_ops.StoreByInstance():
                 return self._by_instance(op)
-            case structure.Invoke():
-                return text_line(invoke(op), 0, comments(op))
             case structure.Elementwise():
                 loop = ElementLoop(op, self.printer, self.fragments, self.copies)
                 text, left_out = loop.lines(), () if loop.by_vectors else (ElementsTogether,)
@@ -245,6 +241,16 @@ class CuteKernel(Statements):
         by_tma = self.view(op.by_tma)
         by_tma = replace(by_tma, comments=tuple(wrapped(" ".join(by_tma.comments), BODY_WIDTH - 2)))
         return StatementView("branch", condition, 0, above, (by_tma,), (self.view(op.by_threads),))
+
+    def _ordering(self, op: ops.ProxyFence | ops.MmaWait | structure.Invoke) -> StatementView:
+        """A fence, a wait, or a call for its effect on other threads, blocks or kernels."""
+        match op:
+            case ops.ProxyFence():
+                return text_line("cutlass::arch::fence_view_async_shared();", 0, fence_comment(op, self.printer.names))
+            case ops.MmaWait():
+                return self.mma.wait(op)
+            case structure.Invoke():
+                return text_line(invoke(op), 0, comments(op))
 
     def _text(self, op: ops.Op) -> str:
         match op:
