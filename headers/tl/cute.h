@@ -374,11 +374,7 @@ template <class Tensor, class... Indices> CUTE_DEVICE auto value_at(const Tensor
   using Element = typename Tensor::value_type;
   const auto coordinate = cute::make_coord(int(at)...);
   const auto element = tensor.data() + tensor.layout()(coordinate);
-  auto value = Element(0);
-  // The compiler does not see that it is zero: else it clears the register after the load, and waits for it.
-  if constexpr (sizeof(Element) == 2) asm("" : "+h"(reinterpret_cast<uint16_t&>(value)));
-  if (inside(coordinate, cute::shape(tensor))) value = *element;
-  return value;
+  return inside(coordinate, cute::shape(tensor)) ? Element(*element) : Element(0);
 }
 
 // `n` consecutive elements of a tensor, by one load: at(...) are the indices of the first.

@@ -131,7 +131,7 @@ def test_a_kernel_without_tma_and_wgmma_is_the_one_for_sm_80() -> None:
 @pytest.mark.parametrize(
     ("example", "what"),
     [
-        ("gemm_few_rows.py", "clusters"),
+        ("gemm_cluster.py", "barriers of the user's"),
         ("mla_decode.py", "warpgroups along the columns of several MMAs"),
         ("w2a8.py", "the operation DotsOfFour"),
         ("attention_block_sparse.py", "active iterations that are published"),
@@ -143,6 +143,21 @@ def test_a_schedule_of_hopper_that_cute_does_not_have_is_named(example: str, wha
     with pytest.raises(Tile2CuError, match=f"does not support {what}") as raised:
         tile2cu.emit(EXAMPLES / example, target=HOPPER, style="cute", **bindings)
     assert raised.value.code == "T2C-E034"
+
+
+def test_copies_to_other_blocks_and_dependent_launches_have_their_names_in_cute_and_cutlass() -> None:
+    source = cute_source("gemm_clusters.py")
+    assert source.count("  cluster_sync();") == 2
+    assert "tl::copy_to_block(C_strips_copy{}, other, C_part, make_coord(other * strip, 0), C_strips," in source
+    source = cute_source("gemm_hybrid.py")
+    assert "cutlass::arch::launch_dependent_grids();" in source
+    assert "cutlass::arch::wait_on_dependent_grids();" in source
+
+
+def test_a_load_has_the_users_eviction_priority() -> None:
+    source = cute_source("rmsnorm.py", dim=4096)
+    assert "tl::load_tile(x_evict_first{}" in source and "Copy_Atom<tl::LoadEvictFirst, half_t>" in source
+    assert "// evict_first: nothing reads it again" in source
 
 
 def test_elements_of_swizzled_tiles_are_accessed_through_their_layout() -> None:
