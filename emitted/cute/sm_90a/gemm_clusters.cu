@@ -28,7 +28,8 @@
 // checked otherwise. Outputs must not alias other arguments (unchecked).
 //
 // Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is gemm_clusters_kernel.
+// profilers and debuggers show these lines; in them the kernel is gemm_clusters_kernel. -Xptxas -v prints registers
+// and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_clusters.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/cute_sm90.h>
@@ -45,6 +46,7 @@ constexpr int splits = 2;
 // gemm_clusters.py:27
 constexpr int strip = block_M / splits;
 static_assert(block_M % splits == 0);
+static_assert(block_M % splits == 0, "each block of a cluster adds as many rows of the tile");
 // TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
