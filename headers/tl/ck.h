@@ -244,8 +244,7 @@ template <class Tile, class Encoding> CK_TILE_DEVICE auto operand_window(Tile* s
 // The warp GEMM of an instruction with a transposed C, for instructions of which WarpGemmMfmaDispatcher has none. The
 // instruction's first operand is B.
 template <class Instruction>
-using TransposedWarpGemm =
-    ck_tile::WarpGemmImpl<ck_tile::WarpGemmAtrributeMfmaTransposedCDistribution<Instruction>>;
+using TransposedWarpGemm = ck_tile::WarpGemmImpl<ck_tile::WarpGemmAtrributeMfmaTransposedCDistribution<Instruction>>;
 
 // ---- block GEMM -----------------------------------------------------------------------------------------------------
 // C += A B of tiles in registers, by warp GEMMs with TransposeC whose warps own contiguous parts of C: ck_tile's block
@@ -332,6 +331,33 @@ CK_TILE_DEVICE void reduce_across_warps(Rows& rows, T (&workspace)[size], const 
     rows(i) = found;
   });
   block_sync_lds();
+}
+
+// ---- votes ----------------------------------------------------------------------------------------------------------
+// Whether an element of two tiles of one distribution differs, or is infinite, in any thread of the wave. Whole waves.
+template <class Tile> CK_TILE_DEVICE bool any_changed(const Tile& a, const Tile& b) {
+  using namespace ck_tile;
+  bool found = false;
+  static_for<0, Tile::get_thread_buffer_size(), 1>{}([&](auto i) {
+    const auto x = a.get_thread_buffer()[i];
+    found = found || x != b.get_thread_buffer()[i] || tl::abs(x) == infinity<std::decay_t<decltype(x)>>;
+  });
+  return ballot(found) != 0;
+}
+
+// Multiplies the rows of an accumulator by `factor` where `wanted` holds, which is the same for all lanes of the wave.
+// Runs of 4 registers are one vector: of single values that are merged behind the branch, clang 19 copies all to other
+// registers in each iteration. Whole waves.
+template <class Tile, class Rows> CK_TILE_DEVICE void scale_rows_if(bool wanted, Tile& tile, const Rows& factor) {
+  using namespace ck_tile;
+  using Values = float __attribute__((ext_vector_type(4)));
+  constexpr int runs = Tile::get_thread_buffer_size() / 4, in_row = runs / Rows::get_thread_buffer_size();
+  static_assert(in_row * Rows::get_thread_buffer_size() == runs, "the registers of a row are one after another");
+  Values values[runs];
+  static_for<0, 4 * runs, 1>{}([&](auto i) { values[i / 4][i % 4] = tile.get_thread_buffer()[i]; });
+  if (wanted)
+    static_for<0, runs, 1>{}([&](auto run) { values[run] *= factor.get_thread_buffer()[number<run / in_row>{}]; });
+  static_for<0, 4 * runs, 1>{}([&](auto i) { tile.get_thread_buffer()(i) = values[i / 4][i % 4]; });
 }
 
 // Each element of a tile in LDS becomes `value`. All `threads` threads.

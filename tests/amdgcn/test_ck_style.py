@@ -8,12 +8,14 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import inputs
 import references
 import tile2cu
+from tests.amdgcn.chips import require_compiler
 from tests.amdgcn.code import assert_well_compiled
 from tests.host.example_calls import EXAMPLES, RAGGED, Example
 
@@ -90,28 +92,51 @@ def test_fewer_elements_than_threads(tmp_path: Path) -> None:
     assert kernel.report is not None and kernel.report.is_clean
 
 
+WIDE = ("vector_add", "row_softmax", "attention")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("example", [each for each in RAGGED if str(each) in WIDE], ids=str)
+def test_example_on_gfx950(ziglang: str, example: Example) -> None:
+    kernel = load(example, "ck", "gfx950")
+    assert_well_compiled(kernel)
+    for call in example.calls:
+        call.check(kernel)
+        assert kernel.report is not None and kernel.report.is_clean
+
+
 INT8 = {"dtype": "int8", "out_dtype": "int32", "accum_dtype": "int32", "transpose_B": True}
+FP8 = {"dtype": "float8_e4m3fnuz", "out_dtype": "float32", "transpose_B": True}
+BF8 = {"dtype": "float8_e5m2fnuz", "out_dtype": "float32"}
+OCP = {"dtype": "float8_e4m3fn", "out_dtype": "float32", "transpose_B": True, "block_K": 128}
 SMALL_INTEGERS = [
-    ("gemm.py", "gemm", "int8", ((70, 96), (45, 96)), INT8),
-    ("gemm_batched.py", "gemm_batched", "float16", ((3, 70, 48), (3, 48, 45)), {}),
-    ("gemm_splitk.py", "gemm_splitk", "float16", ((70, 520), (520, 48)), {}),
-    ("gemm_splitk.py", "gemm_splitk_atomic", "float16", ((70, 520), (520, 48)), {}),
+    ("gfx942", "gemm.py", "gemm", "int8", ((70, 96), (45, 96)), INT8),
+    ("gfx942", "gemm.py", "gemm", "float8_e4m3fnuz", ((70, 144), (48, 144)), FP8),
+    ("gfx942", "gemm.py", "gemm", "float8_e5m2fnuz", ((70, 144), (144, 48)), BF8),
+    ("gfx950", "gemm.py", "gemm", "float8_e4m3fn", ((70, 144), (48, 144)), OCP),
+    ("gfx950", "gemm.py", "gemm", "int8", ((70, 144), (45, 144)), INT8),
+    ("gfx942", "gemm_batched.py", "gemm_batched", "float16", ((3, 70, 48), (3, 48, 45)), {}),
+    ("gfx942", "gemm_splitk.py", "gemm_splitk", "float16", ((70, 520), (520, 48)), {}),
+    ("gfx942", "gemm_splitk.py", "gemm_splitk_atomic", "float16", ((70, 520), (520, 48)), {}),
 ]
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("file", "name", "dtype", "shapes", "bindings"), SMALL_INTEGERS)
+@pytest.mark.parametrize(("chip", "file", "name", "dtype", "shapes", "bindings"), SMALL_INTEGERS)
 def test_gemms_have_the_bytes_of_the_style_tl(
-    file: str, name: str, dtype: str, shapes: tuple[tuple[int, ...], ...], bindings: dict[str, object]
-) -> None:
+    chip: str, file: str, name: str, dtype: str, shapes: tuple[tuple[int, ...], ...], bindings: dict[str, object],
+    request: pytest.FixtureRequest,
+) -> None:  # fmt: skip
     """Small integers have exact sums, in any order."""
+    require_compiler(chip, request)
     generator = np.random.default_rng(1)
-    a, b = (generator.integers(-4, 5, shape).astype(dtype) for shape in shapes)
+    element = getattr(ml_dtypes, dtype, dtype)
+    a, b = (generator.integers(-4, 5, shape).astype(element) for shape in shapes)
     expected = a.astype(float) @ (b.T if bindings.get("transpose_B") else b).astype(float)
     found = []
     for style in ("ck", "tl"):
         kernel = tile2cu.load(
-            EXAMPLES / file, name, target="hip:gfx942", device="sim", style=style, check=True, options={}, threads=256,
+            EXAMPLES / file, name, target=f"hip:{chip}", device="sim", style=style, check=True, options={}, threads=256,
             **bindings,
         )  # fmt: skip
         c = np.zeros(expected.shape, np.float32)

@@ -273,9 +273,9 @@ def fragment_bytes(kernel: KernelText) -> int:
 def prefetched_bytes(kernel: KernelText) -> int:
     """The bytes of a thread in tiles (tl::Staged) and vectors (tl::PrefetchedVector) on their way to shared memory."""
     total, values = 0, Values(kernel.constants, {}, Random(0))
-    for found in re.finditer(r"tl::(Staged|Staged1D|PrefetchedVector)<", kernel.body):
+    for found in re.finditer(r"tl::(Staged|Staged1D|StagedRows|PrefetchedVector)<", kernel.body):
         inside = kernel.body[found.end() : kernel.body.index(">", found.end())]
-        kind, *extents, threads = inside.split(", ")[: 4 if found[1] == "Staged" else 3]
+        kind, *extents, threads = inside.split(", ")[: 4 if found[1] in ("Staged", "StagedRows") else 3]
         count = prod(value(extent, values) for extent in extents)
         size, among = SIZES[kind.removeprefix("tl::")], value(threads, values)
         piece = 1 if found[1] == "PrefetchedVector" else 16 // size

@@ -329,10 +329,8 @@ struct Kernel {
 
       // attention_varlen.py:108-111
       acc_s_cast = cast_tile<half_t>(acc_s);
-      sweep_tile(acc_o, [&](auto i_j) {
-        constexpr auto row = make_tuple(i_j[number<0>{}]);
-        acc_o(i_j) *= scores_scale(row);
-      });
+      // where no row's scores_max changes the factor is 1 in the whole wave: no rescale  [schedule.rescale.voted]
+      tl::scale_rows_if(tl::any_changed(scores_max_prev, scores_max), acc_o, scores_scale);
       // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read,
       // free of bank conflicts
       tl::block_gemm<WarpGemm, block_N, tl::Interleave<2>>(acc_o, acc_s_cast,

@@ -82,7 +82,8 @@ TL_DEVICE uint32_t pack2(float low, float high, half) {
   float one = 1.0f, minus_zero = -0.0f;
   asm("" : "+s"(one));
   asm("" : "+v"(minus_zero));
-  return __builtin_bit_cast(uint32_t, half2{static_cast<half>(low), static_cast<half>(__builtin_fmaf(high, one, minus_zero))});
+  return __builtin_bit_cast(uint32_t,
+                            half2{static_cast<half>(low), static_cast<half>(__builtin_fmaf(high, one, minus_zero))});
 }
 #endif
 

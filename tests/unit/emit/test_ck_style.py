@@ -31,9 +31,53 @@ def scaled(M, N, {constant}=64):
 
 
 def test_targets_without_ck_tile() -> None:
-    with pytest.raises(Tile2CuError, match="the style `ck` does not support hip:gfx950") as raised:
-        tile2cu.emit(EXAMPLES / "vector_add.py", style="ck", target="hip:gfx950")
+    with pytest.raises(Tile2CuError, match="the style `ck` does not support cuda:sm_80") as raised:
+        tile2cu.emit(EXAMPLES / "vector_add.py", style="ck", target="cuda:sm_80")
     assert raised.value.code == "T2C-E034" and "--style tl" in raised.value.render()
+
+
+def gemm_of(dtype: str, target: str, **bindings: object) -> str:
+    """The source of a GEMM of B (N, K), into float32."""
+    types = {"out_dtype": "int32", "accum_dtype": "int32"} if dtype == "int8" else {"out_dtype": "float32"}
+    all_of = types | {"dtype": dtype, "transpose_B": True} | bindings
+    (found,) = tile2cu.emit(EXAMPLES / "gemm.py", kernel="gemm", style="ck", target=target, **all_of).values()
+    return found.source
+
+
+@pytest.mark.parametrize(
+    ("target", "dtype", "bindings", "warp_gemm"),
+    [
+        ("gfx942", "float16", {}, "WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>"),
+        ("gfx942", "float8_e4m3fnuz", {}, "<WarpGemmAttributeMfmaImpl_f32_16x16x32_f8_base<fp8_t, fp8_t>>"),
+        ("gfx942", "float8_e5m2fnuz", {}, "<WarpGemmAttributeMfmaImpl_f32_16x16x32_f8_base<bf8_t, bf8_t>>"),
+        ("gfx950", "float16", {}, "WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 32, /*TransposeC=*/true>"),
+        ("gfx950", "int8", {}, "WarpGemmMfmaDispatcher<int8_t, int8_t, int, 16, 16, 32, /*TransposeC=*/true>"),
+        ("gfx950", "float8_e4m3", {"block_K": 128}, "MfmaImpl_f32_16x16x128_f8_bf8_base<fp8_t, fp8_t>"),
+        ("gfx950", "float8_e5m2", {}, "<WarpGemmAttributeMfmaImpl_f32_16x16x32_f8_base<bf8_t, bf8_t>>"),
+    ],
+)  # fmt: skip
+def test_warp_gemms(target: str, dtype: str, bindings: dict[str, object], warp_gemm: str) -> None:
+    assert warp_gemm in gemm_of(dtype, f"hip:{target}", **bindings)
+
+
+@pytest.mark.parametrize(("target", "dtype"), [("gfx942", "float8_e4m3"), ("gfx950", "float8_e4m3fnuz")])
+def test_formats_of_another_target_have_no_type(target: str, dtype: str) -> None:
+    """fp8_t is the target's own format; the style tl converts others to halves."""
+    with pytest.raises(Tile2CuError, match=f"{dtype}\\w* on {target}") as raised:
+        gemm_of(dtype, f"hip:{target}")
+    assert raised.value.code == "T2C-E034"
+
+
+def test_on_gfx950_tiles_pass_through_registers() -> None:
+    """ck_tile's kernels here have no loads from global memory to LDS, and no transposing reads."""
+    (found,) = tile2cu.emit(EXAMPLES / "gemm_relu.py", style="ck", target="hip:gfx950").values()
+    assert "auto A_shared_next = make_static_distributed_tensor<half_t>" in found.source
+    assert "tl::LdsTransposed<block_K, block_N, " in found.source
+
+
+def test_waves_vote_on_a_rescale() -> None:
+    (found,) = tile2cu.emit(EXAMPLES / "attention.py", style="ck", target="hip:gfx942", dim=128, threads=256).values()
+    assert "tl::scale_rows_if(tl::any_changed(scores_max_prev, scores_max), acc_o, scores_scale);" in found.source
 
 
 def test_an_operation_that_it_lacks_has_its_line() -> None:

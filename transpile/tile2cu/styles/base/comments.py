@@ -93,3 +93,9 @@ def _code(stmt: Stmt) -> str:
         code = code.removesuffix(stmt.trailing).rstrip().removesuffix("#").rstrip()
         return f"{code}    {stmt.trailing}"
     return code
+
+
+def about_vote(after: str, rule: str) -> tuple[str, ...]:
+    """When waves skip a rescale by the change of a reference."""
+    text = f"where no row's {after} changes the factor is 1 in the whole wave: no rescale  [{rule}]"
+    return tuple(wrapped(text, BODY_WIDTH))

@@ -18,8 +18,8 @@ from tile2cu.styles.ck.shared import ByColumns, SharedTiles
 from tile2cu.styles.ck.support import unsupported
 from tile2cu.styles.ck.types import VECTOR, in_ck
 
-# (operands, C's type, rows, K) of the instructions of which WarpGemmMfmaDispatcher has the warp GEMM with transposed C.
-# Those of K 32 and 16 of 16-bit types are one instruction on gfx950 only.
+# (operands, C's type, rows, K) of the instructions of which WarpGemmMfmaDispatcher has the warp GEMM with transposed C:
+# of 16-bit types those of twice gfx942's K are one instruction on gfx950.
 _DISPATCHED = {
     *(
         (kind, "float32", size, k)
@@ -30,13 +30,11 @@ _DISPATCHED = {
     ("int8_t", "int32", 16, 32),
     ("int8_t", "int32", 32, 16),
 }
-# ck_tile's instructions of the others, with their types: of transposed C the first is B's.
-_INSTRUCTIONS = {
-    ("fp8", "float32", 16, 32): "WarpGemmAttributeMfmaImpl_f32_16x16x32_f8_base<{b}, {a}>",
-    ("fp8", "float32", 32, 16): "WarpGemmAttributeMfmaImpl_f32_32x32x16_f8_base<{b}, {a}>",
-    ("fp8", "float32", 16, 128): "WarpGemmAttributeMfmaImpl_f32_16x16x128_f8_bf8_base<{b}, {a}>",
-    ("int8_t", "int32", 16, 64): "WarpGemmAttributeMfmaImpl_i32_16x16x64_i8<WGAttrCtlEnum::Default_>",
-    ("int8_t", "int32", 32, 32): "WarpGemmAttributeMfmaImpl_i32_32x32x32_i8<WGAttrCtlEnum::Default_>",
+# Rows and K of ck_tile's instructions on 8-bit floats of any two of its types: of transposed C the first is B's.
+_OF_8_BIT_FLOATS = {
+    (16, 32): "WarpGemmAttributeMfmaImpl_f32_16x16x32_f8_base<{b}, {a}>",
+    (32, 16): "WarpGemmAttributeMfmaImpl_f32_32x32x16_f8_base<{b}, {a}>",
+    (16, 128): "WarpGemmAttributeMfmaImpl_f32_16x16x128_f8_bf8_base<{b}, {a}>",
 }
 
 
@@ -167,32 +165,27 @@ class Gemms:
         tile, layout = op.a.buffer, self.fragments.layout(op.a.buffer)
         accumulator = self.fragments.layout(op.c.buffer)
         assert isinstance(accumulator, MfmaTile)
+        held = layout.run * layout.interleave if isinstance(layout, MfmaTile) else 0
         if (
             not isinstance(layout, MfmaTile)
             or op.a.transposed
             or not op.a.region.whole
             or layout.waves_of_columns != 1
             or (layout.warps.m, layout.size) != (accumulator.warps.m, accumulator.size)
-            or (layout.run * layout.interleave % per_lane and not self._in_order_of(op))
+            or (held % per_lane and per_lane % held)
         ):
             raise unsupported(f"{tile.name} as an MMA's operand in registers", op.source.span)
-        return self.printer.names(tile.name), layout.run * layout.interleave
-
-    def _in_order_of(self, op: ops.Mma) -> bool:
-        """Whether B is stored along K in the order of A's registers."""
-        columns = self.shared.by_columns.get(op.b.buffer.name)
-        return columns is not None and columns.held > 0
+        return self.printer.names(tile.name), held
 
     def _warp_gemm(self, op: ops.Mma) -> str:
         """The name of the warp GEMM of an instruction. Errors: T2C-E034 where ck_tile has no such instruction."""
         instruction, accumulator = op.instruction, op.c.buffer.dtype
         a, b = (in_ck(each.cpp) for each in instruction.operands)
         size, k = instruction.m, instruction.k
-        kind = "fp8" if {a, b} <= {"fp8_t", "bf8_t"} else a
         if a == b and (a, accumulator.name, size, k) in _DISPATCHED:
             text = f"WarpGemmMfmaDispatcher<{', '.join(map(str, (a, b, in_ck(accumulator.cpp), size, size, k)))}, true>"
-        elif (found := _INSTRUCTIONS.get((kind, accumulator.name, size, k))) and (a == b or kind == "fp8"):
-            text = f"{words.TRANSPOSED_WARP_GEMM}<{found.format(a=a, b=b)}>"
+        elif {a, b} <= {"fp8_t", "bf8_t"} and (size, k) in _OF_8_BIT_FLOATS:
+            text = f"{words.TRANSPOSED_WARP_GEMM}<{_OF_8_BIT_FLOATS[size, k].format(a=a, b=b)}>"
         else:
             raise unsupported(f"the MMA {instruction}, which ck_tile has not", op.source.span)
         if text not in self.warp_gemms:

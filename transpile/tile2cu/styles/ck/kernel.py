@@ -12,7 +12,7 @@ from tile2cu.plan.claims import ElementsTogether, Evicts, Executes, Streams
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
 from tile2cu.styles.base.claims import comment
-from tile2cu.styles.base.comments import listed, rule_line
+from tile2cu.styles.base.comments import about_vote, listed, rule_line
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
@@ -125,12 +125,15 @@ class CkKernel(Statements):
         if isinstance(op, ops.Mma):  # the style stores operands and reads them in its own way
             own = {"lds_reads": self.gemms.reads, "lds_ways": self.gemms.ways, "permuted": (False, False)}
             claims = [replace(c, **own) if isinstance(c, Executes) else c for c in claims]  # type: ignore[arg-type]
+        if isinstance(op, structure.Elementwise) and op.scales is not None:
+            return text_line(in_ck(text), 0, about_vote(self.printer.names(op.scales.after.name), op.scales.rule))
         return text_line(in_ck(text), 0, tuple(comment(each, self.printer.names) for each in claims))
 
     def _text(self, op: ops.Op) -> str:
         match op:
             case structure.Elementwise():
-                return ElementLoop(op, self.printer, self.fragments, self.copies).lines()
+                voted = self._scaled(op.scales) if op.scales is not None else ""
+                return voted or ElementLoop(op, self.printer, self.fragments, self.copies).lines()
             case ops.Fill():
                 return self._fill(op)
             case ops.ClearIf():
@@ -150,6 +153,12 @@ class CkKernel(Statements):
                 return self.copies.add(op)
             case _:
                 return self._scalar(op)
+
+    def _scaled(self, scaled: structure.Scaled) -> str:
+        """A rescale of rows that waves vote to skip."""
+        names = self.printer.names
+        changed = f"{words.ANY_CHANGED}({names(scaled.before.name)}, {names(scaled.after.name)})"
+        return f"{words.SCALE_ROWS_IF}({changed}, {names(scaled.tile.name)}, {names(scaled.factor.name)});"
 
     def _fill(self, op: ops.Fill) -> str:
         """A fragment by each thread, or a shared tile by all of them."""

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tile2cu.core.dtype import FLOATS_OF_8_BITS, FNUZ_FLOATS, OCP_FLOATS
+from tile2cu.core.dtype import FLOATS_OF_8_BITS, FNUZ_FLOATS, INT8, OCP_FLOATS
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.span import Span
 from tile2cu.plan.resolved import Resolved
@@ -13,8 +13,14 @@ TARGETS = ("hip:gfx942", "hip:gfx90a", "hip:gfx950")
 
 
 def seen(target: Target) -> Target:
-    """The target without what the style does not emit: tiles pass through registers, which transpose them."""
-    return replace(target, load_lds=(), transposing_reads=()) if target.name in TARGETS else target
+    """The target without what the style does not emit: tiles pass through registers, which transpose them.
+
+    ck_tile of mid 2025 compiles gfx950's wide int8 instructions to nothing (its macro __gfx95__ is never defined).
+    """
+    if target.name not in TARGETS:
+        return target
+    mfma = tuple(each for each in target.mfma if each.operand != INT8 or each.lane_bytes <= 8)
+    return replace(target, load_lds=(), transposing_reads=(), mfma=mfma)
 
 
 def unsupported(what: str, span: Span) -> Tile2CuError:

@@ -13,7 +13,7 @@ from tile2cu.plan.producer_ops import AcquireStage, AwaitStage, Iterations, Pref
 from tile2cu.plan.scalar_ops import Atomic, AtomicVector, Store
 from tile2cu.plan.structure import Elementwise, Purpose, Scaled, Statement, Writers
 from tile2cu.styles.base.claims import comment
-from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
+from tile2cu.styles.base.comments import about_vote, listed
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.loops import head
@@ -211,8 +211,7 @@ class Body(Statements):
         before, after = names(scaled.before.name), names(scaled.after.name)
         changed = f"{tl.ANY_CHANGED}({before}, {after})"
         text = f"{tl.SCALE_ROWS_IF}({changed}, {names(scaled.tile.name)}, {names(scaled.factor.name)});"
-        about = f"where no row's {after} changes the factor is 1 in the whole wave: no rescale  [{scaled.rule}]"
-        return text_line(text, op.source.span.line, tuple(wrapped(about, BODY_WIDTH)))
+        return text_line(text, op.source.span.line, about_vote(after, scaled.rule))
 
     def _elementwise(self, op: Elementwise) -> StatementView:
         """A loop over elements, with a word on each of its means that does not speak for itself."""
