@@ -16,7 +16,7 @@ template <class T, int rows_, int cols_, int count>
 struct alignas(16) SharedTile<T, rows_, cols_, InterleavedRows<count>> {
   using type = T;
   static constexpr int rank = 2, rows = rows_, cols = cols_;
-  static constexpr int chunk_bytes = sizeof(T), chunk_cols = 1;             // neighbours of a row are not contiguous
+  static constexpr int chunk_bytes = sizeof(T), chunk_cols = 1;  // neighbours of a row are not contiguous
   static constexpr int lines = 16 / (count * static_cast<int>(sizeof(T)));  // columns of a 16-byte chunk
   static_assert(rows % count == 0 && lines > 0 && rows / count * cols % (32 * lines) == 0,
                 "a tile is a whole number of the swizzle's periods, 32 chunks");
@@ -85,14 +85,22 @@ struct MfmaInterleavedRows<SharedTile<T, rows, cols, InterleavedRows<count>>, pi
   using type = T;
   static constexpr int lines = cols, depth = rows, piece = piece_;
   const Tile& tile;
+  // The swizzle repeats after 32 chunks: reads at such distances share an address, whose distance is an immediate.
+  static constexpr int period = 32 * Tile::lines;
   template <class Shape, class Order, int n>
   TL_DEVICE void load(Vec<type, Order::items> (&items)[n], int line, int group, int k) const {
     static_assert(n <= Tile::lines && Order::piece % count == 0, "a read is within a chunk");
+    const int column = n * Shape::size * group, of_lane = line + n * (lane() % Shape::size);
     TL_UNROLL
     for (int item = 0; item < Order::items; item += count) {
+      const int first = Order::first(k, item / Order::piece) + item % Order::piece, row = Order::first(0, 0);
+      const T* from;
+      if constexpr (cols % period == 0)
+        from = tile.at(row, of_lane + column % period) + (first - row) * cols + (column - column % period) * count;
+      else
+        from = tile.at(first, of_lane + column);
       Vec<T, n * count> read;
-      load_registers<n * count>(read.at, tile.at(Order::first(k, item / Order::piece) + item % Order::piece,
-                                                 line + n * (Shape::size * group + lane() % Shape::size)));
+      load_registers<n * count>(read.at, from);
       TL_UNROLL
       for (int i = 0; i < n * count; ++i) items[i / count].at[item + i % count] = read.at[i];
     }
