@@ -89,6 +89,36 @@ def test_one_group_loads_for_one_twice_as_large(producer: str, consumers: str, i
 
 @pytest.mark.sweep
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
+@pytest.mark.parametrize("other", ["1", "1, 2"], ids=["of one size", "of two sizes"])
+def test_a_group_keeps_its_fragment_while_another_writes_one_of_that_name(
+    target: str, other: str, tmp_path: Path
+) -> None:
+    statements = f"""
+        F = T.alloc_fragment((64, 64), "float32")
+        S = T.alloc_shared((64, 64), "float32")
+        with T.ws(0):
+            T.copy(A, F)
+            T.copy(F, S)
+        with T.ws({other}):
+            T.copy(B, F)
+            for i, j in T.Parallel(64, 64):
+                F[i, j] = F[i, j] + S[j, i]
+            T.copy(F, Out)
+        for i, j in T.Parallel(64, 64):
+            F[i, j] = F[i, j] * 2
+        with T.ws(0):
+            T.copy(F, Kept)
+    """
+    params = ", ".join(f'{name}: T.Tensor((64, 64), "float32")' for name in ("A", "B", "Kept", "Out"))
+    threads = 128 * (2 + other.count(","))
+    kernel = load_body(tmp_path, statements, params, threads=threads, target=target)
+    a, b = (RNG.integers(-9, 10, (64, 64)).astype(np.float32) for _ in "ab")
+    kept = np.zeros((64, 64), np.float32)
+    np.testing.assert_array_equal(kernel(a, b, kept), b + a.T)
+    np.testing.assert_array_equal(kept, 2 * a)
+
+
+@pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 @pytest.mark.parametrize(("split", "threads"), [(64, 192), (128, 192), (32, 128)])
 def test_branches_of_unequal_shares(target: str, split: int, threads: int, tmp_path: Path) -> None:
     """Each group reduces a fragment of the same name by itself, of other elements in its threads."""

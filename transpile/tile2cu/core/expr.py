@@ -207,6 +207,21 @@ def walk(expr: Expr) -> Iterator[Expr]:
         pending += children(part)[::-1]
 
 
+def walk_evaluated(expr: Expr) -> Iterator[Expr]:
+    """The expression and the parts of it that are always evaluated with it.
+
+    Those of an arm of `if_then_else`, and of what follows the first operand of `and` and `or`, are not.
+    """
+    pending = [expr]
+    while pending:
+        part = pending.pop()
+        yield part
+        lazy = (isinstance(part, Call) and part.function == "if_then_else") or (
+            isinstance(part, Binary) and part.op in ("and", "or")
+        )
+        pending += children(part)[: 1 if lazy else None][::-1]
+
+
 def quotient_of(index: Expr, last: Var) -> tuple[Expr, int] | None:
     """(the dividend, the divisor) where an index is the quotient, by a number, of one that `last` moves."""
     if not (isinstance(index, Binary) and index.op == "//" and last in walk(index.lhs)):

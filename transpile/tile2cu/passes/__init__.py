@@ -109,9 +109,10 @@ def _has_tma(needs: Needs) -> bool:
 
 # What the target has not, or what awaits nothing, orders nothing.
 _WAITS = frozenset((Change.WAITS,))
-# A branch on threads becomes the group of these threads, or a condition of each element; a fragment of several groups
-# becomes one for each.
+# A branch on threads becomes the group of these threads, or a condition of each element.
 _BRANCHES = frozenset((Change.BRANCHES,))
+# Each group has fragments of its own: no group reads what another one has written to a fragment of that name.
+_FRAGMENTS = frozenset((Change.BRANCHES, Change.LEFT_OUT))
 # A condition on a fragment becomes one on the tensor that it is a copy of.
 _CONDITIONS = frozenset((Change.BRANCHES,))
 
@@ -135,7 +136,7 @@ PREPARATION: tuple[Pass, ...] = (
     Pass(name="whole-warps", run=lambda launch: in_whole_warps(launch, _WAVE), when=_has_mfma),
     Pass(name="drop-idle-waits", run=without_idle_waits, claims=_WAITS),
     Pass(name="dead-code", run=without_unused),
-    Pass(name="group-fragments", run=disjoint, claims=_BRANCHES),
+    Pass(name="group-fragments", run=disjoint, claims=_FRAGMENTS),
     Pass(name="unit-dimensions", run=without_ones),
     Pass(name="total-of-partials", run=totals_of_partials),
     Pass(name="reshape-fragments", run=views_through_shared),

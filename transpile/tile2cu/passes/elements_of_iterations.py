@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import parts_of
-from tile2cu.analysis.uses import statements
+from tile2cu.analysis.uses import declared_in, statements
 from tile2cu.core.errors import Note, Tile2CuError
-from tile2cu.core.expr import Binary, Call, Expr, Load, binary, joined, static_value
+from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, joined, static_value, walk
 from tile2cu.core.program import Buffer, Loop, Parallel, Stmt, Store, While
 from tile2cu.core.rebuild import Body, Kind, with_bodies, with_own_expressions
 
@@ -37,12 +37,23 @@ def indices_written(op: Parallel, tile: Buffer) -> frozenset[Place]:
 def reading_before(op: Parallel, tile: Buffer, before: Buffer, after: Buffer) -> Parallel:
     """The loop that reads the value of `tile` before it in `before`, and writes to `after`.
 
-    After its own store an iteration may read its own value: where the indices do not decide, it compares them.
-    Errors: T2C-L014 where that value would be in other threads.
+    After its own store an iteration may read its own value: where the indices do not decide, it compares them. From
+    another buffer `after`, which begins with the values before the loop, it reads elements that it stores, and those
+    that no other iteration stores.
+    Errors: T2C-L014 where that value would be in other threads, or may be another iteration's.
     """
     written = indices_written(op, tile)
     own = held_index(written, op) if after is tile else None
-    return replace(op, body=_Reader(op, tile, before, after, written, own).body(op.body, False))
+    reader = _Reader(op, tile, before, after, written, own, declared_in(op.body))
+    return replace(op, body=reader.body(op.body, _Stored()))
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The stores of an iteration: whether there may be any above a statement, and indices of certain ones, with its."""
+
+    any: bool = False
+    certain: frozenset[Place] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -53,31 +64,38 @@ class _Reader:
     after: Buffer
     written: frozenset[Place]
     own: Place | None  # of the iteration, which reads and writes it in place
+    changing: set[Var]  # within an iteration
 
-    def body(self, body: Body, stored: bool) -> Body:
-        """The statements, the first of which is after a store to the tile, or not."""
+    def body(self, body: Body, stored: _Stored) -> Body:
+        """The statements; `stored` is what the iteration stored to the tile before the first of them."""
         found: list[Stmt] = []
         for stmt in body:
             found.append(self.statement(stmt, stored))
-            stored = stored or any(_stores((stmt,), self.tile))
+            stored = replace(stored, any=stored.any or any(_stores((stmt,), self.tile)))
+            if isinstance(stmt, Store) and stmt.buffer is self.tile:
+                stored = replace(stored, certain=stored.certain | {stmt.indices})
         return tuple(found)
 
-    def statement(self, stmt: Stmt, stored: bool) -> Stmt:
+    def statement(self, stmt: Stmt, stored: _Stored) -> Stmt:
         if isinstance(stmt, Store) and stmt.buffer is self.tile:
-            return replace(self.read(stmt, stored), buffer=self.after)
-        stored = stored or (isinstance(stmt, Loop | While) and any(_stores((stmt,), self.tile)))
+            own = replace(stored, certain=stored.certain | {stmt.indices})  # no other iteration stores it, then
+            return replace(self.read(stmt, own), buffer=self.after)
+        if isinstance(stmt, Loop | While):
+            stored = replace(stored, any=stored.any or any(_stores((stmt,), self.tile)))
         return with_bodies(self.read(stmt, stored), lambda body: self.body(body, stored))
 
-    def read(self, stmt: Kind, stored: bool) -> Kind:
+    def read(self, stmt: Kind, stored: _Stored) -> Kind:
         """The statement, with each element that it reads of the tile replaced by the tile that holds it."""
 
         def change(expr: Expr) -> Expr | None:
             if not isinstance(expr, Load) or expr.buffer is not self.tile or expr.indices == self.own:
                 return None
             before = replace(expr, buffer=self.before)
-            if not stored or all(_disjoint(expr.indices, position) for position in self.written):
+            if not stored.any or all(self.disjoint(expr.indices, position) for position in self.written):
                 return before
             if self.own is None:
+                if self.stores(expr.indices, stored) or self.is_own(expr.indices):
+                    return replace(expr, buffer=self.after)
                 raise self.unknown(stmt)
             pairs = [(at, own) for at, own in zip(expr.indices, self.own, strict=True) if at != own]
             same = joined("and", (binary("==", at, own) for at, own in pairs))
@@ -85,6 +103,26 @@ class _Reader:
             return Call(expr.dtype, "if_then_else", (same, replace(expr, indices=self.own), before))
 
         return with_own_expressions(stmt, change)
+
+    def disjoint(self, one: Place, other: Place) -> bool:
+        """Whether two indices certainly differ throughout an iteration: by a constant, in some dimension."""
+        for a, b in zip(one, other, strict=True):
+            (base, offset), (base_of_other, offset_of_other) = _split(a), _split(b)
+            fixed = base is None or self.changing.isdisjoint(walk(base))
+            if base == base_of_other and fixed and offset != offset_of_other:
+                return True
+        return False
+
+    def stores(self, index: Place, stored: _Stored) -> bool:
+        """Whether the iteration certainly stores the element, before the statement or by it."""
+        mutable = any(isinstance(part, Var) and part.role is Role.MUTABLE for each in index for part in walk(each))
+        return index in stored.certain and not mutable
+
+    def is_own(self, index: Place) -> bool:
+        """Whether no other iteration stores the element: each loop variable is an index of it, as of all stores."""
+        repeated = {var for var, extent in zip(self.op.vars, self.op.extents, strict=True) if static_value(extent) != 1}
+        alike = {at for at, *others in zip(index, *self.written, strict=True) if all(at == other for other in others)}
+        return repeated <= alike
 
     def unknown(self, stmt: Stmt) -> Tile2CuError:
         name = self.tile.name
@@ -100,15 +138,6 @@ class _Reader:
 def _stores(body: Body, tile: Buffer) -> Iterator[Store]:
     """The stores to the tile below the statements."""
     return (stmt for stmt in statements(body, Store) if stmt.buffer is tile)
-
-
-def _disjoint(one: Place, other: Place) -> bool:
-    """Whether two indices certainly differ: by a constant, in some dimension."""
-    for a, b in zip(one, other, strict=True):
-        (base, offset), (base_of_other, offset_of_other) = _split(a), _split(b)
-        if base == base_of_other and offset != offset_of_other:
-            return True
-    return False
 
 
 def _split(index: Expr) -> tuple[Expr | None, int | float]:

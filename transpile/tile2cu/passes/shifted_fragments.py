@@ -15,6 +15,7 @@ from tile2cu.core.expr import (
     joined,
     static_value,
     walk,
+    walk_evaluated,
 )
 from tile2cu.core.program import Atomic, If, Parallel, Scope, Stmt, Store
 from tile2cu.core.rebuild import Body, with_expressions
@@ -24,8 +25,8 @@ def shifted(op: Parallel) -> Body | None:
     """A loop that reads a fragment at its own index plus an offset runs over all of the fragment, under a condition.
 
     So each thread moves elements that it holds: `S[i, j] = F[i + at, j]` becomes `S[i - at, j] = F[i, j]` where `at <=
-    i < at + n`. Each of the loop's iterations runs once, except undefined ones that read only out of bounds, and an
-    iteration only stores the elements that it reads of the fragment.
+    i < at + n`. Each of the loop's iterations runs once, except undefined ones that read only out of bounds: each
+    statement of the loop stores an element that it reads of the fragment under no condition of its own.
     """
     accesses = [access for access in element_accesses(op.body) if access.buffer.scope is Scope.FRAGMENT]
     if not accesses or any(access.is_store or access.buffer is not accesses[0].buffer for access in accesses):
@@ -82,6 +83,7 @@ def _offset(index: Expr, var: Var, op: Parallel) -> Expr | None:
 
 
 def _reads(stmt: Stmt, access: Access) -> bool:
-    """Whether it stores the element that it reads of the fragment."""
-    loads = (part for part in walk(stmt.value) if isinstance(part, Load)) if isinstance(stmt, Store | Atomic) else ()
+    """Whether it stores the element that it reads of the fragment, under no condition of its value."""
+    parts = walk_evaluated(stmt.value) if isinstance(stmt, Store | Atomic) else ()
+    loads = (part for part in parts if isinstance(part, Load))
     return any(load.buffer is access.buffer for load in loads)

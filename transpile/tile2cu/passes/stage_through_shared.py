@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tile2cu.analysis.accesses import covers, element_accesses
+from tile2cu.analysis.accesses import buffers_read, covers, element_accesses, touches
 from tile2cu.analysis.dependence import keeps, may_repeat
 from tile2cu.analysis.effects import effects
 from tile2cu.analysis.prelude import above
@@ -73,13 +73,17 @@ def _loop(launch: Launch, op: Parallel, tile: Buffer) -> Launch | None:
 def _written_through(launch: Launch, op: Parallel, tile: Buffer) -> Launch:
     """A loop that writes elements of other threads writes to a shared tile, which then goes to the fragment."""
     staged = _staged(launch, tile)
-    kept: tuple[Stmt, ...] = () if covers(op, tile) else (_moved(op, tile, staged, _READS),)
     back = _moved(op, staged, tile, _WRITES)
     read = indices_read(op, tile)
     if not indices_written(op, tile):
-        return _replaced(launch, op, (*kept, with_buffer(op, tile, staged), back), (staged,))
+        return _replaced(launch, op, (_moved(op, tile, staged, _READS), with_buffer(op, tile, staged), back), (staged,))
     before, load = (tile, ()) if not read or held_index(read, op) else _before(launch, op, tile)
-    return _replaced(launch, op, (*kept, *load, reading_before(op, tile, before, staged), back), (staged, before))
+    through = reading_before(op, tile, before, staged)
+    if before is not tile and before not in buffers_read(through):
+        before, load = tile, ()  # it reads its own stores only
+    covered = covers(op, tile) and not touches(buffers_read(through), staged)
+    kept = () if covered else (_moved(op, tile, staged, _READS),)
+    return _replaced(launch, op, (*kept, *load, through, back), (staged, before))
 
 
 def _before(launch: Launch, op: Parallel, tile: Buffer) -> tuple[Buffer, tuple[Stmt, ...]]:

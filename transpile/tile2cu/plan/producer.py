@@ -11,6 +11,7 @@ from tile2cu.analysis.accesses import (
     viewed,
     without_unused_lets,
 )
+from tile2cu.analysis.effects import effects_of
 from tile2cu.analysis.prelude import Walk, around, begins_pipeline, is_iteration, producer_loop, producer_loops
 from tile2cu.analysis.uses import all_expressions, read_in, written_in
 from tile2cu.core import schedule
@@ -197,6 +198,10 @@ class Producing:
             rescale = Rescale(factor=factor, compute=self.lower(branch, where), apply=(), rule=rule)
         handing = self.lower((*found.between, found.store), where)
         running = found.running
+
+        def asks(*body: Stmt) -> bool:
+            return op.var in effects_of(body).scalars_read
+
         return PingPong(
             source=op,
             iterations=iterations,
@@ -204,18 +209,21 @@ class Producing:
             store_fragment=_to_registers(handing, found.store, own),
             handed=found.row_values,
             taken=tuple(self._taken(found, where)),
+            taken_asks=asks(*found.recomputed),
             running=() if running is None else self.lower((running.reduce,), where),
             sums=None if running is None else running.reduce.dst,
             total=None if running is None else running.total,
             late=self.lower(late, where),
             rescale=rescale,
             second=_from_registers(self.lower((found.second,), where), now),
+            second_asks=asks(found.second),
             kept=values_kept(found),
             tile=found.tile,
             own=own,
             now=now,
             accumulators=(found.own_mmas[0].c.buffer, found.second.c.buffer),
             has_late=bool(found.late),
+            late_asks=asks(*found.late),
             rule=rule,
         )
 

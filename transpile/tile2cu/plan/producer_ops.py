@@ -265,8 +265,9 @@ class PingPong(Op):
     One does `products` and `store_fragment`, which ends with a copy of the result to its `own` fragment, and sends that
     and what is `handed` through shared memory; both do `late`, if the iteration `has_late`, and `second`, which reads
     the fragment that is used `now`. `taken` is what the other receives of an iteration: values, and what it computes
-    from them. `kept`: what `late` reads and the next iteration, which starts before it, overwrites. `running` adds to
-    `sums`, of which each thread keeps a part until `total` adds them.
+    from them. `late_asks`, `second_asks` and `taken_asks`: whether these depend on which iteration it is. `kept`: what
+    `late` reads and the next iteration, which starts before it, overwrites. `running` adds to `sums`, of which each
+    thread keeps a part until `total` adds them.
     """
 
     iterations: Iterations
@@ -274,13 +275,16 @@ class PingPong(Op):
     store_fragment: Block
     handed: tuple[Buffer, ...]
     taken: tuple[Block | Buffer, ...]
+    taken_asks: bool
     running: Block
     sums: Buffer | None
     total: Buffer | None
     late: Block
     rescale: Rescale | None
     has_late: bool
+    late_asks: bool
     second: Block
+    second_asks: bool
     kept: tuple[Buffer, ...]
     tile: Buffer
     own: Buffer

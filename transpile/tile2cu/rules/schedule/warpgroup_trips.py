@@ -209,7 +209,7 @@ def _masked_changes_nothing(
         _follow(stmt, overlap, values)
     changed = [tile for tile, value in values.items() if value != tile]
     return not any(viewed(context.launch, tile) for tile in values) and all(
-        _begins_anew(tile, body) and _begins_anew(tile, after) for tile in changed
+        tile.scope is not Scope.GLOBAL and _begins_anew(tile, body) and _begins_anew(tile, after) for tile in changed
     )
 
 

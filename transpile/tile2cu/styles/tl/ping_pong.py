@@ -26,6 +26,7 @@ def ping_pong(op: PingPong, texts: Texts, body: "Body") -> StatementView:
     names = body.printer.names
     first, second = (names(tile.name) for tile in op.accumulators)
     base = op.tile.name.removesuffix("_shared")
+    iteration = (texts.k,) if op.late_asks else ()
     parts = {
         **texts.parts,
         "first": first,
@@ -37,16 +38,16 @@ def ping_pong(op: PingPong, texts: Texts, body: "Body") -> StatementView:
         "start_second": f"start_{second}",
         "own": names(op.own.name),
         "now": names(op.now.name),
-        "values": ", ".join(names(tile.name) for tile in op.kept),
+        "values": ", ".join((*iteration, *(names(tile.name) for tile in op.kept))),
+        "values_now": ", ".join((*iteration, *(names(f"{tile.name}_now") for tile in op.kept))),
         "set_aside": names("set_aside") if op.kept else "",
-        "values_now": ", ".join(names(f"{tile.name}_now") for tile in op.kept),
     }
     lambdas = (
         _start_first(op, parts, body),
         _hand_over(op, parts, body),
         _take_over(op, parts, body),
         *([_prepare(op, parts, body)] if op.has_late else []),
-        _part(parts["start_second"], parts["k"], body.views(op.second)),
+        _part(parts["start_second"], parts["k"], body.views(op.second), parts["variable"] if op.second_asks else ""),
     )
     loops = _Loops(op, parts, names, op.second[-1].statements[-1].source.span.line)
     shown = (loops.views(), *_add_up(op, body))
@@ -137,12 +138,13 @@ def _prepare(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView
     if op.rescale is not None:
         ones, condition = rescaled(op.rescale, body.printer)
         views = (ones, StatementView("branch", {"condition": condition}, body=body.views(op.rescale.compute)))
-    part = _part(parts["prepare"], "", (*views, *body.views(op.late)))
-    values = ", ".join(f"auto& {name}" for name in parts["values"].split(", ") if name)
-    about = wrapped(_WHOSE, BODY_WIDTH)
-    return replace(
-        part, kind="values_part", parts={**part.parts, "values": values}, comments=tuple(about) if values else ()
-    )
+    variable = parts["variable"] if op.late_asks else ""
+    line = (text_line(variable),) if variable else ()
+    part = _part(parts["prepare"], "", (*line, *views, *body.views(op.late)))
+    iteration = (f"int {parts['k']}",) if op.late_asks else ()
+    values = ", ".join((*iteration, *(f"auto& {body.printer.names(tile.name)}" for tile in op.kept)))
+    about = wrapped(_WHOSE, BODY_WIDTH) if op.kept else ()
+    return replace(part, kind="values_part", parts={**part.parts, "values": values}, comments=tuple(about))
 
 
 def _part(name: str, argument: str, body: tuple[StatementView, ...], variable: str = "") -> StatementView:
@@ -182,7 +184,7 @@ def _take_over(op: PingPong, parts: dict[str, str], body: "Body") -> StatementVi
     if op.sums is not None:
         about = "the other warpgroup has this iteration's"
         lines.append(text_line(f"{tl.CLEAR}({names(op.sums.name)});  // {about}", line))
-    return _part(parts["load_fragment"], parts["k"], (event, *lines))
+    return _part(parts["load_fragment"], parts["k"], (event, *lines), parts["variable"] if op.taken_asks else "")
 
 
 def _notes(op: PingPong, parts: dict[str, str], body: "Body") -> tuple[str, ...]:
