@@ -345,7 +345,7 @@ def test_a_product_in_flight_reads_a_copy_of_the_operand_that_the_next_turn_writ
         target="cuda:sm_90a",
         threads=256,
     )
-    assert "tl::copy(W_local, W_local_in_flight);" in kernel.source and "prepare_W_local(k);" in kernel.source
+    assert "tl::copy(W_local, W_local_in_flight);" in kernel.source and "compute_W_local(k);" in kernel.source
     for k in (32, 64, 288):  # turns: one, one, five
         assert_multiplies(kernel, 70, 140, k)
 

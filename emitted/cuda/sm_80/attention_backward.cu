@@ -196,55 +196,55 @@ __global__ void __launch_bounds__(threads)
   const int first = bx * block_M / block_N;
 
   // attention_backward.py:206  for k in T.Pipelined(first, T.ceildiv(seq_len, block_N), num_stages=num_stages):
-  auto load = [&](int k_1) {
-    const int k = first + k_1;
+  auto load = [&](int k_iter) {
+    const int k = first + k_iter;
     // attention_backward.py:207-210
     // cp.async.cg of 16 bytes, 4 per thread and tile
-    tl::copy_async<threads>(Q(bz, tl::all, by, tl::all).tile(k * block_N, 0), Q_shared[k_1 % num_stages]);
-    tl::copy_async<threads>(dO(bz, tl::all, by, tl::all).tile(k * block_N, 0), dO_shared[k_1 % num_stages]);
+    tl::copy_async<threads>(Q(bz, tl::all, by, tl::all).tile(k * block_N, 0), Q_shared[k_iter % num_stages]);
+    tl::copy_async<threads>(dO(bz, tl::all, by, tl::all).tile(k * block_N, 0), dO_shared[k_iter % num_stages]);
     // cp.async.cg of 16 bytes, 16 per tile, where rows start at multiples of 16 bytes
-    tl::copy_async<threads>(Lse(bz, by, tl::all).tile(k * block_N), lse[k_1 % num_stages]);
-    tl::copy_async<threads>(Delta(bz, by, tl::all).tile(k * block_N), delta[k_1 % num_stages]);
+    tl::copy_async<threads>(Lse(bz, by, tl::all).tile(k * block_N), lse[k_iter % num_stages]);
+    tl::copy_async<threads>(Delta(bz, by, tl::all).tile(k * block_N), delta[k_iter % num_stages]);
   };
-  // cp.async pipeline: while iteration k_1 computes on tile k_1, the next num_stages - 1 load; one commit group
-  // per tile, empty after the last; in iteration 0 the barrier also publishes K_shared, V_shared
+  // cp.async pipeline: while iteration k_iter computes on tile k_iter, the next num_stages - 1 load; one commit
+  // group per tile, empty after the last; in iteration 0 the barrier also publishes K_shared, V_shared
   // [pipeline.loop.cp-async]
   const int num_iterations = tl::ceildiv(seq_len, block_N) - first;
   TL_NO_UNROLL
-  for (int k_1 = 0; k_1 < num_stages - 1; ++k_1) {
-    if (k_1 < num_iterations) load(k_1);
+  for (int k_iter = 0; k_iter < num_stages - 1; ++k_iter) {
+    if (k_iter < num_iterations) load(k_iter);
     tl::cp_async_commit();
   }
-  for (int k_1 = 0; k_1 < num_iterations; ++k_1) {
-    tl::cp_async_wait<num_stages - 2>();  // this thread's part of tile k_1 has arrived
-    tl::sync_threads();                   // all threads' parts are visible, and all have read tile k_1 - 1
-    if (k_1 + num_stages - 1 < num_iterations) load(k_1 + num_stages - 1);  // into the stage of tile k_1 - 1
+  for (int k_iter = 0; k_iter < num_iterations; ++k_iter) {
+    tl::cp_async_wait<num_stages - 2>();  // this thread's part of tile k_iter has arrived
+    tl::sync_threads();                   // all threads' parts are visible, and all have read tile k_iter - 1
+    if (k_iter + num_stages - 1 < num_iterations) load(k_iter + num_stages - 1);  // into the stage of tile k_iter - 1
     tl::cp_async_commit();
-    const int k = first + k_1;
+    const int k = first + k_iter;
 
     // attention_backward.py:213-214  Queries past the end add zeros: their Q and dO are zeros.
     // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp; A and B by ldmatrix.x4
-    tl::gemm(K_shared, tl::transposed(Q_shared[k_1 % num_stages]), pT, tl::overwrite);
+    tl::gemm(K_shared, tl::transposed(Q_shared[k_iter % num_stages]), pT, tl::overwrite);
     // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp; A and B by ldmatrix.x4
-    tl::gemm(V_shared, tl::transposed(dO_shared[k_1 % num_stages]), dsT, tl::overwrite);
+    tl::gemm(V_shared, tl::transposed(dO_shared[k_iter % num_stages]), dsT, tl::overwrite);
 
     // attention_backward.py:216  for i, j in T.Parallel(block_M, block_N):
     tl::parallel(pT_layout{}, [&](auto i, auto j) {
       const bool visible = bx * block_M + i <= k * block_N + j;
-      pT(i, j) = visible ? tl::exp2(pT(i, j) * scale - lse[k_1 % num_stages](j)) : 0.0f;
+      pT(i, j) = visible ? tl::exp2(pT(i, j) * scale - lse[k_iter % num_stages](j)) : 0.0f;
     });
 
     // attention_backward.py:223-224
     tl::copy(pT, pT_cast);
     // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp; A from registers, B by ldmatrix.x4.trans
-    tl::gemm(pT_cast, dO_shared[k_1 % num_stages], dv);
+    tl::gemm(pT_cast, dO_shared[k_iter % num_stages], dv);
 
     // attention_backward.py:226-228
     tl::parallel(pT_layout{}, [&](auto i, auto j) {
-      dsT_cast(i, j) = tl::cast<tl::half>(pT(i, j) * (dsT(i, j) - delta[k_1 % num_stages](j)) * softmax_scale);
+      dsT_cast(i, j) = tl::cast<tl::half>(pT(i, j) * (dsT(i, j) - delta[k_iter % num_stages](j)) * softmax_scale);
     });
     // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp; A from registers, B by ldmatrix.x4.trans
-    tl::gemm(dsT_cast, Q_shared[k_1 % num_stages], dk);
+    tl::gemm(dsT_cast, Q_shared[k_iter % num_stages], dk);
 
     // attention_backward.py:230  T.copy(dsT_cast, dsT_shared)
     tl::copy(dsT_cast, dsT_shared);

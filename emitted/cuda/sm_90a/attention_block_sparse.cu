@@ -250,7 +250,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       tl::gemm_start(Q_local, tl::transposed(K_shared[(k_base + tile_iter + k_iter) % num_stages]), acc_s,
                      tl::overwrite);
     };
-    auto process_acc_s = [&](const Iteration& iteration) {
+    auto row_max_acc_s = [&](const Iteration& iteration) {
       // A query sees no later key, and none past the end of the sequence.
       // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-gemm]
       if (work.bx * block_M < iteration.k * block_N + block_N - 1) {
@@ -281,7 +281,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       }
       return changed;
     };
-    auto prepare_acc_o = [&](bool changed) {
+    auto exp_rescale_acc_o = [&](bool changed) {
       if (changed) {
         // attention_block_sparse.py:101  for i, j in T.Parallel(block_M, dim):
         tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
@@ -303,9 +303,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     };
 
     // Software pipelining of the two MMAs: acc_o of iteration k_iter - 1 is in flight concurrently with acc_s and
-    // process_acc_s of iteration k_iter. For one warpgroup, with the iteration of each part  [pipeline.loop.overlap]
-    //   tensor cores  acc_s 0                                    acc_s 1  acc_o 0                           ...
-    //   CUDA cores             process_acc_s 0  prepare_acc_o 0           process_acc_s 1  prepare_acc_o 1  ...
+    // row_max_acc_s of iteration k_iter. For one warpgroup, with the iteration of each part  [pipeline.loop.overlap]
+    //   tensor cores  acc_s 0                                        acc_s 1  acc_o 0                               ...
+    //   CUDA cores             row_max_acc_s 0  exp_rescale_acc_o 0           row_max_acc_s 1  exp_rescale_acc_o 1  ...
     int k_iter = 0;  // counts the iterations that are not skipped, as the pipelines do
     // Each iteration waits for its stage; a stage without a tile ends them
     for (Iteration iteration; K_shared_pipeline.next(k_base + tile_iter + k_iter, iteration); ++k_iter) {
@@ -313,17 +313,17 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       if (k_iter == 0) {
         tl::gemm_wait<0>(acc_s);
         K_shared_pipeline.consumer_release(k_base + tile_iter);
-        prepare_acc_o(process_acc_s(iteration));
+        exp_rescale_acc_o(row_max_acc_s(iteration));
       } else {
         start_acc_o(k_iter - 1);
         tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
-        const bool changed = process_acc_s(iteration);
+        const bool changed = row_max_acc_s(iteration);
         // The stage is free since acc_s is complete. It is released here, with `changed` as an operand, so that the
-        // compiler cannot move tl::gemm_wait<0> below in front of process_acc_s
+        // compiler cannot move tl::gemm_wait<0> below in front of row_max_acc_s
         K_shared_pipeline.consumer_release_after(changed, k_base + tile_iter + k_iter);
         tl::gemm_wait<0>(acc_o);  // before its operands and accumulator are written
         V_shared_pipeline.consumer_release(k_base + k_iter - 1);
-        prepare_acc_o(changed);
+        exp_rescale_acc_o(changed);
       }
     }
     if (k_iter > 0) {

@@ -220,7 +220,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       K_shared_pipeline.consumer_wait(k_base + k);
       tl::gemm_start(Q_local, tl::transposed(K_shared[(k_base + k) % num_stages]), acc_s, tl::overwrite);
     };
-    auto process_acc_s = [&](int k) {
+    auto row_max_acc_s = [&](int k) {
       // Key 0 is masked for no query, so each row's maximum is finite from iteration 0 on.
       // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-gemm]
       if (work.bx * block_M < k * block_N + block_N - 1) {
@@ -251,7 +251,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       }
       return changed;
     };
-    auto prepare_acc_o = [&](bool changed) {
+    auto exp_rescale_acc_o = [&](bool changed) {
       if (changed) {
         // attention_backward.py:108  for i, j in T.Parallel(block_M, dim):
         tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
@@ -273,25 +273,25 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     };
 
     // Software pipelining of the two MMAs: acc_o of iteration k - 1 is in flight concurrently with acc_s and
-    // process_acc_s of iteration k. For one warpgroup, with the iteration of each part  [pipeline.loop.overlap]
-    //   tensor cores  acc_s 0                                    acc_s 1  acc_o 0                           ...
-    //   CUDA cores             process_acc_s 0  prepare_acc_o 0           process_acc_s 1  prepare_acc_o 1  ...
+    // row_max_acc_s of iteration k. For one warpgroup, with the iteration of each part  [pipeline.loop.overlap]
+    //   tensor cores  acc_s 0                                        acc_s 1  acc_o 0                               ...
+    //   CUDA cores             row_max_acc_s 0  exp_rescale_acc_o 0           row_max_acc_s 1  exp_rescale_acc_o 1  ...
     if (num_iterations > 0) {
       start_acc_s(0);
       tl::gemm_wait<0>(acc_s);
       K_shared_pipeline.consumer_release(k_base);
-      prepare_acc_o(process_acc_s(0));
+      exp_rescale_acc_o(row_max_acc_s(0));
       for (int k = 1; k < num_iterations; ++k) {
         start_acc_s(k);
         start_acc_o(k - 1);
         tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
-        const bool changed = process_acc_s(k);
+        const bool changed = row_max_acc_s(k);
         // The stage is free since acc_s is complete. It is released here, with `changed` as an operand, so that the
-        // compiler cannot move tl::gemm_wait<0> below in front of process_acc_s
+        // compiler cannot move tl::gemm_wait<0> below in front of row_max_acc_s
         K_shared_pipeline.consumer_release_after(changed, k_base + k);
         tl::gemm_wait<0>(acc_o);  // before its operands and accumulator are written
         V_shared_pipeline.consumer_release(k_base + k - 1);
-        prepare_acc_o(changed);
+        exp_rescale_acc_o(changed);
       }
       start_acc_o(num_iterations - 1);
       tl::gemm_wait<0>(acc_o);

@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     K_shared_pipeline.consumer_wait(k);
     tl::gemm_start(Q_shared, tl::transposed(K_shared[k % num_stages]), acc_s, tl::overwrite);
   };
-  auto process_acc_s = [&](int k) {
+  auto row_max_acc_s = [&](int k) {
     // flash_decoding.py:76
     const int start = (first + k) * block_N;
 
@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     tl::reduce_sum<1>(acc_s, scores_sum);
     tl::parallel(scores_max_layout{}, [&](auto i) { logsum(i) = logsum(i) * scores_scale(i) + scores_sum(i); });
   };
-  auto prepare_acc_o = [&] {
+  auto rescale_acc_o = [&] {
     // flash_decoding.py:96-98
     tl::copy(acc_s, acc_s_cast);
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
@@ -237,24 +237,24 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   };
 
   // Software pipelining of the two MMAs: acc_o of iteration k - 1 is in flight concurrently with acc_s and
-  // process_acc_s of iteration k. For one warpgroup, with the iteration of each part  [pipeline.loop.overlap]
+  // row_max_acc_s of iteration k. For one warpgroup, with the iteration of each part  [pipeline.loop.overlap]
   //   tensor cores  acc_s 0                                    acc_s 1  acc_o 0                           ...
-  //   CUDA cores             process_acc_s 0  prepare_acc_o 0           process_acc_s 1  prepare_acc_o 1  ...
+  //   CUDA cores             row_max_acc_s 0  rescale_acc_o 0           row_max_acc_s 1  rescale_acc_o 1  ...
   if (loop_range > 0) {
     start_acc_s(0);
     tl::gemm_wait<0>(acc_s);
     K_shared_pipeline.consumer_release(0);
-    process_acc_s(0);
-    prepare_acc_o();
+    row_max_acc_s(0);
+    rescale_acc_o();
     for (int k = 1; k < loop_range; ++k) {
       start_acc_s(k);
       start_acc_o(k - 1);
       tl::gemm_wait<1>(acc_s);  // acc_o stays in flight
       K_shared_pipeline.consumer_release(k);
-      process_acc_s(k);
+      row_max_acc_s(k);
       tl::gemm_wait<0>(acc_o);  // before its operands and accumulator are written
       V_shared_pipeline.consumer_release(k - 1);
-      prepare_acc_o();
+      rescale_acc_o();
     }
     start_acc_o(loop_range - 1);
     tl::gemm_wait<0>(acc_o);

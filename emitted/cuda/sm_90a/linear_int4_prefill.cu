@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::copy(S(tl::all, 1).tile(bx * block_N), next_second);
 
   // linear_int4_prefill.py:54  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  auto prepare_W_local = [&](int ko) {
+  auto compute_W_local = [&](int ko) {
     // linear_int4_prefill.py:57-70
     const int g = (ko + 1) * (block_K / group);
     tl::copy(next_first, first);
@@ -176,11 +176,11 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // [pipeline.loop.mma-in-flight]
   if (num_iterations > 0) {
     pipeline.consumer_wait(0);
-    prepare_W_local(0);
+    compute_W_local(0);
     for (int ko = 1; ko < num_iterations; ++ko) {
       pipeline.consumer_wait(ko);
       tl::copy(W_local, W_local_in_flight);
-      prepare_W_local(ko);
+      compute_W_local(ko);
       start_Y_local(ko - 1);
       tl::gemm_wait<0>(Y_local);
       pipeline.consumer_release(ko - 1);

@@ -289,7 +289,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     tl::clear(scores_sum);  // the other warpgroup has this iteration's
   };
   // for the values of one iteration: a warpgroup's own, those received, or those whose names end with _now
-  auto prepare_acc_o = [&](auto& scores_max, auto& scores_max_prev, auto& scores_sum) {
+  auto rescale_acc_o = [&](auto& scores_max, auto& scores_max_prev, auto& scores_sum) {
     // where no row's scores_max changes the factor is 1 in the whole warp: the rescale is skipped
     // [pipeline.loop.ping-pong]
     tl::fill(scores_scale, 1.0f);
@@ -328,7 +328,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       } else {
         receive_S(k);
       }
-      prepare_acc_o(scores_max, scores_max_prev, scores_sum);
+      rescale_acc_o(scores_max, scores_max_prev, scores_sum);
       start_acc_o(k);
       tl::gemm_wait<0>(acc_o);
       pipeline.consumer_release(k);
@@ -357,7 +357,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
           set_aside();
         }
       }
-      prepare_acc_o(scores_max_now, scores_max_prev_now, scores_sum_now);
+      rescale_acc_o(scores_max_now, scores_max_prev_now, scores_sum_now);
       start_acc_o(k);
       tl::gemm_wait<0>(acc_o);
       pipeline.consumer_release(k);

@@ -9,12 +9,12 @@
 // Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works:
 // keys past its end are masked.
 //
-// Compile-time constants: is_causal = True, dim = 128 and group_1 = 1. The others are under 'sizes' in the source.
+// Compile-time constants: is_causal = True, dim = 128 and group_size = 1. The others are under 'sizes' in the source.
 //
-//   Q       in   float16  (batch, seq_len, heads, dim)            row-major
-//   K       in   float16  (batch, seq_len, heads / group_1, dim)  row-major
-//   V       in   float16  (batch, seq_len, heads / group_1, dim)  row-major
-//   Output  out  float16  (batch, seq_len, heads, dim)            row-major
+//   Q       in   float16  (batch, seq_len, heads, dim)               row-major
+//   K       in   float16  (batch, seq_len, heads / group_size, dim)  row-major
+//   V       in   float16  (batch, seq_len, heads / group_size, dim)  row-major
+//   Output  out  float16  (batch, seq_len, heads, dim)               row-major
 //
 // batch, heads and seq_len may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
 // of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not
@@ -43,7 +43,7 @@ using namespace cute;
 // from the call at attention.py:132
 constexpr int dim = 128;
 // query heads that share one head of K and V
-constexpr int group_1 = 1;
+constexpr int group_size = 1;
 // a row's reference may lag its maximum: weights are at most 2**slack; float16 holds 65504
 constexpr int slack = 8;
 // queries per block
@@ -102,12 +102,12 @@ __global__ void __launch_bounds__(threads)
                      int seq_len) {
   const Tensor Q = make_tensor(make_gmem_ptr(Q_data), make_shape(batch, seq_len, heads, Int<dim>{}),
                                make_stride(int64_t(seq_len) * heads * dim, int64_t(heads) * dim, int64_t(dim), _1{}));
-  const Tensor K = make_tensor(
-      make_gmem_ptr(K_data), make_shape(batch, seq_len, heads / group_1, Int<dim>{}),
-      make_stride(int64_t(seq_len) * (heads / group_1) * dim, int64_t(heads / group_1) * dim, int64_t(dim), _1{}));
-  const Tensor V = make_tensor(
-      make_gmem_ptr(V_data), make_shape(batch, seq_len, heads / group_1, Int<dim>{}),
-      make_stride(int64_t(seq_len) * (heads / group_1) * dim, int64_t(heads / group_1) * dim, int64_t(dim), _1{}));
+  const Tensor K = make_tensor(make_gmem_ptr(K_data), make_shape(batch, seq_len, heads / group_size, Int<dim>{}),
+                               make_stride(int64_t(seq_len) * (heads / group_size) * dim,
+                                           int64_t(heads / group_size) * dim, int64_t(dim), _1{}));
+  const Tensor V = make_tensor(make_gmem_ptr(V_data), make_shape(batch, seq_len, heads / group_size, Int<dim>{}),
+                               make_stride(int64_t(seq_len) * (heads / group_size) * dim,
+                                           int64_t(heads / group_size) * dim, int64_t(dim), _1{}));
   Tensor Output = make_tensor(make_gmem_ptr(Output_data), make_shape(batch, seq_len, heads, Int<dim>{}),
                               make_stride(int64_t(seq_len) * heads * dim, int64_t(heads) * dim, int64_t(dim), _1{}));
   Tensor Q_shared =
@@ -152,9 +152,9 @@ __global__ void __launch_bounds__(threads)
   auto load = [&](int k) {
     // attention.py:77-78
     // cp.async.cg of 16 bytes, 8 per thread and tile
-    tl::copy_tile(K_shared_copy{}, K(bz, _, by / group_1, _), make_coord(k * block_N, 0),
+    tl::copy_tile(K_shared_copy{}, K(bz, _, by / group_size, _), make_coord(k * block_N, 0),
                   K_shared(_, _, k % num_stages));
-    tl::copy_tile(K_shared_copy{}, V(bz, _, by / group_1, _), make_coord(k * block_N, 0),
+    tl::copy_tile(K_shared_copy{}, V(bz, _, by / group_size, _), make_coord(k * block_N, 0),
                   V_shared(_, _, k % num_stages));
   };
   // cp.async pipeline: while iteration k computes on tile k, the next num_stages - 1 load; one commit group per

@@ -15,12 +15,12 @@ extern "C" {
 // Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works:
 // keys past its end are masked.
 //
-// Compile-time constants: is_causal = True, dim = 128 and group_1 = 1. The others are under 'sizes' in the source.
+// Compile-time constants: is_causal = True, dim = 128 and group_size = 1. The others are under 'sizes' in the source.
 //
-//   Q       in   float16  (batch, seq_len, heads, dim)            row-major
-//   K       in   float16  (batch, seq_len, heads / group_1, dim)  row-major
-//   V       in   float16  (batch, seq_len, heads / group_1, dim)  row-major
-//   Output  out  float16  (batch, seq_len, heads, dim)            row-major
+//   Q       in   float16  (batch, seq_len, heads, dim)               row-major
+//   K       in   float16  (batch, seq_len, heads / group_size, dim)  row-major
+//   V       in   float16  (batch, seq_len, heads / group_size, dim)  row-major
+//   Output  out  float16  (batch, seq_len, heads, dim)               row-major
 //
 // batch, heads and seq_len may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
 // of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not

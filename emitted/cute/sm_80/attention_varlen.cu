@@ -13,16 +13,16 @@
 //
 // Compile-time constants: dim = 128, group = 4 and is_causal = True. The others are under 'sizes' in the source.
 //
-//   Q             in   float16  (tokens, heads, dim)              row-major
-//   K             in   float16  (tokens_k, heads / group_1, dim)  row-major
-//   V             in   float16  (tokens_k, heads / group_1, dim)  row-major
-//   cu_seqlens    in   int32    (batch + 1)                       row-major
-//   cu_seqlens_k  in   int32    (batch + 1)                       row-major
-//   Output        out  float16  (tokens, heads, dim)              row-major
+//   Q             in   float16  (tokens, heads, dim)                 row-major
+//   K             in   float16  (tokens_k, heads / group_size, dim)  row-major
+//   V             in   float16  (tokens_k, heads / group_size, dim)  row-major
+//   cu_seqlens    in   int32    (batch + 1)                          row-major
+//   cu_seqlens_k  in   int32    (batch + 1)                          row-major
+//   Output        out  float16  (tokens, heads, dim)                 row-major
 //
 // batch, tokens, tokens_k and max_seqlen may be any size from 0 within these limits. heads and batch must be at most
-// 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. heads must be a multiple of group_1 = 4, as heads /
-// group_1 (of K) and heads / group_1 (of V) are extents; else TL_NOT_SUPPORTED. No tensor's shape gives batch and
+// 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. heads must be a multiple of group_size = 4, as heads /
+// group_size (of K) and heads / group_size (of V) are extents; else TL_NOT_SUPPORTED. No tensor's shape gives batch and
 // max_seqlen: callers pass them by name. Empty tensors are not accessed, and a kernel without blocks is not launched.
 // Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
@@ -51,7 +51,7 @@ namespace attention_varlen_impl {
 using namespace cute;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-constexpr int dim = 128, group_1 = 4;
+constexpr int dim = 128, group_size = 4;
 // a row's reference may lag its maximum: weights are at most 2**slack; float16 holds 65504
 constexpr int slack = 8;
 // queries per block
@@ -110,10 +110,10 @@ __global__ void __launch_bounds__(threads)
                             int heads, int tokens, int tokens_k) {
   const Tensor Q = make_tensor(make_gmem_ptr(Q_data), make_shape(tokens, heads, Int<dim>{}),
                                make_stride(int64_t(heads) * dim, int64_t(dim), _1{}));
-  const Tensor K = make_tensor(make_gmem_ptr(K_data), make_shape(tokens_k, heads / group_1, Int<dim>{}),
-                               make_stride(int64_t(heads / group_1) * dim, int64_t(dim), _1{}));
-  const Tensor V = make_tensor(make_gmem_ptr(V_data), make_shape(tokens_k, heads / group_1, Int<dim>{}),
-                               make_stride(int64_t(heads / group_1) * dim, int64_t(dim), _1{}));
+  const Tensor K = make_tensor(make_gmem_ptr(K_data), make_shape(tokens_k, heads / group_size, Int<dim>{}),
+                               make_stride(int64_t(heads / group_size) * dim, int64_t(dim), _1{}));
+  const Tensor V = make_tensor(make_gmem_ptr(V_data), make_shape(tokens_k, heads / group_size, Int<dim>{}),
+                               make_stride(int64_t(heads / group_size) * dim, int64_t(dim), _1{}));
   const Tensor cu_seqlens = make_tensor(make_gmem_ptr(cu_seqlens_data), make_shape(batch + 1), make_stride(_1{}));
   const Tensor cu_seqlens_k = make_tensor(make_gmem_ptr(cu_seqlens_k_data), make_shape(batch + 1), make_stride(_1{}));
   Tensor Output = make_tensor(make_gmem_ptr(Output_data), make_shape(tokens, heads, Int<dim>{}),
@@ -176,9 +176,9 @@ __global__ void __launch_bounds__(threads)
   auto load = [&](int k) {
     // attention_varlen.py:77-78
     // cp.async.cg of 16 bytes, 8 per thread and tile
-    tl::copy_tile(K_shared_copy{}, tl::slice_or_empty(K, _, by / group_1, _), make_coord(start_k + k * block_N, 0),
+    tl::copy_tile(K_shared_copy{}, tl::slice_or_empty(K, _, by / group_size, _), make_coord(start_k + k * block_N, 0),
                   K_shared(_, _, k % num_stages));
-    tl::copy_tile(K_shared_copy{}, tl::slice_or_empty(V, _, by / group_1, _), make_coord(start_k + k * block_N, 0),
+    tl::copy_tile(K_shared_copy{}, tl::slice_or_empty(V, _, by / group_size, _), make_coord(start_k + k * block_N, 0),
                   V_shared(_, _, k % num_stages));
   };
   // cp.async pipeline: while iteration k computes on tile k, the next num_stages - 1 load; one commit group per
@@ -288,7 +288,7 @@ extern "C" tl_status attention_varlen_supports(int batch, int heads, int tokens,
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
   // Extents of K and V are quotients without a remainder
-  if (heads % group_1 != 0) return TL_NOT_SUPPORTED;
+  if (heads % group_size != 0) return TL_NOT_SUPPORTED;
   return tl::check_device("sm_80", device);
 }
 

@@ -13,25 +13,25 @@
 //
 // Compile-time constants: dim = 128, num_split = 4 and block_H = 64. The others are under 'sizes' in the source.
 //
-//   Q        in   float16  (batch, kv_heads, group_1, dim)  row-major
-//   K        in   float16  (batch, max_len, kv_heads, dim)  row-major
-//   V        in   float16  (batch, max_len, kv_heads, dim)  row-major
-//   lengths  in   int32    (batch)                          row-major
-//   Output   out  float16  (batch, kv_heads, group_1, dim)  row-major
+//   Q        in   float16  (batch, kv_heads, group_size, dim)  row-major
+//   K        in   float16  (batch, max_len, kv_heads, dim)     row-major
+//   V        in   float16  (batch, max_len, kv_heads, dim)     row-major
+//   lengths  in   int32    (batch)                             row-major
+//   Output   out  float16  (batch, kv_heads, group_size, dim)  row-major
 //
 // A call launches 2 kernels: split (flash_decoding.py:47) and combine (flash_decoding.py:113). The workspace holds
 // partial (float32) and partial_lse (float32) between them.
-// batch, kv_heads, group_1 and max_len may be any size from 0 within these limits. ceildiv(group_1, block_H) * kv_heads
-// must be at most 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE. ceildiv(group_1, block_H) * kv_heads, batch and
-// kv_heads must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not
-// accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are
-// not stored.
+// batch, kv_heads, group_size and max_len may be any size from 0 within these limits. ceildiv(group_size, block_H) *
+// kv_heads must be at most 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE. ceildiv(group_size, block_H) * kv_heads,
+// batch and kv_heads must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are
+// not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements
+// are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // flash_decoding.py:96) and Output (float16, flash_decoding.py:134). tl::exp2 is ex2.approx.ftz.f32. tl::log2 calls
 // CUDA's mathematical functions in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * batch *
-// kv_heads * num_split * group_1 * dim + 4 * batch * kv_heads * num_split * group_1 bytes, each term rounded up to a
-// multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
+// kv_heads * num_split * group_size * dim + 4 * batch * kv_heads * num_split * group_size bytes, each term rounded up
+// to a multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends only on the elements of lengths that its block reads.
 // Masked rows of V (lengths decides which) are loaded and multiplied by 0: NaN or infinity in them gives NaN.
@@ -120,19 +120,19 @@ template <> struct Copies<tl::Aligned<16>> {
   using partial_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint2>, float>{}, acc_o_mma{}));
 };
 
-// grid: (num_split, ceildiv(group_1, block_H) * kv_heads, batch)
+// grid: (num_split, ceildiv(group_size, block_H) * kv_heads, batch)
 template <class Alignment>
 __global__ void __launch_bounds__(threads)
     flash_decoding_split_kernel(const half_t* __restrict__ Q_data, const half_t* __restrict__ K_data,
                                 const half_t* __restrict__ V_data, const int* __restrict__ lengths_data,
                                 float* __restrict__ partial_data, float* __restrict__ partial_lse_data, int batch,
-                                int kv_heads, int group_1, int max_len) {
+                                int kv_heads, int group_size, int max_len) {
   using Q_shared_copy = typename Copies<Alignment>::Q_shared_copy;
   using K_shared_copy = typename Copies<Alignment>::K_shared_copy;
   using partial_store = typename Copies<Alignment>::partial_store;
   const Tensor Q =
-      make_tensor(make_gmem_ptr(Q_data), make_shape(batch, kv_heads, group_1, Int<dim>{}),
-                  make_stride(int64_t(kv_heads) * group_1 * dim, int64_t(group_1) * dim, int64_t(dim), _1{}));
+      make_tensor(make_gmem_ptr(Q_data), make_shape(batch, kv_heads, group_size, Int<dim>{}),
+                  make_stride(int64_t(kv_heads) * group_size * dim, int64_t(group_size) * dim, int64_t(dim), _1{}));
   const Tensor K =
       make_tensor(make_gmem_ptr(K_data), make_shape(batch, max_len, kv_heads, Int<dim>{}),
                   make_stride(int64_t(max_len) * kv_heads * dim, int64_t(kv_heads) * dim, int64_t(dim), _1{}));
@@ -141,12 +141,13 @@ __global__ void __launch_bounds__(threads)
                   make_stride(int64_t(max_len) * kv_heads * dim, int64_t(kv_heads) * dim, int64_t(dim), _1{}));
   const Tensor lengths = make_tensor(make_gmem_ptr(lengths_data), make_shape(batch), make_stride(_1{}));
   Tensor partial =
-      make_tensor(make_gmem_ptr(partial_data), make_shape(batch, kv_heads, Int<num_split>{}, group_1, Int<dim>{}),
-                  make_stride(int64_t(kv_heads) * num_split * group_1 * dim, int64_t(num_split) * group_1 * dim,
-                              int64_t(group_1) * dim, int64_t(dim), _1{}));
-  Tensor partial_lse = make_tensor(
-      make_gmem_ptr(partial_lse_data), make_shape(batch, kv_heads, Int<num_split>{}, group_1),
-      make_stride(int64_t(kv_heads) * num_split * group_1, int64_t(num_split) * group_1, int64_t(group_1), _1{}));
+      make_tensor(make_gmem_ptr(partial_data), make_shape(batch, kv_heads, Int<num_split>{}, group_size, Int<dim>{}),
+                  make_stride(int64_t(kv_heads) * num_split * group_size * dim, int64_t(num_split) * group_size * dim,
+                              int64_t(group_size) * dim, int64_t(dim), _1{}));
+  Tensor partial_lse =
+      make_tensor(make_gmem_ptr(partial_lse_data), make_shape(batch, kv_heads, Int<num_split>{}, group_size),
+                  make_stride(int64_t(kv_heads) * num_split * group_size, int64_t(num_split) * group_size,
+                              int64_t(group_size), _1{}));
   Tensor Q_shared =
       make_tensor(make_smem_ptr(tl::shared<Shared>().Q_shared.data()), Shared::Q_shared_layout{});  // (block_H, dim)
   Tensor K_shared = make_tensor(make_smem_ptr(tl::shared<Shared>().K_shared.data()),
@@ -313,20 +314,21 @@ using out_partition =
 using out_copy =
     decltype(make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, half_t>{}, Layout<Shape<_128>>{}, Layout<Shape<_1>>{}));
 
-// grid: (group_1, kv_heads, batch)
+// grid: (group_size, kv_heads, batch)
 __global__ void __launch_bounds__(threads)
     flash_decoding_combine_kernel(half_t* __restrict__ Output_data, const float* __restrict__ partial_data,
-                                  const float* __restrict__ partial_lse_data, int batch, int kv_heads, int group_1) {
+                                  const float* __restrict__ partial_lse_data, int batch, int kv_heads, int group_size) {
   Tensor Output =
-      make_tensor(make_gmem_ptr(Output_data), make_shape(batch, kv_heads, group_1, Int<dim>{}),
-                  make_stride(int64_t(kv_heads) * group_1 * dim, int64_t(group_1) * dim, int64_t(dim), _1{}));
+      make_tensor(make_gmem_ptr(Output_data), make_shape(batch, kv_heads, group_size, Int<dim>{}),
+                  make_stride(int64_t(kv_heads) * group_size * dim, int64_t(group_size) * dim, int64_t(dim), _1{}));
   const Tensor partial =
-      make_tensor(make_gmem_ptr(partial_data), make_shape(batch, kv_heads, Int<num_split>{}, group_1, Int<dim>{}),
-                  make_stride(int64_t(kv_heads) * num_split * group_1 * dim, int64_t(num_split) * group_1 * dim,
-                              int64_t(group_1) * dim, int64_t(dim), _1{}));
-  const Tensor partial_lse = make_tensor(
-      make_gmem_ptr(partial_lse_data), make_shape(batch, kv_heads, Int<num_split>{}, group_1),
-      make_stride(int64_t(kv_heads) * num_split * group_1, int64_t(num_split) * group_1, int64_t(group_1), _1{}));
+      make_tensor(make_gmem_ptr(partial_data), make_shape(batch, kv_heads, Int<num_split>{}, group_size, Int<dim>{}),
+                  make_stride(int64_t(kv_heads) * num_split * group_size * dim, int64_t(num_split) * group_size * dim,
+                              int64_t(group_size) * dim, int64_t(dim), _1{}));
+  const Tensor partial_lse =
+      make_tensor(make_gmem_ptr(partial_lse_data), make_shape(batch, kv_heads, Int<num_split>{}, group_size),
+                  make_stride(int64_t(kv_heads) * num_split * group_size, int64_t(num_split) * group_size,
+                              int64_t(group_size), _1{}));
   const int g = blockIdx.x, head = blockIdx.y, b = blockIdx.z;
 
   Tensor lse = tl::partition_fragment<float>(lse_partition{}, Shape<Int<num_split>>{});     // (V, M)
@@ -379,56 +381,58 @@ __global__ void __launch_bounds__(threads)
 #ifndef __CUDACC_RTC__
 #include "flash_decoding.h"
 
-extern "C" size_t flash_decoding_workspace_size(int batch, int kv_heads, int group_1, int) {
+extern "C" size_t flash_decoding_workspace_size(int batch, int kv_heads, int group_size, int) {
   using namespace flash_decoding_impl;
-  return tl::workspace_bytes<float>(batch, kv_heads, num_split, group_1, dim) +
-         tl::workspace_bytes<float>(batch, kv_heads, num_split, group_1);
+  return tl::workspace_bytes<float>(batch, kv_heads, num_split, group_size, dim) +
+         tl::workspace_bytes<float>(batch, kv_heads, num_split, group_size);
 }
 
-extern "C" tl_status flash_decoding_supports(int batch, int kv_heads, int group_1, int max_len, int device) {
+extern "C" tl_status flash_decoding_supports(int batch, int kv_heads, int group_size, int max_len, int device) {
   using namespace flash_decoding_impl;
-  if (batch < 0 || kv_heads < 0 || group_1 < 0 || max_len < 0) return TL_INVALID_SIZE;
+  if (batch < 0 || kv_heads < 0 || group_size < 0 || max_len < 0) return TL_INVALID_SIZE;
   // Extents are ints
-  if (!tl::fits_int(int64_t(tl::ceildiv(group_1, block_H)) * kv_heads)) return TL_INVALID_SIZE;
+  if (!tl::fits_int(int64_t(tl::ceildiv(group_size, block_H)) * kv_heads)) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
-  if (tl::ceildiv(group_1, block_H) * kv_heads > tl::max_grid_yz || batch > tl::max_grid_yz ||
+  if (tl::ceildiv(group_size, block_H) * kv_heads > tl::max_grid_yz || batch > tl::max_grid_yz ||
       kv_heads > tl::max_grid_yz)
     return TL_INVALID_SIZE;
   return tl::check_device("sm_80", device);
 }
 
 extern "C" tl_status flash_decoding(const void* Q, const void* K, const void* V, const void* lengths, void* Output,
-                                    int batch, int kv_heads, int group_1, int max_len, void* workspace,
+                                    int batch, int kv_heads, int group_size, int max_len, void* workspace,
                                     size_t workspace_bytes, void* stream) {
   using namespace flash_decoding_impl;
-  const tl_status status = flash_decoding_supports(batch, kv_heads, group_1, max_len, TL_CURRENT_DEVICE);
+  const tl_status status = flash_decoding_supports(batch, kv_heads, group_size, max_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (workspace_bytes < flash_decoding_workspace_size(batch, kv_heads, group_1, max_len)) return TL_WORKSPACE_TOO_SMALL;
+  if (workspace_bytes < flash_decoding_workspace_size(batch, kv_heads, group_size, max_len))
+    return TL_WORKSPACE_TOO_SMALL;
   if (!tl::aligned<16>(Q, K, V, lengths, Output, workspace)) return TL_MISALIGNED;
   tl::Workspace tensors(workspace);
-  float* const partial = tensors.take<float>(batch, kv_heads, num_split, group_1, dim);
-  float* const partial_lse = tensors.take<float>(batch, kv_heads, num_split, group_1);
+  float* const partial = tensors.take<float>(batch, kv_heads, num_split, group_size, dim);
+  float* const partial_lse = tensors.take<float>(batch, kv_heads, num_split, group_size);
 
   // flash_decoding.py:47  launch 1 of 2
   {
     using namespace split;
     // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-    const auto chosen =
-        group_1 % 4 == 0 ? flash_decoding_split_kernel<tl::Aligned<16>> : flash_decoding_split_kernel<tl::AnyAlignment>;
-    const dim3 grid(num_split, tl::ceildiv(group_1, block_H) * kv_heads, batch);
+    const auto chosen = group_size % 4 == 0 ? flash_decoding_split_kernel<tl::Aligned<16>>
+                                            : flash_decoding_split_kernel<tl::AnyAlignment>;
+    const dim3 grid(num_split, tl::ceildiv(group_size, block_H) * kv_heads, batch);
     const tl_status started =
         tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const half_t*>(Q), static_cast<const half_t*>(K),
                            static_cast<const half_t*>(V), static_cast<const int*>(lengths), partial, partial_lse, batch,
-                           kv_heads, group_1, max_len);
+                           kv_heads, group_size, max_len);
     if (started != TL_OK) return started;
   }
 
   // flash_decoding.py:113  launch 2 of 2
   {
     using namespace combine;
-    const dim3 grid(group_1, kv_heads, batch);
-    const tl_status started = tl::launch(flash_decoding_combine_kernel, grid, threads, stream,
-                                         static_cast<half_t*>(Output), partial, partial_lse, batch, kv_heads, group_1);
+    const dim3 grid(group_size, kv_heads, batch);
+    const tl_status started =
+        tl::launch(flash_decoding_combine_kernel, grid, threads, stream, static_cast<half_t*>(Output), partial,
+                   partial_lse, batch, kv_heads, group_size);
     if (started != TL_OK) return started;
   }
   return TL_OK;

@@ -19,25 +19,25 @@ extern "C" {
 //
 // Compile-time constants: dim = 128, num_split = 4 and block_H = 64. The others are under 'sizes' in the source.
 //
-//   Q        in   float16  (batch, kv_heads, group_1, dim)  row-major
-//   K        in   float16  (batch, max_len, kv_heads, dim)  row-major
-//   V        in   float16  (batch, max_len, kv_heads, dim)  row-major
-//   lengths  in   int32    (batch)                          row-major
-//   Output   out  float16  (batch, kv_heads, group_1, dim)  row-major
+//   Q        in   float16  (batch, kv_heads, group_size, dim)  row-major
+//   K        in   float16  (batch, max_len, kv_heads, dim)     row-major
+//   V        in   float16  (batch, max_len, kv_heads, dim)     row-major
+//   lengths  in   int32    (batch)                             row-major
+//   Output   out  float16  (batch, kv_heads, group_size, dim)  row-major
 //
 // A call launches 2 kernels: split (flash_decoding.py:47) and combine (flash_decoding.py:113). The workspace holds
 // partial (float32) and partial_lse (float32) between them.
-// batch, kv_heads, group_1 and max_len may be any size from 0 within these limits. ceildiv(group_1, block_H) * kv_heads
-// must be at most 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE. ceildiv(group_1, block_H) * kv_heads, batch and
-// kv_heads must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not
-// accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are
-// not stored.
+// batch, kv_heads, group_size and max_len may be any size from 0 within these limits. ceildiv(group_size, block_H) *
+// kv_heads must be at most 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE. ceildiv(group_size, block_H) * kv_heads,
+// batch and kv_heads must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are
+// not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements
+// are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // flash_decoding.py:96) and Output (float16, flash_decoding.py:134). tl::exp2 is ex2.approx.ftz.f32. tl::log2 calls
 // CUDA's mathematical functions in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * batch *
-// kv_heads * num_split * group_1 * dim + 4 * batch * kv_heads * num_split * group_1 bytes, each term rounded up to a
-// multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
+// kv_heads * num_split * group_size * dim + 4 * batch * kv_heads * num_split * group_size bytes, each term rounded up
+// to a multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
 // order in which an element's terms are added depends only on the elements of lengths that its block reads.
 // Masked rows of V (lengths decides which) are loaded and multiplied by 0: NaN or infinity in them gives NaN.
@@ -52,14 +52,15 @@ extern "C" {
 // it run nevertheless.
 // `workspace` is device memory that only this call uses until it has completed; its contents do not matter.
 tl_status flash_decoding(const void* Q, const void* K, const void* V, const void* lengths, void* Output, int batch,
-                         int kv_heads, int group_1, int max_len, void* workspace, size_t workspace_bytes, void* stream);
+                         int kv_heads, int group_size, int max_len, void* workspace, size_t workspace_bytes,
+                         void* stream);
 
 // The bytes of `workspace` that a call with these sizes needs.
-size_t flash_decoding_workspace_size(int batch, int kv_heads, int group_1, int max_len);
+size_t flash_decoding_workspace_size(int batch, int kv_heads, int group_size, int max_len);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
 // The launcher checks the same, and the pointers' alignment.
-tl_status flash_decoding_supports(int batch, int kv_heads, int group_1, int max_len, int device);
+tl_status flash_decoding_supports(int batch, int kv_heads, int group_size, int max_len, int device);
 
 #ifdef __cplusplus
 }

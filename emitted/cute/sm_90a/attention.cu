@@ -10,13 +10,13 @@
 // Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works:
 // keys past its end are masked.
 //
-// Compile-time constants: dim = 128, block_M = 128, block_N = 128, threads = 256, is_causal = False and group_1 = 1.
+// Compile-time constants: dim = 128, block_M = 128, block_N = 128, threads = 256, is_causal = False and group_size = 1.
 // The others are under 'sizes' in the source.
 //
-//   Q       in   float16  (batch, seq_len, heads, dim)            row-major
-//   K       in   float16  (batch, seq_len, heads / group_1, dim)  row-major
-//   V       in   float16  (batch, seq_len, heads / group_1, dim)  row-major
-//   Output  out  float16  (batch, seq_len, heads, dim)            row-major
+//   Q       in   float16  (batch, seq_len, heads, dim)               row-major
+//   K       in   float16  (batch, seq_len, heads / group_size, dim)  row-major
+//   V       in   float16  (batch, seq_len, heads / group_size, dim)  row-major
+//   Output  out  float16  (batch, seq_len, heads, dim)               row-major
 //
 // batch, heads and seq_len may be any size from 0 within these limits. ceildiv(seq_len, block_M) times heads times
 // batch must be at most 1,073,741,824 (tiles); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel
@@ -44,7 +44,7 @@ using namespace cute;
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int dim = 128;
 // query heads that share one head of K and V
-constexpr int group_1 = 1;
+constexpr int group_size = 1;
 // a row's reference may lag its maximum: weights are at most 2**slack; float16 holds 65504
 constexpr int slack = 8;
 // queries per block
@@ -108,17 +108,17 @@ inline auto make_Q_map(const void* Q, int batch, int seq_len, int heads) {
 using Q_map_type = decltype(make_Q_map(nullptr, 0, 0, 0));
 inline auto make_K_map(const void* K, int batch, int seq_len, int heads) {
   const auto data = make_gmem_ptr(static_cast<const half_t*>(K));
-  const Tensor tensor = make_tensor(
-      data, make_shape(seq_len, dim, heads / group_1, batch),
-      make_stride(int64_t(heads / group_1) * dim, _1{}, int64_t(dim), int64_t(seq_len) * (heads / group_1) * dim));
+  const Tensor tensor = make_tensor(data, make_shape(seq_len, dim, heads / group_size, batch),
+                                    make_stride(int64_t(heads / group_size) * dim, _1{}, int64_t(dim),
+                                                int64_t(seq_len) * (heads / group_size) * dim));
   return tl::make_tma_map(SM90_TMA_LOAD{}, tensor, take<0, 2>(Shared::K_shared_layout{}));
 }
 using K_map_type = decltype(make_K_map(nullptr, 0, 0, 0));
 inline auto make_V_map(const void* V, int batch, int seq_len, int heads) {
   const auto data = make_gmem_ptr(static_cast<const half_t*>(V));
-  const Tensor tensor = make_tensor(
-      data, make_shape(seq_len, dim, heads / group_1, batch),
-      make_stride(int64_t(heads / group_1) * dim, _1{}, int64_t(dim), int64_t(seq_len) * (heads / group_1) * dim));
+  const Tensor tensor = make_tensor(data, make_shape(seq_len, dim, heads / group_size, batch),
+                                    make_stride(int64_t(heads / group_size) * dim, _1{}, int64_t(dim),
+                                                int64_t(seq_len) * (heads / group_size) * dim));
   return tl::make_tma_map(SM90_TMA_LOAD{}, tensor, take<0, 2>(Shared::V_shared_layout{}));
 }
 using V_map_type = decltype(make_V_map(nullptr, 0, 0, 0));
@@ -205,10 +205,10 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         // attention.py:77-78
         uint64_t& K_shared_full = K_shared_barriers.producer_acquire(K_shared_stage, tl::stage_bytes(K_shared));
         // cp.async.bulk.tensor.4d (TMA), 2 boxes of 128 x 64 per tile, 128-byte swizzle
-        tl::tma_load(K_map, K_shared_full, make_coord(k * block_N, 0, work.by / group_1, work.bz),
+        tl::tma_load(K_map, K_shared_full, make_coord(k * block_N, 0, work.by / group_size, work.bz),
                      K_shared(_, _, K_shared_stage.index()));
         uint64_t& V_shared_full = V_shared_barriers.producer_acquire(V_shared_stage, tl::stage_bytes(V_shared));
-        tl::tma_load(V_map, V_shared_full, make_coord(k * block_N, 0, work.by / group_1, work.bz),
+        tl::tma_load(V_map, V_shared_full, make_coord(k * block_N, 0, work.by / group_size, work.bz),
                      V_shared(_, _, V_shared_stage.index()));
       }
     }
@@ -263,7 +263,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
                 GMMA::ScaleOut::Zero);
       warpgroup_commit_batch();
     };
-    auto process_acc_s = [&](int k) {
+    auto row_max_acc_s = [&](int k) {
       // Keys past the end of the sequence are masked. Key 0 is not: each row's maximum is finite from
       // iteration 0 on.
       // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-gemm]
@@ -300,7 +300,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       }
       return changed;
     };
-    auto prepare_acc_o = [&](bool changed) {
+    auto exp_rescale_acc_o = [&](bool changed) {
       if (changed) {
         // attention.py:117  for i, j in T.Parallel(block_M, dim):
         CUTE_UNROLL
@@ -340,32 +340,32 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     };
 
     // Software pipelining of the two MMAs: acc_o of iteration k - 1 is in flight concurrently with acc_s and
-    // process_acc_s of iteration k. For one warpgroup, with the iteration of each part  [pipeline.loop.overlap]
-    //   tensor cores  acc_s 0                                    acc_s 1  acc_o 0                           ...
-    //   CUDA cores             process_acc_s 0  prepare_acc_o 0           process_acc_s 1  prepare_acc_o 1  ...
+    // row_max_acc_s of iteration k. For one warpgroup, with the iteration of each part  [pipeline.loop.overlap]
+    //   tensor cores  acc_s 0                                        acc_s 1  acc_o 0                               ...
+    //   CUDA cores             row_max_acc_s 0  exp_rescale_acc_o 0           row_max_acc_s 1  exp_rescale_acc_o 1  ...
     if (work.loop_range > 0) {
       start_acc_s();
       warpgroup_wait<0>();
       warpgroup_fence_operand(acc_s);
       K_shared_barriers.consumer_release(K_shared_stage);
       ++K_shared_stage;
-      prepare_acc_o(process_acc_s(0));
+      exp_rescale_acc_o(row_max_acc_s(0));
       TL_NO_UNROLL
       for (int k = 1; k < work.loop_range; ++k) {
         start_acc_s();
         start_acc_o();
         warpgroup_wait<1>();  // acc_o stays in flight
         warpgroup_fence_operand(acc_s);
-        const bool changed = process_acc_s(k);
+        const bool changed = row_max_acc_s(k);
         // The stage is free since acc_s is complete. It is released here, with `changed` as an operand, so that the
-        // compiler cannot move the wait below in front of process_acc_s
+        // compiler cannot move the wait below in front of row_max_acc_s
         K_shared_barriers.consumer_release_after(changed, K_shared_stage);
         ++K_shared_stage;
         warpgroup_wait<0>();  // before its operands and accumulator are written
         warpgroup_fence_operand(acc_o);
         V_shared_barriers.consumer_release(V_shared_stage);
         ++V_shared_stage;
-        prepare_acc_o(changed);
+        exp_rescale_acc_o(changed);
       }
       start_acc_o();
       warpgroup_wait<0>();

@@ -16,13 +16,13 @@ extern "C" {
 // Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works:
 // keys past its end are masked.
 //
-// Compile-time constants: dim = 128, block_M = 128, block_N = 128, threads = 256, is_causal = False and group_1 = 1.
+// Compile-time constants: dim = 128, block_M = 128, block_N = 128, threads = 256, is_causal = False and group_size = 1.
 // The others are under 'sizes' in the source.
 //
-//   Q       in   float16  (batch, seq_len, heads, dim)            row-major
-//   K       in   float16  (batch, seq_len, heads / group_1, dim)  row-major
-//   V       in   float16  (batch, seq_len, heads / group_1, dim)  row-major
-//   Output  out  float16  (batch, seq_len, heads, dim)            row-major
+//   Q       in   float16  (batch, seq_len, heads, dim)               row-major
+//   K       in   float16  (batch, seq_len, heads / group_size, dim)  row-major
+//   V       in   float16  (batch, seq_len, heads / group_size, dim)  row-major
+//   Output  out  float16  (batch, seq_len, heads, dim)               row-major
 //
 // batch, heads and seq_len may be any size from 0 within these limits. ceildiv(seq_len, block_M) times heads times
 // batch must be at most 1,073,741,824 (tiles); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel

@@ -14,18 +14,18 @@
 // Compile-time constants: dim = 128, block_M = 128, block_N = 128, threads = 256, group = 4 and is_causal = True. The
 // others are under 'sizes' in the source.
 //
-//   Q             in   float16  (tokens, heads, dim)              row-major
-//   K             in   float16  (tokens_k, heads / group_1, dim)  row-major
-//   V             in   float16  (tokens_k, heads / group_1, dim)  row-major
-//   cu_seqlens    in   int32    (batch + 1)                       row-major
-//   cu_seqlens_k  in   int32    (batch + 1)                       row-major
-//   Output        out  float16  (tokens, heads, dim)              row-major
+//   Q             in   float16  (tokens, heads, dim)                 row-major
+//   K             in   float16  (tokens_k, heads / group_size, dim)  row-major
+//   V             in   float16  (tokens_k, heads / group_size, dim)  row-major
+//   cu_seqlens    in   int32    (batch + 1)                          row-major
+//   cu_seqlens_k  in   int32    (batch + 1)                          row-major
+//   Output        out  float16  (tokens, heads, dim)                 row-major
 //
 // batch, tokens, tokens_k and max_seqlen may be any size from 0 within these limits. ceildiv(max_seqlen, block_M) times
-// heads times batch must be at most 1,073,741,824 (tiles); else TL_INVALID_SIZE. heads must be a multiple of group_1 =
-// 4, as heads / group_1 (of K) and heads / group_1 (of V) are extents; else TL_NOT_SUPPORTED. No tensor's shape gives
-// batch and max_seqlen: callers pass them by name. Empty tensors are not accessed, and a kernel without blocks is not
-// launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// heads times batch must be at most 1,073,741,824 (tiles); else TL_INVALID_SIZE. heads must be a multiple of group_size
+// = 4, as heads / group_size (of K) and heads / group_size (of V) are extents; else TL_NOT_SUPPORTED. No tensor's shape
+// gives batch and max_seqlen: callers pass them by name. Empty tensors are not accessed, and a kernel without blocks is
+// not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention_varlen.py:108) and Output (float16, attention_varlen.py:118 and 120). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * (1 +
@@ -56,7 +56,7 @@ namespace attention_varlen_impl {
 using namespace cute;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
-constexpr int dim = 128, group_1 = 4;
+constexpr int dim = 128, group_size = 4;
 // a row's reference may lag its maximum: weights are at most 2**slack; float16 holds 65504
 constexpr int slack = 8;
 // queries per block
@@ -126,15 +126,15 @@ inline auto make_Q_map(const void* Q, int tokens, int heads) {
 using Q_map_type = decltype(make_Q_map(nullptr, 0, 0));
 inline auto make_K_map(const void* K, int tokens_k, int heads) {
   const auto data = make_gmem_ptr(static_cast<const half_t*>(K));
-  const Tensor tensor = make_tensor(data, make_shape(tokens_k, dim, heads / group_1),
-                                    make_stride(int64_t(heads / group_1) * dim, _1{}, int64_t(dim)));
+  const Tensor tensor = make_tensor(data, make_shape(tokens_k, dim, heads / group_size),
+                                    make_stride(int64_t(heads / group_size) * dim, _1{}, int64_t(dim)));
   return tl::make_tma_map(SM90_TMA_LOAD{}, tensor, take<0, 2>(Shared::K_shared_layout{}));
 }
 using K_map_type = decltype(make_K_map(nullptr, 0, 0));
 inline auto make_V_map(const void* V, int tokens_k, int heads) {
   const auto data = make_gmem_ptr(static_cast<const half_t*>(V));
-  const Tensor tensor = make_tensor(data, make_shape(tokens_k, dim, heads / group_1),
-                                    make_stride(int64_t(heads / group_1) * dim, _1{}, int64_t(dim)));
+  const Tensor tensor = make_tensor(data, make_shape(tokens_k, dim, heads / group_size),
+                                    make_stride(int64_t(heads / group_size) * dim, _1{}, int64_t(dim)));
   return tl::make_tma_map(SM90_TMA_LOAD{}, tensor, take<0, 2>(Shared::V_shared_layout{}));
 }
 using V_map_type = decltype(make_V_map(nullptr, 0, 0));
@@ -247,10 +247,10 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
         // attention_varlen.py:77-78
         uint64_t& K_shared_full = K_shared_barriers.producer_acquire(K_shared_stage, tl::stage_bytes(K_shared));
         // cp.async.bulk.tensor.3d (TMA), 2 boxes of 128 x 64 per tile, 128-byte swizzle
-        tl::tma_load(K_map, K_shared_full, make_coord(work.start_k + k * block_N, 0, work.by / group_1),
+        tl::tma_load(K_map, K_shared_full, make_coord(work.start_k + k * block_N, 0, work.by / group_size),
                      K_shared(_, _, K_shared_stage.index()));
         uint64_t& V_shared_full = V_shared_barriers.producer_acquire(V_shared_stage, tl::stage_bytes(V_shared));
-        tl::tma_load(V_map, V_shared_full, make_coord(work.start_k + k * block_N, 0, work.by / group_1),
+        tl::tma_load(V_map, V_shared_full, make_coord(work.start_k + k * block_N, 0, work.by / group_size),
                      V_shared(_, _, V_shared_stage.index()));
         ++K_shared_stage, ++V_shared_stage;
       });
@@ -308,7 +308,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
                 GMMA::ScaleOut::Zero);
       warpgroup_commit_batch();
     };
-    auto process_acc_s = [&](int k) {
+    auto row_max_acc_s = [&](int k) {
       // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-gemm]
       if (k * block_N + block_N - 1 > work.diagonal || k * block_N + block_N - 1 >= work.length_k) {
         // attention_varlen.py:81  for i, j in T.Parallel(block_M, block_N):
@@ -344,7 +344,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
       }
       return changed;
     };
-    auto prepare_acc_o = [&](bool changed) {
+    auto exp_rescale_acc_o = [&](bool changed) {
       if (changed) {
         // attention_varlen.py:109  for i, j in T.Parallel(block_M, dim):
         CUTE_UNROLL
@@ -384,32 +384,32 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     };
 
     // Software pipelining of the two MMAs: acc_o of iteration k - 1 is in flight concurrently with acc_s and
-    // process_acc_s of iteration k. For one warpgroup, with the iteration of each part  [pipeline.loop.overlap]
-    //   tensor cores  acc_s 0                                    acc_s 1  acc_o 0                           ...
-    //   CUDA cores             process_acc_s 0  prepare_acc_o 0           process_acc_s 1  prepare_acc_o 1  ...
+    // row_max_acc_s of iteration k. For one warpgroup, with the iteration of each part  [pipeline.loop.overlap]
+    //   tensor cores  acc_s 0                                        acc_s 1  acc_o 0                               ...
+    //   CUDA cores             row_max_acc_s 0  exp_rescale_acc_o 0           row_max_acc_s 1  exp_rescale_acc_o 1  ...
     if (work.loop_range > 0) {
       start_acc_s();
       warpgroup_wait<0>();
       warpgroup_fence_operand(acc_s);
       K_shared_barriers.consumer_release(K_shared_stage);
       ++K_shared_stage;
-      prepare_acc_o(process_acc_s(0));
+      exp_rescale_acc_o(row_max_acc_s(0));
       TL_NO_UNROLL
       for (int k = 1; k < work.loop_range; ++k) {
         start_acc_s();
         start_acc_o();
         warpgroup_wait<1>();  // acc_o stays in flight
         warpgroup_fence_operand(acc_s);
-        const bool changed = process_acc_s(k);
+        const bool changed = row_max_acc_s(k);
         // The stage is free since acc_s is complete. It is released here, with `changed` as an operand, so that the
-        // compiler cannot move the wait below in front of process_acc_s
+        // compiler cannot move the wait below in front of row_max_acc_s
         K_shared_barriers.consumer_release_after(changed, K_shared_stage);
         ++K_shared_stage;
         warpgroup_wait<0>();  // before its operands and accumulator are written
         warpgroup_fence_operand(acc_o);
         V_shared_barriers.consumer_release(V_shared_stage);
         ++V_shared_stage;
-        prepare_acc_o(changed);
+        exp_rescale_acc_o(changed);
       }
       start_acc_o();
       warpgroup_wait<0>();
@@ -474,7 +474,7 @@ extern "C" tl_status attention_varlen_supports(int batch, int heads, int tokens,
   // At most 2^30 tiles: an int numbers them, to which a block adds the number of blocks
   if (!tl::tile_count_fits_int(tl::ceildiv(max_seqlen, block_M), heads, batch)) return TL_INVALID_SIZE;
   // Extents of K and V are quotients without a remainder
-  if (heads % group_1 != 0) return TL_NOT_SUPPORTED;
+  if (heads % group_size != 0) return TL_NOT_SUPPORTED;
   return tl::check_device("sm_90a", device);
 }
 

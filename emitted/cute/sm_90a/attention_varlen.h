@@ -20,18 +20,18 @@ extern "C" {
 // Compile-time constants: dim = 128, block_M = 128, block_N = 128, threads = 256, group = 4 and is_causal = True. The
 // others are under 'sizes' in the source.
 //
-//   Q             in   float16  (tokens, heads, dim)              row-major
-//   K             in   float16  (tokens_k, heads / group_1, dim)  row-major
-//   V             in   float16  (tokens_k, heads / group_1, dim)  row-major
-//   cu_seqlens    in   int32    (batch + 1)                       row-major
-//   cu_seqlens_k  in   int32    (batch + 1)                       row-major
-//   Output        out  float16  (tokens, heads, dim)              row-major
+//   Q             in   float16  (tokens, heads, dim)                 row-major
+//   K             in   float16  (tokens_k, heads / group_size, dim)  row-major
+//   V             in   float16  (tokens_k, heads / group_size, dim)  row-major
+//   cu_seqlens    in   int32    (batch + 1)                          row-major
+//   cu_seqlens_k  in   int32    (batch + 1)                          row-major
+//   Output        out  float16  (tokens, heads, dim)                 row-major
 //
 // batch, tokens, tokens_k and max_seqlen may be any size from 0 within these limits. ceildiv(max_seqlen, block_M) times
-// heads times batch must be at most 1,073,741,824 (tiles); else TL_INVALID_SIZE. heads must be a multiple of group_1 =
-// 4, as heads / group_1 (of K) and heads / group_1 (of V) are extents; else TL_NOT_SUPPORTED. No tensor's shape gives
-// batch and max_seqlen: callers pass them by name. Empty tensors are not accessed, and a kernel without blocks is not
-// launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// heads times batch must be at most 1,073,741,824 (tiles); else TL_INVALID_SIZE. heads must be a multiple of group_size
+// = 4, as heads / group_size (of K) and heads / group_size (of V) are extents; else TL_NOT_SUPPORTED. No tensor's shape
+// gives batch and max_seqlen: callers pass them by name. Empty tensors are not accessed, and a kernel without blocks is
+// not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention_varlen.py:108) and Output (float16, attention_varlen.py:118 and 120). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * (1 +

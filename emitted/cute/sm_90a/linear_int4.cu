@@ -10,17 +10,17 @@
 // W[n, k] = (nibble - 8) * S[n, k // group]. The nibble of an even k is the lower half of byte k // 2 of its row.
 // K must be a multiple of the group.
 //
-// Compile-time constants: block_M = 256, block_N = 128, block_K = 64, num_stages = 4, threads = 256 and group_1 = 32.
-// The others are under 'sizes' in the source.
+// Compile-time constants: block_M = 256, block_N = 128, block_K = 64, num_stages = 4, threads = 256 and group_size =
+// 32. The others are under 'sizes' in the source.
 //
-//   X  in   float16  (M, K)            row-major
-//   W  in   uint8    (N, K / 2)        row-major
-//   S  in   float16  (N, K / group_1)  row-major
-//   Y  out  float16  (M, N)            row-major
+//   X  in   float16  (M, K)               row-major
+//   W  in   uint8    (N, K / 2)           row-major
+//   S  in   float16  (N, K / group_size)  row-major
+//   Y  out  float16  (M, N)               row-major
 //
 // M and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
-// along y or z); else TL_INVALID_SIZE. K must be a multiple of group_1 = 32, as K / 2 (of W) and K / group_1 (of S) are
-// extents; else TL_NOT_SUPPORTED. K must be a multiple of 32, since TMA needs 16-byte row pitches; else
+// along y or z); else TL_INVALID_SIZE. K must be a multiple of group_size = 32, as K / 2 (of W) and K / group_size (of
+// S) are extents; else TL_NOT_SUPPORTED. K must be a multiple of 32, since TMA needs 16-byte row pitches; else
 // TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
 // return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear_int4.py:55). Computed in these types,
@@ -46,7 +46,7 @@ using namespace cute;
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_M = 256, block_N = 128, block_K = 64;
 // inputs of a row that share a scale
-constexpr int group_1 = 32;
+constexpr int group_size = 32;
 // TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
 // one stage that the MMA in flight reads, one that is written  [pipeline.loop.mma-in-flight]
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   using ij_copy = typename Copies<Alignment>::ij_copy;
   using Y_store = typename Copies<Alignment>::Y_store;
   const Tensor S =
-      make_tensor(make_gmem_ptr(S_data), make_shape(N, K / group_1), make_stride(int64_t(K / group_1), _1{}));
+      make_tensor(make_gmem_ptr(S_data), make_shape(N, K / group_size), make_stride(int64_t(K / group_size), _1{}));
   Tensor Y = make_tensor(make_gmem_ptr(Y_data), make_shape(M, N), make_stride(int64_t(N), _1{}));
   Tensor X_shared = make_tensor(make_smem_ptr(tl::shared<Shared>().X_shared.data()),
                                 Shared::X_shared_layout{});  // (block_M, block_K, stage)
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     CUTE_UNROLL
     for (int v = 0; v < size(W_shared_part); v += 8) {
       const int i = get<0>(ij_at(v)), j = get<1>(ij_at(v));  // of the first of 8 elements
-      const half_t scale = tl::value_at(S, bx * block_N + i, (ko * block_K + j) / group_1);
+      const half_t scale = tl::value_at(S, bx * block_N + i, (ko * block_K + j) / group_size);
       const auto packed_numbers = tl::unpack_uint4<8>(8, packed_elements, i, j / 2, stage.index());  // Array<half_t, 8>
       tl::array_at<8>(W_shared_part, v) = packed_numbers * scale;
     }
@@ -271,7 +271,7 @@ extern "C" tl_status linear_int4_supports(int M, int N, int K, int device) {
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // Extents of W and S are quotients without a remainder
-  if (K % group_1 != 0) return TL_NOT_SUPPORTED;
+  if (K % group_size != 0) return TL_NOT_SUPPORTED;
   return tl::check_device("sm_90a", device);
 }
 

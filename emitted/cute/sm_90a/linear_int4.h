@@ -16,17 +16,17 @@ extern "C" {
 // W[n, k] = (nibble - 8) * S[n, k // group]. The nibble of an even k is the lower half of byte k // 2 of its row.
 // K must be a multiple of the group.
 //
-// Compile-time constants: block_M = 256, block_N = 128, block_K = 64, num_stages = 4, threads = 256 and group_1 = 32.
-// The others are under 'sizes' in the source.
+// Compile-time constants: block_M = 256, block_N = 128, block_K = 64, num_stages = 4, threads = 256 and group_size =
+// 32. The others are under 'sizes' in the source.
 //
-//   X  in   float16  (M, K)            row-major
-//   W  in   uint8    (N, K / 2)        row-major
-//   S  in   float16  (N, K / group_1)  row-major
-//   Y  out  float16  (M, N)            row-major
+//   X  in   float16  (M, K)               row-major
+//   W  in   uint8    (N, K / 2)           row-major
+//   S  in   float16  (N, K / group_size)  row-major
+//   Y  out  float16  (M, N)               row-major
 //
 // M and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
-// along y or z); else TL_INVALID_SIZE. K must be a multiple of group_1 = 32, as K / 2 (of W) and K / group_1 (of S) are
-// extents; else TL_NOT_SUPPORTED. K must be a multiple of 32, since TMA needs 16-byte row pitches; else
+// along y or z); else TL_INVALID_SIZE. K must be a multiple of group_size = 32, as K / 2 (of W) and K / group_size (of
+// S) are extents; else TL_NOT_SUPPORTED. K must be a multiple of 32, since TMA needs 16-byte row pitches; else
 // TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
 // return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear_int4.py:55). Computed in these types,

@@ -96,7 +96,7 @@ def test_the_manifest_names_the_style_and_what_it_needs() -> None:
 def test_constants_have_no_names_of_ck_tile(tmp_path: Path, constant: str) -> None:
     (tmp_path / "scaled.py").write_text(KERNEL.replace("{constant}", constant), encoding="utf-8")
     (found,) = tile2cu.emit(tmp_path / "scaled.py", style="ck", target="hip:gfx942").values()
-    assert f"constexpr int {constant}_1 = 64;" in found.source
+    assert f"constexpr int {constant}_size = 64;" in found.source
 
 
 def test_the_revision_of_ck_tile_is_that_of_the_tests() -> None:

@@ -87,3 +87,9 @@ def f(M=256, j=64):
     (emitted,) = emit_text(Path("f.py"), kernel=None, target=find("cuda:sm_80"), bindings={}, text=text)
     loops = re.findall(r"\[&\]\(auto (\w+), auto (\w+)\)", emitted.source)
     assert loops == [("i", "k"), ("i", "k"), ("k", "l")]
+
+
+def test_a_size_that_a_style_cannot_keep_is_called_so() -> None:
+    """Its role is what a reader sees, not a number."""
+    names = Names(["group", "copy"], reserved=["group", "copy"], wishes={"group": "group_size"})
+    assert names("group") == "group_size" and names("copy") == "copy_1"

@@ -48,14 +48,14 @@ def named(M, N, K, group=32):
 def test_names_that_cute_has_are_renamed(tmp_path: Path) -> None:
     (tmp_path / "named.py").write_text(NAMED.replace(" - SHIFT", ""), encoding="utf-8")
     text = tile2cu.emit(tmp_path / "named.py", style="cute")["named"].source
-    assert "constexpr int group_1 = 32;" in text and "clear(get_1);" in text and "Tensor size_1 =" in text
+    assert "constexpr int group_size = 32;" in text and "clear(get_1);" in text and "Tensor size_1 =" in text
 
 
 def test_constants_that_would_be_ambiguous_in_the_launcher_are_renamed(tmp_path: Path) -> None:
     """The launcher sees the kernel's namespace and cute's at once; `block` is a function of cute's."""
     (tmp_path / "named.py").write_text(NAMED.replace(" - SHIFT", "").replace("group", "block"), encoding="utf-8")
     text = tile2cu.emit(tmp_path / "named.py", style="cute")["named"].source
-    assert "constexpr int block_1 = 32;" in text and "ceildiv(K, block_1)" in text
+    assert "constexpr int block_size = 32;" in text and "ceildiv(K, block_size)" in text
 
 
 def test_instructions_alternate_among_warps_that_no_power_of_two_is_apart(tmp_path: Path) -> None:

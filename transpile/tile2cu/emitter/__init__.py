@@ -7,10 +7,23 @@ from dataclasses import dataclass, replace
 from tile2cu.analysis.uses import declares
 from tile2cu.core.decisions import BARRIER, PART_BARRIER, PERSISTENT, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
 from tile2cu.core.errors import Tile2CuError, Tile2CuWarning
-from tile2cu.core.expr import Call, walk
+from tile2cu.core.expr import Call, Var, walk
 from tile2cu.core.facts import Facts
 from tile2cu.core.origin import EmitOptions, Tool
-from tile2cu.core.program import AtomicTile, Copy, Derived, Gemm, Launch, Program, Reduce, Scan, Stmt, Sync, walk_stmts
+from tile2cu.core.program import (
+    AtomicTile,
+    Constant,
+    Copy,
+    Derived,
+    Gemm,
+    Launch,
+    Program,
+    Reduce,
+    Scan,
+    Stmt,
+    Sync,
+    walk_stmts,
+)
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.execution import compiler_of
 from tile2cu.emitter.host import grid_sizes, grid_text, host, kargs, kernel_params, scalars, workspace_in_words
@@ -130,7 +143,9 @@ def _written(resolved: Resolved, used: list[str], also: frozenset[str], style: S
     reserved = (
         own | _called(resolved) | _of_groups(resolved) | _of_producer(resolved) | _of_c_interface(resolved.program)
     )
-    names = Names(used, kept=_kept_names(resolved), reserved=reserved | also)
+    sized: tuple[Constant | Var, ...] = (*resolved.program.constants, *resolved.program.sizes)
+    wishes = {each.name: f"{each.name}_size" for each in sized if each.name in also and each.dtype.is_int}
+    names = Names(used, kept=_kept_names(resolved), reserved=reserved | also, wishes=wishes)
     printer = Printer(names, resolved.bounds, _first_slots(resolved), groups=resolved.launch.groups)
     for named in (*resolved.program.params, *resolved.program.workspaces, *resolved.program.sizes):
         printer.names(named.name)  # the same in all kernels and in the launcher

@@ -132,31 +132,32 @@ __global__ void __launch_bounds__(threads)
   const int first = tl::max(0, bx * block_M - window + 1) / block_N;
 
   // attention.py:76  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
-  auto load = [&](int k_1) {
-    const int k = first + k_1;
+  auto load = [&](int k_iter) {
+    const int k = first + k_iter;
     // attention.py:77-78
     // cp.async.cg of 16 bytes, 8 per thread and tile
-    tl::copy_async<threads>(K(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), K_shared[k_1 % num_stages]);
-    tl::copy_async<threads>(V(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), V_shared[k_1 % num_stages]);
+    tl::copy_async<threads>(K(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), K_shared[k_iter % num_stages]);
+    tl::copy_async<threads>(V(bz, tl::all, by / group, tl::all).tile(k * block_N, 0), V_shared[k_iter % num_stages]);
   };
-  // cp.async pipeline: while iteration k_1 computes on tile k_1, the next num_stages - 1 load; one commit group
-  // per tile, empty after the last; in iteration 0 the barrier also publishes Q_shared  [pipeline.loop.cp-async]
+  // cp.async pipeline: while iteration k_iter computes on tile k_iter, the next num_stages - 1 load; one commit
+  // group per tile, empty after the last; in iteration 0 the barrier also publishes Q_shared
+  // [pipeline.loop.cp-async]
   const int num_iterations = loop_range - first;
   TL_NO_UNROLL
-  for (int k_1 = 0; k_1 < num_stages - 1; ++k_1) {
-    if (k_1 < num_iterations) load(k_1);
+  for (int k_iter = 0; k_iter < num_stages - 1; ++k_iter) {
+    if (k_iter < num_iterations) load(k_iter);
     tl::cp_async_commit();
   }
-  for (int k_1 = 0; k_1 < num_iterations; ++k_1) {
-    tl::cp_async_wait<num_stages - 2>();  // this thread's part of tile k_1 has arrived
-    tl::sync_threads();                   // all threads' parts are visible, and all have read tile k_1 - 1
-    if (k_1 + num_stages - 1 < num_iterations) load(k_1 + num_stages - 1);  // into the stage of tile k_1 - 1
+  for (int k_iter = 0; k_iter < num_iterations; ++k_iter) {
+    tl::cp_async_wait<num_stages - 2>();  // this thread's part of tile k_iter has arrived
+    tl::sync_threads();                   // all threads' parts are visible, and all have read tile k_iter - 1
+    if (k_iter + num_stages - 1 < num_iterations) load(k_iter + num_stages - 1);  // into the stage of tile k_iter - 1
     tl::cp_async_commit();
-    const int k = first + k_1;
+    const int k = first + k_iter;
 
     // attention.py:98  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
     // mma.m16n8k16.f32.f16.f16.f32 x 64 per warp; A and B by ldmatrix.x4
-    tl::gemm(Q_shared, tl::transposed(K_shared[k_1 % num_stages]), acc_s, tl::overwrite);
+    tl::gemm(Q_shared, tl::transposed(K_shared[k_iter % num_stages]), acc_s, tl::overwrite);
 
     // A query sees itself and the keys of the window before it: none past the end of the sequence.
     // After the MMA, and in tiles with a masked element only  [rewrite.mask.after-gemm]
@@ -190,7 +191,7 @@ __global__ void __launch_bounds__(threads)
     tl::copy(acc_s, acc_s_cast);
     tl::parallel(acc_o_layout{}, [&](auto i, auto j) { acc_o(i, j) *= scores_scale(i); });
     // mma.m16n8k16.f32.f16.f16.f32 x 64 per warp; A from registers, B by ldmatrix.x4.trans
-    tl::gemm(acc_s_cast, V_shared[k_1 % num_stages], acc_o);
+    tl::gemm(acc_s_cast, V_shared[k_iter % num_stages], acc_o);
   }
 
   // attention.py:122-126  One division per row, not one per element.

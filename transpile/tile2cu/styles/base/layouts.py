@@ -53,7 +53,7 @@ def described(layout: FragmentLayout, part: str = "", *, in_tv: bool = True) -> 
 def of_interleaved(layout: FragmentLayout, rule: str) -> str:
     """Which MFMA computes which of a lane's neighbouring columns, behind a semicolon; empty where one computes all.
 
-    headers/tl/common/cdna/mfma_accumulator.h, register_of. `rule` separates an accumulator from an operand.
+    headers/tl/common/cdna/mfma_accumulator.h, register_of. By `rule` it is an accumulator, not an operand.
     """
     if not isinstance(layout, MfmaAccumulator) or layout.interleave == 1 or not rule.endswith(".mfma-accumulator"):
         return ""

@@ -3,8 +3,9 @@
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 _CPP_KEYWORDS = """
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const
@@ -67,10 +68,17 @@ def _spelled(letter: str) -> str:
 class Names:
     """C++ names for the names of one program. The same input gives the same names."""
 
-    def __init__(self, used: Iterable[str], kept: Iterable[str] = (), reserved: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        used: Iterable[str],
+        kept: Iterable[str] = (),
+        reserved: Iterable[str] = (),
+        wishes: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         """`used` are all names of the program; `kept` those that may be kept although we use them ourselves, `reserved`
-        more that we use ourselves."""
+        more that we use ourselves. `wishes` has what names that cannot be kept are called, by their role."""
         self._taken = set(used)
+        self._wishes = wishes
         macros, _ = c_names()
         self._reserved = (_KEYWORDS | macros | _OURS | _CUDA | set(reserved)) - set(kept)
         self._given: dict[str, str] = {}
@@ -79,7 +87,7 @@ class Names:
         """The C++ name of a user's name."""
         if name not in self._given:
             kept = name.isascii() and name not in self._reserved and _OF_THE_USER.match(name)
-            self._given[name] = name if kept else self.fresh(name)
+            self._given[name] = name if kept else self.fresh(self._wishes.get(name, name))
         return self._given[name]
 
     def fresh(self, wish: str) -> str:

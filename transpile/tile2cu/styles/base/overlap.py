@@ -1,6 +1,9 @@
 """What is written around a loop that interleaves two iterations: a time line, trip counts."""
 
-from tile2cu.plan.producer_ops import Overlapped, PartKind
+from tile2cu.core.expr import Call, walk
+from tile2cu.core.program import Buffer, Reduce, Reduction, Store, walk_stmts
+from tile2cu.plan.producer_ops import Overlapped, Part, PartKind
+from tile2cu.plan.structure import Block
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, table, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import Names
@@ -12,12 +15,36 @@ UNMASKED = (
 )
 
 
+def part_wish(part: Part, op: Overlapped, names: Names) -> str:
+    """What the lambda of a part is called: after what it does with its tile."""
+    rescales = op.rescale is not None and part.kind is PartKind.PREPARE
+    return wish_of(part.kind, part.tile, part.block, names, rescales=rescales)
+
+
+def wish_of(kind: PartKind, tile: Buffer, block: Block, names: Names, *, rescales: bool) -> str:
+    """The same of a part of that kind; `rescales`: it also multiplies rows of the result by factors."""
+    sources = tuple(source for paragraph in block for source in paragraph.sources)
+    stmts = list(walk_stmts(sources))
+    name = names(tile.name)
+    if kind is PartKind.PROCESS and any(isinstance(each, Reduce) and each.kind is Reduction.MAX for each in stmts):
+        return f"row_max_{name}"
+    if kind is not PartKind.PREPARE:
+        return f"{kind.value}_{name}"
+    stores = [each for each in stmts if isinstance(each, Store)]
+    rescales |= any(each.op == "*" and each.buffer.memory is tile.memory for each in stores)
+    calls = (part for each in stores for part in walk(each.value) if isinstance(part, Call))
+    if any(call.function in ("exp", "exp2") for call in calls):
+        return f"exp_rescale_{name}" if rescales else f"exp_{name}"
+    return f"rescale_{name}" if rescales else f"compute_{name}"
+
+
 def timeline(op: Overlapped, mask: str, k: str, names: Names) -> tuple[str, ...]:
     """What of which iteration a warpgroup has its tensor cores and its other units do at the same time."""
     firsts, seconds = ([names(tile.name) for tile in of] for of in (op.first, op.second))
-    processed = [names(part.tile.name) for part in op.phases.parts if part.kind is PartKind.PROCESS] or firsts[:1]
-    first, second, process = ", ".join(firsts), ", ".join(seconds), ", ".join(f"process_{tile}" for tile in processed)
-    prepare, are = f"prepare_{seconds[0]}", "is" if len(seconds) == 1 else "are"
+    parts = {kind: [part_wish(each, op, names) for each in op.phases.parts if each.kind is kind] for kind in PartKind}
+    first, second, process = ", ".join(firsts), ", ".join(seconds), ", ".join(parts[PartKind.PROCESS])
+    process, prepare = process or f"process_{firsts[0]}", ", ".join(parts[PartKind.PREPARE]) or f"prepare_{seconds[0]}"
+    are = "is" if len(seconds) == 1 else "are"
     masked = f" In masked iterations {mask} precedes {process}." if mask else ""
     what = "the two MMAs" if len(firsts) == len(seconds) == 1 else "two groups of MMAs"
     about = (

@@ -25,7 +25,7 @@ def pipelined(op: PipelinedLoop, printer: Printer, constants: Constants, views: 
 @contextmanager
 def numbered_iterations(op: PipelinedLoop, printer: Printer, constants: Constants) -> Iterator[dict[str, str]]:
     """The texts of the loop's iterations, which count from 0; inside, its tiles print with their iteration's stage."""
-    loop = FromZero.of(op.var, op.start, op.stop, printer, lambda _: printer.names.fresh("k"))
+    loop = FromZero.of(op.var, op.start, op.stop, printer, lambda name: printer.names.fresh(f"{name}_iter"))
     stages, outside = constants.stages(op.stages), printer.stages
     printer.stages = outside | {tile.name: f"{loop.k} % {stages}" for tile in op.tiles}
     yield {

@@ -25,7 +25,7 @@ from tile2cu.styles.base.comments import BODY_WIDTH, heading, listed, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES
 from tile2cu.styles.base.expressions import literal
 from tile2cu.styles.base.loops import FromZero
-from tile2cu.styles.base.overlap import UNMASKED, own_trips, released_late, timeline
+from tile2cu.styles.base.overlap import UNMASKED, own_trips, part_wish, released_late, timeline
 from tile2cu.styles.base.pipelined import release_method
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.visits import called, fields
@@ -214,7 +214,7 @@ class Overlap:
     def _declared(self, part: Part) -> StatementView:
         """The lambda of a part."""
         names, rescale = self.kernel.printer.names, self.op.rescale
-        name = names.fresh(f"{part.kind.value}_{names(part.tile.name)}")
+        name = names.fresh(part_wish(part, self.op, names))
         argument, variable = (self.loop.k, self.loop.variable) if part.asks else ("", "")
         parts = {"name": name, "argument": argument, "variable": variable}
         view = StatementView("part", parts, body=self.kernel.views(part.block))

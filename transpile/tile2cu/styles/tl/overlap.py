@@ -19,7 +19,7 @@ from tile2cu.plan.producer_ops import (
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES
 from tile2cu.styles.base.expressions import Printer, literal
-from tile2cu.styles.base.overlap import UNMASKED, comment_lines, own_trips, released_late, timeline
+from tile2cu.styles.base.overlap import UNMASKED, comment_lines, own_trips, part_wish, released_late, timeline
 from tile2cu.styles.base.pipelined import part_name, release_method
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.base.visits import called
@@ -87,7 +87,7 @@ class _Loop:
     def declared(self, part: Part) -> StatementView:
         """The lambda of a part."""
         printer, k = self.body.printer, self.texts.k
-        wish = f"{part.kind.value}_{printer.names(part.tile.name)}"
+        wish = part_wish(part, self.op, printer.names)
         name = wish if self.op.first else part_name(wish, self.op.iterations.number, printer)
         view = self._lambda(name, part)
         if part.kind is PartKind.START or not self.op.first:

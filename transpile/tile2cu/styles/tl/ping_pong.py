@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 
 from tile2cu.core.program import Buffer
 from tile2cu.core.schedule import handed_name
-from tile2cu.plan.producer_ops import PingPong
+from tile2cu.plan.producer_ops import PartKind, PingPong
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, table, wrapped
 from tile2cu.styles.base.names import Names
+from tile2cu.styles.base.overlap import wish_of
 from tile2cu.styles.base.pipelined import release_method
 from tile2cu.styles.base.view import StatementView, text_line
 from tile2cu.styles.tl import vocabulary as tl
@@ -34,7 +35,7 @@ def ping_pong(op: PingPong, texts: Texts, body: "Body") -> StatementView:
         "start_first": f"start_{first}",
         "store_fragment": f"send_{base}",
         "load_fragment": f"receive_{base}",
-        "prepare": f"prepare_{second}" if op.has_late else "",
+        "prepare": _late(op, names) if op.has_late else "",
         "start_second": f"start_{second}",
         "own": names(op.own.name),
         "now": names(op.now.name),
@@ -130,6 +131,11 @@ def _add_up(op: PingPong, body: "Body") -> tuple[StatementView, ...]:
     total, place = (body.printer.names(name) for name in (op.total.name, handed_name(op.total)))
     about = f"Until here {total} has each thread's own elements only  [{op.rule}]"
     return (text_line(f"{tl.ALLREDUCE_SUM}<threads>({total}, {place});", comments=tuple(wrapped(about, BODY_WIDTH))),)
+
+
+def _late(op: PingPong, names: Names) -> str:
+    """The name of what both do to the last MMA's result."""
+    return wish_of(PartKind.PREPARE, op.accumulators[1], op.late, names, rescales=op.rescale is not None)
 
 
 def _prepare(op: PingPong, parts: dict[str, str], body: "Body") -> StatementView:
