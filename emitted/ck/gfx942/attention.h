@@ -16,29 +16,15 @@ extern "C" {
 // Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works:
 // keys past its end are masked.
 //
-// Compile-time constants: threads = 256, slack = 0, is_causal = False, dim = 128, group = 1 and block_M = 64. The
-// others are under 'sizes' in the source.
+// Compile-time constants: threads = 256, slack = 0, is_causal = False, dim = 128 and group = 1. The others are under
+// 'sizes' in the source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)          row-major
 //   K       in   float16  (batch, seq_len, heads / group, dim)  row-major
 //   V       in   float16  (batch, seq_len, heads / group, dim)  row-major
 //   Output  out  float16  (batch, seq_len, heads, dim)          row-major
 //
-// batch, heads and seq_len may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
-// of a grid along y or z); else TL_INVALID_SIZE. ceildiv(seq_len, block_M) must be at most 16,777,215 (work-items of a
-// grid along x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must
-// end within the first 2 GiB of their tensors: Q[batch - 1, seq_len + 62, heads - 1, 127], K[batch - 1, seq_len + 62,
-// heads / group - 1, 127], V[batch - 1, seq_len + 62, heads / group - 1, 127] and Output[batch - 1, seq_len + 62, heads
-// - 1, 127]; else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not launched.
-// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
-// attention.py:116) and Output (float16, attention.py:126). tl::exp2 is v_exp_f32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on seq_len.
-// Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of attention.hip.
 //
 // Launches the kernel on `stream`, a hipStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the HIP runtime report errors of execution.

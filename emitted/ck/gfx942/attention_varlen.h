@@ -17,8 +17,8 @@ extern "C" {
 // Tensors are (tokens, heads, dim). Sequence b is rows cu_seqlens[b] to cu_seqlens[b + 1] of Q and Output, and
 // cu_seqlens_k[b] to cu_seqlens_k[b + 1] of K and V. `group` query heads share a head of K and V.
 //
-// Compile-time constants: dim = 128, group = 4, is_causal = True, threads = 256 and block_M = 64. The others are under
-// 'sizes' in the source.
+// Compile-time constants: dim = 128, group = 4, is_causal = True and threads = 256. The others are under 'sizes' in the
+// source.
 //
 //   Q             in   float16  (tokens, heads, dim)            row-major
 //   K             in   float16  (tokens_k, heads / group, dim)  row-major
@@ -27,29 +27,7 @@ extern "C" {
 //   cu_seqlens_k  in   int32    (batch + 1)                     row-major
 //   Output        out  float16  (tokens, heads, dim)            row-major
 //
-// batch, tokens, tokens_k and max_seqlen may be any size from 0 within these limits. heads and batch must be at most
-// 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. ceildiv(max_seqlen, block_M) must be at most 16,777,215
-// (work-items of a grid along x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in
-// bounds or not, must end within the first 2 GiB of their tensors: Q[tokens + 62, heads - 1, 127], K[tokens_k + 62,
-// heads / group - 1, 127], V[tokens_k + 62, heads / group - 1, 127], cu_seqlens[batch + 1 - 1], cu_seqlens_k[batch + 1
-// - 1] and Output[tokens + 62, heads - 1, 127]; else TL_INVALID_SIZE. heads must be a multiple of group = 4, as heads /
-// group (of K) and heads / group (of V) are extents; else TL_NOT_SUPPORTED. No tensor's shape gives batch and
-// max_seqlen: callers pass them by name. Empty tensors are not accessed, and a kernel without blocks is not launched.
-// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
-// attention_varlen.py:108) and Output (float16, attention_varlen.py:120). tl::exp2 is v_exp_f32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on the
-// elements of cu_seqlens and cu_seqlens_k that its block reads.
-// Masked rows of V (cu_seqlens_k and cu_seqlens decide which) are loaded and multiplied by 0: NaN or infinity in them
-// gives NaN.
-// The elements of cu_seqlens (trip counts; index Q and Output along tokens; index K and V along tokens_k) and
-// cu_seqlens_k (trip counts; index K and V along tokens_k) are not validated: where they lead out of bounds, zeros are
-// loaded and take part in the result as elements do.
-// Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of attention_varlen.hip.
 //
 // Launches the kernel on `stream`, a hipStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the HIP runtime report errors of execution.

@@ -12,26 +12,13 @@ extern "C" {
 //
 // C = relu(A @ B).
 //
-// Compile-time constants: threads = 256, block_M = 128 and block_N = 128. The others are under 'sizes' in the source.
+// Compile-time constants: threads = 256. The others are under 'sizes' in the source.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
-// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
-// along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 16,777,215 (work-items of a grid along x
-// have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end within the
-// first 2 GiB of their tensors: A[M + 126, K + 30], B[K + 30, N + 126] and C[M + 126, N + 126]; else TL_INVALID_SIZE.
-// Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero;
-// out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu.py:30). tl::max of NaN and a number
-// is the number: NaN becomes 0 at gemm_relu.py:28.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
-// Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm_relu.hip.
 //
 // Launches the kernel on `stream`, a hipStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the HIP runtime report errors of execution.

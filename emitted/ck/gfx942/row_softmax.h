@@ -12,23 +12,12 @@ extern "C" {
 //
 // Y[i, :] = exp(X[i, :] - max(X[i, :])) / sum(exp(X[i, :] - max(X[i, :]))).
 //
-// Compile-time constants: N = 1000 and block_M = 4. The others are under 'sizes' in the source.
+// Compile-time constants: N = 1000. The others are under 'sizes' in the source.
 //
 //   X  in   float32  (M, N)  row-major
 //   Y  out  float32  (M, N)  row-major
 //
-// M may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 33,554,431 (work-items of a grid
-// along x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end
-// within the first 2 GiB of their tensors: X[M + 2, 2022] and Y[M + 2, 2022]; else TL_INVALID_SIZE. Empty tensors are
-// not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements
-// are not stored.
-// Reductions accumulate in float32. tl::exp calls the HIP device library in float32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added is fixed.
-// Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of row_softmax.hip.
 //
 // Launches the kernel on `stream`, a hipStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the HIP runtime report errors of execution.

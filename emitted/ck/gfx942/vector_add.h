@@ -16,15 +16,7 @@ extern "C" {
 //   B  in   float32  (N)  row-major
 //   C  out  float32  (N)  row-major
 //
-// N may be any size from 0 within these limits. The last elements that a tile may address, in bounds or not, must end
-// within the first 2 GiB of their tensors: A[N + 1022], B[N + 1022] and C[N + 1022]; else TL_INVALID_SIZE. Empty
-// tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds
-// elements are not stored.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
-// Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of vector_add.hip.
 //
 // Launches the kernel on `stream`, a hipStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the HIP runtime report errors of execution.

@@ -25,21 +25,7 @@ extern "C" {
 //   dK      out  float16  (batch, seq_len, heads, dim)  row-major
 //   dV      out  float16  (batch, seq_len, heads, dim)  row-major
 //
-// A call launches 3 kernels: prepare (attention_backward.py:166), gradients (attention_backward.py:181) and round_dQ
-// (attention_backward.py:238). The workspace holds Delta (float32) and dQ_sum (float32) between them.
-// batch, heads and seq_len may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
-// of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not
-// launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): pT_cast (float16,
-// attention_backward.py:223), dsT_cast (float16, attention_backward.py:227), dK (float16, attention_backward.py:234),
-// dV (float16, attention_backward.py:235) and dQ (float16, attention_backward.py:241). tl::exp2 is ex2.approx.ftz.f32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * batch *
-// heads * seq_len + 4 * batch * seq_len * heads * dim bytes, each term rounded up to a multiple of 128. Less is
-// TL_WORKSPACE_TOO_SMALL.
-// Not deterministic: atomics add to dQ_sum (float32) in an order that differs from run to run.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of attention_backward.cu.
 //
 // Launches the kernels, in this order, on `stream`, a cudaStream_t of the current device. Returns TL_OK if all
 // launches were accepted; later calls of the CUDA runtime report errors of execution. If one was not, those before

@@ -18,18 +18,7 @@ extern "C" {
 //   Loss    out  float32  (M)         row-major
 //   Grad    out  float16  (M, vocab)  row-major
 //
-// M and vocab may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched.
-// Out-of-bounds loads return zero.
-// Reductions accumulate in float32. Rounded to nearest even (RN): Grad (float16, cross_entropy.py:54). tl::exp2 is
-// ex2.approx.ftz.f32. tl::log calls CUDA's mathematical functions in float32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on vocab.
-// The elements of Labels (index Logits along vocab) are not validated: where they lead out of bounds, zeros are loaded
-// and take part in the result as elements do.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of cross_entropy.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

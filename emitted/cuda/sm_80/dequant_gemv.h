@@ -23,18 +23,7 @@ extern "C" {
 //   Z  in   uint8    (N, K / group)  row-major
 //   Y  out  float16  (M, N)          row-major
 //
-// M and N may be any size from 0 within these limits. M must be at most 65,535 (blocks of a grid along y or z); else
-// TL_INVALID_SIZE. K must be a multiple of group = 32, as K / 2 (of W), K / group (of S) and K / group (of Z) are
-// extents; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched.
-// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// Reductions accumulate in float16 and float32. Rounded to nearest even (RN): Y (float16, dequant.py:184). Computed in
-// these types, not in float32: products (float16, dequant.py:172).
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of dequant_gemv.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

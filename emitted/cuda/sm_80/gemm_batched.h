@@ -10,23 +10,11 @@ extern "C" {
 
 // gemm_batched: C[b] = A[b] @ B[b].
 //
-// Compile-time constants: block_M = 128, block_N = 128 and programs = 132. The others are under 'sizes' in the source.
-//
 //   A  in   float16  (batch, M, K)  row-major
 //   B  in   float16  (batch, K, N)  row-major
 //   C  out  float16  (batch, M, N)  row-major
 //
-// batch, M, N and K may be any size from 0 within these limits. batch * ceildiv(M, block_M) and batch * ceildiv(M,
-// block_M) * ceildiv(N, block_N) + programs must be at most 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE. Empty
-// tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds
-// elements are not stored.
-// MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:51).
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm_batched.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

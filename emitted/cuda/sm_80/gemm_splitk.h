@@ -10,25 +10,11 @@ extern "C" {
 
 // gemm_splitk: C = A @ B. A second kernel adds the parts of K, always in the same order.
 //
-// Compile-time constants: block_M = 128, add_M = 8 and splits = 4. The others are under 'sizes' in the source.
-//
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
-// A call launches 2 kernels: multiply (gemm_splitk.py:30) and add (gemm_splitk.py:45). The workspace holds parts
-// (float32) between them.
-// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) and ceildiv(M, add_M) must be at most
-// 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without
-// blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_splitk.py:51).
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * splits * M
-// * N bytes, each term rounded up to a multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm_splitk.cu.
 //
 // Launches the kernels, in this order, on `stream`, a cudaStream_t of the current device. Returns TL_OK if all
 // launches were accepted; later calls of the CUDA runtime report errors of execution. If one was not, those before

@@ -13,22 +13,11 @@ extern "C" {
 //
 // C must be initialised. Tiles of several blocks are added in an order that differs from run to run.
 //
-// Compile-time constants: block_M = 128, block_N = 128 and block_K = 32. The others are under 'sizes' in the source.
-//
 //   A  in      float16  (M, K)  row-major
 //   B  in      float16  (K, N)  row-major
 //   C  in/out  float32  (M, N)  row-major
 //
-// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) * ceildiv(N, block_N) and ceildiv(M,
-// block_M) * ceildiv(N, block_N) * ceildiv(K, block_K) must be at most 2,147,483,647 (32-bit ints); else
-// TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
-// return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Not deterministic: atomics add to C (float32) in an order that differs from run to run.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm_streamk.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

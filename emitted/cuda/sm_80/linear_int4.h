@@ -16,25 +16,14 @@ extern "C" {
 // W[n, k] = (nibble - 8) * S[n, k // group]. The nibble of an even k is the lower half of byte k // 2 of its row.
 // K must be a multiple of the group.
 //
-// Compile-time constants: gelu = True, group = 32 and block_M = 64. The others are under 'sizes' in the source.
+// Compile-time constants: gelu = True and group = 32. The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, K)          row-major
 //   W  in   uint8    (N, K / 2)      row-major
 //   S  in   float16  (N, K / group)  row-major
 //   Y  out  float16  (M, N)          row-major
 //
-// M and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
-// along y or z); else TL_INVALID_SIZE. K must be a multiple of group = 32, as K / 2 (of W) and K / group (of S) are
-// extents; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched.
-// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear_int4.py:55). Computed in these types,
-// not in float32: W_shared (float16, linear_int4.py:49). tl::erf calls CUDA's mathematical functions in float32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of linear_int4.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

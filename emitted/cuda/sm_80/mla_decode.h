@@ -16,8 +16,8 @@ extern "C" {
 // The cache is contiguous, (batch, max_len, ...). Sequence b attends to its first lengths[b] tokens; the output of an
 // empty sequence is zero.
 //
-// Compile-time constants: block_N = 32, num_split = 4, dim = 512, pe_dim = 64 and block_H = 64. The others are under
-// 'sizes' in the source.
+// Compile-time constants: block_N = 32, num_split = 4, dim = 512 and pe_dim = 64. The others are under 'sizes' in the
+// source.
 //
 //   Q        in   float16  (batch, heads, dim)       row-major
 //   Q_pe     in   float16  (batch, heads, pe_dim)    row-major
@@ -26,25 +26,7 @@ extern "C" {
 //   lengths  in   int32    (batch)                   row-major
 //   Output   out  float16  (batch, heads, dim)       row-major
 //
-// A call launches 2 kernels: attend (mla_decode.py:41) and combine (mla_decode.py:122). The workspace holds partial
-// (float32) and partial_lse (float32) between them.
-// batch, heads and max_len may be any size from 0 within these limits. ceildiv(heads, block_H) and batch must be at
-// most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel
-// without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): S_shared (float16,
-// mla_decode.py:100) and Output (float16, mla_decode.py:142). tl::exp2 is ex2.approx.ftz.f32. tl::log2 calls CUDA's
-// mathematical functions in float32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * batch *
-// num_split * heads * dim + 4 * batch * num_split * heads bytes, each term rounded up to a multiple of 128. Less is
-// TL_WORKSPACE_TOO_SMALL.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on the elements of lengths that its block reads.
-// Masked rows of KV (lengths decides which) are loaded and multiplied by 0: NaN or infinity in them gives NaN.
-// The elements of lengths (trip counts; index KV and K_pe along max_len) are not validated: where they lead out of
-// bounds, zeros are loaded and take part in the result as elements do.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of mla_decode.cu.
 //
 // Launches the kernels, in this order, on `stream`, a cudaStream_t of the current device. Returns TL_OK if all
 // launches were accepted; later calls of the CUDA runtime report errors of execution. If one was not, those before

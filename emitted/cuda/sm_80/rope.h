@@ -21,15 +21,7 @@ extern "C" {
 //   K    out  float16  (batch, seq_len, heads, dim)     row-major
 //   V    out  float16  (batch, seq_len, heads, dim)     row-major
 //
-// batch, seq_len and heads may be any size from 0 within these limits. heads and batch must be at most 65,535 (blocks
-// of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not
-// launched. No access is out of bounds; there are no guards.
-// Rounded to nearest even (RN): Q (float16, rope.py:34 and 35) and K (float16, rope.py:36 and 37).
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of rope.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

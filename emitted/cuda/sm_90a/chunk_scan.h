@@ -17,8 +17,8 @@ extern "C" {
 // (batch, chunks, groups, chunk_size, chunk_size); dt and dA_cumsum, the running sum of dt * A, are (batch, heads,
 // chunks, chunk_size); States, of which chunk c reads that of chunk c - 1, is (batch, chunks, heads, headdim, dstate).
 //
-// Compile-time constants: headdim = 64, groups = 1, dstate = 128, chunk_size = 256 and tiles = 4. The others are under
-// 'sizes' in the source.
+// Compile-time constants: headdim = 64, groups = 1, dstate = 128 and chunk_size = 256. The others are under 'sizes' in
+// the source.
 //
 //   CB         in   float16  (batch, ceildiv(seqlen, chunk_size), groups, chunk_size, chunk_size)  row-major
 //   x          in   float16  (batch, seqlen, heads, headdim)                                       row-major
@@ -29,18 +29,7 @@ extern "C" {
 //   D          in   float16  (heads)                                                               row-major
 //   Y          out  float16  (batch, seqlen, heads, headdim)                                       row-major
 //
-// batch, seqlen and heads may be any size from 0 within these limits. ceildiv(seqlen, chunk_size) * tiles and batch
-// must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a
-// kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Rounded to nearest even (RN): decayed_shared (float16, chunk_scan.py:84), weights_cast
-// (float16, chunk_scan.py:119) and Y (float16, chunk_scan.py:122). Computed in these types, not in float32:
-// weights_cast (float16, chunk_scan.py:101). tl::exp2 is ex2.approx.ftz.f32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile.
-// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of chunk_scan.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

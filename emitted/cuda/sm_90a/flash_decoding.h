@@ -17,8 +17,7 @@ extern "C" {
 // cache is (batch, max_len, kv_heads, dim); sequence b attends to its first lengths[b] tokens, and the output of an
 // empty one is zero.
 //
-// Compile-time constants: dim = 128, group = 8, num_split = 4 and block_H = 64. The others are under 'sizes' in the
-// source.
+// Compile-time constants: dim = 128, group = 8 and num_split = 4. The others are under 'sizes' in the source.
 //
 //   Q        in   float16  (batch, kv_heads, group, dim)    row-major
 //   K        in   float16  (batch, max_len, kv_heads, dim)  row-major
@@ -26,27 +25,7 @@ extern "C" {
 //   lengths  in   int32    (batch)                          row-major
 //   Output   out  float16  (batch, kv_heads, group, dim)    row-major
 //
-// A call launches 2 kernels: split (flash_decoding.py:47) and combine (flash_decoding.py:113). The workspace holds
-// partial (float32) and partial_lse (float32) between them.
-// batch, kv_heads and max_len may be any size from 0 within these limits. ceildiv(group, block_H) * kv_heads, batch and
-// kv_heads must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not
-// accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are
-// not stored.
-// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
-// flash_decoding.py:96) and Output (float16, flash_decoding.py:134). tl::exp2 is ex2.approx.ftz.f32. tl::log2 calls
-// CUDA's mathematical functions in float32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * batch *
-// kv_heads * num_split * group * dim + 4 * batch * kv_heads * num_split * group bytes, each term rounded up to a
-// multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on the elements of lengths that its block reads.
-// Masked rows of V (lengths decides which) are loaded and multiplied by 0: NaN or infinity in them gives NaN.
-// The elements of lengths (trip counts; index K and V along max_len) are not validated: where they lead out of bounds,
-// zeros are loaded and take part in the result as elements do. Where K or V is empty the trip counts must be 0: TMA has
-// no map of an empty tensor, and a load without one is an illegal instruction.
-// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of flash_decoding.cu.
 //
 // Launches the kernels, in this order, on `stream`, a cudaStream_t of the current device. Returns TL_OK if all
 // launches were accepted; later calls of the CUDA runtime report errors of execution. If one was not, those before

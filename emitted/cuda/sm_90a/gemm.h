@@ -15,26 +15,15 @@ extern "C" {
 //
 // B is (N, K), and its transpose is multiplied. Bias has one value per column. f is gelu.
 //
-// Compile-time constants: transpose_B = True, bias = True, activation = gelu, dtype = bfloat16 and block_M = 128. The
-// others are under 'sizes' in the source.
+// Compile-time constants: transpose_B = True, bias = True, activation = gelu and dtype = bfloat16. The others are under
+// 'sizes' in the source.
 //
 //   A     in   bfloat16  (M, K)  row-major
 //   B     in   bfloat16  (N, K)  row-major
 //   Bias  in   float32   (N)     row-major
 //   C     out  float16   (M, N)  row-major
 //
-// M and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
-// along y or z); else TL_INVALID_SIZE. K must be a multiple of 8, since TMA needs 16-byte row pitches; else
-// TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
-// return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm.py:63). tl::erf calls CUDA's mathematical
-// functions in float32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
-// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

@@ -13,24 +13,11 @@ extern "C" {
 // A tile of C is one block's for each part of K, so that enough blocks load at once. They are a cluster, and add their
 // parts in shared memory: there is no workspace and no second kernel.
 //
-// Compile-time constants: block_N = 64 and block_M = 16. The others are under 'sizes' in the source.
-//
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
-// M, N and K may be any size from 0 within these limits. ceildiv(N, block_N) and ceildiv(M, block_M) must be at most
-// 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Blocks run in clusters of 2 x 1 x 1: a grid of other
-// than whole ones is TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched.
-// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_few_rows.py:57). tl::max of NaN and a
-// number is the number: NaN becomes 0 at gemm_few_rows.py:56.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
-// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm_few_rows.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

@@ -10,25 +10,11 @@ extern "C" {
 
 // gemm_persistent: C = relu(A @ B).
 //
-// Compile-time constants: block_N = 256, block_M = 128 and programs = 132. The others are under 'sizes' in the source.
-//
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
-// M may be any size from 0 within these limits. ceildiv(N, block_N) * ceildiv(M, block_M) + programs must be at most
-// 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE. K and N must be multiples of 8, since TMA needs 16-byte row
-// pitches; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched.
-// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_persistent.py:42). tl::max of NaN and a
-// number is the number: NaN becomes 0 at gemm_persistent.py:41.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on K, M and
-// N.
-// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm_persistent.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

@@ -15,24 +15,11 @@ extern "C" {
 // W[n, k] is -1, 0 or 1, stored plus 1 in bits 2 (k % 4) and 2 (k % 4) + 1 of byte k // 4 of its row. K is a multiple
 // of 4. Y is exact; the caller applies the scales of X and W.
 //
-// Compile-time constants: block_M = 64. The others are under 'sizes' in the source.
-//
 //   X  in   int8   (M, K)      row-major
 //   W  in   uint8  (N, K / 4)  row-major
 //   Y  out  int32  (M, N)      row-major
 //
-// M and N may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
-// along y or z); else TL_INVALID_SIZE. K must be a multiple of 4, as K / 4 (of W) is an extent; else TL_NOT_SUPPORTED.
-// K must be a multiple of 64, since TMA needs 16-byte row pitches; else TL_NOT_SUPPORTED. Empty tensors are not
-// accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are
-// not stored.
-// MMAs accumulate in int32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
-// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of w2a8_gemm.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

@@ -26,25 +26,7 @@ extern "C" {
 //   cu_seqlens_k  in   int32    (batch + 1)                          row-major
 //   Output        out  float16  (tokens, heads, dim)                 row-major
 //
-// batch, tokens, tokens_k and max_seqlen may be any size from 0 within these limits. heads and batch must be at most
-// 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. heads must be a multiple of group_size = 4, as heads /
-// group_size (of K) and heads / group_size (of V) are extents; else TL_NOT_SUPPORTED. No tensor's shape gives batch and
-// max_seqlen: callers pass them by name. Empty tensors are not accessed, and a kernel without blocks is not launched.
-// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
-// attention_varlen.py:108) and Output (float16, attention_varlen.py:120). tl::exp2 is ex2.approx.ftz.f32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on the
-// elements of cu_seqlens and cu_seqlens_k that its block reads.
-// Masked rows of V (cu_seqlens_k and cu_seqlens decide which) are loaded and multiplied by 0: NaN or infinity in them
-// gives NaN.
-// The elements of cu_seqlens (trip counts; index Q and Output along tokens; index K and V along tokens_k) and
-// cu_seqlens_k (trip counts; index K and V along tokens_k) are not validated: where they lead out of bounds, zeros are
-// loaded and take part in the result as elements do.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of attention_varlen.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

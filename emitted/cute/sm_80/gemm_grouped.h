@@ -13,27 +13,12 @@ extern "C" {
 //
 // Offsets starts with 0 and ends with the number of rows.
 //
-// Compile-time constants: block_M = 64. The others are under 'sizes' in the source.
-//
 //   A        in   float16  (tokens, K)     row-major
 //   B        in   float16  (groups, K, N)  row-major
 //   Offsets  in   int32    (groups + 1)    row-major
 //   C        out  float16  (tokens, N)     row-major
 //
-// tokens, groups, N and K may be any size from 0 within these limits. ceildiv(tokens, block_M) + groups must be at most
-// 2,147,483,647 (32-bit ints); else TL_INVALID_SIZE. ceildiv(tokens, block_M) + groups must be at most 65,535 (blocks
-// of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not
-// launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:99 and 103).
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on the
-// elements of Offsets that its block reads, K and groups.
-// The elements of Offsets (trip counts; index A and C along tokens; index A and B along K) are not validated: where
-// they lead out of bounds, zeros are loaded and take part in the result as elements do.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm_grouped.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

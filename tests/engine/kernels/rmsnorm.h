@@ -18,16 +18,7 @@ extern "C" {
 //   W  in   float16  (dim)     row-major
 //   Y  out  float16  (M, dim)  row-major
 //
-// M may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds
-// loads return zero; out-of-bounds elements are not stored.
-// Reductions accumulate in float32. Rounded to nearest even (RN): Y (float16, rmsnorm.py:58). tl::rsqrt is
-// rsqrt.approx.ftz.f32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added is fixed.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of rmsnorm.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

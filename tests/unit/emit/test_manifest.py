@@ -78,7 +78,7 @@ def test_what_rounds_is_said_wherever_it_stands(tmp_path: Path) -> None:
     first = next(number for number, line in enumerate(kernel.splitlines(), 1) if "half = " in line)
     assert numerics["rounded"] == [f"half to float16, line {first}", f"B to float16, line {first + 2}"]
     assert numerics["computed"] == [f"B in float16, line {first + 1}"]
-    assert "tl::exp2 is ex2.approx.ftz.f32. tl::max of NaN" in files["small.h"].replace("\n// ", " ")
+    assert "tl::exp2 is ex2.approx.ftz.f32. tl::max of NaN" in files["small.cu"].replace("\n// ", " ")
 
 
 def test_what_the_file_says_of_all_its_kernels_is_in_the_contract(tmp_path: Path) -> None:

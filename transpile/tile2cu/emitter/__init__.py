@@ -24,7 +24,7 @@ from tile2cu.core.program import (
     Sync,
     walk_stmts,
 )
-from tile2cu.emitter.contract import contract, provenance
+from tile2cu.emitter.contract import contract, provenance, summary
 from tile2cu.emitter.execution import compiler_of
 from tile2cu.emitter.host import grid_sizes, grid_text, host, kargs, kernel_params, scalars, workspace_in_words
 from tile2cu.emitter.limits import Written, quotient_limits, required_multiples, size_limits
@@ -241,6 +241,8 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
             workspace_in_words(launches, printer),
             offset_bits=style.offset_bits,
         ),
+        summary=summary(launches, printer),
+        suffix=first.target.suffix,
         sizes=NO_SECTION,
         shared_limit=first.facts[first.launch, SHARED_BUDGET].limit,
         shared_about=_limit_in_words(first),

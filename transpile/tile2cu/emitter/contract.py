@@ -79,6 +79,13 @@ def contract(
     return (*doc, *_compiled_in(program, printer, "\n".join((*doc, *about))), *_chosen(program), *about)
 
 
+def summary(launches: tuple[Resolved, ...], printer: Printer) -> tuple[str, ...]:
+    """The formula and the arguments, as the comment lines of the header, whose source has the whole contract."""
+    program, arguments = launches[0].program, _arguments(launches, printer)
+    doc = _doc(program)
+    return (*doc, *_compiled_in(program, printer, "\n".join((*doc, *arguments))), *arguments)
+
+
 def access_of(tensor: Buffer, launches: tuple[Resolved, ...]) -> str:
     """ "read", "write" or "readwrite": what becomes of what the tensor holds before the first of the launches.
 

@@ -9,7 +9,7 @@ from tile2cu.styles.base.view import NO_SECTION, Declaration, KernelParts, Secti
 _WORD = re.compile(r"(?<![.\w])[A-Za-z_]\w*")  # no member's name, and no file's ending
 
 
-_OF_READERS = ("comments", "notes", "provenance", "contract", "title", "legend", "launching")
+_OF_READERS = ("comments", "notes", "provenance", "contract", "title", "legend", "launching", "summary")
 
 
 def words(part: object) -> frozenset[str]:
@@ -78,7 +78,9 @@ class KernelView:
     name: str
     namespace: str
     provenance: tuple[str, ...]
-    contract: tuple[str, ...]
+    contract: tuple[str, ...]  # of the source
+    summary: tuple[str, ...]  # what the header has of it
+    suffix: str  # of the source
     group: str
     headers: tuple[str, ...]
     cuda_half: bool

@@ -24,19 +24,7 @@ extern "C" {
 //   V       in   float16  (batch, seq_len, heads / group, dim)  row-major
 //   Output  out  float16  (batch, seq_len, heads, dim)          row-major
 //
-// batch, heads and seq_len may be any size from 0 within these limits. ceildiv(seq_len, block_M) times heads times
-// batch must be at most 1,073,741,824 (tiles); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel
-// without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
-// attention.py:116) and Output (float16, attention.py:126). tl::exp2 is ex2.approx.ftz.f32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 128 bytes, for
-// any sizes. Less is TL_WORKSPACE_TOO_SMALL.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on seq_len.
-// Masked rows of V are loaded and multiplied by 0: NaN or infinity in them gives NaN.
-// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of attention.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

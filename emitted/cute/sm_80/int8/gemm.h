@@ -15,23 +15,14 @@ extern "C" {
 //
 // B is (N, K), and its transpose is multiplied. Bias is zero. f is the identity.
 //
-// Compile-time constants: dtype = int8, out_dtype = int32, accum_dtype = int32, transpose_B = True and block_M = 128.
-// The others are under 'sizes' in the source.
+// Compile-time constants: dtype = int8, out_dtype = int32, accum_dtype = int32 and transpose_B = True. The others are
+// under 'sizes' in the source.
 //
 //   A  in   int8   (M, K)  row-major
 //   B  in   int8   (N, K)  row-major
 //   C  out  int32  (M, N)  row-major
 //
-// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
-// along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not launched.
-// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in int32.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.
