@@ -13,25 +13,13 @@ extern "C" {
 // Each block sends the other blocks' rows of its sums to them, through distributed shared memory: there is no workspace
 // and no second kernel, and the parts are added in the same order in each run.
 //
-// Compile-time constants: strip = 64, block_M = 128 and block_N = 128. The others are under 'sizes' in the source.
+// Compile-time constants: strip = 64. The others are under 'sizes' in the source.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
-// M may be any size from 0 within these limits. ceildiv(M, block_M) and ceildiv(N, block_N) must be at most 65,535
-// (blocks of a grid along y or z); else TL_INVALID_SIZE. K and N must be multiples of 8, since TMA needs 16-byte row
-// pitches; else TL_NOT_SUPPORTED. Blocks run in clusters of 2 x 1 x 1: a grid of other than whole ones is
-// TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
-// return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_clusters.py:66). tl::max of NaN and a
-// number is the number: NaN becomes 0 at gemm_clusters.py:65.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
-// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm_clusters.cu.
 //
 // Launches the kernel on `stream`, a cudaStream_t of the current device. Returns TL_OK if the launch was accepted;
 // later calls of the CUDA runtime report errors of execution.

@@ -10,33 +10,11 @@ extern "C" {
 
 // gemm_hybrid: C = relu(A @ B). A second kernel adds the parts of a tile, always in the same order.
 //
-// Compile-time constants: block_M = 128, block_N = 256, programs = 132 and block_K = 64. The others are under 'sizes'
-// in the source.
-//
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
-// A call launches 2 kernels: multiply (gemm_hybrid.py:64) and add (gemm_hybrid.py:114). The workspace holds parts
-// (float32) between them.
-// M may be any size from 0 within these limits. ceildiv(M, block_M) * ceildiv(N, block_N) + programs and ceildiv(K,
-// block_K) * (programs - (ceildiv(M, block_M) * ceildiv(N, block_N)) % programs) must be at most 2,147,483,647 (32-bit
-// ints); else TL_INVALID_SIZE. K and N must be multiples of 8, since TMA needs 16-byte row pitches; else
-// TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
-// return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_hybrid.py:109 and 133). tl::max of NaN and
-// a number is the number: NaN becomes 0 at gemm_hybrid.py:107 and 132.
-// A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 34,603,008
-// bytes, for any sizes. Less is TL_WORKSPACE_TOO_SMALL.
-// Programmatic dependent launch: add may start before multiply has ended, for which it waits (griddepcontrol.wait).
-// multiply executes griddepcontrol.launch_dependents: the caller's next kernel, if it is launched so as well, may start
-// before the call has ended.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on K, M and
-// N.
-// Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED) and are not
-// checked otherwise. Outputs must not alias other arguments (unchecked).
+// Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm_hybrid.cu.
 //
 // Launches the kernels, in this order, on `stream`, a cudaStream_t of the current device. Returns TL_OK if all
 // launches were accepted; later calls of the CUDA runtime report errors of execution. If one was not, those before
