@@ -41,9 +41,8 @@ template <class T> constexpr bool is_small_float = std::is_same<T, half>::value 
 // The types whose arithmetic is computed in float: half, bfloat16, and the types that are only stored or multiplied by
 // tensor cores.
 template <class T>
-constexpr bool is_widened =
-    is_small_float<T> || is_float8<T> || std::is_same<T, float8_e8m0>::value || std::is_same<T, float4_e2m1>::value ||
-    std::is_same<T, tfloat32>::value;
+constexpr bool is_widened = is_small_float<T> || is_float8<T> || std::is_same<T, float8_e8m0>::value ||
+                            std::is_same<T, float4_e2m1>::value || std::is_same<T, tfloat32>::value;
 template <class T> constexpr bool is_float = std::is_floating_point<T>::value || is_widened<T>;
 
 // Reinterprets the bits of `from` as another type of the same size.

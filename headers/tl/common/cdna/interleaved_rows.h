@@ -16,7 +16,7 @@ template <class T, int rows_, int cols_, int count>
 struct alignas(16) SharedTile<T, rows_, cols_, InterleavedRows<count>> {
   using type = T;
   static constexpr int rank = 2, rows = rows_, cols = cols_;
-  static constexpr int chunk_bytes = sizeof(T), chunk_cols = 1;  // neighbours of a row are not contiguous
+  static constexpr int chunk_bytes = sizeof(T), chunk_cols = 1;             // neighbours of a row are not contiguous
   static constexpr int lines = 16 / (count * static_cast<int>(sizeof(T)));  // columns of a 16-byte chunk
   static_assert(rows % count == 0 && lines > 0 && rows / count * cols % (32 * lines) == 0,
                 "a tile is a whole number of the swizzle's periods, 32 chunks");
