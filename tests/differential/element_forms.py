@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from tests.differential.writer import Writer
 
 
@@ -111,6 +113,54 @@ def empty_tiles(w: Writer) -> None:
     value = w.one(f"{source}[bx * {rows} + i, j]", f"{source}[bx * {rows} + i, j] * 2.0 + 1.0")
     with w.within(f"for i, j in T.Parallel({rows}, 64):"), w.within(f"if bx * {rows} + i < length:"):
         w.add(f"{to}[bx * {rows} + i, j] = {value}")
+
+
+def lifetimes(w: Writer) -> None:
+    """Shared tiles that do not all fit, each read by other threads than wrote it; some are read again at the end."""
+    largest = {"cuda:sm_80": 256, "cuda:sm_90a": 352, "hip:gfx942": 96}[w.target]  # rows: half a KiB each
+    w.threads, cols, rows = 256, 128, int(w.one(largest, largest // 4 * 3, largest // 8 * 5))
+    phases, fragment = int(w.one(2, 3, 4)), w.fragment(rows, cols)
+    source, tiles = w.tensor(2 * rows + phases, cols, dtype="float32"), []
+    w.add(f"T.clear({fragment})")
+    for phase in range(phases):
+        tile = w.shared(rows, cols, dtype="float32")
+        tiles.append(tile)
+        other = w.one(f"{rows - 1} - i, j", f"i, {cols - 1} - j", f"(i + 1) % {rows}, (j + 5) % {cols}")
+        kind = w.one("loaded", "computed", "loop")
+        repeated = w.within(f"for t in T.serial({w.one(2, 3)}):") if kind == "loop" else nullcontext()
+        with repeated:
+            if phase and kind == "computed":
+                w.add(f"T.copy({fragment}, {tile})")
+            else:
+                w.add(f"T.copy({source}[bx * {rows} + {'t % 2' if kind == 'loop' else phase}, 0], {tile})")
+            w.each("i, j", (rows, cols), f"{fragment}[i, j] = {fragment}[i, j] * 0.5 + {tile}[{other}]")
+    if w.often(0.2):
+        w.each("i, j", (rows, cols), f"{fragment}[i, j] += {w.one(*tiles)}[i, {cols - 1} - j]")
+    w.show(fragment, rows, cols)
+
+
+def partial_sums(w: Writer) -> None:
+    """Sums of a tile by many threads into fewer elements, of which the total is used, and perhaps a part."""
+    rows, cols = int(w.one(16, 32, 64)), int(w.one(64, 128))
+    first, second = int(w.one(4, 32, 128)), int(w.one(1, 2, 4))
+    tile, total = w.fragment(rows, cols), w.fragment(1)
+    w.add(f"T.copy({w.tensor(2 * rows, cols, dtype='float32')}[bx * {rows}, 0], {tile})")
+    row = w.one(f"i % {first}", f"(i * {cols} + j) % {first}", f"(i // 8 * 32 + i % 8 * 4 + j % 8 // 2) % {first}")
+    partials, at, line = w.fragment(first, second), f"{row}, j % {second}", f"{first * second}"
+    if second == 1 and w.often():
+        partials, at = w.fragment(first), str(row)
+    summed = partials if at == str(row) else f"T.reshape({partials}, ({line},))"
+    values = w.one("{0}", "T.abs({0})", "{0} * {0}", "T.max({0}, 0.0)", "T.if_then_else(i < j, {0}, 1.0)")
+    w.add(f"T.clear({partials})" if w.often(0.8) else f"T.fill({partials}, {w.one(0, 0.5)})")
+    w.each("i, j", (rows, cols), f"{partials}[{at}] += {str(values).format(f'{tile}[i, j]')}")
+    clear = w.often(0.8)
+    if not clear:
+        w.add(f"T.fill({total}, {w.one(2, 0.5)})")
+    w.add(f"T.reduce_sum({summed}, {total}, dim=0, clear={clear})")
+    w.each("i, j", (rows, cols), f"{tile}[i, j] = {tile}[i, j] * 0.5 + {total}[0]")
+    w.show(tile, rows, cols)
+    if w.often(0.15):
+        w.show(partials, *((first,) if at == str(row) else (first, second)))
 
 
 def elements(w: Writer) -> None:

@@ -1,7 +1,8 @@
 """Random kernels of the forms that rules and passes look for: each has random types, sizes, threads, statements.
 
 What random programs and random loops reach seldom or never: tiles of 4 bits, clusters, warpgroups that alternate, masks
-and running sums of attention, dequantisation, explicit TMA copies and barriers, atomics of tiles, empty tiles.
+and running sums of attention, dequantisation, explicit TMA copies and barriers, atomics of tiles, empty tiles, shared
+tiles that do not all fit, barriers in divergent branches.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from tests.differential.element_forms import (
     elements,
     empty_tiles,
     four_bits,
+    lifetimes,
+    partial_sums,
     rows_and_vectors,
     shared_to_shared,
 )
@@ -25,10 +28,13 @@ from tests.differential.gemm_forms import (
     computed_operands,
     latent,
     loaded_operands,
+    online_softmax,
+    scalar_gemm,
     small_gemm,
+    sparse_blocks,
     two_accumulators,
 )
-from tests.differential.thread_forms import cluster, explicit, extern, private_branches, threads
+from tests.differential.thread_forms import cluster, divergent_branches, explicit, extern, private_branches, threads
 from tests.differential.writer import Writer
 
 NVIDIA = ("cuda:sm_80", "cuda:sm_90a")
@@ -40,16 +46,22 @@ FORMS: dict[str, tuple[Callable[[Writer], None], tuple[str, ...]]] = {
     "decoded": (decoded, NVIDIA),
     "threads": (threads, ANY),
     "private_branches": (private_branches, ANY),
+    "divergent_branches": (divergent_branches, ANY),
     "extern": (extern, HOPPER),
     "rows_and_vectors": (rows_and_vectors, ANY),
     "shared_to_shared": (shared_to_shared, ANY),
     "empty_tiles": (empty_tiles, ANY),
+    "lifetimes": (lifetimes, ANY),
+    "partial_sums": (partial_sums, ANY),
     "elements": (elements, ANY),
     "small_gemm": (small_gemm, ("cuda:sm_80", "hip:gfx942")),
+    "scalar_gemm": (scalar_gemm, ANY),
+    "sparse_blocks": (sparse_blocks, (*HOPPER, *HOPPER, *ANY)),
     "loaded_operands": (loaded_operands, (*HOPPER, *HOPPER, *NVIDIA, *CDNA)),
     "computed_operands": (computed_operands, (*HOPPER, *HOPPER, *HOPPER, *ANY)),
     "two_accumulators": (two_accumulators, HOPPER),
     "attention": (attention, HOPPER),
+    "online_softmax": (online_softmax, (*CDNA, *ANY)),
     "latent": (latent, HOPPER),
     "cluster": (cluster, HOPPER),
     "explicit": (explicit, (*HOPPER, *HOPPER, *HOPPER, *ANY)),

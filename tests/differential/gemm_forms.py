@@ -104,6 +104,57 @@ def small_gemm(w: Writer) -> None:
     w.show(total, size)
 
 
+def scalar_gemm(w: Writer) -> None:
+    """GEMMs of fewer rows, columns or steps of K than an MMA instruction takes, or of types that none takes."""
+    w.threads = int(w.one(64, 128))
+    rows, cols, depth = int(w.one(1, 4, 8, 12)), int(w.one(8, 20, 64)), int(w.one(16, 24, 64))
+    dtype, trips = str(w.one("float16", "float16", "float32")), int(w.one(1, 2, 3))
+    result = str(w.one("float32", "float32", "float64"))
+    if result == "float64":
+        rows = int(w.one(rows, 32))
+    turned = (w.often(0.3), w.often(0.3))
+    shapes = [
+        shape[::-1] if turn else shape for shape, turn in zip(((rows, depth), (depth, cols)), turned, strict=True)
+    ]
+    left, right = (w.shared(*shape, dtype=dtype) for shape in shapes)
+    a, b = (w.tensor(2, trips, *shape, dtype=dtype) for shape in shapes)
+    out = w.fragment(rows, cols, dtype=result)
+    w.add(f"T.clear({out})")
+    with w.within(f"for k in T.{w.one('serial', 'Pipelined')}({trips}):"):
+        for source, tile, (extent, length) in zip((a, b), (left, right), shapes, strict=True):
+            w.each("i, j", (extent, length), f"{tile}[i, j] = {source}[bx, k, i, j]")
+        w.add(f"T.gemm({left}, {right}, {out}, transpose_A={turned[0]}, transpose_B={turned[1]})")
+        w.perhaps_scaled(out, rows, cols)
+    w.show(out, rows, cols, dtype=result)
+
+
+def sparse_blocks(w: Writer) -> None:
+    """A pipelined loop whose iterations work only where a table says so, which is in memory, registers or a name."""
+    w.threads, rows, cols, depth = int(w.one(128, 256)), 128, int(w.one(64, 128)), int(w.one(32, 64))
+    trips, limit = int(w.one(3, 5, 8)), int(w.one(1, 3, 6))
+    left, right, out = w.shared(rows, depth), w.shared(depth, cols), w.fragment(rows, cols)
+    a, b = w.tensor(2 * rows, 8 * depth), w.tensor(8 * depth, cols)
+    of_block = w.often()
+    table, at = (w.tensor(2, trips, dtype="int32"), "bx, k") if of_block else (w.tensor(trips, dtype="int32"), "k")
+    place, kind = "k", w.one("memory", "registers", "name", "name")
+    value = f"{table}[{at}]"
+    if kind == "registers":
+        held = w.fragment(trips, dtype="int32")
+        w.add(f"T.copy({table}[{'bx, ' if of_block else ''}0:{trips}], {held})")
+        value = f"{held}[k]"
+    w.add(f"T.clear({out})")
+    with w.within(f"for k in T.Pipelined({trips}, num_stages={w.one(1, 2, 3)}):"):
+        if kind == "name":
+            w.add(f"place = {value}")
+            value, place = "place", str(w.one("k", "place"))
+        with w.within(f"if {w.one(f'{value} >= {limit}', f'{value} < {limit}', f'{value} % 2 != 0')}:"):
+            w.add(f"T.copy({a}[bx * {rows}, {place} * {depth}], {left})")
+            w.add(f"T.copy({b}[{place} * {depth}, 0], {right})")
+            w.add(f"T.gemm({left}, {right}, {out})")
+            w.perhaps_scaled(out, rows, cols)
+    _result(w, out, rows, cols)
+
+
 def two_accumulators(w: Writer) -> None:
     """Two independent GEMMs of an iteration, and one of the first one's result; sums of results that are cleared."""
     size, trips = 64, int(w.one(3, 4))
@@ -167,6 +218,48 @@ def attention(w: Writer) -> None:
     w.show(o, rows, depth, dtype=str(w.one("float32", "float16")))
     if running:
         w.show(total, rows)
+
+
+def online_softmax(w: Writer) -> None:
+    """Attention whose rows keep their reference until the maximum exceeds it by a slack, or take each maximum."""
+    groups = int(w.one(1, 2))
+    w.threads, rows, depth = 128 * groups, 64 * int(w.one(groups, 2)), int(w.one(64, 128))
+    keys, trips, scale = int(w.one(32, 64)), int(w.one(3, 5)), w.one(1.0, 0.5, 0.125)
+    q, k, v = w.shared(rows, depth), w.shared(keys, depth), w.shared(keys, depth)
+    s, p, o = w.fragment(rows, keys), w.fragment(rows, keys, dtype="float16"), w.fragment(rows, depth)
+    old, top, factor, part, total = (w.fragment(rows) for _ in range(5))
+    function, full = w.one("exp", "exp2"), ", policy=T.GemmWarpPolicy.FullRow"
+    loaded, weights = w.tensor(trips * keys, depth), w.tensor(trips * keys, depth)
+    w.add(f"T.copy({w.tensor(2 * rows, depth)}[bx * {rows}, 0], {q})", f"T.clear({o})", f"T.clear({total})")
+    w.add(f'T.fill({top}, -T.infinity("float32"))')
+    loop = w.one(f"serial({trips})", f"Pipelined({trips}, num_stages=1)", f"Pipelined({trips}, num_stages=2)")
+    with w.within(f"for k in T.{loop}:"):
+        w.add(f"T.copy({loaded}[k * {keys}, 0], {k})", f"T.copy({weights}[k * {keys}, 0], {v})")
+        w.add(f"T.gemm({q}, {k}, {s}, transpose_B=True, clear_accum=True{full})")
+        w.add(f"T.copy({top}, {old})", f"T.reduce_max({s}, {top}, dim=1, clear=False)")
+        slack = w.one(0, 0.25, 1.0, 8.0, None)
+        if slack is not None:
+            grown = f"{top}[i] - {old}[i]"
+            kept = w.one(f"{grown} > {slack}, {top}[i], {old}[i]", f"{grown} <= {slack}, {old}[i], {top}[i]")
+            w.each("i", (rows,), f"{top}[i] = T.if_then_else({kept})")
+        w.each("i", (rows,), f"{factor}[i] = T.{function}({_difference(w, f'{old}[i]', f'{top}[i]', scale)})")
+        w.each("i, j", (rows, keys), f"{s}[i, j] = T.{function}({_difference(w, f'{s}[i, j]', f'{top}[i]', scale)})")
+        w.add(f"T.reduce_sum({s}, {part}, dim=1)")
+        w.each("i", (rows,), f"{total}[i] = {total}[i] * {factor}[i] + {part}[i]")
+        w.add(f"T.copy({s}, {p})")
+        if w.often(0.2):  # the values are those of the factor no more
+            w.add(f"T.copy({top}, {old})")
+        w.each("i, j", (rows, depth), f"{o}[i, j] *= {factor}[i]")
+        w.add(f"T.gemm({p}, {v}, {o}{full})")
+    if w.often():
+        w.each("i, j", (rows, depth), f"{o}[i, j] /= {total}[i]")
+    w.show(o, rows, depth)
+    w.show(total, rows)
+
+
+def _difference(w: Writer, first: str, second: str, scale: object) -> str:
+    """A scaled difference, as a product or as a difference of products."""
+    return str(w.one(f"({first} - {second}) * {scale}", f"{first} * {scale} - {second} * {scale}"))
 
 
 def latent(w: Writer) -> None:

@@ -33,6 +33,44 @@ def private_branches(w: Writer) -> None:
     w.show(tile, rows, 64)
 
 
+def divergent_branches(w: Writer) -> None:
+    """Some threads exchange values through shared memory, perhaps in a loop or branch; others may, in another tile."""
+    w.threads = int(w.one(64, 128))
+    lane, tile = w.random.randrange(1, w.threads), w.shared(w.threads, dtype="float32")
+    source, to = (w.tensor(8, w.threads, dtype="float32", written=each) for each in (False, True))
+    rows, mine = w.tensor(5, dtype="int32"), f"{tile}[tx]"
+    w.add(f"T.clear({tile})", "tx = T.get_thread_binding()")
+    condition = w.one(f"tx < {lane}", f"tx >= {lane}", "tx % 3 == 1", f"{source}[bx, tx] > 0.0", f"{mine} < bx")
+    with w.within(f"if {condition}:"):
+        if w.often():
+            w.add(f"own = {source}[bx + 2, tx] * {w.one(2.0, 0.5)}")
+            w.add(f"{mine} = own")
+        else:
+            w.add("own = 1.0", f"{mine} = {source}[bx + 4, tx]")
+        if w.often(0.7):
+            with w.within(f"for r in T.serial({w.one(2, 5, 'bx + 1')}):"):
+                w.add(f"row = {rows}[r]")
+                with w.within(f"if {w.one('row > 3', 'row % 2 == 0', f'tx % {w.one(2, 5)} == 0', 'bx == 0')}:"):
+                    _exchanged(w, tile, f"{source}[row, tx]")
+        else:
+            _exchanged(w, tile, "1.0")
+        w.add(f"{to}[bx, tx] = {mine} + own")
+    if w.often():
+        other = w.shared(w.threads, dtype="float32")  # nothing orders the arms' accesses to one tile
+        w.lines.insert(0, f"T.clear({other})")
+        with w.within("else:"):
+            w.add(f"{other}[tx] = {source}[bx, tx] - 1.0")
+            if w.often():
+                _exchanged(w, other, "0.5")
+            w.add(f"{to}[bx + 2, tx] = {other}[tx]")
+
+
+def _exchanged(w: Writer, tile: str, value: str) -> None:
+    """A thread's element becomes that of another thread, plus a value."""
+    other = str(w.one(f"(tx + {w.one(1, 7, 40)}) % {w.threads}", f"{w.threads - 1} - tx"))
+    w.add(f"neighbour = {tile}[{other}]", f"{tile}[tx] = neighbour * 0.5 + {value}")
+
+
 def extern(w: Writer) -> None:
     """Inline user code with PTX, and functions of the user that take addresses in a tile."""
     w.runs, rows = False, int(w.one(32, 64))

@@ -104,22 +104,23 @@ def shared_aliasing(launch: Launch, context: Context) -> Iterator[Decision]:
     if plain.total <= plain.limit or launch.groups > 1:
         return
     joined = Aliasing((), workspaces=True)
-    if _total(joined, launch, context) <= plain.limit:
+    total, *_ = _sizes(joined, launch, context)
+    if total <= plain.limit:
         yield launch, ALIASING, joined
-    if _total(joined, launch, context) <= plain.limit or not all(map(_is_ordered, context.statements)):
+    if total <= plain.limit or not all(map(_is_ordered, context.statements)):
         return
     for lifetimes, earliest in _lifetimes(launch, context):
         cuts: tuple[int, ...] = ()
-        best = plain.total
+        best: tuple[int, ...] = (plain.total,)
         candidates = sorted({life.first for _, life in lifetimes if life.first >= earliest})
-        while best > plain.limit and len(cuts) < _MOST_PARTS:
+        while best[0] > plain.limit and len(cuts) < _MOST_PARTS:
             tried = [tuple(sorted((*cuts, cut))) for cut in candidates if cut not in cuts]
-            totals = {more: _total(_aliasing(lifetimes, more), launch, context) for more in tried}
-            if not totals or min(totals.values()) >= best:
+            sizes = {more: _sizes(_aliasing(lifetimes, more), launch, context) for more in tried}
+            if not sizes or min(sizes.values()) >= best:
                 break
-            cuts = min(totals, key=lambda more: (totals[more], more))
-            best = totals[cuts]
-        if best <= plain.limit:
+            cuts = min(sizes, key=lambda more: (sizes[more], more))
+            best = sizes[cuts]
+        if best[0] <= plain.limit:
             yield launch, ALIASING, _aliasing(lifetimes, cuts)
             return
 
@@ -176,5 +177,9 @@ def _aliasing(lifetimes: list[tuple[Buffer, Lifetime]], cuts: tuple[int, ...]) -
     return Aliasing(tuple(parts) if len(parts) > 1 else ())
 
 
-def _total(aliasing: Aliasing, launch: Launch, context: Context) -> int:
-    return shared_budget_of(launch, context, workspaces_of(context), (), aliasing).total
+def _sizes(aliasing: Aliasing, launch: Launch, context: Context) -> tuple[int, ...]:
+    """Bytes of all shared memory, then of each part, the largest first: of two equal parts, a cut makes one smaller."""
+    budget = shared_budget_of(launch, context, workspaces_of(context), (), aliasing)
+    bytes_of = dict(budget.tiles)
+    parts = (sum(bytes_of[name] for name in part.tiles) for part in aliasing.parts)
+    return budget.total, *sorted(parts, reverse=True)
