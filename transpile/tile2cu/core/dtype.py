@@ -65,9 +65,14 @@ class DType:
         return self.name
 
 
-INT4 = DType("int4", "int", 4, "tl::int4_t")
-UINT4 = DType("uint4", "uint", 4, "tl::uint4_t")
-FLOAT4_E2M1 = DType("float4_e2m1fn", "float", 4, "tl::float4_e2m1")
+def _of_library(name: str, kind: Kind, bits: int, cpp: str) -> DType:
+    """An element type that headers/tl define under a name of theirs."""
+    return DType(name, kind, bits, f"tl::{cpp}")
+
+
+INT4 = _of_library("int4", "int", 4, "int4_t")
+UINT4 = _of_library("uint4", "uint", 4, "uint4_t")
+FLOAT4_E2M1 = _of_library("float4_e2m1fn", "float", 4, "float4_e2m1")
 PACKED = (INT4, UINT4, FLOAT4_E2M1)
 BOOL = DType("bool", "bool", 8, "bool")
 INT8 = DType("int8", "int", 8, "int8_t")
@@ -79,16 +84,16 @@ UINT16 = DType("uint16", "uint", 16, "uint16_t")
 UINT32 = DType("uint32", "uint", 32, "uint32_t")
 UINT64 = DType("uint64", "uint", 64, "uint64_t")
 POINTER = DType("ptr", "uint", 64, "uint64_t")  # an address, as a number
-FLOAT16 = DType("float16", "float", 16, "tl::half")
-BFLOAT16 = DType("bfloat16", "float", 16, "tl::bfloat16")
+FLOAT16 = _of_library("float16", "float", 16, "half")
+BFLOAT16 = _of_library("bfloat16", "float", 16, "bfloat16")
 FLOAT32 = DType("float32", "float", 32, "float")
 FLOAT64 = DType("float64", "float", 64, "double")
-TFLOAT32 = DType("tfloat32", "float", 32, "tl::tfloat32")
-FLOAT8_E4M3 = DType("float8_e4m3fn", "float", 8, "tl::float8_e4m3")
-FLOAT8_E5M2 = DType("float8_e5m2", "float", 8, "tl::float8_e5m2")
-FLOAT8_E4M3FNUZ = DType("float8_e4m3fnuz", "float", 8, "tl::float8_e4m3fnuz")
-FLOAT8_E5M2FNUZ = DType("float8_e5m2fnuz", "float", 8, "tl::float8_e5m2fnuz")
-FLOAT8_E8M0 = DType("float8_e8m0fnu", "float", 8, "tl::float8_e8m0")  # a power of two, as a scale
+TFLOAT32 = _of_library("tfloat32", "float", 32, "tfloat32")
+FLOAT8_E4M3 = _of_library("float8_e4m3fn", "float", 8, "float8_e4m3")
+FLOAT8_E5M2 = _of_library("float8_e5m2", "float", 8, "float8_e5m2")
+FLOAT8_E4M3FNUZ = _of_library("float8_e4m3fnuz", "float", 8, "float8_e4m3fnuz")
+FLOAT8_E5M2FNUZ = _of_library("float8_e5m2fnuz", "float", 8, "float8_e5m2fnuz")
+FLOAT8_E8M0 = _of_library("float8_e8m0fnu", "float", 8, "float8_e8m0")  # a power of two, as a scale
 OCP_FLOATS = (FLOAT8_E4M3, FLOAT8_E5M2)
 FNUZ_FLOATS = (FLOAT8_E4M3FNUZ, FLOAT8_E5M2FNUZ)  # other exponents, no infinity, one zero
 FLOATS_OF_8_BITS = OCP_FLOATS + FNUZ_FLOATS
