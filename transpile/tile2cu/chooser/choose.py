@@ -158,7 +158,7 @@ class Ranking:
         self.found.setdefault(self._own.setting, self._own)
         while len(self.found) + len(self.rejected) < MOST_DECIDED:
             leaders = sorted(self._others(self.found.values(), but), key=_order)
-            assumed = self._least(but)
+            assumed = self._least(but, below)
             if assumed is None or assumed.us >= below:
                 break
             key = assumed.setting
@@ -184,10 +184,10 @@ class Ranking:
             bound = sum(least_time(*each, self._costs) for each in self._with_bytes(works))
             yield _Tile(bound, number, False, tile, works)
 
-    def _least(self, but: Ranked | None) -> Ranked | None:
-        """The setting that is predicted to be fastest, of those that are not decided."""
+    def _least(self, but: Ranked | None, below: float) -> Ranked | None:
+        """The setting that is predicted to be fastest, of those that are not decided; any, where none is `below`."""
         least = min(self._others(self._open.values(), but), key=_order, default=None)
-        while self._tiles and (least is None or self._tiles[0].bound <= least.us):
+        while self._tiles and self._tiles[0].bound <= min(below, least.us if least else inf):
             first = heappop(self._tiles)
             if not first.refined:
                 refined = first._replace(bound=max(first.bound, self._least_of(first)), refined=True)
@@ -203,21 +203,26 @@ class Ranking:
 
         Waves of fewer blocks may be a little faster: hence the slack.
         """
-        most, fewest = (self._space.of_tile_with_stages(tile.tile, tile.works, which) for which in (max, min))
+        fewest = next(self._space.of_tile(tile.tile, min))
+        smallest = self._space.with_blocks(tile.works, fewest)
         times = []
-        for (setting, works), (_, smallest) in zip(most, fewest, strict=True):
-            schedules = self._schedules(setting, smallest)
+        for setting in filter(self._shared_evenly, self._space.of_tile(tile.tile, max)):
+            works = self._space.with_blocks(tile.works, setting)
+            schedules = self._schedules(setting, works, smallest)
             if schedules is not None:
                 times.append(sum(each.total for each in times_of(works, schedules, self._tensors, self._costs)))
+        if not times:
+            self._space.too_large.add(tuple(tile.tile.values()))
         return _SLACK * min(times, default=inf)
 
     def _candidates(self, tile: Mapping[str, int], works: tuple[Work, ...]) -> Iterable[Ranked]:
         """The settings of a tile, as they are predicted."""
-        for setting, own in self._space.of_tile(tile, works):
+        for setting in filter(self._shared_evenly, self._space.of_tile(tile)):
             key = _key(setting)
-            ranked = self._predicted(key, own) if key != self._own.setting and self._shared_evenly(setting) else None
-            if ranked is not None:
-                yield ranked
+            if key != self._own.setting:
+                ranked = self._predicted(key, self._space.with_blocks(works, setting))
+                if ranked is not None:
+                    yield ranked
 
     def _shared_evenly(self, setting: Mapping[str, int]) -> bool:
         """Whether a block has three warpgroups where its tile has three parts of rows, and only there.
@@ -232,22 +237,22 @@ class Ranking:
 
     def _predicted(self, key: Setting, works: tuple[Work, ...]) -> Ranked | None:
         """A setting with assumed schedules; None where it cannot fit."""
-        schedules = self._schedules(dict(key), works)
+        schedules = self._schedules(dict(key), works, works)
         return None if schedules is None else self._ranked(key, works, schedules, decided=False)
 
-    def _schedules(self, setting: Mapping[str, int], works: tuple[Work, ...]) -> tuple[Schedule, ...] | None:
-        """The schedules that are assumed of a setting; None where it cannot fit."""
+    def _schedules(
+        self, setting: Mapping[str, int], works: tuple[Work, ...], smallest: tuple[Work, ...]
+    ) -> tuple[Schedule, ...] | None:
+        """The schedules that are assumed of a setting, with the shared memory of `smallest`; None if it cannot fit."""
         found = []
         assumed = self._assumed.get(self._class(setting)) or self._assumed[_OWN]
-        for work, schedule, extra in zip(works, assumed, self._extra_bytes(works), strict=True):
-            shared = min(work.shared_bytes + extra, self._limit)  # where less is left, rules add less
-            if work.shared_bytes > self._limit or work.fragment_bytes / 4 / work.threads > most_registers(work.threads):
+        for work, least, schedule, share in zip(works, smallest, assumed, self._shares, strict=True):
+            bytes_ = least.shared_bytes
+            if bytes_ > self._limit or work.fragment_bytes / 4 / work.threads > most_registers(work.threads):
                 return None
+            shared = min(bytes_ + int(work.fragment_bytes * share), self._limit)  # where less is left, rules add less
             found.append(replace(schedule, shared_bytes=shared))
         return tuple(found)
-
-    def _extra_bytes(self, works: tuple[Work, ...]) -> list[int]:
-        return [int(work.fragment_bytes * share) for work, share in zip(works, self._shares, strict=True)]
 
     def _ranked(
         self, key: Setting, works: tuple[Work, ...], schedules: tuple[Schedule, ...], *, decided: bool

@@ -7,7 +7,7 @@ store them: as many follow one another on an SM as registers and threads leave r
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import log2
 
 from tile2cu.chooser.work import Work, moved_bytes
@@ -85,7 +85,7 @@ def times_of(
     found = []
     rows = not any(work.longest.mma for work in works)
     for place, (work, schedule, bytes_) in enumerate(zip(works, schedules, tensors, strict=True)):
-        own = costs if place == 0 else replace(costs, launch_us=costs.next_us)
+        own = costs.following if place else costs
         moved = moved_bytes(work, *bytes_)
         found.append(_time_of_rows(work, moved, own) if rows else time_of(work, schedule, moved, own))
     return tuple(found)

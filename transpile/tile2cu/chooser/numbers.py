@@ -1,7 +1,8 @@
 """Integer expressions of a program as Python functions: compiled once, evaluated for each configuration and size."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
 
 from tile2cu.core.expr import Binary, Call, Const, Expr, Named, Unary, Var
 
@@ -12,6 +13,18 @@ _OPERATORS = frozenset(
     ("+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>", "<", "<=", ">", ">=", "==", "!=", "and", "or")
 )
 _KEPT = 1 << 14
+_FUNCTION = """def of(v):
+    try:
+        return {}
+    except (KeyError, ZeroDivisionError, ValueError):
+        raise Unknown from None
+"""
+_ASSIGNMENT = """
+    try:
+        v[{0!r}] = {1}
+    except (Unknown, KeyError, ZeroDivisionError, ValueError):
+        v.pop({0!r}, None)
+"""
 _DEEPEST = 40  # parentheses within one another; Python's parser takes some 200
 
 
@@ -35,22 +48,30 @@ def number(expr: Expr) -> Number:
     return _compiled(_code(expr, parts, _DEEPEST), tuple(parts))
 
 
+def assignments(values: Sequence[tuple[str, Expr]]) -> Callable[[Values], None]:
+    """A function that adds these values by their keys, one after the other, and removes those that are Unknown."""
+    parts: list[Number] = []
+    lines = [_ASSIGNMENT.format(key, _code(value, parts, _DEEPEST)) for key, value in values]
+    names = _NAMES | {"parts": parts}
+    exec("def assign(v):\n    pass\n" + "".join(lines), names)
+    function: Callable[[Values], None] = names["assign"]
+    return function
+
+
 @lru_cache(maxsize=_KEPT)
 def _compiled(code: str, parts: tuple[Number, ...]) -> Number:
     """The function of an expression in Python over the values `v`, and over functions of its `parts`."""
-    evaluate: Number = eval(f"lambda v: {code}", {"unknown": _unknown, "parts": parts})
-
-    def of(values: Values) -> int:
-        try:
-            return int(evaluate(values))
-        except (KeyError, ZeroDivisionError, ValueError):
-            raise Unknown from None
-
-    return of
+    names = _NAMES | {"parts": parts}
+    exec(_FUNCTION.format(code), names)  # one call, with what turns its errors into Unknown
+    function: Number = names["of"]
+    return function
 
 
 def _unknown() -> int:
     raise Unknown
+
+
+_NAMES: dict[str, Any] = {"unknown": _unknown, "Unknown": Unknown}
 
 
 def _code(expr: Expr, parts: list[Number], depth: int) -> str:

@@ -7,7 +7,7 @@ nothing else: the tensors keep their shapes, no element's value is computed from
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from itertools import product
@@ -78,50 +78,52 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class Space:
-    """A kernel's tile parameters, and its work for any setting of them; `bytes_of` each launch's tensors."""
+    """A kernel's tile parameters, and its work for any setting of them; `bytes_of` each launch's tensors.
+
+    Of tiles that were found to be `too_large` no setting fits, whatever the sizes: tiles have static extents.
+    """
 
     program: Program
     parameters: tuple[Parameter, ...]
     counters: tuple[Counter, ...]
     bytes_of: tuple[Callable[[Values], tuple[int, int]], ...]
+    too_large: set[tuple[int, ...]] = field(default_factory=set)
 
     @property
     def default(self) -> dict[str, int]:
         return {parameter.name: parameter.default for parameter in self.parameters}
 
     def tiles(self, sizes: Mapping[str, int]) -> Iterator[tuple[dict[str, int], tuple[Work, ...]]]:
-        """Every setting of the parameters that are no threads and stages, with its work."""
+        """Every setting of the parameters that are no threads and stages, with its work; none that is too large."""
         tiles = [each for each in self.parameters if each.kind not in OF_BLOCKS]
         for sides in product(*(each.values for each in tiles)):
+            if sides in self.too_large:
+                continue
             own = {each.name: value for each, value in zip(tiles, sides, strict=True)}
             with suppress(Unknown):
                 yield own, self.works({**self.default, **own}, sizes)
 
     def of_tile(
-        self, own: Mapping[str, int], works: tuple[Work, ...]
-    ) -> Iterator[tuple[dict[str, int], tuple[Work, ...]]]:
-        """Every setting with these values of its tile, with its work: that of the tile, which `tiles` counted."""
+        self, own: Mapping[str, int], stages: Callable[[Iterable[int]], int] | None = None
+    ) -> Iterator[dict[str, int]]:
+        """Every setting with these values of its tile; with one number of `stages`: the most or the fewest."""
         others = [each for each in self.parameters if each.kind in OF_BLOCKS]
-        for values in product(*(each.values for each in others)):
+        tried = [(stages(each.values),) if stages and each.kind is Kind.STAGES else each.values for each in others]
+        for values in product(*tried):
             chosen = {**own, **{each.name: value for each, value in zip(others, values, strict=True)}}
-            setting = {each.name: chosen[each.name] for each in self.parameters}
-            yield setting, tuple(self._with(place, work, setting) for place, work in enumerate(works))
+            yield {each.name: chosen[each.name] for each in self.parameters}
 
-    def of_tile_with_stages(
-        self, own: Mapping[str, int], works: tuple[Work, ...], which: Callable[[Iterable[int]], int]
-    ) -> Iterator[tuple[dict[str, int], tuple[Work, ...]]]:
-        """As `of_tile`, with one number of stages: the most or the fewest."""
-        stages = {each.name: which(each.values) for each in self.parameters if each.kind is Kind.STAGES}
-        threads = [each for each in self.parameters if each.kind in OF_BLOCKS and each.kind is not Kind.STAGES]
-        for values in product(*(each.values for each in threads)):
-            setting = {**own, **stages, **{each.name: value for each, value in zip(threads, values, strict=True)}}
-            yield setting, tuple(self._with(place, work, setting) for place, work in enumerate(works))
-
-    def _with(self, place: int, work: Work, setting: Mapping[str, int]) -> Work:
-        """The work of a launch with a setting's threads and stages."""
+    def with_blocks(self, works: tuple[Work, ...], setting: Mapping[str, int]) -> tuple[Work, ...]:
+        """The work of a tile, which `tiles` counted, with a setting's threads and stages."""
         keyed = {key: setting[each.name] for each in self.parameters if each.kind in OF_BLOCKS for key in each.keys}
-        stages = tuple(keyed.get(stages_key(place, loop), own) for loop, own in enumerate(work.stages))
-        return replace(work, threads=keyed.get(threads_key(place), work.threads), stages=stages)
+        return tuple(
+            replace(
+                work,
+                threads=keyed.get(threads_key(place), work.threads),
+                stages=tuple(keyed.get(stages_key(place, loop), own) for loop, own in enumerate(work.stages)),
+            )
+            for place, work in enumerate(works)
+        )
 
     def works(self, setting: Mapping[str, int], sizes: Mapping[str, int]) -> tuple[Work, ...]:
         """The work of each launch. Raises Unknown where sizes do not determine it."""

@@ -4,13 +4,16 @@
 trace, a rule or an emitted line. Blocks whose work differs are sampled.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, fields, replace
+from itertools import groupby
 from math import prod
 
+from tile2cu.analysis.accesses import buffers_used, expressions
 from tile2cu.analysis.lifetimes import buffers_in
-from tile2cu.chooser.numbers import Number, Unknown, Values, key_of, number
-from tile2cu.core.expr import Binary, Call, Expr, Load, Unary, Var, static_value, walk
+from tile2cu.analysis.uses import declared_in
+from tile2cu.chooser.numbers import Number, Unknown, Values, assignments, key_of, number, parameter_key
+from tile2cu.core.expr import Binary, Call, Expr, Load, Named, Unary, Var, static_value, walk
 from tile2cu.core.program import (
     Atomic,
     AtomicTile,
@@ -39,6 +42,7 @@ _STORED_BITS = 16  # of an element, up to which results are stored by TMA
 _LINE_BITS, _SECTOR_BITS = 128 * 8, 32 * 8  # of the L2
 _SPECIAL = 8  # instructions that one of the special function unit takes the time of: it has 16 lanes, not 128
 _SPECIAL_FUNCTIONS = frozenset({"exp", "exp2", "log", "log2", "sqrt", "rsqrt", "tanh", "sin", "cos", "pow", "sigmoid"})
+_KEPT = 1 << 10  # counts of a loop's body
 _ALONE = 4  # first and last iterations of a loop whose work depends on them, counted one by one; others in runs
 
 
@@ -68,6 +72,14 @@ class Counts:
     exchanged: float = 0.0
     gathered: float = 0.0
     elementwise: float = 0.0
+
+    def add(self, other: "Counts", times: int) -> None:
+        """Adds the work of another block, so many times."""
+        for shape, repeated in other.mma.items():
+            self.mma[shape] = self.mma.get(shape, 0) + times * repeated
+        for name, amount in vars(other).items():
+            if amount and name != "mma":
+                vars(self)[name] += times * amount
 
     @property
     def amount(self) -> tuple[float, ...]:
@@ -175,7 +187,7 @@ def counter(launch: Launch, place: int = 0) -> Counter:
     """Compiles the launch at `place` in its program. It raises Unknown where a count is not determined."""
     loops = loops_of(launch)
     pipelined = {id(loop): position for position, loop in enumerate(loops)}
-    body = _body(launch.body, _Scope(pipelined, inside=False))
+    body = _body(launch.body, _Scope(pipelined, _read_by(launch.body)))
     grid = tuple(map(number, launch.grid))
     prelude = [(key_of(let.var), number(let.value)) for let in launch.prelude]
     used = _variables_of(launch.body)
@@ -243,14 +255,20 @@ def _longest(body: Count, values: Values, differing: list[tuple[str, int]]) -> t
 
 @dataclass(frozen=True)
 class _Scope:
-    """Where a statement is: `inside` of a loop whose iterations are counted."""
+    """Where a statement is: `inside` of a loop whose iterations are counted; counts read the keys `read`."""
 
     pipelined: Mapping[int, int]
-    inside: bool
+    read: Set[str]
+    inside: bool = False
 
 
 def _body(body: tuple[Stmt, ...], scope: _Scope) -> Count:
-    parts = [part for stmt in body if (part := _statement(stmt, scope)) is not None]
+    parts: list[Count] = []
+    for lets, stmts in groupby(body, lambda stmt: isinstance(stmt, Let)):
+        if lets:
+            parts.append(_lets([stmt for stmt in stmts if isinstance(stmt, Let) and key_of(stmt.var) in scope.read]))
+        else:
+            parts += (part for stmt in stmts if (part := _statement(stmt, scope)) is not None)
 
     def count(values: Values, counts: Counts, times: int) -> None:
         for part in parts:
@@ -261,8 +279,6 @@ def _body(body: tuple[Stmt, ...], scope: _Scope) -> Count:
 
 def _statement(stmt: Stmt, scope: _Scope) -> Count | None:
     match stmt:
-        case Let():
-            return _let(key_of(stmt.var), number(stmt.value))
         case Gemm():
             return _gemm(stmt)
         case Copy():
@@ -274,7 +290,7 @@ def _statement(stmt: Stmt, scope: _Scope) -> Count | None:
         case Reduce(src=tile) | Fill(dst=Region(buffer=tile)):
             return _elements(tuple(map(number, tile.shape)), 1, scope)
         case If() if _matters(stmt.then) or _matters(stmt.orelse):
-            return _branch(number(stmt.condition), _body(stmt.then, scope), _body(stmt.orelse, scope))
+            return _branch(number(stmt.condition), *(_remembered(arm, scope) for arm in (stmt.then, stmt.orelse)))
         case Loop() if _matters(stmt.body):
             return _loop(stmt, scope)
         case While() if _matters(stmt.body):
@@ -291,14 +307,9 @@ def _matters(body: tuple[Stmt, ...]) -> bool:
     return any(isinstance(stmt, Gemm | Copy | AtomicTile | Parallel | Reduce | Fill) for stmt in walk_stmts(body))
 
 
-def _let(key: str, value: Number) -> Count:
-    def count(values: Values, counts: Counts, times: int) -> None:
-        try:
-            values[key] = value(values)
-        except Unknown:
-            values.pop(key, None)
-
-    return count
+def _lets(lets: Sequence[Let]) -> Count:
+    assign = assignments([(key_of(let.var), let.value) for let in lets])
+    return lambda values, counts, times: assign(values)
 
 
 def _gemm(stmt: Gemm) -> Count:
@@ -496,10 +507,11 @@ def _branch(condition: Number, then: Count, orelse: Count) -> Count:
 def _loop(stmt: Loop, scope: _Scope) -> Count:
     has_gemm = any(isinstance(inner, Gemm) for inner in stmt.body)
     counted = has_gemm or id(stmt) in scope.pipelined
-    body = _body(stmt.body, _Scope(scope.pipelined, inside=scope.inside or counted))
+    own = replace(scope, inside=scope.inside or counted)
+    depends = key_of(stmt.var) in _variables_of(stmt.body)
+    body = _body(stmt.body, own) if depends else _remembered(stmt.body, own)
     start, stop, step = number(stmt.start), number(stmt.stop), number(stmt.step)
     key = key_of(stmt.var)
-    depends = key in _variables_of(stmt.body)
 
     def count(values: Values, counts: Counts, times: int) -> None:
         trips = range(start(values), stop(values), step(values) or 1)
@@ -528,25 +540,61 @@ def _sampled(trips: range) -> Iterator[tuple[int, int]]:
 
 def _variables_of(body: tuple[Stmt, ...]) -> Set[str]:
     """The keys of the variables on which counts of the body depend, also by way of names for values."""
-    named: dict[str, Expr] = {}
     exprs: list[Expr] = []
     for stmt in walk_stmts(body):
         match stmt:
-            case Let():
-                named[key_of(stmt.var)] = stmt.value
             case Loop() if _matters(stmt.body):
                 exprs += [stmt.start, stmt.stop, stmt.step]
             case If() if _matters(stmt.then) or _matters(stmt.orelse):
                 exprs.append(stmt.condition)
             case _:
                 pass
+    return _keys_of(exprs, body)
+
+
+def _read_by(body: tuple[Stmt, ...]) -> Set[str]:
+    """The keys that counting the body reads: all but those of the places of boxes."""
+    exprs: list[Expr] = []
+    for stmt in walk_stmts(body):
+        boxes = [box for box in (getattr(stmt, field.name) for field in fields(stmt)) if isinstance(box, Region)]
+        exprs += (part.extent for box in boxes for part in box.ranges)
+        exprs += (extent for buffer in buffers_used(stmt) for extent in buffer.shape)
+        if not boxes and not isinstance(stmt, Let):
+            exprs += expressions(stmt)
+    return _keys_of(exprs, body)
+
+
+def _keys_of(exprs: list[Expr], body: tuple[Stmt, ...]) -> Set[str]:
+    """The keys of what expressions read, also by way of names for values of the body."""
+    named = {key_of(stmt.var): stmt.value for stmt in walk_stmts(body) if isinstance(stmt, Let)}
     found: set[str] = set()
     while exprs:
         for part in walk(exprs.pop()):
-            if isinstance(part, Var) and key_of(part) not in found:
-                found.add(key_of(part))
-                exprs += [named[key_of(part)]] if key_of(part) in named else []
+            if isinstance(part, Var | Named):
+                key = key_of(part) if isinstance(part, Var) else parameter_key(part.name)
+                if key not in found:
+                    found.add(key)
+                    exprs += [named[key]] if key in named else []
     return found
+
+
+def _remembered(body: tuple[Stmt, ...], scope: _Scope) -> Count:
+    """As `_body`, counted once for the same values of what it reads from outside."""
+    parts, found = _body(body, scope), dict[tuple[int | None, ...], Counts]()
+    read = sorted(_read_by(body) - {key_of(var) for var in declared_in(body)})
+
+    def count(values: Values, counts: Counts, times: int) -> None:
+        key = tuple(map(values.get, read))
+        once = found.get(key)
+        if once is None:
+            if len(found) == _KEPT:
+                found.clear()
+            once = Counts()
+            parts(values, once, 1)
+            found[key] = once
+        counts.add(once, times)
+
+    return count
 
 
 def _samples(blocks: int) -> list[int]:

@@ -1,6 +1,7 @@
 """What operations cost on a GPU: the constants of the model that chooses tile sizes (chooser/model.py)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +62,11 @@ class Costs:
     row_element_ns: float
     row_registers: float
     spilled: float
+
+    @cached_property
+    def following(self) -> "Costs":
+        """Those of a kernel that follows in the same call."""
+        return replace(self, launch_us=self.next_us)
 
 
 H200 = Costs(
