@@ -6,7 +6,7 @@ is chosen is legal, and its resources are those of the emitted kernel.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from math import inf
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from tile2cu.analysis.accesses import buffers_used, buffers_written
 from tile2cu.chooser.model import Schedule, Times, least_time, most_registers, times_of
 from tile2cu.chooser.numbers import Unknown
 from tile2cu.chooser.space import OF_BLOCKS, Kind, Space, size_values
-from tile2cu.chooser.work import Counter, Work, moved_bytes
+from tile2cu.chooser.work import Counter, Work, changed, moved_bytes
 from tile2cu.core.choice import Choice, Setting
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.program import (
@@ -118,6 +118,8 @@ class Ranking:
         self._space, self._sizes, self._costs, self._decide, self._limit = space, sizes, costs, decide, limit
         self._assumed: dict[tuple[int, ...], tuple[Schedule, ...]] = {}  # by the tile's rows and threads
         self._statistics = any(isinstance(stmt, Reduce) for each in space.program.launches for stmt in each.statements)
+        self._named = {each.kind: each.name for each in space.parameters}
+        self._of_class = [each.name for each in space.parameters if each.kind in (Kind.M, Kind.THREADS)]
         self._shares: list[float] = []  # bytes of shared memory that rules add, for a byte of fragments
         self.rejected: dict[Setting, str] = {}
         try:
@@ -181,8 +183,19 @@ class Ranking:
     def _bounded(self) -> Iterable["_Tile"]:
         """The tiles, each with a time that none of its settings falls below."""
         for number, (tile, works) in enumerate(self._space.tiles(self._sizes)):
+            if not self._fits(tile, works):
+                continue
             bound = sum(least_time(*each, self._costs) for each in self._with_bytes(works))
             yield _Tile(bound, number, False, tile, works)
+
+    def _fits(self, tile: Mapping[str, int], works: tuple[Work, ...]) -> bool:
+        """Whether a setting of the tile fits: with the fewest stages, as tiles have static extents, for all sizes."""
+        key, known = tuple(tile.values()), self._space.fits
+        if key not in known:
+            fewest = filter(self._shared_evenly, self._space.of_tile(tile, min))
+            of_fewest = ((setting, self._space.with_blocks(works, setting)) for setting in fewest)
+            known[key] = any(self._schedules(setting, own, own) is not None for setting, own in of_fewest)
+        return known[key]
 
     def _least(self, but: Ranked | None, below: float) -> Ranked | None:
         """The setting that is predicted to be fastest, of those that are not decided; any, where none is `below`."""
@@ -211,8 +224,6 @@ class Ranking:
             schedules = self._schedules(setting, works, smallest)
             if schedules is not None:
                 times.append(sum(each.total for each in times_of(works, schedules, self._tensors, self._costs)))
-        if not times:
-            self._space.too_large.add(tuple(tile.tile.values()))
         return _SLACK * min(times, default=inf)
 
     def _candidates(self, tile: Mapping[str, int], works: tuple[Work, ...]) -> Iterable[Ranked]:
@@ -229,9 +240,8 @@ class Ranking:
 
         Warpgroups that share rows would exchange their statistics in each iteration: each has 64 rows of its own.
         """
-        kinds = {each.kind: setting[each.name] for each in self._space.parameters}
-        rows, threads = kinds.get(Kind.M, 1), kinds.get(Kind.THREADS, 1)
-        if self._statistics and len({Kind.M, Kind.THREADS} & kinds.keys()) == 2:
+        rows, threads = (setting.get(self._named.get(kind, ""), 1) for kind in (Kind.M, Kind.THREADS))
+        if self._statistics and Kind.M in self._named and Kind.THREADS in self._named:
             return threads == 2 * rows
         return (rows % 3 == 0) == (threads % 3 == 0)
 
@@ -251,7 +261,7 @@ class Ranking:
             if bytes_ > self._limit or work.fragment_bytes / 4 / work.threads > most_registers(work.threads):
                 return None
             shared = min(bytes_ + int(work.fragment_bytes * share), self._limit)  # where less is left, rules add less
-            found.append(replace(schedule, shared_bytes=shared))
+            found.append(changed(schedule, shared_bytes=shared))
         return tuple(found)
 
     def _ranked(
@@ -266,8 +276,7 @@ class Ranking:
 
     def _class(self, setting: Mapping[str, int]) -> tuple[int, ...]:
         """What the choice of an instruction and of a producer depends on, beside the kernel: rows and threads."""
-        kinds = (Kind.M, Kind.THREADS)
-        return tuple(setting[each.name] for each in self._space.parameters if each.kind in kinds)
+        return tuple(setting[name] for name in self._of_class)
 
     def _decided(self, setting: Mapping[str, int]) -> Ranked:
         """A setting as the rules decide it. Raises Tile2CuError where they reject it, _OtherWork."""

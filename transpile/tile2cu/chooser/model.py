@@ -65,8 +65,13 @@ def most_registers(threads: int) -> float:
 
 def overlapped(*parts: float) -> float:
     """The time of parts that overlap: the longest, and somewhat more where others take about as long."""
-    most = max(parts)
-    return most * sum((part / most) ** _SHARPNESS for part in parts) ** (1 / _SHARPNESS) if most > 0 else 0.0
+    most, total = max(parts), 0.0
+    if most <= 0:
+        return 0.0
+    for part in parts:
+        total += (part / most) ** _SHARPNESS
+    root: float = total ** (1 / _SHARPNESS)
+    return most * root
 
 
 def blocks_per_sm(work: Work, schedule: Schedule) -> int:
@@ -142,11 +147,16 @@ def least_time(work: Work, tensor_bytes: int, costs: Costs) -> float:
     """Microseconds that `time_of` does not fall below, whatever the schedule, threads and stages of the work."""
     if not work.blocks:
         return 0.0
-    mma = min(_mma(work, wgmma, costs) for wgmma in (True, False))
-    loads = work.longest.loaded / costs.sm_bytes
-    alone = loads + costs.prologue + _epilogue(work, False, costs) if work.longest.mma else 0.0
-    cycles = max(work.mean * -(-work.blocks // costs.sms) * max(mma, loads), alone)
-    return costs.launch_us + max(cycles / costs.ghz, tensor_bytes / costs.dram_bytes) / 1e3
+    dram = tensor_bytes / costs.dram_bytes
+    if not work.longest.mma:
+        return costs.launch_us + dram / 1e3
+    loaded = work.longest.loaded
+    loads, mma = loaded / costs.sm_bytes, min(_mma(work, wgmma, costs) for wgmma in (True, False))
+    path = max(mma, loads) + costs.prologue + _epilogue(work, False, costs)
+    l2 = (loaded * work.blocks + tensor_bytes) / (costs.l2_bytes * costs.sms)
+    shared = max(-(-work.blocks // costs.sms) * max(mma, loads), l2)
+    cycles = max(path, work.mean * overlapped(path, shared))  # the sum over waves is no less than that of their sums
+    return costs.launch_us + overlapped(cycles / costs.ghz, dram) / 1e3
 
 
 def _wave(work: Work, schedule: Schedule, costs: Costs, mma: float, missed: float, resident: int, blocks: int) -> float:
@@ -155,7 +165,7 @@ def _wave(work: Work, schedule: Schedule, costs: Costs, mma: float, missed: floa
     `mma` are those of a block's MMAs; of its bytes `missed` come from DRAM, which enter the L2 before they leave it.
     """
     counts = work.longest
-    loaded = counts.loaded + _straddled(work, schedule, costs)
+    loaded, ahead = counts.loaded + _straddled(work, schedule, costs), work.most_stages - 1
     loads, fills = loaded / costs.sm_bytes, 0.0
     elementwise = costs.elementwise * counts.elementwise / _LANES
     if schedule.producer:  # warpgroups hide one another's waits; loads run beside them
@@ -163,15 +173,15 @@ def _wave(work: Work, schedule: Schedule, costs: Costs, mma: float, missed: floa
         own = mma if schedule.overlapped else mma + elementwise
         loop = overlapped(mma, elementwise, own / max(work.threads // 128, 1), loads, fills)
     else:  # the same threads issue the loads, synchronise and multiply
-        latency = counts.iterations * costs.dram_ns * costs.ghz / max(work.most_stages - 1, 1)
+        latency = counts.iterations * costs.dram_ns * costs.ghz / max(ahead, 1)
         issued = counts.iterations * costs.barrier + loaded / costs.issue_bytes
         loop = overlapped(mma + elementwise + issued, latency)
     if elementwise:
         loop += costs.iteration * counts.iterations
-    if schedule.held and work.most_stages - 1 <= schedule.held:  # loads begin when the iteration does
+    if schedule.held and ahead <= schedule.held:  # loads begin when the iteration does
         loop += counts.iterations * costs.dram_ns * costs.ghz / resident
-    ahead = resident * max(work.most_stages - 1, 0.5) * loop / max(counts.iterations, 1)
-    loop *= 1 + (costs.load_cycles / max(ahead, 1)) ** 2  # loads that take longer than usual are waited for
+    waited = resident * max(ahead, 0.5) * loop / max(counts.iterations, 1)
+    loop *= 1 + (costs.load_cycles / max(waited, 1)) ** 2  # loads that take longer than usual are waited for
     by_tma = _by_tma(schedule)
     pieces = costs.piece * (_pieces(work) - 1) if by_tma and not counts.exchanged else 0.0
     end = _epilogue(work, by_tma is False, costs)

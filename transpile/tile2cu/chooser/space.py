@@ -7,7 +7,7 @@ nothing else: the tensors keep their shapes, no element's value is computed from
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from itertools import product
@@ -16,6 +16,7 @@ from tile2cu.chooser.numbers import Number, Unknown, Values, key_of, number, par
 from tile2cu.chooser.work import (
     Counter,
     Work,
+    changed,
     cluster_key,
     counters_of,
     loops_of,
@@ -80,24 +81,24 @@ class Parameter:
 class Space:
     """A kernel's tile parameters, and its work for any setting of them; `bytes_of` each launch's tensors.
 
-    Of tiles that were found to be `too_large` no setting fits, whatever the sizes: tiles have static extents.
+    `fits`: whether a setting of a tile fits a block, of the tiles for which that was found.
     """
 
     program: Program
     parameters: tuple[Parameter, ...]
     counters: tuple[Counter, ...]
     bytes_of: tuple[Callable[[Values], tuple[int, int]], ...]
-    too_large: set[tuple[int, ...]] = field(default_factory=set)
+    fits: dict[tuple[int, ...], bool] = field(default_factory=dict)
 
     @property
     def default(self) -> dict[str, int]:
         return {parameter.name: parameter.default for parameter in self.parameters}
 
     def tiles(self, sizes: Mapping[str, int]) -> Iterator[tuple[dict[str, int], tuple[Work, ...]]]:
-        """Every setting of the parameters that are no threads and stages, with its work; none that is too large."""
+        """Every setting of the parameters that are no threads and stages, with its work, but those that do not fit."""
         tiles = [each for each in self.parameters if each.kind not in OF_BLOCKS]
         for sides in product(*(each.values for each in tiles)):
-            if sides in self.too_large:
+            if not self.fits.get(sides, True):
                 continue
             own = {each.name: value for each, value in zip(tiles, sides, strict=True)}
             with suppress(Unknown):
@@ -117,7 +118,7 @@ class Space:
         """The work of a tile, which `tiles` counted, with a setting's threads and stages."""
         keyed = {key: setting[each.name] for each in self.parameters if each.kind in OF_BLOCKS for key in each.keys}
         return tuple(
-            replace(
+            changed(
                 work,
                 threads=keyed.get(threads_key(place), work.threads),
                 stages=tuple(keyed.get(stages_key(place, loop), own) for loop, own in enumerate(work.stages)),

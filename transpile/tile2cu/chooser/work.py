@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from itertools import groupby
 from math import prod
+from typing import TypeVar
 
 from tile2cu.analysis.accesses import buffers_used, expressions
 from tile2cu.analysis.lifetimes import buffers_in
@@ -37,6 +38,7 @@ from tile2cu.core.program import (
     walk_stmts,
 )
 
+_Data = TypeVar("_Data")
 _SAMPLES = 8  # blocks of a launch whose work depends on the block
 _STORED_BITS = 16  # of an element, up to which results are stored by TMA
 _LINE_BITS, _SECTOR_BITS = 128 * 8, 32 * 8  # of the L2
@@ -116,6 +118,13 @@ class Work:
     @property
     def most_stages(self) -> int:
         return max(self.stages, default=1) or 1
+
+
+def changed(data: _Data, **values: object) -> _Data:
+    """As `dataclasses.replace`, in a fifth of its time, which is most of a prediction's: it calls no initialiser."""
+    made = object.__new__(type(data))
+    vars(made).update(vars(data), **values)
+    return made
 
 
 Count = Callable[[Values, Counts, int], None]
