@@ -139,12 +139,10 @@ def test_its_cmake_builds_for_a_gpu(nvcc: str, tmp_path: Path, monkeypatch: pyte
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.18)\nproject(engine LANGUAGES CXX)\nadd_subdirectory(out)\n"
         "add_library(engine STATIC main.cpp)\n"
-        "target_link_libraries(engine tile2cu_kernels_sm_80 tile2cu_kernels_sm_90a)\n",
+        "target_link_libraries(engine tile2cu_vector_add_dispatch)\n",
         encoding="utf-8",
     )
-    (tmp_path / "main.cpp").write_text(
-        '#include "sm_80/vector_add.h"\n#include "sm_90a/vector_add.h"\n', encoding="utf-8"
-    )
+    (tmp_path / "main.cpp").write_text('#include "vector_add_dispatch.h"\n', encoding="utf-8")
     run("cmake", "-S", ".", "-B", "build", f"-DCMAKE_CUDA_COMPILER={nvcc}", cwd=tmp_path)
     run("cmake", "--build", "build", "-j", "2", cwd=tmp_path)
     assert (tmp_path / "build/out/libtile2cu_kernels_sm_90a.a").exists()

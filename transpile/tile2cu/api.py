@@ -70,6 +70,24 @@ def emit_text(
     `text` is the source where it is not read from `path`; `tool` is what the files name as their writer;
     `live` is a call of a running program; `choice` are tiles that were chosen.
     """
+    found, options = resolved_text(
+        path, kernel=kernel, target=target, bindings=bindings, text=text, options=options, live=live, choice=choice
+    )
+    return tuple(emitted(resolved, options, tool) for resolved in found)
+
+
+def resolved_text(
+    path: Path,
+    *,
+    kernel: str | None,
+    target: Target,
+    bindings: Mapping[str, object],
+    text: str | None = None,
+    options: EmitOptions | None = None,
+    live: "Live | None" = None,
+    choice: Choice | None = None,
+) -> tuple[list[tuple[Resolved, ...]], EmitOptions]:
+    """The kernels that `emit_text` writes, before they are written, and the options that it writes them with."""
     options = options or EmitOptions()
     tiles: Tiles = options.tiles if choice is None else choice
     if options.family:
@@ -85,7 +103,7 @@ def emit_text(
         tiles=tiles,
         live=live,
     )
-    return tuple(_emitted(resolved, tool or this_tool(), options) for resolved in found)
+    return found, options
 
 
 def _of_family(
@@ -110,10 +128,10 @@ def _of_family(
     return chosen.path, kernel if place == 0 else None, options, tiles
 
 
-def _emitted(resolved: tuple[Resolved, ...], tool: Tool, options: EmitOptions) -> Emitted:
+def emitted(resolved: tuple[Resolved, ...], options: EmitOptions, tool: Tool | None = None) -> Emitted:
     """A kernel's files, and the warnings about it."""
-    emitted = emit_kernel(resolved, tool=tool, options=options)
-    return replace(emitted, warnings=warnings_of(resolved, emitted.source))
+    written = emit_kernel(resolved, tool=tool or this_tool(), options=options)
+    return replace(written, warnings=warnings_of(resolved, written.source))
 
 
 @speaks_python

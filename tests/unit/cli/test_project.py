@@ -1,5 +1,6 @@
 """[tool.tile2cu]: what is built, what is not built again, and what a wrong key says."""
 
+import json
 import os
 import subprocess
 import sys
@@ -45,7 +46,10 @@ output = "fixed"
 bindings = { block = 256 }
 specialisations = { small = { N = 1024 }, large = { N = 65536 } }
 """
-FOLDERS = ("fixed", "fixed/large", "fixed/small", "sm_80", "sm_89")
+FOLDERS = ("fixed", "fixed/large", "fixed/small")
+BY_ARCHITECTURE = ("scale_dispatch.cpp", "scale_dispatch.h", "scale_dispatch.json") + tuple(
+    f"scale_{chip}.{end}" for chip in ("sm_80", "sm_89") for end in ("cu", "h", "json")
+)
 
 
 @pytest.fixture
@@ -62,7 +66,12 @@ def printed(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return sorted(str(Path(line).relative_to(Path.cwd())) for line in capsys.readouterr().out.splitlines())
 
 
-ALL = sorted(str(Path(f"generated/{folder}/scale.{end}")) for folder in FOLDERS for end in ("cu", "h", "json"))
+ALL = sorted(
+    [
+        *(str(Path(f"generated/{folder}/scale.{end}")) for folder in FOLDERS for end in ("cu", "h", "json")),
+        *(str(Path("generated") / name) for name in BY_ARCHITECTURE),
+    ]
+)
 
 
 def test_specialisations_are_beside_the_kernel_unless_it_is_left_out(
@@ -71,7 +80,8 @@ def test_specialisations_are_beside_the_kernel_unless_it_is_left_out(
     assert main([]) == 0
     captured = capsys.readouterr()
     assert "generated/fixed/scale.cu" in captured.out
-    assert "note: generated/sm_80, generated/sm_89, " in captured.err  # of one function a binary has one
+    # Of one function a binary has one, that of the dispatch by architecture included.
+    assert "note: generated, generated/fixed, generated/fixed/small, generated/fixed/large define" in captured.err
     assert "define one C function, `scale`" in captured.err
     text = PROJECT.replace("specialisations", "generic = false\nspecialisations")
     (project / "pyproject.toml").write_text(text, encoding="utf-8")
@@ -84,7 +94,7 @@ def test_what_is_listed_is_built(project: Path, capsys: pytest.CaptureFixture[st
     assert printed(capsys) == ALL
     small = (project / "generated/fixed/small/scale.cu").read_text(encoding="utf-8")
     assert "N = 1024" in small and "block = 256" in small
-    assert "for cuda:sm_89" in (project / "generated/sm_89/scale.cu").read_text(encoding="utf-8")
+    assert "for cuda:sm_89" in (project / "generated/scale_sm_89.cu").read_text(encoding="utf-8")
 
 
 def test_tests_and_shims_come_along(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,10 +126,10 @@ def test_only_what_changed_is_built_again(
     # An import decides as much as the file; the kernels with a block of their own come out the same.
     (project / "shapes.py").write_text("BLOCK = 512\n", encoding="utf-8")
     assert main(["build"]) == 0
-    assert "generated/sm_80/scale.cu" in printed(capsys)
-    (project / "generated/sm_89/scale.h").unlink()
+    assert "generated/scale_sm_80.cu" in printed(capsys)
+    (project / "generated/scale_sm_89.h").unlink()
     assert main(["build"]) == 0
-    assert printed(capsys) == ["generated/sm_89/scale.h"]
+    assert printed(capsys) == ["generated/scale_sm_89.h"]
 
 
 def test_outputs_are_listed_before_and_after_they_are_built(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,7 +144,7 @@ def test_outputs_are_listed_before_and_after_they_are_built(project: Path, capsy
 
 def test_an_edited_file_is_not_written_over(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["build"])
-    edited = project / "generated/sm_80/scale.cu"
+    edited = project / "generated/scale_sm_80.cu"
     edited.write_text(edited.read_text(encoding="utf-8") + "// mine\n", encoding="utf-8")
     (project / "shapes.py").write_text("BLOCK = 512\n", encoding="utf-8")
     capsys.readouterr()
@@ -142,10 +152,10 @@ def test_an_edited_file_is_not_written_over(project: Path, capsys: pytest.Captur
     said = capsys.readouterr()
     assert (
         "error[T2C-C014]: a file was edited, and its emitted content has changed" in said.err
-        and "sm_80/scale.cu" in said.err
+        and "scale_sm_80.cu" in said.err
     )
     assert edited.read_text(encoding="utf-8").endswith("// mine\n")
-    assert "sm_89/scale.cu" in said.out, "the others are built"
+    assert "fixed/small/scale.cu" in said.out, "the others are built"
     assert main(["build", "--force"]) == 0
     assert "mine" not in edited.read_text(encoding="utf-8")
 
@@ -159,7 +169,7 @@ def test_one_wrong_kernel_is_said_and_the_others_are_built(project: Path, capsys
     said = capsys.readouterr()
     assert said.err.count("error[T2C-F009]") == 1  # not again for the other target
     assert not (project / "generated/bad").exists()
-    assert (project / "generated/sm_80/scale.cu").exists()
+    assert (project / "generated/scale_sm_80.cu").exists()
 
 
 def test_git_ignores_what_is_remembered(project: Path) -> None:
@@ -198,7 +208,7 @@ def test_two_entries_for_one_file_are_refused(project: Path, capsys: pytest.Capt
     (project / "pyproject.toml").write_text(PROJECT + again, encoding="utf-8")
     assert main(["build"]) == 1
     said = capsys.readouterr().err
-    assert "error[T2C-C013]: `scale.py` is emitted twice into `generated/sm_80`" in said
+    assert "error[T2C-C013]: `scale.py` is emitted twice into `generated`" in said
     assert "pyproject.toml:19:1" in said
     assert not (project / "generated").exists()
 
@@ -247,6 +257,36 @@ def test_what_is_vendored_in_a_style_of_ones_own_is_clean_there(project: Path, s
     assert said == ""
 
 
+def test_targets_of_one_language_are_one_function(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = PROJECT.partition("[[tool.tile2cu.kernels]]")[0].replace('"]', '", "cuda:sm_90a", "hip:gfx942"]')
+    text += '[[tool.tile2cu.kernels]]\nfile = "scale.py"\nspecialisations = { small = { N = 1024 } }\n'
+    (project / "pyproject.toml").write_text(text, encoding="utf-8")
+    assert main(["build"]) == 0
+    said = capsys.readouterr()
+    note = "note: `scale` launches scale_sm_90a or scale_sm_89 or scale_sm_80, by the device's architecture: "
+    assert f"{note}generated/cuda/scale_dispatch.cpp" in said.err
+    assert sorted(path.name for path in (project / "generated/hip").glob("*.*")) == [
+        "scale.h",
+        "scale.hip",
+        "scale.json",
+    ]
+    manifest = json.loads((project / "generated/cuda/scale_dispatch.json").read_text(encoding="utf-8"))
+    assert manifest["dispatches"] == ["scale_sm_90a", "scale_sm_89", "scale_sm_80"]
+    assert main(["build"]) == main(["check"]) == main(["update"]) == 0
+    assert capsys.readouterr().out == "", "nothing changed"
+    path = project / "generated/cuda/scale_dispatch.cpp"
+    path.write_text(path.read_text(encoding="utf-8") + "// mine\n", encoding="utf-8")
+    assert main(["check"]) == 1
+    assert "scale_dispatch.cpp: edited" in capsys.readouterr().out
+    assert main(["vendor", "-o", "third"]) == 0
+    lists = (project / "third/CMakeLists.txt").read_text(encoding="utf-8")
+    chips = ("sm_80", "sm_89", "sm_90a")
+    for name, folder in (("tile2cu_cuda", "cuda"), ("tile2cu_cuda_small", "cuda_small")):
+        assert f"add_library({name}_scale_dispatch STATIC" in lists
+        kernels = " ".join(f"tile2cu_kernels_{folder}_{chip}" for chip in chips)
+        assert f"target_link_libraries({name}_scale_dispatch PUBLIC {kernels})" in lists
+
+
 def test_a_wrong_dispatch_is_named_with_its_place(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / "pyproject.toml").write_text(PROJECT + DISPATCH.replace("when", "wenn"), encoding="utf-8")
     assert main(["build"]) == 1
@@ -260,11 +300,14 @@ def test_two_files_with_kernels_of_one_name_are_refused(project: Path, capsys: p
     (project / "pyproject.toml").write_text(PROJECT + again, encoding="utf-8")
     assert main(["build"]) == 1
     said = capsys.readouterr().err
-    assert "error[T2C-C013]: scale.py for cuda:sm_80 and other.py for cuda:sm_80 both write" in said
+    assert (
+        "error[T2C-C013]: scale.py for cuda:sm_80, cuda:sm_89 and other.py for cuda:sm_80, cuda:sm_89 both write"
+        in said
+    )
     assert not (project / "generated").exists()
     (project / "pyproject.toml").write_text(PROJECT + again + 'name = "scale_by_3"\n', encoding="utf-8")
     assert main(["build"]) == 0
-    assert (project / "generated/sm_89/scale_by_3.cu").exists()
+    assert (project / "generated/scale_by_3_sm_89.cu").exists()
 
 
 def test_a_build_with_nothing_to_do_brings_no_emitter(project: Path) -> None:

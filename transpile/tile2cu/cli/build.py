@@ -1,6 +1,7 @@
 """`tile2cu build`: writes what pyproject.toml lists, in parallel, and only what changed."""
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,7 @@ from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.files import write_files
 from tile2cu.project.job import Outcome, Selection, emit_all
 from tile2cu.project.memory import Memory
-from tile2cu.project.on_disk import content_of, manifests, placed, sha256
+from tile2cu.project.on_disk import content_of, function_of, manifests, placed, read_manifest, sha256
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -60,16 +61,31 @@ def build(selection: Selection, *, force: bool, list_outputs: bool, werror: bool
                 failed += 1
     memory.save(selection.jobs)
     if outcomes and form == "text":
+        _print_dispatches(outcomes)
         _print_clashes(selection)
     return 1 if failed else 0
+
+
+def _print_dispatches(outcomes: Sequence[Outcome]) -> None:
+    """Notes on the standard error which C functions choose among a kernel's architectures."""
+    for outcome in outcomes:
+        if len(outcome.job.targets) > 1 and outcome.job.dispatch is None:
+            for one in outcome.emitted:
+                manifest = json.loads(one.manifest)
+                if "dispatches" in manifest:
+                    name, kernels = function_of(manifest), " or ".join(manifest["dispatches"])
+                    where = os.path.relpath(outcome.job.folder / f"{one.kernel}.cpp")
+                    print(f"note: `{name}` launches {kernels}, by the device's architecture: {where}", file=sys.stderr)
 
 
 def _print_clashes(selection: Selection) -> None:
     """Notes on the standard error which kernels define one C function, and cannot be linked into one binary."""
     folders: dict[str, list[str]] = {}
     for folder in dict.fromkeys(job.folder for job in selection.jobs):
-        for manifest in manifests(folder):
-            folders.setdefault(manifest.stem, []).append(os.path.relpath(folder))
+        for path in manifests(folder):
+            folders.setdefault(function_of(read_manifest(path) or {"kernel": path.stem}), []).append(
+                os.path.relpath(folder)
+            )
     for name, places in folders.items():
         if len(places) > 1:
             one = "give one another `name`, or list them in [[tool.tile2cu.dispatch]], which selects one at run time"

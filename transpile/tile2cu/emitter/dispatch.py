@@ -45,9 +45,17 @@ class _Special:
 
 
 def emit_dispatch(
-    dispatch: Dispatch, kernels: Sequence[tuple[Resolved, ...]], *, tool: Tool, options: EmitOptions
+    dispatch: Dispatch,
+    kernels: Sequence[tuple[Resolved, ...]],
+    *,
+    tool: Tool,
+    options: EmitOptions,
+    takes_all: bool = True,
 ) -> dict[str, str]:
-    """NAME_dispatch.cpp and .h for the kernels of the entries, in their order. Raises T2C-E021 to E023."""
+    """NAME_dispatch.cpp and .h for the kernels of the entries, in their order. Raises T2C-E021 to E023.
+
+    `takes_all`: there is to be a fallback; without it a call that no kernel supports returns why the last does not.
+    """
     names = _size_names(dispatch, kernels)
     specials = [
         _Special(entry, launches, _fixed(entry, launches[0].program, names))
@@ -56,7 +64,8 @@ def emit_dispatch(
     shaped = tuple(dict.fromkeys(name for row in names for name in row if name))
     listed = [size.name for special in reversed(specials) for size in special.program.sizes]  # a fallback's come first
     sizes = tuple(sorted(shaped, key=lambda name: listed.index(name) if name in listed else len(listed)))
-    _check_fallbacks(dispatch, specials, sizes)
+    if takes_all:
+        _check_fallbacks(dispatch, specials, sizes)
     return render_dispatch(_view(dispatch, specials, sizes, tool.version), options)
 
 
@@ -90,11 +99,14 @@ def _view(dispatch: Dispatch, specials: list[_Special], sizes: tuple[str, ...], 
         queried_values=tuple(name if is_asked else "{}" for _, name, is_asked in arguments),
         stream=first.target.stream,
         has_dtypes=bool(typed),
-        entries=tuple(_entry(special, wanted[special.entry.name], typed, cpp) for special in specials),
+        entries=tuple(
+            _entry(special, wanted[special.entry.name], typed, cpp, is_last=special is specials[-1])
+            for special in specials
+        ),
     )
 
 
-def _entry(special: _Special, wanted: Expr | None, typed: list[str], cpp: Names) -> DispatchEntryView:
+def _entry(special: _Special, wanted: Expr | None, typed: list[str], cpp: Names, *, is_last: bool) -> DispatchEntryView:
     program = special.program
 
     class Members(Names):
@@ -114,18 +126,19 @@ def _entry(special: _Special, wanted: Expr | None, typed: list[str], cpp: Names)
     return DispatchEntryView(
         name=special.entry.name,
         function=program.name,
-        comments=tuple(line for text in _reasons(special) for line in wrapped(text)),
+        comments=tuple(line for text in _reasons(special, is_last=is_last) for line in wrapped(text)),
         guard=" && ".join(guards) or "true",
         sizes=sizes,
         arguments=(*(f"call.{cpp(param.name)}" for param in program.params), *sizes),
     )
 
 
-def _reasons(special: _Special) -> list[str]:
+def _reasons(special: _Special, *, is_last: bool) -> list[str]:
     """What the entry is emitted with, which sizes it takes, and what it was measured at."""
     values = ", ".join(f"{name} = {value}" for name, value in special.program.bindings)
     lines = [f"{special.target.name}" + (f": {values}" if values else "")]
-    lines += [f"Sizes: {multiple}; others are for the entries below." for multiple in _multiples(special)]
+    others = "others are not supported" if is_last else "others are for the entries below"
+    lines += [f"Sizes: {multiple}; {others}." for multiple in _multiples(special)]
     if special.entry.measured:
         lines.append(f"Measured: {special.entry.measured}")
     return lines

@@ -120,13 +120,16 @@ class _Reader:
         versions = special if special and not kernel.get("generic", True) else {"": {}, **special}
         environment = {f"{ENVIRONMENT}{name}": str(value) for name, value in kernel.get("env", {}).items()}
         folder = self.path.parent / table.get("output", ".") / kernel.get("output", "")
+        languages: dict[str, list[str]] = {}
         for target in targets:
-            below = folder / target.partition(":")[2] if len(targets) > 1 else folder
+            languages.setdefault(target.partition(":")[0], []).append(target)
+        for language, those in languages.items():
+            below = folder / language if len(languages) > 1 else folder
             for name, values in versions.items():
                 yield Job(
                     file=self.path.parent / kernel["file"],
                     folder=below / name,
-                    target=target,
+                    target=", ".join(those),
                     kernel=kernel.get("kernel"),
                     bindings={**kernel.get("bindings", {}), **values, **environment},
                     options=replace(

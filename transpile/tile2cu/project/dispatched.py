@@ -1,13 +1,14 @@
 """A dispatch as a job writes it: its kernels, and its own text and header under a manifest of their own."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tile2cu.core.dispatch import Dispatch, Entry
 from tile2cu.core.origin import EmitOptions
-from tile2cu.emitter import Emitted
+from tile2cu.emitter import Emitted, Resolved
 from tile2cu.project.on_disk import sha256
 from tile2cu.targets import SM80, Target
 
@@ -25,6 +26,47 @@ def dispatched(wanted: Dispatch, folder: Path, options: EmitOptions) -> tuple[Em
     name = f"{wanted.name}_dispatch"
     files[f"{name}.json"] = _manifest(name, list(manifests.values()), files)
     return (*kernels, Emitted(name, ".cpp", files))
+
+
+def by_architecture(
+    path: Path, kernel: str | None, *, targets: Sequence[Target], bindings: Mapping[str, object], options: EmitOptions
+) -> tuple[Emitted, ...]:
+    """Each kernel of a file for several targets of one language, and a dispatch that chooses by the device.
+
+    The kernel NAME for cuda:sm_80 is the C function NAME_sm_80, so that one binary can have all of them; the dispatch
+    is NAME. It tries the newest architecture first. Errors: those of emit_text, T2C-E022.
+    """
+    from tile2cu.api import emitted, resolved_text
+    from tile2cu.emitter.dispatch import emit_dispatch
+    from tile2cu.tool import this_tool
+
+    files: list[Emitted] = []
+    entries: dict[str, list[tuple[Entry, tuple[Resolved, ...]]]] = {}
+    for target in sorted(targets, key=lambda target: sum(map(target.code_runs_on, targets))):
+        found, own = resolved_text(path, kernel=kernel, target=target, bindings=bindings, options=options)
+        for launches in found:
+            name, entry = launches[0].program.name, Entry(name=target.arch, target=target.name)
+            renamed = _renamed(launches, f"{name}_{entry.name}")
+            files.append(emitted(renamed, replace(own, name=f"{name}_{entry.name}")))
+            entries.setdefault(name, []).append((entry, renamed))
+    for name, kernels in entries.items():
+        wanted = Dispatch(name=name, entries=tuple(entry for entry, _ in kernels))
+        table = emit_dispatch(
+            wanted, [launches for _, launches in kernels], tool=this_tool(), options=options, takes_all=False
+        )
+        own_names = {f"{name}_{entry.name}" for entry in wanted.entries}
+        table_name = f"{name}_dispatch"
+        described = [json.loads(one.manifest) for one in files if one.kernel in own_names]
+        files.append(
+            Emitted(table_name, ".cpp", {**table, f"{table_name}.json": _manifest(table_name, described, table)})
+        )
+    return tuple(files)
+
+
+def _renamed(launches: tuple[Resolved, ...], name: str) -> tuple[Resolved, ...]:
+    program = launches[0].program
+    program = replace(program, name=name, alias_of=program.alias_of or program.name)
+    return tuple(replace(each, program=program) for each in launches)
 
 
 def any_size(

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class Job:
     """What to emit. `file` is read, the files go into `folder`; `kernel` None is all of the file.
 
-    With a `dispatch` its entries say what is read, below the folder of `file`; `target` is then for messages.
+    `target` is one, or several of one language with commas between: then each kernel is a dispatch by architecture.
+    With a `dispatch` its entries say what is read, below the folder of `file`, and which targets there are.
     """
 
     file: Path
@@ -42,6 +43,11 @@ class Job:
         """For progress and messages."""
         return f"{self.file.name} for {self.target}"
 
+    @property
+    def targets(self) -> list[str]:
+        """The names of all targets."""
+        return self.target.split(", ")
+
     def emit(self) -> tuple["Emitted", ...]:
         """The kernels' files as text; nothing is written. Raises Tile2CuError."""
         from tile2cu.api import emit_text
@@ -51,9 +57,14 @@ class Job:
             from tile2cu.project.dispatched import dispatched
 
             return dispatched(self.dispatch, self.file.parent, self.options)
-        return emit_text(
-            self.file, kernel=self.kernel, target=find(self.target), bindings=self.bindings, options=self.options
-        )
+        targets = [find(name) for name in self.targets]
+        if len(targets) > 1:
+            from tile2cu.project.dispatched import by_architecture
+
+            return by_architecture(
+                self.file, self.kernel, targets=targets, bindings=self.bindings, options=self.options
+            )
+        return emit_text(self.file, kernel=self.kernel, target=targets[0], bindings=self.bindings, options=self.options)
 
 
 @dataclass(frozen=True, kw_only=True)

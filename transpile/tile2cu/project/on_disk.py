@@ -63,6 +63,12 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
     return found if isinstance(found, dict) and {"tile2cu", "files", "kernel"} <= found.keys() else None
 
 
+def function_of(manifest: Mapping[str, Any]) -> str:
+    """The C function that a manifest's files define: a dispatch's has the name of no kernel."""
+    name = str(manifest["kernel"])
+    return name.removesuffix("_dispatch") if "dispatches" in manifest else name
+
+
 def content_of(path: Path) -> bytes | None:
     """The bytes of a file, or None where there is none."""
     try:

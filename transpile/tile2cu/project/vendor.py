@@ -32,7 +32,7 @@ def vendor(outcomes: Sequence[Outcome], options: Options) -> dict[str, str]:
     """The files of the folder, by their path in it. Raises T2C-C017 for options that exclude each other."""
     from tile2cu_runtime.paths import engine_dir, headers_dir
 
-    targets = sorted({target for outcome in outcomes for target in outcome.job.target.split(", ")})
+    targets = sorted({target for outcome in outcomes for target in outcome.job.targets})
     sides = {target.partition(":")[0] for target in targets} | ({"host"} if options.with_cpu else set())
     if options.single_header and len(sides) > 1:
         raise Tile2CuError(

@@ -109,16 +109,26 @@ def cmake_lists(kernels: Mapping[str, str], engine: Sequence[str]) -> str:
                 architecture=library.architecture,
                 sources=_lines("kernels", library.texts),
             )
-    for table in tables:
-        name = PurePosixPath(table).stem
-        text += _filled(_TABLE, library=f"tile2cu_{name}", table=table, kernels=_names_beside(table, libraries))
+    for table, name in zip(tables, _tables(kernels), strict=True):
+        text += _filled(_TABLE, library=name, table=table, kernels=_names_beside(table, libraries))
     return text
 
 
 def libraries_of(kernels: Mapping[str, str]) -> list[str]:
     """The names of the libraries: of folders, then of dispatches."""
-    tables = [PurePosixPath(name).stem for name in kernels if name.endswith("_dispatch.cpp")]
-    return [*(library.name for library in _libraries(kernels)), *(f"tile2cu_{table}" for table in tables)]
+    return [*(library.name for library in _libraries(kernels)), *_tables(kernels)]
+
+
+def _tables(kernels: Mapping[str, str]) -> list[str]:
+    """The names of the dispatches' libraries; with the folder, where several folders have a dispatch of one name."""
+    tables = [PurePosixPath(name) for name in kernels if name.endswith("_dispatch.cpp")]
+    stems = [table.stem for table in tables]
+    return [
+        re.sub(
+            r"\W", "_", "_".join(["tile2cu", *(table.parent.parts if stems.count(table.stem) > 1 else ()), table.stem])
+        )
+        for table in tables
+    ]
 
 
 def _names_beside(table: str, libraries: Sequence[_Library]) -> str:
