@@ -79,6 +79,16 @@ def two_of_four(rng: np.random.Generator) -> Chosen:
     return {"S": 32}, {"dense": groups.reshape(32, 2048)}
 
 
+def whole_blocks(rng: np.random.Generator) -> Chosen:
+    """Rows of whole blocks: what is past the end of another row is in the next."""
+    return {"M": 256, "N": 384}, {}
+
+
+def above_the_minimum(rng: np.random.Generator) -> Chosen:
+    """An element that the literal 42 is less than."""
+    return {}, {"dst": np.array([100.0])}
+
+
 CHOSEN: Mapping[tuple[str, str], Callable[[np.random.Generator], Chosen]] = {
     ("example_gqa_sink_bwd_varlen.py", "flashattn_fwd"): attention_with_sinks,
     ("example_tilelang_block_sparse_attn.py", "blocksparse_flashattn"): block_sparse_attention,
@@ -89,4 +99,6 @@ CHOSEN: Mapping[tuple[str, str], Callable[[np.random.Generator], Chosen]] = {
     ("example_gqa_decode_varlen_logits.py", "flashattn"): decoding_with_scores,
     ("example_tilelang_nsa_fwd_varlen.py", "native_sparse_attention_varlen"): native_sparse_attention,
     ("sparse_utils.py", "_compress_fn"): two_of_four,
+    ("test_tilelang_language_composable_index.py", "tilelang_composable_copy"): whole_blocks,
+    ("test_tilelang_language_atomic.py", "run_atomic_min_scalar_literal"): above_the_minimum,
 }

@@ -24,12 +24,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "transpile"), str(ROOT / "runtime"), str(ROOT)]
 
 from tests.conformance.drivers import with_arguments  # noqa: E402
+from tests.conformance.reasons import REASONS, UNKNOWN, with_reason  # noqa: E402
 from tile2cu.api import emit_text  # noqa: E402
 from tile2cu.core.errors import Tile2CuError  # noqa: E402
 from tile2cu.frontend import kernel_names  # noqa: E402
@@ -53,7 +55,10 @@ FOREIGN = ("tcgen05", "alloc_tmem", "MatrixCore", "mfma", "metal", "iket")
 
 @dataclass(frozen=True)
 class Row:
-    """What became of one kernel. `status` is one of RANKS, for a refusal with the diagnostic's code behind it."""
+    """What became of one kernel.
+
+    `status` is one of RANKS; behind it for a refusal the diagnostic's code, for a run that is not equal one of REASONS.
+    """
 
     file: str
     kernel: str
@@ -128,10 +133,11 @@ def ran(row: Row, folder: Path, target: Target, seconds: float = RUN_SECONDS) ->
         done = subprocess.run([*command, "--target", target.name], capture_output=True, text=True, timeout=seconds)
         said = json.loads(done.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
-        return replace(row, status="compiled", message=f"no end after {seconds:g} s")
+        said = {"status": "compiled", "message": f"no end after {seconds:g} s", "choice": ""}
     except (ValueError, IndexError):
         return replace(row, message=f"exit {done.returncode}: {done.stderr.strip()[-300:]}")
-    return replace(row, status=said["status"], message=said["message"], choice=said["choice"])
+    status = with_reason(said["status"], said["message"])
+    return replace(row, status=status, message=said["message"], choice=said["choice"])
 
 
 def compile_command(compiler: str, target: Target) -> list[str]:
@@ -214,35 +220,44 @@ def read_table(target: str, table: str = "examples") -> dict[str, str]:
 def write_table(target: str, rows: list[Row], *, whole: bool = True, table: str = "examples") -> None:
     """Commits the statuses of a target: names and statuses only, nothing of the files.
 
-    A status beyond `emitted` stays where the kernel is still emitted and the survey did not go further. `whole`: the
-    rows are of the whole folder, and kernels that are not among them are gone.
+    A status as good or better stays where the kernel did not run now, and a reason where the run states none. `whole`:
+    the rows are of the whole folder, and kernels that are not among them are gone.
     """
     tables = read_tables(table)
     old = tables.get(target, {})
     new = {} if whole else dict(old)
     for row in rows:
         was = old.get(row.name, row.status)
-        new[row.name] = was if row.status == "emitted" and rank(was) > rank("emitted") else row.status
+        has_not_run = row.status in ("emitted", "compiled") and rank(was) >= rank(row.status)
+        is_explained = row.status.endswith(f" {UNKNOWN}") and rank(was) == rank(row.status)
+        new[row.name] = was if has_not_run or is_explained else row.status
     tables[target] = new
     TABLES[table].write_text(json.dumps(tables, indent=0, sort_keys=True) + "\n", encoding="utf-8")
 
 
 def coverage_table(tables: dict[str, dict[str, str]]) -> str:
-    """The committed statuses as a table for docs/coverage.md: how many kernels got how far, by target."""
+    """The committed statuses as a table for docs/coverage.md: how many kernels got how far, and why, by target."""
     targets = sorted(tables)
-    titles = {
+    titles: dict[str, Callable[[str], bool]] = {
         "emitted at least": lambda status: rank(status) >= rank("emitted"),
         "compiled at least": lambda status: rank(status) >= rank("compiled"),
         "run clean, and equal to the interpreter": lambda status: status == "correct",
+        **{f"not equal: {reason.sentence}": partial(_has_reason, name) for name, reason in REASONS.items()},
         "rejected with a diagnostic": lambda status: status.startswith("refused"),
         "ended in an exception": lambda status: status == "failed",
     }
     lines = [f"| kernels | {' | '.join(targets)} |", "|---|" + "---|" * len(targets)]
     lines.append("| all | " + " | ".join(str(len(tables[target])) for target in targets) + " |")
     for title, holds in titles.items():
-        counts = (sum(map(holds, tables[target].values())) for target in targets)
+        counts = [sum(map(holds, tables[target].values())) for target in targets]
+        if title.startswith("not equal") and not any(counts):
+            continue
         lines.append(f"| {title} | " + " | ".join(map(str, counts)) + " |")
     return "\n".join(lines)
+
+
+def _has_reason(reason: str, status: str) -> bool:
+    return status.partition(" ")[2] == reason
 
 
 def write_coverage(table: str) -> None:

@@ -8,7 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.run_corpus import TESTS, Row, read_table, regressions, report, survey, write_table
+from tests.conformance.reasons import REASONS, with_reason
+from tests.conformance.run_corpus import (
+    TESTS,
+    Row,
+    coverage_table,
+    read_table,
+    read_tables,
+    regressions,
+    report,
+    survey,
+    write_table,
+)
 from tile2cu.targets import find
 
 TARGETS = ("cuda:sm_80",)
@@ -101,6 +112,40 @@ def test_most_of_tilelangs_own_tests_are_emitted() -> None:
     statuses = read_table("cuda:sm_90a", "tests").values()
     assert len(statuses) == 361
     assert sum(not status.startswith(("refused", "failed")) for status in statuses) >= 300
+    assert sum(status == "correct" for status in statuses) >= 249
+
+
+@pytest.mark.parametrize("table", ["examples", "tests"])
+def test_each_emitted_kernel_that_is_not_equal_to_the_interpreter_has_a_reason(table: str) -> None:
+    for target, statuses in read_tables(table).items():
+        for name, status in statuses.items():
+            rank, _, reason = status.partition(" ")
+            assert rank in ("correct", "refused") or reason in REASONS, f"{target} {name}: {status}"
+
+
+def test_a_run_has_the_reason_that_it_states() -> None:
+    assert with_reason("compiled", "cannot interpret an address") == "compiled addresses"
+    assert with_reason("ran", "C: 7 of 64 elements are off, one by 3 of 4") == "ran unknown"
+    assert "unknown" not in REASONS
+    assert with_reason("correct", "") == "correct"
+
+
+def test_a_reason_stays_until_the_kernel_runs_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.conformance.run_corpus.TABLES", {"examples": tmp_path / "status.json"})
+    for status, kept in [
+        ("compiled addresses", "compiled addresses"),
+        ("emitted", "compiled addresses"),
+        ("compiled", "compiled addresses"),
+        ("correct", "correct"),
+        ("emitted", "correct"),
+        ("compiled unknown", "compiled unknown"),
+        ("ran order", "ran order"),
+        ("ran unknown", "ran order"),
+        ("compiled race", "compiled race"),
+    ]:
+        write_table("cuda:sm_80", [Row("a.py", "f", status)])
+        assert read_table("cuda:sm_80") == {"a.py::f": kept}
+    assert "| not equal: its own source lacks a barrier | 1 |" in coverage_table(read_tables())
 
 
 def test_tilelangs_own_tests_do_not_get_worse() -> None:
