@@ -126,7 +126,7 @@ message(STATUS "shims: ${shims}")
 
 
 USER = """\
-#include "scale.h"
+#include "scale_dispatch.h"
 #include "scale_90.h"
 int main() { return scale == nullptr || scale_90 == nullptr; }
 """
@@ -141,7 +141,7 @@ cmake_minimum_required(VERSION 3.20)
 project(engine LANGUAGES CXX CUDA)
 find_package(tile2cu REQUIRED)
 add_executable(engine user.cpp)
-tile2cu_add_kernels(engine FILE kernels/scale.py TARGET cuda:sm_80)
+tile2cu_add_kernels(engine FILE kernels/scale.py TARGET cuda:sm_80 cuda:sm_90a)
 tile2cu_add_kernels(engine FILE kernels/scale.py TARGET cuda:sm_90a NAME scale_90)
 """,
         encoding="utf-8",
@@ -150,6 +150,34 @@ tile2cu_add_kernels(engine FILE kernels/scale.py TARGET cuda:sm_90a NAME scale_9
     said = project.cmake("--build", "build", "--verbose")
     assert "compute_90a" in said and "sm_90a" in said
     subprocess.run([project.folder / "build/engine"], check=True)
+
+
+@pytest.mark.needs("cmake")
+def test_one_call_for_two_targets_is_one_library_with_a_dispatch(project: Project) -> None:
+    calls = """\
+tile2cu_add_kernels(kernels FILE kernels/scale.py TARGET cuda:sm_80 cuda:sm_90a SHIMS torch)
+add_library(engine OBJECT user.cpp)
+target_link_libraries(engine PRIVATE tile2cu::kernels)
+get_target_property(shims kernels TILE2CU_SHIMS)
+message(STATUS "shims: ${shims}")
+foreach(chip IN ITEMS sm_80 sm_90a)
+  get_target_property(architectures kernels_${chip} CUDA_ARCHITECTURES)
+  message(STATUS "kernels_${chip}: ${architectures} ")
+endforeach()
+"""
+    said = project.configure(calls, "kernels")
+    assert "-- kernels_sm_80: 80 " in said and "-- kernels_sm_90a: 90a-real " in said
+    assert "scale_sm_80_torch.cpp" in said and "scale_dispatch.cpp" not in said
+    project.cmake("--build", "build", "--target", "kernels")
+    symbols = subprocess.run(
+        ["nm", "--defined-only", project.folder / "build/libkernels.a"], capture_output=True, text=True, check=True
+    ).stdout
+    assert {" T scale\n", " T scale_sm_80\n", " T scale_sm_90a\n"} <= set(
+        f" T {line.partition(' T ')[2]}\n" for line in symbols.splitlines()
+    )
+    again = "tile2cu_add_kernels(kernels FILE kernels/scale.py TARGET cuda:sm_89)\n"
+    said = " ".join(project.configure(calls + again, "", fails=True).split())
+    assert "both define the function scale; name both after TARGET of one call" in said
 
 
 @pytest.mark.needs("cmake")

@@ -1,6 +1,5 @@
 """[tool.tile2cu]: what is built, what is not built again, and what a wrong key says."""
 
-import json
 import os
 import subprocess
 import sys
@@ -255,36 +254,6 @@ def test_what_is_vendored_in_a_style_of_ones_own_is_clean_there(project: Path, s
     assert {path.name for path in files} >= {"twice_any.cu", "twice_any.h", "twice_dispatch.cpp", "tl.h"}
     said = subprocess.run([clang_format_path(), "--dry-run", *files], capture_output=True, text=True, check=True).stderr
     assert said == ""
-
-
-def test_targets_of_one_language_are_one_function(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = PROJECT.partition("[[tool.tile2cu.kernels]]")[0].replace('"]', '", "cuda:sm_90a", "hip:gfx942"]')
-    text += '[[tool.tile2cu.kernels]]\nfile = "scale.py"\nspecialisations = { small = { N = 1024 } }\n'
-    (project / "pyproject.toml").write_text(text, encoding="utf-8")
-    assert main(["build"]) == 0
-    said = capsys.readouterr()
-    note = "note: `scale` launches scale_sm_90a or scale_sm_89 or scale_sm_80, by the device's architecture: "
-    assert f"{note}generated/cuda/scale_dispatch.cpp" in said.err
-    assert sorted(path.name for path in (project / "generated/hip").glob("*.*")) == [
-        "scale.h",
-        "scale.hip",
-        "scale.json",
-    ]
-    manifest = json.loads((project / "generated/cuda/scale_dispatch.json").read_text(encoding="utf-8"))
-    assert manifest["dispatches"] == ["scale_sm_90a", "scale_sm_89", "scale_sm_80"]
-    assert main(["build"]) == main(["check"]) == main(["update"]) == 0
-    assert capsys.readouterr().out == "", "nothing changed"
-    path = project / "generated/cuda/scale_dispatch.cpp"
-    path.write_text(path.read_text(encoding="utf-8") + "// mine\n", encoding="utf-8")
-    assert main(["check"]) == 1
-    assert "scale_dispatch.cpp: edited" in capsys.readouterr().out
-    assert main(["vendor", "-o", "third"]) == 0
-    lists = (project / "third/CMakeLists.txt").read_text(encoding="utf-8")
-    chips = ("sm_80", "sm_89", "sm_90a")
-    for name, folder in (("tile2cu_cuda", "cuda"), ("tile2cu_cuda_small", "cuda_small")):
-        assert f"add_library({name}_scale_dispatch STATIC" in lists
-        kernels = " ".join(f"tile2cu_kernels_{folder}_{chip}" for chip in chips)
-        assert f"target_link_libraries({name}_scale_dispatch PUBLIC {kernels})" in lists
 
 
 def test_a_wrong_dispatch_is_named_with_its_place(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

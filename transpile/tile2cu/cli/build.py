@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tile2cu.cli.diagnostics import add_format, diagnostics_of, is_error, report
 from tile2cu.core.errors import Note, Tile2CuError
@@ -14,6 +15,9 @@ from tile2cu.files import write_files
 from tile2cu.project.job import Outcome, Selection, emit_all
 from tile2cu.project.memory import Memory
 from tile2cu.project.on_disk import content_of, function_of, manifests, placed, read_manifest, sha256
+
+if TYPE_CHECKING:
+    from tile2cu.emitter import Emitted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,21 +65,21 @@ def build(selection: Selection, *, force: bool, list_outputs: bool, werror: bool
                 failed += 1
     memory.save(selection.jobs)
     if outcomes and form == "text":
-        _print_dispatches(outcomes)
+        for outcome in outcomes:
+            if len(outcome.job.targets) > 1 and outcome.job.dispatch is None:
+                print_dispatches(outcome.job.folder, outcome.emitted)
         _print_clashes(selection)
     return 1 if failed else 0
 
 
-def _print_dispatches(outcomes: Sequence[Outcome]) -> None:
+def print_dispatches(folder: Path, emitted: Sequence["Emitted"]) -> None:
     """Notes on the standard error which C functions choose among a kernel's architectures."""
-    for outcome in outcomes:
-        if len(outcome.job.targets) > 1 and outcome.job.dispatch is None:
-            for one in outcome.emitted:
-                manifest = json.loads(one.manifest)
-                if "dispatches" in manifest:
-                    name, kernels = function_of(manifest), " or ".join(manifest["dispatches"])
-                    where = os.path.relpath(outcome.job.folder / f"{one.kernel}.cpp")
-                    print(f"note: `{name}` launches {kernels}, by the device's architecture: {where}", file=sys.stderr)
+    for one in emitted:
+        manifest = json.loads(one.manifest)
+        if "dispatches" in manifest:
+            name, kernels = function_of(manifest), " or ".join(manifest["dispatches"])
+            where = os.path.relpath(folder / f"{one.kernel}.cpp")
+            print(f"note: `{name}` launches {kernels}, by the device's architecture: {where}", file=sys.stderr)
 
 
 def _print_clashes(selection: Selection) -> None:

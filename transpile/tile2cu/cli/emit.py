@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tile2cu.cli import no_such_file
+from tile2cu.cli.build import print_dispatches
 from tile2cu.cli.diagnostics import add_format, given, is_error, report
-from tile2cu.cli.request import add_request_arguments, bindings, emit_options
+from tile2cu.cli.request import add_request_arguments, bindings, emit_options, targets
 from tile2cu.core.errors import Tile2CuError
+from tile2cu.core.origin import EmitOptions
 
 if TYPE_CHECKING:
     from tile2cu.emitter import Emitted
+    from tile2cu.targets import Target
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,22 +69,18 @@ def _includes() -> str:
 
 
 def _emit(options: argparse.Namespace) -> int:
-    from tile2cu.api import emit_text, errors_of
+    from tile2cu.api import errors_of
     from tile2cu.files import write_files
-    from tile2cu.project.dispatched import any_size
     from tile2cu.targets import find
 
     if not options.file.exists():
         raise no_such_file(options.file)
-    target, values, wanted = find(options.target), bindings(options), emit_options(options)
+    asked, values, wanted = [find(name) for name in targets(options)], bindings(options), emit_options(options)
     to_stderr = options.output == "-"  # the source has the standard output
     try:
-        if options.any_size:
-            emitted = any_size(options.file, options.kernel, target=target, bindings=values, options=wanted)
-        else:
-            emitted = emit_text(options.file, kernel=options.kernel, target=target, bindings=values, options=wanted)
+        emitted = _emitted(options, asked, values, wanted)
     except Tile2CuError as error:
-        found = [error] if options.kernel else errors_of(options.file, error, target=target, bindings=values)
+        found = [error] if options.kernel else errors_of(options.file, error, target=asked[0], bindings=values)
         report(found, options.format, to_stderr=to_stderr)
         return 1
     said = given(emitted, werror=options.werror)
@@ -105,7 +104,23 @@ def _emit(options: argparse.Namespace) -> int:
         written = write_files(files, folder)
     if options.format in ("text", "github"):  # the others are one document
         print("\n".join(str(path) for path in written))
+    if len(asked) > 1 and options.format == "text":
+        print_dispatches(folder, emitted)
     return 0
+
+
+def _emitted(
+    options: argparse.Namespace, asked: "list[Target]", values: dict[str, object], wanted: EmitOptions
+) -> "tuple[Emitted, ...]":
+    from tile2cu.api import emit_text
+    from tile2cu.project.dispatched import any_size, by_architecture
+
+    path, kernel = options.file, options.kernel
+    if len(asked) > 1:
+        return by_architecture(path, kernel, targets=asked, bindings=values, options=wanted)
+    if options.any_size:
+        return any_size(path, kernel, target=asked[0], bindings=values, options=wanted)
+    return emit_text(path, kernel=kernel, target=asked[0], bindings=values, options=wanted)
 
 
 def _print_one(emitted: Sequence["Emitted"]) -> None:

@@ -11,7 +11,10 @@ DEFAULT_TARGET = "cuda:sm_80"
 
 def add_request_arguments(parser: argparse.ArgumentParser) -> None:
     """--target, --kernel, -D and the options of the text."""
-    targets = "the target, as cuda:sm_80 (default), cuda:sm_90a or hip:gfx942; tile2cu --list-targets prints all"
+    targets = (
+        "the target, as cuda:sm_80 (default), cuda:sm_90a or hip:gfx942; tile2cu --list-targets prints all. Several of"
+        " one language, with commas between: each kernel is one C function, which chooses by the device"
+    )
     parser.add_argument("--target", default=DEFAULT_TARGET, help=targets)
     parser.add_argument("--kernel", help="the kernel to transpile, by its outermost function; all if not given")
     parser.add_argument(
@@ -50,6 +53,11 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
         default="off",
         help="python: #line directives, so that compilers, debuggers and profilers name the Python file",
     )
+
+
+def targets(options: argparse.Namespace) -> list[str]:
+    """The names that --target has, each once."""
+    return list(dict.fromkeys(name.strip() for name in options.target.split(",")))
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from tile2cu.cli.request import add_request_arguments, bindings, emit_options
+from tile2cu.cli.request import add_request_arguments, bindings, emit_options, targets
 from tile2cu.project.job import Job, Selection
 
 
@@ -26,7 +26,7 @@ def select(options: argparse.Namespace) -> Selection:
     job = Job(
         file=options.file,
         folder=options.output,
-        target=options.target,
+        target=", ".join(targets(options)),
         kernel=options.kernel,
         bindings=bindings(options),
         options=emit_options(options),

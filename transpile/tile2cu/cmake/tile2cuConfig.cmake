@@ -1,11 +1,13 @@
 # find_package(tile2cu) finds this file in the folder that `tile2cu --cmakedir` prints.
 #
-#   tile2cu_add_kernels(NAME FILE kernel.py [TARGET cuda:sm_80] [KERNEL name] [DEFINES M=1024 ...] [NAME function]
+#   tile2cu_add_kernels(NAME FILE kernel.py [TARGET cuda:sm_80 ...] [KERNEL name] [DEFINES M=1024 ...] [NAME function]
 #                       [STYLE tl] [LINE python] [SHIMS torch ...] [WITH_TEST] [OUTPUT_DIRECTORY dir])
 #
 # makes a static library of a file's kernels, NAME and tile2cu::NAME, that is compiled for the target's architecture. If
 # NAME is a target already, the library is NAME_STEM_ARCHITECTURE and NAME links it: a target may have kernels for
-# several architectures. The options are those of the command line; TARGET and DEFINES are --target and -D.
+# several architectures. With several TARGETs of one language it has each kernel for all of them, as NAME_ARCHITECTURE
+# compiles it, and a dispatch that chooses by the device. The options are those of the command line; TARGET and DEFINES
+# are --target and -D.
 #
 # The kernels are emitted at build time, again whenever the file, or one that it imports, changes; which ones there are
 # is asked when CMake configures. The project enables CUDA (or HIP). The headers of the kernels are PUBLIC_HEADER files
@@ -28,7 +30,7 @@ endif()
 
 function(tile2cu_add_kernels target)
   cmake_parse_arguments(
-    PARSE_ARGV 1 arg "WITH_TEST" "FILE;KERNEL;TARGET;NAME;STYLE;LINE;OUTPUT_DIRECTORY" "DEFINES;SHIMS")
+    PARSE_ARGV 1 arg "WITH_TEST" "FILE;KERNEL;NAME;STYLE;LINE;OUTPUT_DIRECTORY" "TARGET;DEFINES;SHIMS")
   if(arg_UNPARSED_ARGUMENTS OR NOT arg_FILE)
     message(FATAL_ERROR "tile2cu_add_kernels: FILE is needed; not understood: ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -37,20 +39,22 @@ function(tile2cu_add_kernels target)
   endif()
   get_filename_component(file "${arg_FILE}" ABSOLUTE)
   get_filename_component(stem "${arg_FILE}" NAME_WE)
-  string(REGEX REPLACE "^[a-z]+:" "" chip "${arg_TARGET}")
+  string(REGEX REPLACE "[a-z]+:" "" chips "${arg_TARGET}")
+  list(JOIN chips "_" chip)
+  list(JOIN arg_TARGET "," targets)
   set(library "${target}")
   if(TARGET ${target})
     set(library "${target}_${stem}_${chip}")
   endif()
   if(TARGET ${library})
-    message(FATAL_ERROR "tile2cu_add_kernels: ${target} has kernels of ${arg_FILE} for ${arg_TARGET} already; "
+    message(FATAL_ERROR "tile2cu_add_kernels: ${target} has kernels of ${arg_FILE} for ${targets} already; "
       "make them a library of another name")
   endif()
   if(NOT arg_OUTPUT_DIRECTORY)
     set(arg_OUTPUT_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/tile2cu/${library}")
   endif()
 
-  set(command "${tile2cu_COMMAND}" emit "${file}" -o "${arg_OUTPUT_DIRECTORY}" --target "${arg_TARGET}")
+  set(command "${tile2cu_COMMAND}" emit "${file}" -o "${arg_OUTPUT_DIRECTORY}" --target "${targets}")
   foreach(option KERNEL NAME STYLE LINE)
     if(arg_${option})
       string(TOLOWER "--${option}" flag)
@@ -79,8 +83,11 @@ function(tile2cu_add_kernels target)
     COMMAND ${command} -MF "${depfile}"
     DEPENDS "${file}" "${tile2cu_COMMAND}"
     DEPFILE "${depfile}"
-    COMMENT "tile2cu ${arg_FILE} for ${arg_TARGET}"
+    COMMENT "tile2cu ${arg_FILE} for ${targets}"
     VERBATIM)
+  if(chips MATCHES ";")
+    add_custom_target(${library}_sources DEPENDS ${outputs})  # several libraries have sources of one command
+  endif()
 
   set(texts ${outputs})
   list(FILTER texts INCLUDE REGEX "\\.(cu|hip)$")
@@ -90,14 +97,35 @@ function(tile2cu_add_kernels target)
   list(FILTER tests INCLUDE REGEX "_test\\.cpp$")
   set(shims ${outputs})
   list(FILTER shims INCLUDE REGEX "\\.cpp$")
-  list(FILTER shims EXCLUDE REGEX "_test\\.cpp$")
-  _tile2cu_refuse_clashes(${target} "${arg_TARGET}" "${texts}")
+  list(FILTER shims EXCLUDE REGEX "_(test|dispatch)\\.cpp$")
+  set(dispatches)
+  if(chips MATCHES ";")
+    set(dispatches ${outputs})
+    list(FILTER dispatches INCLUDE REGEX "_dispatch\\.cpp$")
+  endif()
+  set(defining ${texts} ${dispatches})
+  _tile2cu_refuse_clashes(${target} "${targets}" "${defining}")
 
-  add_library(${library} STATIC ${texts} ${headers})
+  if(dispatches)
+    add_library(${library} STATIC ${dispatches} ${headers})
+    add_dependencies(${library} ${library}_sources)
+    foreach(each chip IN ZIP_LISTS arg_TARGET chips)
+      set(of_chip ${texts})
+      list(FILTER of_chip INCLUDE REGEX "_${chip}\\.(cu|hip)$")
+      add_library(${library}_${chip} OBJECT ${of_chip})
+      add_dependencies(${library}_${chip} ${library}_sources)
+      set_target_properties(${library}_${chip} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+      _tile2cu_set_architecture(${library}_${chip} "${each}")
+      target_link_libraries(${library}_${chip} PRIVATE tile2cu::headers)
+      target_sources(${library} PRIVATE "$<TARGET_OBJECTS:${library}_${chip}>")
+    endforeach()
+  else()
+    add_library(${library} STATIC ${texts} ${headers})
+    _tile2cu_set_architecture(${library} "${arg_TARGET}")
+  endif()
   add_library(tile2cu::${library} ALIAS ${library})
   set_target_properties(${library} PROPERTIES
     POSITION_INDEPENDENT_CODE ON PUBLIC_HEADER "${headers}" TILE2CU_SOURCES "${texts}" TILE2CU_SHIMS "${shims}")
-  _tile2cu_set_architecture(${library} "${arg_TARGET}")
   target_include_directories(${library} PUBLIC "$<BUILD_INTERFACE:${arg_OUTPUT_DIRECTORY}>")
   target_link_libraries(${library} PUBLIC "$<BUILD_INTERFACE:tile2cu::headers>")
   if(NOT library STREQUAL target)
@@ -129,11 +157,14 @@ endfunction()
 function(_tile2cu_refuse_clashes target wanted texts)
   foreach(text IN LISTS texts)
     get_filename_component(name "${text}" NAME_WE)
+    if(text MATCHES "_dispatch\\.cpp$")
+      string(REGEX REPLACE "_dispatch$" "" name "${name}")
+    endif()
     get_property(other GLOBAL PROPERTY TILE2CU_KERNEL_${target}_${name})
     if(other)
       message(FATAL_ERROR "tile2cu_add_kernels: ${target} has the kernel ${name} for ${other} and for ${wanted}, and "
-        "both define the function ${name}; give one another NAME, or list both under [[tool.tile2cu.dispatch]], which "
-        "chooses by the device")
+        "both define the function ${name}; name both after TARGET of one call, which chooses by the device, or give one "
+        "another NAME")
     endif()
     set_property(GLOBAL PROPERTY TILE2CU_KERNEL_${target}_${name} "${wanted}")
   endforeach()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tile2cu.core.dispatch import Dispatch, Entry
+from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.origin import EmitOptions
 from tile2cu.emitter import Emitted, Resolved
 from tile2cu.project.on_disk import sha256
@@ -34,12 +35,16 @@ def by_architecture(
     """Each kernel of a file for several targets of one language, and a dispatch that chooses by the device.
 
     The kernel NAME for cuda:sm_80 is the C function NAME_sm_80, so that one binary can have all of them; the dispatch
-    is NAME. It tries the newest architecture first. Errors: those of emit_text, T2C-E022.
+    is NAME. It tries the newest architecture first. Errors: those of emit_text, T2C-E022, T2C-C003 for targets of
+    several languages.
     """
     from tile2cu.api import emitted, resolved_text
     from tile2cu.emitter.dispatch import emit_dispatch
     from tile2cu.tool import this_tool
 
+    if len({target.name.partition(":")[0] for target in targets}) > 1:
+        names = ", ".join(target.name for target in targets)
+        raise Tile2CuError("T2C-C003", f"{names} are of several languages", help="name those of one language")
     files: list[Emitted] = []
     entries: dict[str, list[tuple[Entry, tuple[Resolved, ...]]]] = {}
     for target in sorted(targets, key=lambda target: sum(map(target.code_runs_on, targets))):
