@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <random>
 #include <type_traits>
@@ -329,6 +330,33 @@ inline void start() {
   options.check = std::getenv("TL_CHECK") != nullptr;
   options.workers = 1;
   tl_engine_set_options(&options);
+#endif
+}
+
+// The CPU engine runs at most so many blocks of a launch from now on; a GPU runs all.
+inline int most_blocks = 0;
+inline void run_few_blocks(int most) {
+  most_blocks = most;
+#if !defined(TL_ON_GPU)
+  tl_engine_options options{};
+  tl_engine_get_options(&options);
+  options.most_blocks = most;
+  tl_engine_set_options(&options);
+#endif
+}
+
+// Whether a block of the grid runs. x is first in both.
+inline bool runs(std::initializer_list<int64_t> block, std::initializer_list<int64_t> grid) {
+#if defined(TL_ON_GPU)
+  (void)block, (void)grid;
+  return true;
+#else
+  uint64_t number = 0, blocks = 1;
+  for (const int64_t *index = block.begin(), *extent = grid.begin(); index != block.end(); ++index, ++extent) {
+    number += blocks * uint64_t(*index);
+    blocks *= uint64_t(*extent);
+  }
+  return tl_engine_runs(number, blocks, most_blocks) != 0;
 #endif
 }
 

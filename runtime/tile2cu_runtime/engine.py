@@ -70,6 +70,7 @@ class _COptions(ctypes.Structure):
         ("workers", ctypes.c_int32),
         ("banks", ctypes.c_int32),
         ("aliased", ctypes.c_int32 * 2),
+        ("most_blocks", ctypes.c_int32),
     )
 
 

@@ -115,6 +115,42 @@ def test_a_test_whose_sizes_are_all_compiled_in(gxx: str, tmp_path: Path) -> Non
         assert done.returncode == 0, done.stdout
 
 
+# 16 by 16 blocks, of which the engine runs 0, 17, 34, ..., 255.
+LARGE: Mapping[str, object] = {"M": 2048, "N": 2048, "K": 32}
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ("", 0),
+        ("bx = blockIdx.x -> bx = blockIdx.x - (blockIdx.x == 15)", 1),  # block 255 writes another's tile
+        ("bx = blockIdx.x -> bx = blockIdx.x - (blockIdx.x == 1 && blockIdx.y == 0)", 0),  # block 1 does not run
+    ],
+)
+def test_large_sizes_that_are_compiled_in_run_a_few_blocks(gxx: str, tmp_path: Path, change: str, status: int) -> None:
+    program = build(gxx, tmp_path, EXAMPLES / "gemm_relu.py", "cuda:sm_80", LARGE, change)
+    done = subprocess.run([program], capture_output=True, text=True)
+    assert done.returncode == status, done.stdout
+    head = (tmp_path / "gemm_relu_test.cpp").read_text(encoding="utf-8").partition("#include")[0]
+    assert "there 16 of the grid run" in head
+
+
+@pytest.mark.parametrize(
+    ("kernel", "target", "bindings"),
+    [
+        ("gemm_relu", "cuda:sm_80", {"M": 256, "N": 256, "K": 32}),  # all blocks take no time
+        ("gemm_relu", "cuda:sm_80", {"N": 4096}),  # the test has small M and K
+        ("gemm_relu", "cuda:sm_90a", {"M": 4096, "N": 4096, "K": 4096}),  # blocks take tiles in another order
+        ("gemm_splitk", "cuda:sm_80", {"M": 2048, "N": 2048, "K": 2048}),  # a second launch reads what blocks wrote
+    ],
+)
+def test_other_tests_run_all_blocks(kernel: str, target: str, bindings: Mapping[str, object]) -> None:
+    options = EmitOptions(with_test=True)
+    path = EXAMPLES / f"{kernel}.py"
+    (emitted,) = emit_text(path, kernel=kernel, target=find(target), bindings=bindings, options=options)
+    assert "run_few_blocks" not in emitted.files[f"{kernel}_test.cpp"]
+
+
 def test_every_kind_of_statement_has_a_reference(gxx: str, tmp_path: Path) -> None:
     (tmp_path / "zoo.py").write_text(ZOO, encoding="utf-8")
     program = build(gxx, tmp_path, tmp_path / "zoo.py", "cuda:sm_80", {})

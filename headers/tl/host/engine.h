@@ -31,7 +31,16 @@ typedef struct tl_engine_options {
   int32_t workers;    /* OS threads that execute blocks; pinned to cores if more than one */
   int32_t banks;      /* shared-memory banks, for statistics: 32 or 64; 0 means 32 */
   int32_t aliased[2]; /* offsets of shared memory of which the report has "flows": the reads of each write, by lines */
+  int32_t most_blocks; /* 0, or how many blocks of a launch run, see tl_engine_runs; not of clusters or cooperative ones */
 } tl_engine_options;
+
+/* Whether a block, by its linear number with x fastest, is one of the `most` (at least 2) of a grid that run: they are
+ * spread evenly, the first and the last block among them. Where there are no more blocks than that, all run. */
+static inline int tl_engine_runs(uint64_t number, uint64_t blocks, int32_t most) {
+  const uint64_t last = blocks - 1, steps = (uint64_t)most - 1;
+  if (most < 2 || blocks <= (uint64_t)most) return 1;
+  return (number * steps + last - 1) / last * last / steps == number;
+}
 
 /* Process-wide, for later launches. A null pointer restores the defaults (all zero, one worker). */
 void tl_engine_set_options(const tl_engine_options* options);

@@ -15,7 +15,7 @@
 namespace tile2cu::engine {
 namespace {
 
-constexpr tl_engine_options default_options{0, 0, TL_ENGINE_ROUND_ROBIN, TL_ENGINE_LATE, 0.0, 0, 1, 0, {0, 0}};
+constexpr tl_engine_options default_options{0, 0, TL_ENGINE_ROUND_ROBIN, TL_ENGINE_LATE, 0.0, 0, 1, 0, {0, 0}, 0};
 constexpr std::size_t most_shared_bytes = std::size_t(227) << 10;
 
 std::mutex options_mutex;

@@ -44,9 +44,11 @@ Worker::~Worker() { active_worker = nullptr; }
 void Worker::run_blocks() {
   const auto& grid = launch.request.grid;
   const std::uint32_t clusters = grid[0] * grid[1] * grid[2] / std::uint32_t(blocks.size());
+  const bool may_skip = blocks.size() == 1 && !launch.grid_barrier;
   while (!launch.abandoned) {
     const std::uint32_t number = launch.next_cluster++;
     if (number >= clusters) break;
+    if (may_skip && !tl_engine_runs(number, clusters, launch.options.most_blocks)) continue;
     if (launch.grid_barrier) launch.grid_barrier->begin(number);
     if (!launch.abandoned) run_cluster(number);
     block_number = number;  // used by the grid barrier; cooperative launches have no clusters

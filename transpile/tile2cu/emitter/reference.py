@@ -79,10 +79,14 @@ def _native(dtype: DType) -> str:
 
 
 class Reference:
-    """Writes the statements of one program. Lines are unindented: clang-format indents them."""
+    """Writes the statements of one program. Lines are unindented: clang-format indents them.
 
-    def __init__(self, program: Program, names: Names) -> None:
+    `few_blocks`: only those of the blocks are computed that the CPU engine runs (tl/test.h).
+    """
+
+    def __init__(self, program: Program, names: Names, *, few_blocks: bool = False) -> None:
         self.program = program
+        self.few_blocks = few_blocks
         self.names = names
         self._i = tuple(names.fresh(f"i{dim}") for dim in range(_RANKS))
         self._k, self._sum = names.fresh("k"), names.fresh("sum")
@@ -102,6 +106,9 @@ class Reference:
         lines = [line for let in launch.prelude for line in self._stmt(let)]
         for block, extent in reversed(list(zip(launch.blocks, launch.grid, strict=True))):
             lines.append(self._loop(self.names(block.name), self.text(extent)))
+        if self.few_blocks:
+            place = ", ".join(self.names(block.name) for block in launch.blocks)
+            lines.append(f"if (!runs({{{place}}}, {{{', '.join(map(self.text, launch.grid))}}})) continue;")
         lines += [self._array(tile) for tile in launch.tiles]
         return [*lines, *self._block(launch.body), *["}"] * len(launch.grid)]
 

@@ -185,6 +185,7 @@ class TestView:
     reference_arguments: tuple[str, ...]
     reference: tuple[str, ...]
     cases: tuple[str, ...]
+    most_blocks: int  # that run on the CPU engine; 0: all
 
     @property
     def size_values(self) -> tuple[str, ...]:
