@@ -203,7 +203,7 @@ class Ranking:
         while self._tiles and self._tiles[0].bound <= min(below, least.us if least else inf):
             first = heappop(self._tiles)
             if not first.refined:
-                refined = first._replace(bound=max(first.bound, self._least_of(first)), refined=True)
+                refined = first._replace(bound=self._least_of(first), refined=True)
                 heappush(self._tiles, refined)
                 continue
             new = list(self._candidates(first.tile, first.works))
@@ -218,13 +218,16 @@ class Ranking:
         """
         fewest = next(self._space.of_tile(tile.tile, min))
         smallest = self._space.with_blocks(tile.works, fewest)
-        times = []
+        least = inf
         for setting in filter(self._shared_evenly, self._space.of_tile(tile.tile, max)):
             works = self._space.with_blocks(tile.works, setting)
             schedules = self._schedules(setting, works, smallest)
             if schedules is not None:
-                times.append(sum(each.total for each in times_of(works, schedules, self._tensors, self._costs)))
-        return _SLACK * min(times, default=inf)
+                times = times_of(works, schedules, self._tensors, self._costs)
+                least = min(least, _SLACK * sum(each.total for each in times))
+            if least <= tile.bound:
+                return tile.bound
+        return least
 
     def _candidates(self, tile: Mapping[str, int], works: tuple[Work, ...]) -> Iterable[Ranked]:
         """The settings of a tile, as they are predicted."""
