@@ -22,16 +22,16 @@ enum tl_engine_schedule { TL_ENGINE_ROUND_ROBIN = 0, TL_ENGINE_REVERSE = 1, TL_E
 enum tl_engine_landing { TL_ENGINE_LATE = 0, TL_ENGINE_EARLY = 1, TL_ENGINE_RANDOM = 2 };
 
 typedef struct tl_engine_options {
-  int32_t check;      /* 1: races, bounds, uninitialised memory, barriers, asynchronous copies */
-  int32_t statistics; /* 1: bank conflicts and sectors; like check, it needs kernels built with -fsanitize=thread */
-  int32_t schedule;   /* enum tl_engine_schedule: the order of runnable threads */
-  int32_t landing;    /* enum tl_engine_landing */
-  double preempt;     /* probability that a thread yields at a memory access */
-  uint64_t seed;      /* seed of TL_ENGINE_SHUFFLE, TL_ENGINE_RANDOM and preemption */
-  int32_t workers;    /* OS threads that execute blocks; pinned to cores if more than one */
-  int32_t banks;      /* shared-memory banks, for statistics: 32 or 64; 0 means 32 */
-  int32_t aliased[2]; /* offsets of shared memory of which the report has "flows": the reads of each write, by lines */
-  int32_t most_blocks; /* 0, or how many blocks of a launch run, see tl_engine_runs; not of clusters or cooperative ones */
+  int32_t check;       /* 1: races, bounds, uninitialised memory, barriers, asynchronous copies */
+  int32_t statistics;  /* 1: bank conflicts and sectors; like check, it needs kernels built with -fsanitize=thread */
+  int32_t schedule;    /* enum tl_engine_schedule: the order of runnable threads */
+  int32_t landing;     /* enum tl_engine_landing */
+  double preempt;      /* probability that a thread yields at a memory access */
+  uint64_t seed;       /* seed of TL_ENGINE_SHUFFLE, TL_ENGINE_RANDOM and preemption */
+  int32_t workers;     /* OS threads that execute blocks; pinned to cores if more than one */
+  int32_t banks;       /* shared-memory banks, for statistics: 32 or 64; 0 means 32 */
+  int32_t aliased[2];  /* offsets of shared memory of which the report has "flows": the reads of each write, by lines */
+  int32_t most_blocks; /* 0, or how many blocks of a launch run, not of clusters: tl_engine_runs */
 } tl_engine_options;
 
 /* Whether a block, by its linear number with x fastest, is one of the `most` (at least 2) of a grid that run: they are
