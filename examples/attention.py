@@ -101,7 +101,7 @@ def attention(
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:
-                    # Any reference less than a factor of 2**slack below works: while it is kept, scores_scale is 1.
+                    # The reference is kept while the maximum exceeds it by at most slack (in log2).
                     for i in T.Parallel(block_M):
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])

@@ -20,8 +20,8 @@ def linear_int4(
 ):
     """With gelu, Y = gelu(X @ W^T). Without gelu, Y = X @ W^T.
 
-    W[n, k] = (nibble - 8) * S[n, k // group]. The nibble of an even k is the lower half of byte k // 2 of its row.
-    K must be a multiple of the group.
+    W holds two weights per byte. In Y they are dequantised: (nibble - 8) * S[n, k // group], in the type of S. The
+    nibble of an even k is the lower half of byte k // 2 of row n. K must be a multiple of the group.
     """
     accum_dtype = "float32"
 

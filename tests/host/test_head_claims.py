@@ -20,7 +20,7 @@ def cache(longest: int) -> list[np.ndarray]:
 @pytest.mark.parametrize("target", ["cuda:sm_80", "cuda:sm_90a"])
 def test_nan_behind_the_end_of_a_sequence_reaches_results_through_v_alone(target: str) -> None:
     kernel = load("flash_decoding.py", dim=64, group=5, num_split=1, target=target)
-    assert "// Masked rows of V (lengths decides which) are loaded and multiplied by 0: NaN" in kernel.source
+    assert "// Masked rows of V (lengths decides which) in tiles that iterations load" in kernel.source
     q, k, v, lengths = cache(150)
     expected = run(kernel, [q, k, v, lengths], TYPES)[0]
     unused = np.where(np.arange(150)[None, :, None, None] >= lengths[:, None, None, None], np.nan, 0)

@@ -27,9 +27,9 @@ extern "C" {
 //
 // Limits of sizes, edges, numerics, determinism, workspace and devices: the head of flash_decoding.cu.
 //
-// Launches the kernels, in this order, on `stream`, a cudaStream_t of the current device. Returns TL_OK if all
-// launches were accepted; later calls of the CUDA runtime report errors of execution. If one was not, those before
-// it run nevertheless.
+// Launches split, then combine, on `stream`, a cudaStream_t of the current device. Returns TL_OK if all launches
+// were accepted; later calls of the CUDA runtime report errors of execution. If one was not, those before it run
+// nevertheless.
 // `workspace` is device memory that only this call uses until it has completed; its contents do not matter.
 tl_status flash_decoding(const void* Q, const void* K, const void* V, const void* lengths, void* Output, int batch,
                          int kv_heads, int max_len, void* workspace, size_t workspace_bytes, void* stream);
@@ -38,7 +38,7 @@ tl_status flash_decoding(const void* Q, const void* K, const void* V, const void
 size_t flash_decoding_workspace_size(int batch, int kv_heads, int max_len);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
-// The launcher checks the same, and the pointers' alignment.
+// The launcher checks the same, the pointers' alignment and `workspace_bytes`.
 tl_status flash_decoding_supports(int batch, int kv_heads, int max_len, int device);
 
 #ifdef __cplusplus

@@ -16,9 +16,9 @@ extern "C" {
 //
 // Limits of sizes, edges, numerics, determinism, workspace and devices: the head of gemm_splitk.cu.
 //
-// Launches the kernels, in this order, on `stream`, a cudaStream_t of the current device. Returns TL_OK if all
-// launches were accepted; later calls of the CUDA runtime report errors of execution. If one was not, those before
-// it run nevertheless.
+// Launches multiply, then add, on `stream`, a cudaStream_t of the current device. Returns TL_OK if all launches were
+// accepted; later calls of the CUDA runtime report errors of execution. If one was not, those before it run
+// nevertheless.
 // `workspace` is device memory that only this call uses until it has completed; its contents do not matter.
 tl_status gemm_splitk(const void* A, const void* B, void* C, int M, int N, int K, void* workspace,
                       size_t workspace_bytes, void* stream);
@@ -27,7 +27,7 @@ tl_status gemm_splitk(const void* A, const void* B, void* C, int M, int N, int K
 size_t gemm_splitk_workspace_size(int M, int N, int K);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
-// The launcher checks the same, and the pointers' alignment.
+// The launcher checks the same, the pointers' alignment and `workspace_bytes`.
 tl_status gemm_splitk_supports(int M, int N, int K, int device);
 
 #ifdef __cplusplus

@@ -12,7 +12,7 @@ namespace tl {
 template <int extent_, int threads, int thread_stride, int vector_> struct BlockedAxis {
   static constexpr int rank = 1, vector = vector_, extent = extent_, turn = threads * vector;
   static constexpr int registers = (extent + turn - 1) / turn * vector;
-  static_assert(extent % vector == 0, "the vector size divides the extent");
+  static_assert(extent % vector == 0, "vectors divide the extent: regenerate the file for other extents");
   // Unsigned arithmetic: thread indices are not negative, so division and remainder need no sign correction.
   static TL_DEVICE int place() { return static_cast<int>(unsigned(thread()) / thread_stride % threads); }
   template <int dim> static TL_DEVICE int coordinate(int reg) {

@@ -121,15 +121,19 @@ inline int zero_memory(void* memory, size_t bytes, void* stream) {
 // The largest gridDim.y and gridDim.z. [CUDA C++ Programming Guide, "Compute Capabilities"]
 constexpr int max_grid_yz = 65535;
 
-// TL_OK if the device with this ordinal, or the current one (TL_CURRENT_DEVICE), runs code for `arch`, else
-// TL_WRONG_DEVICE.
-inline tl_status check_device(const char* arch, int device) {
-  int major = 0, minor = 0;
+// TL_OK if the device with this ordinal, or the current one (TL_CURRENT_DEVICE), runs code for `arch` and allows a block
+// `shared_bytes` of shared memory, else TL_WRONG_DEVICE. Later GPUs may allow less than `arch` does: 8.6 less than 8.0.
+// [CUDA C++ Programming Guide, "Compute Capabilities", "Technical Specifications per Compute Capability"]
+inline tl_status check_device(const char* arch, int device, size_t shared_bytes = 0) {
+  int major = 0, minor = 0, shared_limit = 0;
   cudaError_t error = device == TL_CURRENT_DEVICE ? cudaGetDevice(&device) : cudaSuccess;
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  if (error == cudaSuccess)
+    error = cudaDeviceGetAttribute(&shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   if (error != cudaSuccess) return TL_LAUNCH_FAILED + error;
-  return cuda::arch_runs_on(arch, 10 * major + minor) ? TL_OK : TL_WRONG_DEVICE;
+  const bool fits = shared_bytes <= static_cast<size_t>(shared_limit);
+  return fits && cuda::arch_runs_on(arch, 10 * major + minor) ? TL_OK : TL_WRONG_DEVICE;
 }
 
 // Launches with `shared_bytes` of dynamic shared memory on `stream` (a cudaStream_t); returns a cudaError_t.

@@ -52,8 +52,8 @@ int launch(void (*kernel)(Parameters...), dim3 cluster, dim3 grid, dim3 block, s
 // The largest gridDim.y and gridDim.z, as on a GPU.
 constexpr int max_grid_yz = 65535;
 
-// The engine is device 0 and runs code for any `arch`.
-inline tl_status check_device(const char* /*arch*/, int device) {
+// The engine is device 0, runs code for any `arch`, and allows a block any shared memory.
+inline tl_status check_device(const char* /*arch*/, int device, size_t /*shared_bytes*/ = 0) {
   return device == TL_CURRENT_DEVICE || device == 0 ? TL_OK : TL_WRONG_DEVICE;
 }
 

@@ -167,6 +167,9 @@ XCD_ORDER: Key[int | None] = Key(
     "xcd_order", "XCDs of which each takes a contiguous range of the blocks", Launch, (int, NoneType)
 )
 BARRIER: Key[tuple[Hazard, ...]] = Key("barrier", "hazards that a barrier before the statement ends", Stmt, tuple)
+ITERATION_HAZARDS: Key[tuple[Hazard, ...]] = Key(
+    "iteration_hazards", "hazards with the iteration before that a pipeline's barrier ends", Loop, tuple
+)
 WAR_ONLY: Key[bool] = Key(
     "war_only", "the barrier before the statement ends reads alone, and publishes no writes", Stmt, bool
 )

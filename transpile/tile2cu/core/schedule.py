@@ -506,12 +506,24 @@ class PackedDot:
 class Hazard:
     """The reason of a barrier: other threads have accessed the tile `buffer`; `kind` is "written" or "read".
 
-    Its memory is then `taken_over` by another tile, or the tile itself is used again.
+    Its memory is then `taken_over` by another tile, or the tile itself is used again: `overwritten`, if it was written
+    and nothing reads it before.
     """
 
     buffer: str
     kind: str
     taken_over: bool = field(default=False, repr=False)
+    overwritten: bool = field(default=False, repr=False)
+
+    @property
+    def raw(self) -> bool:
+        """Whether what was written is read."""
+        return self.kind == "written" and not (self.overwritten or self.taken_over)
+
+    @property
+    def order(self) -> str:
+        """RAW, WAR or WAW."""
+        return "WAR" if self.kind == "read" else "RAW" if self.raw else "WAW"
 
 
 @dataclass(frozen=True)

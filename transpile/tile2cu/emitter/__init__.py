@@ -78,6 +78,9 @@ class Emitted:
         return self.files[f"{self.kernel}.json"]
 
 
+_REGISTERS = "// ---- registers: "
+
+
 def seen_by(style: str, target: Target) -> Target:
     """The target for which rules decide, of a kernel that this style prints."""
     return STYLES[style].seen(target)
@@ -257,27 +260,36 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
     parts = zip(written, view.launches, strict=True)
     named = tuple(replace(part, sizes=sizes(each.resolved, each.printer, said)) for each, part in parts)
     return replace(
-        view, sizes=common_sizes(first, printer, said), launches=named, schedule=schedule, legend=_legend(first, named)
+        view,
+        sizes=common_sizes(first, printer, said),
+        launches=named,
+        schedule=schedule,
+        legend=_legend(first, named, view.headers),
     )
 
 
-def _legend(resolved: Resolved, launches: tuple[LaunchView, ...]) -> tuple[str, ...]:
+def _legend(resolved: Resolved, launches: tuple[LaunchView, ...], headers: tuple[str, ...]) -> tuple[str, ...]:
     """What the notations in the comments mean."""
     file = resolved.program.source.name
     text = f"In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and {file}:N a line of that file."
-    layouts = (each for launch in launches for each in launch.parts.layouts.declarations)
-    if any("TV layout" in " ".join(each.comments) for each in layouts):
+    layouts = [launch.parts.layouts for launch in launches]
+    if any("TV layout" in " ".join(each.comments) for section in layouts for each in section.declarations):
         text += " A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major."
-    return (*wrapped(_build(resolved, [launch.function for launch in launches])), *wrapped(text))
+    if any(section.title.startswith(_REGISTERS) for section in layouts):
+        text += " Registers for tiles are counted without operands of MMAs in flight, addresses and temporaries."
+    return (*wrapped(_build(resolved, [launch.function for launch in launches], headers)), *wrapped(text))
 
 
-def _build(resolved: Resolved, kernels: list[str]) -> str:
+def _build(resolved: Resolved, kernels: list[str], headers: tuple[str, ...]) -> str:
     """How the source is compiled, and what debuggers and profilers call its kernels."""
     lines = "-g" if resolved.target.is_amd else "-lineinfo"
     used = "-Rpass-analysis=kernel-resource-usage" if resolved.target.is_amd else "-Xptxas -v"
     names = listed(list(dict.fromkeys(kernels)))
+    libraries = {"cute": "cute/ of CUTLASS", "ck": "ck_tile/ of Composable Kernel"}
+    more = [text for name, text in libraries.items() if any(each.startswith(name) for each in headers)]
+    folders = f"-I the folder{'s' * bool(more)} that contain{'s' * (not more)} {listed(['tl/', *more])}"
     return (
-        f"Build: {compiler_of(resolved.target)} -O3, with the headers' folders as -I. With {lines} profilers and "
+        f"Build: {compiler_of(resolved.target)} -O3, with {folders}. With {lines} profilers and "
         f"debuggers show these lines; in them the kernel{'s are' if len(kernels) > 1 else ' is'} {names}. {used} "
         "prints registers and spills."
     )

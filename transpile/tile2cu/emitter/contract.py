@@ -19,7 +19,7 @@ from tile2cu.emitter.limits import Whole, whole_sizes
 from tile2cu.emitter.numerics import APPROXIMATIONS, numerics
 from tile2cu.emitter.tma import run_time_columns
 from tile2cu.plan.resolved import Resolved
-from tile2cu.plan.tensors import tensors, touched
+from tile2cu.plan.tensors import POINTER_BYTES, pointer_alignment, tensors, touched
 from tile2cu.styles.base.comments import WIDTH, ascii_only, listed, wrapped
 from tile2cu.styles.base.expressions import Printer, literal
 from tile2cu.styles.base.names import ascii_name
@@ -70,9 +70,8 @@ def contract(
         *(line for paragraph in execution(launches, printer, workspace) for line in _paragraph(paragraph)),
         *_paragraph(_unwritten(launches, printer)),
         *_paragraph(
-            f"Sizes are 32-bit, offsets of elements {offset_bits}-bit. Base pointers must be 16-byte aligned (else "
-            "TL_MISALIGNED) and are not checked otherwise. Outputs must not alias other arguments (unchecked)."
-            + _addresses(launches)
+            f"Sizes are 32-bit, offsets of elements {offset_bits}-bit. {_pointers(launches, workspace)} Outputs must "
+            f"not alias other arguments (unchecked).{_addresses(launches)}"
         ),
     )
     doc = _doc(program)
@@ -270,6 +269,25 @@ def _unwritten(launches: tuple[Resolved, ...], printer: Printer) -> str:
     return f"Read before it is written, so that results depend on its previous contents: {names}." if names else ""
 
 
+def _pointers(launches: tuple[Resolved, ...], workspace: str) -> str:
+    """The alignment of pointers that the launcher asks."""
+    alignments: dict[int, list[str]] = {}
+    for param in launches[0].program.params:
+        if isinstance(param, Buffer):
+            alignments.setdefault(pointer_alignment(param, launches), []).append(ascii_name(param.name))
+    if workspace:
+        alignments.setdefault(POINTER_BYTES, []).append("workspace")
+    asked = sorted(((bytes_, names) for bytes_, names in alignments.items() if bytes_ > 1), reverse=True)
+    if not asked:
+        return "Base pointers are not checked."
+    if len(asked) == len(alignments) == 1:
+        stated = f"Base pointers must be {asked[0][0]}-byte aligned"
+    else:
+        each = "; ".join(f"{listed(names)} to {bytes_} bytes" for bytes_, names in asked)
+        stated = f"Base pointers must be aligned, {each}"
+    return f"{stated} (else TL_MISALIGNED). They are not checked otherwise."
+
+
 def _addresses(launches: tuple[Resolved, ...]) -> str:
     """What the caller sees to where addresses say where tensors are."""
     bound = (stmt for each in launches for stmt in statements(each.launch.body, BindTensor))
@@ -308,15 +326,16 @@ def _numerics(launches: tuple[Resolved, ...]) -> str:
     if found.rounded:
         parts.append(f"Rounded to nearest even (RN): {_places(found.rounded, file)}.")
     if found.computed:
-        parts.append(f"Computed in these types, not in float32: {_places(found.computed, file)}.")
+        each = "each operation rounds (RN), to infinity on overflow"
+        parts.append(f"Computed in these types, not in float32; {each}: {_places(found.computed, file)}.")
     if found.approximated:
         instructions = APPROXIMATIONS[launches[0].target.is_amd]
         parts.append(listed([f"tl::{name} is {instructions[name]}" for name in found.approximated]) + ".")
     if found.library:
         names = listed([f"{NAMESPACE}{name}" for name in found.library])
         call = "call" if len(found.library) > 1 else "calls"
-        library = "the HIP device library" if launches[0].target.is_amd else "CUDA's mathematical functions"
-        parts.append(f"{names} {call} {library} in float32.")
+        library = "the HIP device library's" if launches[0].target.is_amd else "CUDA's"
+        parts.append(f"{names} {call} {library} {listed([f'{name}f' for name in found.library])}.")
     if found.extrema:
         text = f"tl::{listed(list(found.extrema))} of NaN and a number is the number"
         parts.append(f"{text}{_clamped(found.clamped, file)}.")

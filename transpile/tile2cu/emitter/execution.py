@@ -10,13 +10,15 @@ from tile2cu.analysis.sum_order import sum_order
 from tile2cu.analysis.sync_calls import lets_start_early, starts_early
 from tile2cu.analysis.uninitialised import read_unwritten
 from tile2cu.analysis.uses import statements
-from tile2cu.core.decisions import CALL
+from tile2cu.core.decisions import CALL, SHARED_BUDGET
 from tile2cu.core.program import Buffer, Copy, Loop
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import listed
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.names import ascii_name
 from tile2cu.targets import Target
+
+_ALWAYS_ALLOWED = 48 << 10  # bytes of shared memory
 
 
 def execution(launches: tuple[Resolved, ...], printer: Printer, workspace: str) -> tuple[str, ...]:
@@ -31,16 +33,31 @@ def execution(launches: tuple[Resolved, ...], printer: Printer, workspace: str) 
         f"{order} {_batch(launches)}".rstrip() if order.startswith("Deterministic") else order,
         _masked(launches),
         _unvalidated(launches, printer),
-        f"Runs on {_devices(launches[0].target)}; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.",
+        f"Runs on {_devices(launches)}; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.",
     )
 
 
-def _devices(target: Target) -> str:
+def shared_asked(launches: tuple[Resolved, ...]) -> int:
+    """The bytes of shared memory that a device must allow a block; 0 where all devices of the target do.
+
+    Code for sm_80 runs on 8.6 and 12.0, too, which allow less; all devices allow 48 KiB.
+    [CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"]
+    """
+    target = launches[0].target
+    most = max(each.facts[each.launch, SHARED_BUDGET].total for each in launches)
+    return most if most > _ALWAYS_ALLOWED and not (target.is_amd or target.arch.endswith("a")) else 0
+
+
+def _devices(launches: tuple[Resolved, ...]) -> str:
     """The devices that run a target's code. [CUDA C++ Programming Guide, "Application Compatibility"]"""
+    target = launches[0].target
     if target.is_amd:
         return f"devices of {target.arch}"
     capability = ".".join(map(str, target.capability))
-    return f"compute capability {capability} {'alone' if target.arch.endswith('a') else 'and later'}"
+    text = f"compute capability {capability} {'alone' if target.arch.endswith('a') else 'and later'}"
+    asked = shared_asked(launches)
+    allowed = f"where a block may have {asked:,} bytes of shared memory (cudaDevAttrMaxSharedMemoryPerBlockOptin)"
+    return f"{text}, {allowed}" if asked else text
 
 
 def compiler_of(target: Target) -> str:
@@ -84,7 +101,10 @@ def _determinism(launches: tuple[Resolved, ...]) -> str:
     unwritten = any(read_unwritten(each.launch) for each in launches)
     if unwritten or launches[0].program.user_code or any(map(depends_on_order, bodies)):
         return ""
-    return "Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model."
+    return (
+        "Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same "
+        "binary and driver."
+    )
 
 
 def _batch(launches: tuple[Resolved, ...]) -> str:
@@ -114,8 +134,8 @@ def _masked(launches: tuple[Resolved, ...]) -> str:
         mask = f" ({listed([ascii_name(each.name) for each in deciding])} decides which)" if len(deciding) == 1 else ""
         mask = mask or (f" ({listed([ascii_name(each.name) for each in deciding])} decide which)" if deciding else "")
         sentences.append(
-            f"Masked rows of {ascii_name(tensor.name)}{mask} are loaded and multiplied by 0: NaN or infinity in them "
-            "gives NaN."
+            f"Masked rows of {ascii_name(tensor.name)}{mask} in tiles that iterations load are multiplied by 0: NaN or "
+            "infinity in them gives NaN."
         )
     return " ".join(sentences)
 

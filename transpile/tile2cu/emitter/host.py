@@ -9,20 +9,21 @@ from tile2cu.core.expr import Expr, Var, binary, int_const, static_value
 from tile2cu.core.program import Buffer, Program
 from tile2cu.core.schedule import Multiple
 from tile2cu.emitter.contract import access_of
+from tile2cu.emitter.execution import shared_asked
 from tile2cu.emitter.limits import Written, is_of_call, quotient_limits, row_multiples, size_limits, whole_sizes
 from tile2cu.emitter.schedule import SCHEDULE, declared, with_schedule
-from tile2cu.emitter.sections import aligned_when, rule_of_rows
+from tile2cu.emitter.sections import aligned_when, rows_aligned_to, rule_of_rows
 from tile2cu.emitter.tma import block_threads, distinct, persistent_in, run_time_columns
 from tile2cu.emitter.view import HostLaunch, HostView
 from tile2cu.plan.grid import used_sizes
 from tile2cu.plan.resolved import Resolved
-from tile2cu.plan.tensors import memories, viewed_tensors
+from tile2cu.plan.tensors import POINTER_BYTES, memories, pointer_alignment, viewed_tensors
 from tile2cu.styles.base.comments import listed, rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.style import Style
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Declaration, Limit
-from tile2cu.styles.base.vocabulary import ALIGNED_ROWS, ANY_ALIGNMENT, NAMESPACE
+from tile2cu.styles.base.vocabulary import ALIGNED, ANY_ALIGNMENT, NAMESPACE
 
 _LINE = 128  # bytes: tl::workspace_alignment
 _TILES_PER_WORD = 31  # headers/tl/common/sm90/tile_scheduler.h, tiles_per_word
@@ -67,14 +68,24 @@ def host(launches: tuple[Written, ...], limits: tuple[Limit, ...], style: Style)
         ),
         launches=tuple(_host_launch(each, number, launches, style) for number, each in enumerate(launches, 1)),
         launching=tuple(wrapped(_launching(resolved))),
+        shared=_shared(resolved),
     )
+
+
+def _shared(launches: tuple[Resolved, ...]) -> str:
+    """The shared memory that a device must allow a block, where later devices of the target may allow less."""
+    if not (asked := shared_asked(launches)):
+        return ""
+    most = next(each for each in launches if each.facts[each.launch, SHARED_BUDGET].total == asked)
+    return f"sizeof({'::'.join(filter(None, (most.namespace, 'Shared')))})"
 
 
 def _launching(launches: tuple[Resolved, ...]) -> str:
     """What a call does, and what the status that it returns means."""
     target, several = launches[0].target, len(launches) > 1
     runtime = "HIP" if target.is_amd else "CUDA"
-    launched = "the kernels, in this order," if several else "the kernel"
+    names = [each.namespace for each in launches]
+    launched = f"{', '.join(names[:-1])}, then {names[-1]}," if several else "the kernel"
     accepted = "all launches were" if several else "the launch was"
     rest = " If one was not, those before it run nevertheless." if several else ""
     return (
@@ -306,9 +317,14 @@ def _clusters(launches: tuple[Written, ...], *, of_call: bool) -> tuple[Declarat
 
 def _pointers(program: Program, launches: tuple[Resolved, ...], printer: Printer) -> tuple[Declaration, ...]:
     """The check against a misaligned tensor or workspace."""
-    names = [printer.names(param.name) for param in program.params if isinstance(param, Buffer)]
-    names += ["workspace"] if program.workspaces or draws(launches) else []
-    return (_refuse([f"!tl::aligned<16>({', '.join(names)})"], "TL_MISALIGNED"),) if names else ()
+    names: dict[int, list[str]] = {}
+    for param in program.params:
+        if isinstance(param, Buffer) and (bytes_ := pointer_alignment(param, launches)) > 1:
+            names.setdefault(bytes_, []).append(printer.names(param.name))
+    if program.workspaces or draws(launches):
+        names.setdefault(POINTER_BYTES, []).append("workspace")
+    checks = [f"!tl::aligned<{bytes_}>({', '.join(of)})" for bytes_, of in sorted(names.items(), reverse=True)]
+    return (_refuse(checks, "TL_MISALIGNED"),) if checks else ()
 
 
 def _limits(limits: tuple[Limit, ...]) -> tuple[Declaration, ...]:
@@ -349,9 +365,10 @@ def _choice(resolved: Resolved, printer: Printer, more: tuple[Multiple, ...]) ->
     if not conditions:
         return ()
     texts = [f"{printer.text(condition.value)} % {condition.of} == 0" for condition in conditions]
-    comment = f"Accesses have up to 16 bytes where all rows are 16-byte aligned  [{rule_of_rows(resolved)}]"
+    bytes_ = rows_aligned_to(resolved, more)
+    comment = f"Accesses have up to {bytes_} bytes where all rows are {bytes_}-byte aligned  [{rule_of_rows(resolved)}]"
     kernel = resolved.function
-    text = f"const auto chosen = {' && '.join(texts)} ? {kernel}<{ALIGNED_ROWS}> : {kernel}<{ANY_ALIGNMENT}>;"
+    text = f"const auto chosen = {' && '.join(texts)} ? {kernel}<{ALIGNED}<{bytes_}>> : {kernel}<{ANY_ALIGNMENT}>;"
     return (Declaration(text, (comment,)),)
 
 

@@ -18,6 +18,7 @@ from tile2cu.emitter.numerics import numerics
 from tile2cu.emitter.tma import persistent_in, producer_threads
 from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.resolved import Resolved
+from tile2cu.plan.tensors import POINTER_BYTES, pointer_alignment
 from tile2cu.styles.base.expressions import Printer
 
 FORMAT = 1
@@ -119,6 +120,8 @@ def _arguments(launches: tuple[Resolved, ...]) -> list[dict[str, Any]]:
             tensor = {"kind": "tensor", "name": param.name, "dtype": _callers(param.dtype), "shape": shape}
             if param.strides is not None:
                 tensor["strides"] = [_extent(stride) for stride in param.strides]
+            if (alignment := pointer_alignment(param, launches)) != POINTER_BYTES:
+                tensor["alignment"] = alignment
             arguments.append({**tensor, "access": access_of(param, launches)})
         else:
             arguments.append({"kind": "scalar", "name": param.name, "dtype": param.dtype.name})

@@ -10,12 +10,13 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.facts import Fact, Key, Subject
 from tile2cu.core.program import (
+    Buffer,
     Copy,
     UserCode,
 )
 from tile2cu.core.schedule import Multiple, strictest
 from tile2cu.plan.resolved import Resolved
-from tile2cu.plan.tensors import viewed_tensors
+from tile2cu.plan.tensors import POINTER_BYTES, instance_alignment, viewed_tensors
 from tile2cu.styles.base.comments import ascii_source, rule_line
 from tile2cu.styles.base.view import Declaration, Section
 
@@ -27,10 +28,22 @@ def pasted(source: UserCode, file: str) -> Section:
 
 
 def aligned_when(resolved: Resolved, more: tuple[Multiple, ...] = ()) -> tuple[Multiple, ...]:
-    """The run-time conditions under which all accesses may have 16 bytes, if they are to be asked: those of rows, and
-    `more` of the style.
+    """The run-time conditions under which the launcher chooses the instance for aligned rows: those of rows, and `more`
+    of the style.
     """
-    return strictest((*(fact.value for fact in _asked_of_rows(resolved)), *more))
+    return strictest((*_conditions(resolved, rows_aligned_to(resolved, more)), *more))
+
+
+def rows_aligned_to(resolved: Resolved, more: tuple[Multiple, ...] = ()) -> int:
+    """The bytes that rows start at multiples of in that instance."""
+    return POINTER_BYTES if more else instance_alignment(resolved)
+
+
+def _conditions(resolved: Resolved, bytes_: int) -> Iterator[Multiple]:
+    """That all rows are aligned to so many bytes."""
+    for fact in _asked_of_rows(resolved):
+        of = fact.about.dtype.elements_in(bytes_) if isinstance(fact.about, Buffer) else fact.value.of
+        yield Multiple(fact.value.value, of)
 
 
 def rule_of_rows(resolved: Resolved) -> str:

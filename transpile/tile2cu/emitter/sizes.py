@@ -29,9 +29,10 @@ from tile2cu.plan.grid import kernel_expressions
 from tile2cu.plan.producer import ping_pong_of
 from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.resolved import Resolved
-from tile2cu.styles.base.comments import WIDTH, ascii_only, file_of, rule_line, wrapped
+from tile2cu.styles.base.comments import WIDTH, ascii_only, file_of, listed, rule_line, wrapped
 from tile2cu.styles.base.constants import WRITTEN_STAGES, Constants
 from tile2cu.styles.base.expressions import Printer, literal
+from tile2cu.styles.base.names import ascii_name
 from tile2cu.styles.base.view import Declaration, Section
 
 _IN_A_STRING = str.maketrans({'"': "'", "\\": "/", "\n": " "})
@@ -92,7 +93,7 @@ def _legal(program: Program, printer: Printer, declared: Collection[str]) -> Ite
     for each in program.decided:
         if {part.name for part in walk(each.condition) if isinstance(part, Named)} <= set(declared):
             place = f"{PurePath(each.span.file).name}:{each.span.line}"
-            other = f"other values make another program at {place}: regenerate this file"
+            other = f"this decided a branch at {place}: regenerate this file for other values"
             message = each.message if each.asserted else other
             said = f', "{ascii_only(message).translate(_IN_A_STRING)}"' if message else ""
             yield Declaration(f"static_assert({printer.condition(each.condition)}{said});")
@@ -216,6 +217,15 @@ def _stages(resolved: Resolved) -> Iterator[Declaration]:
     for stages, (text, rule) in depths.items():
         about = tuple(wrapped(f"{text}  [{rule}]", WIDTH - len("// ")))
         yield Declaration(f"constexpr int {constants.stages(stages)} = {stages};", about)
+    ahead = {
+        constants.stages(pipeline.stages)
+        for loop in statements(resolved.launch.body, Loop)
+        if (pipeline := resolved.facts.get(loop, PIPELINE)) is not None
+        and not (pipeline.producer or pipeline.staged)
+        and pipeline.stages > 1
+    }
+    for name in sorted(ahead):
+        yield Declaration(f'static_assert({name} >= 2, "one tile is used while others load");')
 
 
 def _loads(resolved: Resolved) -> Iterator[Declaration]:
@@ -258,20 +268,28 @@ def _ahead_about(pipeline: Pipeline) -> str:
 
 
 def _threads_about(resolved: Resolved) -> tuple[str, ...]:
-    """The number of warps, and how they partition the first GEMM."""
+    """The number of warps, and how they partition the tiles of GEMMs."""
     count, rest = divmod(resolved.launch.threads, resolved.target.warp_size)
     if rest:
         return ("independent of each other: not a multiple of the warp size",)
     found = producer_loop(resolved)
     if found is not None and ping_pong_of(resolved) is not None:
         return (f"{count} warps, in 2 warpgroups that alternate  [{resolved.facts.rule(found[0], SCHEDULE)}]",)
+    found_splits: dict[tuple[int, int], list[str]] = {}
+    rules: list[str] = []
     for op in statements(resolved.launch.body, Gemm):
-        if resolved.facts.get(op, WARPS) is not None:
-            warps = resolved.facts[op, WARPS]
-            rule = resolved.facts.rule(op, WARPS)
-            noun = "warp" if count == 1 else "warps"
-            return (f"{count} {noun}: {warps.m} along M by {warps.n} along N of the tile  [{rule}]",)
-    return (f"{count} warp{'s' * (count > 1)}",)
+        if (warps := resolved.facts.get(op, WARPS)) is not None:
+            found_splits.setdefault((warps.m, warps.n), []).append(ascii_name(op.c.buffer.name))
+            rules.append(resolved.facts.rule(op, WARPS))
+    noun = f"{count} warp{'s' * (count > 1)}"
+    if not found_splits:
+        return (noun,)
+    alone = len(found_splits) == 1
+    splits = [
+        f"{m} along M by {n} along N of {'the tile' if alone else listed([*dict.fromkeys(tiles)])}"
+        for (m, n), tiles in found_splits.items()
+    ]
+    return tuple(wrapped(f"{noun}: {', '.join(splits)}  [{', '.join(dict.fromkeys(rules))}]"))
 
 
 def derived_sizes(resolved: Resolved, taken: Collection[str]) -> tuple[Derived, ...]:

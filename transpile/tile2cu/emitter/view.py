@@ -52,6 +52,7 @@ class HostView:
     checks: tuple[Declaration, ...]
     launches: tuple["HostLaunch", ...]
     launching: tuple[str, ...]  # what a call does, in words
+    shared: str = ""  # the bytes of shared memory that devices of the target's architecture may lack
 
 
 @dataclass(frozen=True)

@@ -84,9 +84,10 @@ def _ldmatrix(op: Gemm, resolved: Resolved) -> tuple[str, str] | None:
     a, b = op.a.buffer, op.b.buffer
     if resolved.target.is_amd or {a.dtype.bits, b.dtype.bits} != {16} or b.scope is not Scope.SHARED:
         return None
-    pairs = op.mnk[1] // (8 * resolved.facts[op, WARPS].n) % 2 == 0  # an x4 loads B of two MMAs
+    pairs, one = divmod(op.mnk[1] // (8 * resolved.facts[op, WARPS].n), 2)  # an x4 loads B of two MMAs
+    widths = " and ".join(filter(None, ("x4" * (pairs > 0), f"{'.' * (pairs > 0)}x2" * one)))
     of_a = "" if a.scope is Scope.FRAGMENT else "ldmatrix.x4" + ".trans" * op.transpose_a
-    return of_a, f"ldmatrix.{'x4' if pairs else 'x4 and .x2'}" + ".trans" * (not op.transpose_b)
+    return of_a, f"ldmatrix.{widths}" + ".trans" * (not op.transpose_b)
 
 
 def _lds_reads(op: Gemm, resolved: Resolved) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from tile2cu.analysis.accesses import buffers_read, shared, viewed
 from tile2cu.analysis.effects import may_leave
 from tile2cu.analysis.prelude import begins_pipeline
 from tile2cu.analysis.uses import statements, without, written_in
-from tile2cu.core.decisions import PIPELINE
+from tile2cu.core.decisions import ITERATION_HAZARDS, PIPELINE
 from tile2cu.core.program import Buffer, Loop, Stmt
 from tile2cu.core.schedule import MmaInFlight, Pipeline
 from tile2cu.plan.copies import store_registers
@@ -33,6 +33,7 @@ def pipelined(op: Loop, pipeline: Pipeline, resolved: Resolved, where: Where, lo
         stores=tuple(store_registers(copy, resolved) for copy in pipeline.copies) if pipeline.staged else (),
         direct=pipeline.direct,
         reads=_read_before(pipeline),
+        ended=resolved.facts.get(op, ITERATION_HAZARDS) or (),
         number=number_of(op, resolved),
         threads=resolved.launch.threads,
         may_leave=may_leave(pipeline.body),

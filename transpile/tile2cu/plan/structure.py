@@ -6,7 +6,7 @@ from enum import Enum
 from tile2cu.core.expr import Address, Call, Expr, Var, negated
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Parallel, Stmt
-from tile2cu.core.schedule import PackedDot
+from tile2cu.core.schedule import Hazard, PackedDot
 from tile2cu.core.span import Span
 from tile2cu.plan.copy_ops import StoreRegisters
 from tile2cu.plan.ops import Op
@@ -187,7 +187,8 @@ class PipelinedLoop(Op):
 
     Its iterations count from 0; `start` is added for the user's variable. With `stores` a tile waits in registers
     first, one iteration longer. `direct`: each iteration starts so many loads past the registers at least, which waits
-    count; None where groups are counted. The barrier of the first iteration also publishes what `reads` names.
+    count; None where groups are counted. The barrier of the first iteration also publishes what `reads` names; those of
+    later ones end the hazards `ended` with the iteration before.
     `number` distinguishes the kernel's pipelined loops; `threads` share the loads. With `may_leave` loads of later
     iterations may be outstanding behind the loop.
     """
@@ -202,6 +203,7 @@ class PipelinedLoop(Op):
     stores: tuple[StoreRegisters, ...]
     direct: int | None
     reads: tuple[str, ...]
+    ended: tuple[Hazard, ...]
     number: int
     threads: int
     may_leave: bool

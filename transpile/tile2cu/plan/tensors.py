@@ -3,12 +3,15 @@
 import functools
 from dataclasses import dataclass
 
-from tile2cu.analysis.accesses import own_accesses, used_by_itself
+from tile2cu.analysis.accesses import expressions, own_accesses, used_by_itself
 from tile2cu.analysis.uses import read_in, written_in
 from tile2cu.core.decisions import BOUNDS_CHECKED, CALL, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, TMA_IF
+from tile2cu.core.expr import Address, walk
 from tile2cu.core.program import Atomic, AtomicTile, Buffer, Scope
 from tile2cu.plan.copies import BY_TMA
 from tile2cu.plan.resolved import Resolved
+
+POINTER_BYTES = 16  # the widest access
 
 
 @functools.lru_cache(maxsize=8)  # asked for every tensor and parameter
@@ -71,11 +74,55 @@ def tensor_view(tensor: Buffer, resolved: Resolved) -> TensorView:
     )
 
 
+def instance_alignment(resolved: Resolved) -> int:
+    """The bytes that rows start at multiples of in the instance that the launcher chooses; 0 without a choice.
+
+    The launcher chooses one for all tensors: by the widest of their accesses, which is 16 bytes where TMA stores.
+    """
+    facts = resolved.facts
+    unknown = (tensor for tensor in viewed_tensors(resolved) if resolved.row_alignment(tensor) == 0)
+    asked = ((each, facts.get(each, ROW_ALIGNMENT_IF)) for each in unknown)
+    widths = [found.of * tensor.dtype.bits // 8 for tensor, found in asked if found is not None]
+    by_tma = any(facts.get(op, TMA_IF) is not None for op in resolved.launch.statements)
+    return POINTER_BYTES if by_tma else max(widths, default=0)
+
+
+def pointer_alignment(tensor: Buffer, launches: tuple[Resolved, ...]) -> int:
+    """The bytes that a tensor's address must be a multiple of: what its widest access needs, a whole element at least.
+
+    16 where TMA moves it, where the user's C++ or a function takes its address, and where it is updated atomically.
+    """
+    return max(
+        (_needed(view, resolved) for resolved in launches for view in tensors(resolved) if view.memory is tensor),
+        default=max(1, tensor.dtype.bytes),
+    )
+
+
+def _needed(tensor: Buffer, resolved: Resolved) -> int:
+    """What the accesses of one launch to a tensor need."""
+    stmts = resolved.launch.statements
+    parts = (part for stmt in stmts for expr in expressions(stmt) for part in walk(expr))
+    buffers = (part.buffer for part in parts if isinstance(part, Address))
+    taken = {buffer.memory.name for buffer in buffers if isinstance(buffer, Buffer)}
+    taken |= {stmt.buffer.memory.name for stmt in stmts if isinstance(stmt, Atomic)}
+    taken |= {stmt.dst.buffer.memory.name for stmt in stmts if isinstance(stmt, AtomicTile)}
+    by_tma = any(
+        resolved.facts.get(op, CALL) is not None and str(resolved.facts.get(op, CALL)) in BY_TMA
+        for op in stmts
+        if tensor.name in {buffer.name for buffer in used_by_itself(op)}
+    )
+    if by_tma or resolved.program.user_code or tensor.memory.name in taken:
+        return POINTER_BYTES
+    view = tensor_view(tensor, resolved)
+    return view.alignment or (instance_alignment(resolved) if view.by_instance else POINTER_BYTES)
+
+
 @dataclass(frozen=True, kw_only=True)
 class TensorViews:
     """The tensors that a kernel reaches by pointer, and the rules that decided what is checked, and of their rows.
 
-    Of tensors of which an extent is checked some are `loaded`, and some `stored`.
+    Of tensors of which an extent is checked some are `loaded`, and some `stored`. `instance` is the alignment of rows
+    in the instance that the launcher chooses.
     """
 
     views: tuple[TensorView, ...]
@@ -83,6 +130,7 @@ class TensorViews:
     stored: bool
     bounds_rule: str
     rows_rule: str
+    instance: int
 
 
 def tensor_views(resolved: Resolved) -> TensorViews:
@@ -96,4 +144,5 @@ def tensor_views(resolved: Resolved) -> TensorViews:
         stored=stored,
         bounds_rule=resolved.facts.rule(found[0], BOUNDS_CHECKED) if found else "",
         rows_rule=resolved.facts.rule(found[0], ROW_ALIGNMENT) if found else "",
+        instance=instance_alignment(resolved),
     )

@@ -5,12 +5,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import gcd
 
+from tile2cu.analysis.access_width import WIDEST, copied_bytes, packet_bytes
 from tile2cu.analysis.accesses import expressions, loads, own_accesses, parts_of, touches, written_through
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.runs import of_vector
 from tile2cu.analysis.uses import conditions_on, written_in
 from tile2cu.analysis.whole_quotients import whole_multiples, whole_quotients
-from tile2cu.core.decisions import BOUNDS_CHECKED, ROW_ALIGNMENT, ROW_ALIGNMENT_IF, SLICE_ALIGNMENT, TMA_IF, VECTOR
+from tile2cu.core.decisions import (
+    BOUNDS_CHECKED,
+    LAYOUT,
+    ROW_ALIGNMENT,
+    ROW_ALIGNMENT_IF,
+    SLICE_ALIGNMENT,
+    TMA_IF,
+    VECTOR,
+)
 from tile2cu.core.dtype import BOOL
 from tile2cu.core.expr import (
     Expr,
@@ -50,13 +59,13 @@ _LANGUAGE = "TileLang documentation, T.copy: loads out of bounds give zero, stor
 
 @dataclass(frozen=True)
 class _Box:
-    """One access to a tensor: (start, extent) along each dimension; `wide` if it moves vectors.
+    """One access to a tensor: (start, extent) along each dimension, and its bytes, if it moves vectors; else 0.
 
     Its first element of a row is `position` divided by `divisor`. It runs under the conditions `given`.
     """
 
     parts: tuple[tuple[Expr, Expr], ...]
-    wide: bool
+    bytes: int
     given: tuple[Expr, ...] = ()
     divisor: int = 1
     divided: Expr | None = None
@@ -70,7 +79,7 @@ class _Box:
     "guard.tensor.out-of-bounds",
     phase=Phase.MEMORY,
     on=Launch,
-    reads=(VECTOR,),
+    reads=(LAYOUT, VECTOR),
     writes=(BOUNDS_CHECKED,),
     source=_LANGUAGE,
     examples=(
@@ -112,7 +121,7 @@ def tensor_bounds_checked(launch: Launch, context: Context) -> Iterator[Decision
     "vector.tensor.alignment",
     phase=Phase.MEMORY,
     on=Launch,
-    reads=(TMA_IF, VECTOR),
+    reads=(LAYOUT, TMA_IF, VECTOR),
     writes=(ROW_ALIGNMENT,),
     source="PTX ISA, 'Addresses as Operands': an access is aligned to its size",
     examples=(
@@ -128,16 +137,17 @@ def tensor_row_alignment(launch: Launch, context: Context) -> Iterator[Decision]
     """Vector accesses are as wide as the alignment of every row and every offset of the tensor.
 
     Where a run-time size decides, the width is chosen at run time; a size that the launcher requires to be a multiple,
-    for TMA or since a quotient of it is an extent, is one. For a tensor without vector accesses only whole elements are
-    promised.
+    for TMA or since a quotient of it is an extent, is one. No more is asked of rows than the widest access needs: for a
+    tensor without vector accesses only whole elements are promised.
 
     Gives: bytes (a power of two up to 16) for each tensor; 0 when only a run-time check can tell.
     """
     given = given_multiples(context)
     for tensor, boxes in _boxes(context):
         multiple = 1 if tensor.strides is not None else given.get(tensor.shape[-1], 1)
-        wide = [_row_alignment(tensor, box, context.bounds, multiple) for box in boxes if box.wide]
-        yield tensor, ROW_ALIGNMENT, min(wide, default=max(1, tensor.dtype.bytes))
+        widest, element = max(box.bytes for box in boxes), max(1, tensor.dtype.bytes)
+        wide = [_row_alignment(tensor, box, context.bounds, multiple, widest) for box in boxes if box.bytes > element]
+        yield tensor, ROW_ALIGNMENT, min(wide, default=element)
 
 
 @rule(
@@ -185,7 +195,7 @@ def _slice_alignment(part: Region, bounds: Bounds) -> int:
     "vector.tensor.alignment-dispatch",
     phase=Phase.MEMORY,
     on=Launch,
-    reads=(ROW_ALIGNMENT, VECTOR),
+    reads=(LAYOUT, ROW_ALIGNMENT, VECTOR),
     writes=(ROW_ALIGNMENT_IF,),
     source="measured on an H200: a 4096^3 GEMM of run-time sizes 392 TFLOP/s with the choice, 339 without",
     examples=(
@@ -198,19 +208,20 @@ def _slice_alignment(part: Region, bounds: Bounds) -> int:
     ),
 )
 def tensor_row_alignment_if(launch: Launch, context: Context) -> Iterator[Decision]:
-    """Where only a run-time size decides whether rows are aligned to 16 bytes, the launcher checks it once.
+    """Where only a run-time size decides whether rows are aligned to the widest access, the launcher checks it once.
 
-    The kernel is compiled for aligned and for unaligned rows, and moves 16 bytes per access for the former.
+    The kernel is compiled for aligned and for unaligned rows, and moves single elements for the latter.
 
     Gives: the extent whose multiples align all rows, and the multiple, in elements.
     """
     for tensor, boxes in _boxes(context):
         if tensor.address is not None:
             continue
-        offsets = [_offset_alignment(tensor, box, context.bounds) for box in boxes if box.wide]
+        widest = max(box.bytes for box in boxes)
+        wide = [box for box in boxes if box.bytes > max(1, tensor.dtype.bytes)]
         unknown = context.facts[tensor, ROW_ALIGNMENT] == 0 and tensor.strides is None
-        if unknown and min(offsets) >= POINTER_BYTES:
-            yield tensor, ROW_ALIGNMENT_IF, Multiple(tensor.shape[-1], tensor.dtype.elements_in(POINTER_BYTES))
+        if unknown and min(_offset_alignment(tensor, box, context.bounds) for box in wide) >= widest:
+            yield tensor, ROW_ALIGNMENT_IF, Multiple(tensor.shape[-1], tensor.dtype.elements_in(widest))
 
 
 def row_strides(tensor: Buffer) -> tuple[Expr, ...]:
@@ -271,19 +282,21 @@ def _accesses_of(
                         1,
                     )
                     wide = vector > 1 and divisor < vector and op.vars[-1] in walk(position)
-                    below = _lasting_on(inside, lasts)
-                    yield access.buffer, _Box(_points(access.indices), wide, below, divisor, divided)
+                    below, size = _lasting_on(inside, lasts), packet_bytes(vector // divisor, access.buffer.dtype)
+                    yield access.buffer, _Box(_points(access.indices), size * wide, below, divisor, divided)
         case Copy() | AtomicTile():
-            for region in (op.src, op.dst):
-                yield region.buffer, _Box(tuple((part.start, part.extent) for part in region.ranges), True, given)
+            for region, other in ((op.src, op.dst), (op.dst, op.src)):
+                size = copied_bytes(region, other, context.facts.get(other.buffer, LAYOUT))
+                size = size if isinstance(op, Copy) else WIDEST
+                yield region.buffer, _Box(tuple((part.start, part.extent) for part in region.ranges), size, given)
         case Store() | Atomic() if not _in_parallel(op):
-            yield op.buffer, _Box(_points(op.indices), False, given)
+            yield op.buffer, _Box(_points(op.indices), 0, given)
         case _:
             pass
     if not isinstance(op, Parallel) and not _in_parallel(op):
         for expr in expressions(op):
             for access in (*loads(expr, op.span), *written_through(expr, op.span)):
-                yield access.buffer, _Box(_points(access.indices), False, given)
+                yield access.buffer, _Box(_points(access.indices), 0, given)
 
 
 def _in_parallel(op: object) -> bool:
@@ -298,8 +311,8 @@ def _points(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, Expr], ...]:
     return tuple((index, int_const(1)) for index in indices)
 
 
-def _row_alignment(tensor: Buffer, box: _Box, bounds: Bounds, given: int) -> int:
-    """Alignment in bytes of every row and of this access's first element; 0 for unknown.
+def _row_alignment(tensor: Buffer, box: _Box, bounds: Bounds, given: int, widest: int) -> int:
+    """Alignment in bytes of every row and of this access's first element; 0 where fewer than `widest` are known.
 
     All strides are multiples of `given`, in elements.
     """
@@ -309,7 +322,7 @@ def _row_alignment(tensor: Buffer, box: _Box, bounds: Bounds, given: int) -> int
     aligned = _offset_alignment(tensor, box, bounds)
     for stride in row_strides(tensor):
         bytes_ = _aligned(tensor, [max(bounds.multiple_of(stride), given)])
-        if bytes_ < POINTER_BYTES and _has_size(stride):
+        if bytes_ < widest and _has_size(stride):
             return 0
         aligned = gcd(aligned, bytes_)
     return aligned

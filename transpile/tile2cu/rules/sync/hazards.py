@@ -23,6 +23,7 @@ from tile2cu.core.decisions import (
     BARRIER,
     BLOCK_BARRIER,
     EXPLICIT_SYNC,
+    ITERATION_HAZARDS,
     LAYOUT,
     PART_BARRIER,
     PIPELINE,
@@ -53,6 +54,7 @@ from tile2cu.core.program import (
     bodies,
     group_of,
     only_arm,
+    walk_stmts,
 )
 from tile2cu.core.schedule import Aliasing, Hazard, PartBarrier, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, InDivergentCode, Phase, rule
@@ -69,7 +71,7 @@ _NAMED_BARRIERS = (15, 14, 13)
     phase=Phase.SYNC,
     on=Launch,
     reads=(ALIASING, EXPLICIT_SYNC, LAYOUT, PIPELINE, PROLOGUE_LOADS, RETIRED, SCHEDULE, VECTOR),
-    writes=(BARRIER, BLOCK_BARRIER, PART_BARRIER, WAR_ONLY),
+    writes=(BARRIER, BLOCK_BARRIER, ITERATION_HAZARDS, PART_BARRIER, WAR_ONLY),
     source="PTX ISA, 'bar.sync': orders the memory accesses of the threads that take part",
     examples=(
         Example(
@@ -95,8 +97,9 @@ def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
     divergent code. In a branch that whole warps take, or lanes of one warp, a barrier of these threads orders them;
     another branch is split at the barrier.
 
-    Gives: at which T.sync_threads() it is divergent; the hazards that a barrier before the statement ends; nothing
-    where none is needed. Whether the barrier ends reads alone (WAR), as nothing was written since the previous one.
+    Gives: at which T.sync_threads() it is divergent; the hazards that a barrier before the statement ends, and those
+    between iterations that a pipeline's barrier ends; nothing where none is needed. Whether the barrier ends reads
+    alone (WAR), as nothing was written since the previous one.
     Errors: T2C-P002 when a barrier is needed in other divergent code.
     """
     walker = _Walker(context)
@@ -107,6 +110,8 @@ def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
         yield stmt, BARRIER, tuple(hazards[name] for name in sorted(hazards))
         if id(stmt) in walker.end_reads:
             yield stmt, WAR_ONLY, True
+    for stmt, hazards in walker.at_iterations.values():
+        yield stmt, ITERATION_HAZARDS, tuple(hazards[name] for name in sorted(hazards))
     for sync in walker.divergent_syncs.values():
         yield sync, BLOCK_BARRIER, True
 
@@ -123,6 +128,7 @@ class _Walker:
         self.aliasing: Aliasing = context.facts.get(context.launch, ALIASING) or Aliasing(())
         self.barriers: dict[int, tuple[Stmt, dict[str, Hazard]]] = {}
         self.end_reads: set[int] = set()
+        self.at_iterations: dict[int, tuple[Stmt, dict[str, Hazard]]] = {}  # which pipelines' barriers end
         self.divergent_syncs: dict[int, Sync] = {}  # in divergent code, where other threads wait at other ones
         self.part: tuple[If, PartBarrier] | None = None  # the branch whose threads have a barrier, while inside of it
         self.part_barriers: dict[int, tuple[Stmt, PartBarrier, dict[str, Hazard]]] = {}
@@ -298,7 +304,9 @@ class _Walker:
     def hazards(self, reads: dict[str, Buffer], writes: dict[str, Buffer], pending: Pending) -> dict[str, Hazard]:
         """The hazards of these accesses with accesses of other threads."""
         written, read = self.names(pending.written), self.names(pending.read)
-        hazards = {name: Hazard(name, "written") for name in reads | writes if name in written}
+        hazards = {
+            name: Hazard(name, "written", overwritten=name not in reads) for name in reads | writes if name in written
+        }
         return hazards | {name: Hazard(name, "read") for name in writes if name in read and name not in hazards}
 
     def taken_over(self, writes: Iterable[str], pending: Pending) -> dict[str, Hazard]:
@@ -529,6 +537,19 @@ class _Walker:
         self.barrier(stmt, hazards, divergent)
         return self.after_barrier(pending)
 
+    def first_conflicts(self, body: tuple[Stmt, ...], pending: Pending) -> dict[str, Hazard]:
+        """The hazards with what is pending of the statements of an iteration before its first barrier."""
+        found: dict[str, Hazard] = {}
+        for stmt in takewhile(lambda each: id(each) not in self.barriers, walk_stmts(body)):
+            if isinstance(stmt, Loop | If | While):
+                continue
+            reads, writes = self.read(stmt), self.written(stmt)
+            touches = {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in (reads | writes).items()}
+            for name, hazard in self.hazards(reads, writes, pending).items():
+                if name not in found and self.may_conflict(name, touches.get(name), name in writes, pending):
+                    found[name] = hazard
+        return found
+
     def reading(self, loop: Loop, buffer: Buffer) -> Iterator[Touch]:
         """How the iterations of a loop access a tile that they read; unknown for conditions and bounds."""
         for stmt in readers(loop.body, buffer):
@@ -543,7 +564,7 @@ class _Walker:
         continues = begins_pipeline(stmt, self.context.launch, self.context.facts) is not stmt
         filled = {} if continues else stages  # the pipeline's barriers order them with the loop before
         hazards = {name: Hazard(name, "read") for name in filled if name in read}
-        hazards |= {name: Hazard(name, "written") for name in filled if name in written}
+        hazards |= {name: Hazard(name, "written", overwritten=True) for name in filled if name in written}
         hazards |= self.taken_over(stages, pending)
         first = self.tracked(buffer for load in pipeline.loads for buffer in buffers_read(load))
         hazards |= self.all_come(self.hazards(first, {}, pending), divergent)
@@ -557,6 +578,8 @@ class _Walker:
         for _ in range(2):
             begin = after.without(set(stages)) if pipeline.producer else Pending()
             after, broken = self.iteration(pipeline.body, begin, divergent)
+        if not pipeline.producer and (ended := self.first_conflicts(pipeline.body, after.without(set(stages)))):
+            self.at_iterations[id(stmt)] = (stmt, ended)
         after = after.merge(broken)
         if pipeline.producer and not is_at_top(stmt, self.context.launch):
             return before.merge(after.without(set(stages)))  # nothing else uses them

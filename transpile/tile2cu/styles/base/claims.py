@@ -1,6 +1,7 @@
 """Claims as the comments that are at an operation."""
 
 from tile2cu.core.instruction import MmaUnit
+from tile2cu.core.schedule import Hazard
 from tile2cu.plan.claims import (
     AddedByTma,
     AddressableByTma,
@@ -115,7 +116,11 @@ def _moved(claim: Claim) -> str:
         case CpAsyncs():
             cache = "cg" if claim.bytes == 16 else "ca"  # PTX ISA, 'cp.async': .cg takes 16 bytes only
             per_thread = claim.threads and claim.chunks % claim.threads == 0
-            count = f"{claim.chunks // claim.threads} per thread and tile" if per_thread else f"{claim.chunks} per tile"
+            count = (
+                f"{claim.chunks // claim.threads} per thread for each tile"
+                if per_thread
+                else f"{claim.chunks} per tile"
+            )
             where = f", where rows start at multiples of {claim.bytes} bytes" if claim.if_aligned else ""
             return f"cp.async.{cache} of {claim.bytes} bytes, {count}{where}"
         case _:
@@ -220,13 +225,19 @@ def _of_lds(width: int, ways: int, permuted: bool) -> str:
 
 def _ended(claim: Ends, names: Names) -> str:
     """Why there is a barrier: what other threads did to which tiles."""
-    hazards = claim.hazards
-    done: dict[str, list[str]] = {}
+    who = f"all {claim.threads} threads that come here" if claim.threads else "all threads"
+    return in_words(claim.hazards, names, who)
+
+
+def in_words(hazards: tuple[Hazard, ...], names: Names, who: str = "all threads") -> str:
+    """The hazards that a barrier ends, by kind: what `who` have done before what."""
+    tiles: dict[tuple[str, str, str], list[str]] = {}
     for hazard in hazards:
-        done.setdefault(hazard.kind, []).append(names(hazard.buffer))
-    parts = [f"{listed(tiles)} {'was' if len(tiles) == 1 else 'were'} {kind}" for kind, tiles in done.items()]
-    again = "it is" if len(hazards) == 1 else "they are"
-    if any(hazard.taken_over for hazard in hazards):
-        again = "its memory is" if len(hazards) == 1 else "their memory is"
-    who = f" of the {claim.threads} threads that come here" if claim.threads else ""
-    return f"{', '.join(parts)} by other threads: a barrier{who} before {again} used again"
+        done = "stored" if hazard.kind == "written" else "read"
+        them = "any overwrites its memory" if hazard.taken_over else f"any {'reads' if hazard.raw else 'overwrites'} it"
+        tiles.setdefault((hazard.order, done, them), []).append(names(hazard.buffer))
+    parts = []
+    for (order, done, then), found in tiles.items():
+        after = then if len(found) == 1 else then.replace(" its ", " their ").replace(" it", " them")
+        parts.append(f"{order}: {who} have {done} {listed(found)} before {after}")
+    return "; ".join(parts)

@@ -40,14 +40,23 @@ def described(layout: FragmentLayout, part: str = "", *, in_tv: bool = True) -> 
             elements = "one element" if layout.vector == 1 else f"{layout.vector} consecutive elements"
             if runs > 1:
                 elements = f"{runs} elements" if layout.vector == 1 else f"{runs} runs of {elements}"
+            if layout.replicas == layout.threads_of_block:
+                return f"{text}; {_in_all(layout)}" + (in_cute(layout) if in_tv else "")
             text += f"; one thread with {elements}" if grid == "1" else f"; {grid} threads with {elements} each"
             text += f", of {layout.rows} neighbouring rows" if layout.rows > 1 else ""
         case SplitColumns():
             text += f"; the registers of a tile of ({layout.shape[0]}, {layout.shape[1] * layout.width})"
         case _:
             pass
-    text += f"; {layout.replicas} threads hold the same value" if layout.replicas > 1 else ""
+    if layout.replicas > 1:
+        alike = f"{layout.replicas} threads hold the same value"
+        text += f"; {_in_all(layout) if layout.replicas == layout.threads_of_block else alike}"
     return text + (in_cute(layout) if in_tv else "")
+
+
+def _in_all(layout: FragmentLayout) -> str:
+    """What each thread of the block holds where all hold the same."""
+    return "every thread holds " + (f"all {layout.registers} values" if layout.registers > 1 else "the value")
 
 
 def of_interleaved(layout: FragmentLayout, rule: str) -> str:
@@ -88,4 +97,5 @@ def _warp_part(layout: MmaAccumulator | MmaOperandA | MfmaAccumulator | MfmaOper
         return f"warp w holds rows {rows} w to {rows} w + {rows - 1}"
     if isinstance(layout, MmaOperandA | MfmaOperandA):
         return f"warp w holds rows {rows} (w / {warps.n}) and the {rows - 1} after"
-    return f"warp w holds {rows} rows from {rows} (w / {warps.n}) and {cols} columns from {cols} (w % {warps.n})"
+    held = f"{rows} rows from {rows} (w / {warps.n})" if warps.m > 1 else f"all {rows} rows"
+    return f"warp w holds {held} and {cols} columns from {cols} (w % {warps.n})"

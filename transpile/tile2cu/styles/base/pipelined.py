@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tile2cu.plan.structure import Block, PipelinedLoop
+from tile2cu.styles.base.claims import in_words
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
@@ -51,6 +52,7 @@ def about_overlap(op: PipelinedLoop, k: str, stages: str, printer: Printer) -> s
     """What overlaps with what."""
     names = ", ".join(map(printer.names, op.reads))
     published = f"; in iteration 0 the barrier also publishes {names}" if names else ""
+    published += f"; in later ones, {in_words(op.ended, printer.names)}" if op.ended else ""
     if op.stores and op.stages == 1:
         text = f"Register-staged pipeline: tile {k} + 1 loads into registers while iteration {k} computes on tile {k}"
     elif op.stores:

@@ -1,6 +1,6 @@
 """The names of headers/tl that every style, and the launcher, write."""
 
-ALIGNED_ROWS = "tl::Aligned<16>"
+ALIGNED = "tl::Aligned"
 ALLREDUCE_SUM = "tl::allreduce_sum"
 ANY_ALIGNMENT = "tl::AnyAlignment"
 CEILDIV = "tl::ceildiv"

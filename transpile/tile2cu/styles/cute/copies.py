@@ -405,7 +405,8 @@ class Copies:
             return False, False
         # Rows of a run-time size are as long as they are aligned: nothing pads them.
         rows = buffer.rank == 1 or row is None or int(row) % vector == 0
-        return rows and view.alignment >= min(VECTOR, vector * buffer.dtype.bytes), view.by_instance
+        width = min(VECTOR, vector * buffer.dtype.bytes)
+        return rows and view.alignment >= width, view.by_instance and self.plan.tensors.instance >= width
 
     # ---- places -------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from tile2cu.styles.base.pipelined import pipelined, release_method
 from tile2cu.styles.base.statements import Statements
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Declaration, Section, StatementView, text_line
-from tile2cu.styles.base.vocabulary import ALIGNED_ROWS
+from tile2cu.styles.base.vocabulary import ALIGNED
 from tile2cu.styles.cute import vocabulary as words
 from tile2cu.styles.cute.atomics import atomic_add
 from tile2cu.styles.cute.calls import comments, invoke
@@ -119,11 +119,12 @@ class CuteKernel(Statements):
         if not self.by_instance:
             yield from (Declaration(f"using {each.name} = {each.other};") for each in types)
             return
-        about = "16-byte accesses where all rows are 16-byte aligned, else one element at a time"
+        bytes_ = self.plan.tensors.instance
+        about = f"accesses of up to {bytes_} bytes where all rows are {bytes_}-byte aligned, else single elements"
         yield Declaration("template <class Alignment> struct Copies {", (about,))
         yield from (Declaration(f"using {each.name} = {each.other};") for each in types)
         yield Declaration("};")
-        yield Declaration(f"template <> struct Copies<{ALIGNED_ROWS}> {{")
+        yield Declaration(f"template <> struct Copies<{ALIGNED}<{bytes_}>> {{")
         yield from (Declaration(f"using {each.name} = {each.aligned};") for each in types)
         yield Declaration("};")
 
