@@ -68,9 +68,13 @@ class View:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelText:
-    """One kernel of a source, with the constants that it sees; `aligned_if`: when its rows are aligned."""
+    """One kernel of a source, with the constants that it sees.
+
+    `aligned_if`: when the launcher takes the instance whose rows are aligned to `instance` bytes; 0 without a choice.
+    """
 
     aligned_if: str
+    instance: int
     constants: dict[str, int]
     head: str  # what comes before it, from the kernel before on
     parameters: tuple[tuple[str, str], ...]  # (type, name)
@@ -138,6 +142,7 @@ class Source:
             kernels.append(
                 KernelText(
                     aligned_if=_aligned_if(host, namespace),
+                    instance=_instance(host, namespace),
                     constants=constants,
                     head=head,
                     parameters=parameters,
@@ -176,6 +181,13 @@ def _aligned_if(host: str, namespace: str) -> str:
     _, _, launch = host.rpartition(f"using namespace {namespace};")
     found = re.search(r"const auto chosen =\s+(.*?) \?", launch)
     return found[1] if found else ""
+
+
+def _instance(host: str, namespace: str) -> int:
+    """The alignment of rows in that instance."""
+    _, _, launch = host.rpartition(f"using namespace {namespace};")
+    found = re.search(r"const auto chosen =[^;]*? \?\s+\w+<tl::Aligned<(\d+)>>", launch)
+    return int(found[1]) if found else 0
 
 
 def value(expression: str, values: Values) -> int:

@@ -150,7 +150,7 @@ def operand_faults(stated: str, call: str, a: str, b: str, fragments: set[str]) 
         if ("complete on return" in stated) != (call == "gemm"):
             yield call
     elif " by ldmatrix" in stated:
-        of_b = r"ldmatrix\.x4(?: and \.x2)?" + ("" if b_transposed else r"\.trans") + r"(?![.\w])"
+        of_b = r"ldmatrix\.(?:x4(?: and \.x2)?|x2)" + ("" if b_transposed else r"\.trans") + r"(?![.\w])"
         of_a = r"ldmatrix\.x4" + (r"\.trans" if a_transposed else "") + r"(?![.\w])"
         both = rf"A by {of_a}, B by {of_b}" + rf"|A and B by {of_b}" * (a_transposed != b_transposed)
         words = rf"A from registers, B by {of_b}" if in_registers else both

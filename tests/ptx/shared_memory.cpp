@@ -13,6 +13,7 @@ struct dim3 {
 };
 
 static thread_local int device = 0, last_error = 0;
+static int most_shared = 166912;  // bytes that a device allows a block
 static std::mutex books;
 static std::map<std::pair<const void*, int>, std::pair<int, size_t>> allowed;  // kernel, device: times asked, bytes
 static std::atomic<int> launches{0}, refused{0};
@@ -34,7 +35,8 @@ int cudaGetDevice(int* current) {
   return 0;
 }
 int cudaDeviceGetAttribute(int* value, int attribute, int) {
-  *value = attribute == 75 ? 8 : 0;  // compute capability 8.0
+  // cudaDevAttrComputeCapabilityMajor: 8.0; cudaDevAttrMaxSharedMemoryPerBlockOptin
+  *value = attribute == 75 ? 8 : attribute == 97 ? most_shared : 0;
   return 0;
 }
 int cudaGetLastError() { return std::exchange(last_error, 0); }
@@ -97,4 +99,16 @@ int main() {
   device = 70;
   for (int i = 0; i < 3; ++i) call_both("device 70");
   report("device 70");
+
+  int bytes = 0;  // which the launches before have asked for
+  call_both("bytes");
+  for (const auto& [key, entry] : allowed) bytes = int(entry.second);
+  report("bytes");
+  for (const int less : {1, 0}) {
+    most_shared = bytes - less;
+    const tl_status status = gemm_relu_supports(128, 128, 64, TL_CURRENT_DEVICE);
+    alignas(16) static char tensor[16];
+    const tl_status called = gemm_relu(tensor, tensor, tensor, 128, 128, 64, nullptr, 0, nullptr);
+    std::printf("%s: %d %d %d %d\n", less ? "too little" : "just enough", status, called, launches.load(), bytes);
+  }
 }

@@ -52,3 +52,9 @@ def test_a_device_that_has_forgotten_is_asked_again(printed: dict[str, list[int]
 
 def test_devices_beyond_the_mask(printed: dict[str, list[int]]) -> None:
     assert printed["device 70"] == [6, 0, 2, 3, 0]
+
+
+def test_a_device_with_less_shared_memory_is_rejected(printed: dict[str, list[int]]) -> None:
+    """Such as 8.6, which runs code for 8.0: nothing is launched. TL_WRONG_DEVICE is 4."""
+    assert printed["too little"][:3] == [4, 4, 0] and printed["too little"][3] > 48 << 10
+    assert printed["just enough"][:3] == [0, 0, 1]

@@ -117,7 +117,12 @@ def _arguments(launches: tuple[Resolved, ...]) -> list[dict[str, Any]]:
     for param in launches[0].program.params:
         if isinstance(param, Buffer):
             shape = [_extent(extent) for extent in param.shape]
-            tensor = {"kind": "tensor", "name": param.name, "dtype": _callers(param.dtype), "shape": shape}
+            tensor: dict[str, Any] = {
+                "kind": "tensor",
+                "name": param.name,
+                "dtype": _callers(param.dtype),
+                "shape": shape,
+            }
             if param.strides is not None:
                 tensor["strides"] = [_extent(stride) for stride in param.strides]
             if (alignment := pointer_alignment(param, launches)) != POINTER_BYTES:

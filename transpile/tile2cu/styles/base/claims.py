@@ -116,11 +116,8 @@ def _moved(claim: Claim) -> str:
         case CpAsyncs():
             cache = "cg" if claim.bytes == 16 else "ca"  # PTX ISA, 'cp.async': .cg takes 16 bytes only
             per_thread = claim.threads and claim.chunks % claim.threads == 0
-            count = (
-                f"{claim.chunks // claim.threads} per thread for each tile"
-                if per_thread
-                else f"{claim.chunks} per tile"
-            )
+            each = claim.chunks // claim.threads if per_thread else claim.chunks
+            count = f"{each} per thread for each tile" if per_thread else f"{each} per tile"
             where = f", where rows start at multiples of {claim.bytes} bytes" if claim.if_aligned else ""
             return f"cp.async.{cache} of {claim.bytes} bytes, {count}{where}"
         case _:
