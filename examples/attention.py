@@ -1,7 +1,7 @@
 """FlashAttention forward: softmax(Q @ K^T / sqrt(dim)) @ V without ever storing the matrix of scores.
 
-Tensors are (batch, seq_len, heads, dim); `group` query heads share a head of K and V. Any sequence length works: keys
-past its end are masked.
+Tensors are (batch, seq_len, heads, dim); groups of query heads share a head of K and V. Any sequence length works:
+keys past its end are masked.
 """
 
 import tilelang
@@ -17,7 +17,7 @@ def attention(
     is_causal=False,
     group=1,  # query heads that share one head of K and V
     window=0,  # keys that a query of a causal kernel sees, itself included; 0 for all
-    slack=8,  # a row's reference may lag its maximum: weights are at most 2**slack; float16 holds 65504
+    slack=8,  # log2 units that a row's maximum may exceed its reference by: weights are at most 2**slack
     block_M=64,  # queries per block
     block_N=64,  # keys per iteration
     num_stages=2,
@@ -101,7 +101,8 @@ def attention(
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:
-                    # The reference is kept while the maximum exceeds it by at most slack (in log2).
+                    # The reference is kept until the maximum exceeds it by more than slack, in log2 units: weights are
+                    # at most 2**slack, which float16 holds, and scores_scale is 1.
                     for i in T.Parallel(block_M):
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])

@@ -29,7 +29,7 @@ def attention_forward(
     seq_len,
     dim,
     is_causal=False,
-    slack=8,  # a row's reference may lag its maximum: weights are at most 2**slack; float16 holds 65504
+    slack=8,  # log2 units that a row's maximum may exceed its reference by: weights are at most 2**slack
     block_M=128,
     block_N=None,  # keys per iteration
     num_stages=2,
@@ -92,7 +92,8 @@ def attention_forward(
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:
-                    # The reference is kept while the maximum exceeds it by at most slack (in log2).
+                    # The reference is kept until the maximum exceeds it by more than slack, in log2 units: weights
+                    # are at most 2**slack, which float16 holds, and scores_scale is 1.
                     for i in T.Parallel(block_M):
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])

@@ -1,7 +1,7 @@
 """FlashAttention forward over sequences of different lengths, packed without padding.
 
 Tensors are (tokens, heads, dim). Sequence b is rows cu_seqlens[b] to cu_seqlens[b + 1] of Q and Output, and
-cu_seqlens_k[b] to cu_seqlens_k[b + 1] of K and V. `group` query heads share a head of K and V.
+cu_seqlens_k[b] to cu_seqlens_k[b + 1] of K and V. Groups of query heads share a head of K and V.
 """
 
 import tilelang
@@ -18,7 +18,7 @@ def attention_varlen(
     dim,
     is_causal=False,
     group=1,
-    slack=8,  # a row's reference may lag its maximum: weights are at most 2**slack; float16 holds 65504
+    slack=8,  # log2 units that a row's maximum may exceed its reference by: weights are at most 2**slack
     block_M=64,  # queries per block
     block_N=64,  # keys per iteration
     num_stages=2,
@@ -93,7 +93,8 @@ def attention_varlen(
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:
-                    # The reference is kept while the maximum exceeds it by at most slack (in log2).
+                    # The reference is kept until the maximum exceeds it by more than slack, in log2 units: weights
+                    # are at most 2**slack, which float16 holds, and scores_scale is 1.
                     for i in T.Parallel(block_M):
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])

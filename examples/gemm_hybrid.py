@@ -1,4 +1,4 @@
-"""GEMM in waves of whole tiles; tiles that would not fill the last wave are split along K (stream-K hybrid)."""
+"""GEMM: data-parallel full waves, and split-K for the tiles of a last partial wave."""
 
 import tilelang
 import tilelang.language as T
@@ -10,7 +10,7 @@ def gemm_hybrid(
     N,
     K,
     programs=132,  # blocks of the persistent grid: one per SM of an H200
-    min_saved_iterations=48,  # iterations per block that a split along K must save: parts cost memory traffic
+    min_saved_iterations=48,  # least ideal saving of a split along K, in iterations per block: parts cost memory traffic
     panel=12,  # rows of tiles per rasterisation group, which has 2 rows where there are fewer columns than `panel`
     block_M=128,
     block_N=256,
@@ -24,14 +24,14 @@ def gemm_hybrid(
     """C = relu(A @ B). A second kernel adds the parts of a tile, always in the same order."""
 
     def split_tiles_of(tail_tiles, k_tiles):
-        """How many tiles are split along K: those of the last wave, or none if that saves little."""
+        """How many tiles are split along K: those of the last wave, or none if even an ideal split saves little."""
         return T.if_then_else(k_tiles * (programs - tail_tiles) >= min_saved_iterations * programs, tail_tiles, 0)
 
     @T.macro
     def k_tiles_per_part_of(split_tiles, k_tiles):
-        # Each split tile has `parts_per_tile` blocks of its own, with a part each; each of the other blocks takes the
-        # remainders of several tiles, about as many iterations. Only where tiles are split: the divisions
-        # delay what follows.
+        # Data-parallel full waves, and split-K for the last partial wave: each split tile has `parts_per_tile` blocks
+        # of its own, with a part each; each of the other blocks takes the remainders of several tiles, at most as many
+        # iterations. Only where tiles are split: the divisions delay what follows.
         parts_per_tile = T.if_then_else(split_tiles > 0, programs // T.max(split_tiles, 1), 0)
         spare_programs = programs - parts_per_tile * split_tiles
         tiles_per_spare = T.if_then_else(split_tiles > 0, T.ceildiv(split_tiles, T.max(spare_programs, 1)), 0)

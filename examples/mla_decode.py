@@ -22,7 +22,7 @@ def mla_decode(
     block_N=64,  # tokens per iteration
     num_stages=2,
     threads=256,
-    slack=8,  # a row's reference may lag its maximum: weights are at most 2**slack; float16 holds 65504
+    slack=8,  # log2 units that a row's maximum may exceed its reference by: weights are at most 2**slack
     dtype="float16",
 ):
     """Output = softmax((Q @ KV^T + Q_pe @ K_pe^T) / sqrt(dim + pe_dim)) @ KV over a sequence's tokens.

@@ -73,16 +73,50 @@ template <int stages> struct FullEmptyBarriers {
 
 // ---- TMA ------------------------------------------------------------------------------------------------------------
 
-// make_tma_copy. No map describes a tensor without elements, or whose rows start at no multiples of 16 bytes: the map
-// is then empty, and the kernel, or the instance that the launcher chooses, neither loads nor stores by it. Host side.
+// A kernel's tensor map, or the status of a failed encoding: tl::launch then returns that status and launches nothing.
+template <class Copy> struct TmaMapArgument {
+  using Map = Copy;
+  Map map;
+  int status;
+  operator const Map&() const { return map; }
+};
+
+#ifndef __CUDACC_RTC__
+template <class Map> tl_status argument_status(const TmaMapArgument<Map>& argument) { return argument.status; }
+template <class Atom, class Threads, class Tile> struct ArgumentFor<cute::TiledCopy<Atom, Threads, Tile>> {
+  using type = const TmaMapArgument<cute::TiledCopy<Atom, Threads, Tile>>&;
+};
+
+// Whether cuTensorMapEncodeTiled has written a descriptor. make_tma_copy prints its error but does not return it, and
+// leaves the descriptor zero, which no encoded one is.
+template <class Map> bool is_encoded(const Map& map) {
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(map.get_tma_descriptor());
+  for (size_t i = 0; i < sizeof(*map.get_tma_descriptor()); ++i)
+    if (bytes[i] != 0) return true;
+  return false;
+}
+
+// make_tma_copy, with its status: TL_LAUNCH_FAILED + cudaErrorInvalidValue where the encoding fails. No map describes a
+// tensor without elements, or whose rows start at no multiples of 16 bytes: the map is then empty, and the kernel, or
+// the instance that the launcher chooses, neither loads nor stores by it. Without NDEBUG, CuTe's assertions end the
+// process before a status is returned. Host side.
 template <class Op, class Tensor, class Layout>
 auto make_tma_map(const Op& op, const Tensor& tensor, const Layout& tile) {
   using Map = decltype(cute::make_tma_copy(op, tensor, tile));
   using T = typename Tensor::value_type;
   const auto is_pitch = [](auto stride) { return int64_t(stride) == 1 || int64_t(stride) * sizeof(T) % 16 == 0; };
   const bool has_elements = !cute::any_of(cute::shape(tensor), [](int extent) { return extent == 0; });
-  return has_elements && cute::all_of(cute::stride(tensor), is_pitch) ? cute::make_tma_copy(op, tensor, tile) : Map{};
+  if (!has_elements || !cute::all_of(cute::stride(tensor), is_pitch)) return TmaMapArgument<Map>{Map{}, TL_OK};
+  const Map map = cute::make_tma_copy(op, tensor, tile);
+  constexpr int invalid_value = 1;  // cudaErrorInvalidValue
+  return TmaMapArgument<Map>{map, is_encoded(map) ? TL_OK : TL_LAUNCH_FAILED + invalid_value};
 }
+#else
+template <class Op, class Tensor, class Layout>
+auto make_tma_map(const Op& op, const Tensor& tensor, const Layout& tile) {
+  return TmaMapArgument<decltype(cute::make_tma_copy(op, tensor, tile))>{};  // kernels have its type alone
+}
+#endif
 
 // The coordinates of the tile of `shape` at `start` of a map's tensor, whose first modes are the tile's. The extents of
 // the tensor are in the map.

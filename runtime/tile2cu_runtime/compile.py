@@ -125,7 +125,7 @@ def _libraries(needs: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     if "cutlass" not in needs:
         return (), ""
     folder = cutlass_include()
-    flags = ("-isystem", str(folder), "--expt-relaxed-constexpr")
+    flags = ("-isystem", str(folder), "--expt-relaxed-constexpr", "-DNDEBUG")  # asserts would hide launchers' statuses
     return flags, (folder / "cutlass" / "version.h").read_text(encoding="utf-8")
 
 

@@ -18,17 +18,16 @@
 // Reductions accumulate in float32. Rounded to nearest even (RN): Y (float16, rmsnorm_silu.py:40). tl::rsqrt is
 // rsqrt.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added is fixed.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added is fixed.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). They are
-// not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
-// debuggers show these lines; in them the kernel is rmsnorm_silu_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is rmsnorm_silu_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and rmsnorm_silu.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
 
 namespace rmsnorm_silu_impl {
@@ -39,12 +38,14 @@ constexpr float eps = 1e-06f;
 // weight of an element in a mean
 // rmsnorm_silu.py:11  1 / dim
 constexpr float share = 0.00625f;
+static_assert(dim == 160, "share is computed from dim: regenerate this file");
 // rmsnorm_silu.py:22  threads // lanes * (2 if lanes == 32 and packets <= 32 else 1)
 constexpr int block_M = 16;
 // 2 warps
 constexpr int threads = 64;
 
 // ---- registers: 81 per thread for tiles -----------------------------------------------------------------------------
+// x and squares 40 each; scale 1
 // layout of x, squares:
 // (T64 threads, V40 values each) -> (16, 160); 16 x 4 threads with 5 runs of 8 consecutive elements each; TV layout
 // ((4,16),(8,5)):((128,1),(16,512))  [layout.parallel.to-fragment]

@@ -27,24 +27,20 @@
 // must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a
 // kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): decayed_shared (float16, chunk_scan.py:84), weights_cast
-// (float16, chunk_scan.py:119) and Y (float16, chunk_scan.py:122). Computed in these types, not in float32; each
-// operation rounds (RN), to infinity on overflow: weights_cast (float16, chunk_scan.py:101). tl::exp2 is
-// ex2.approx.ftz.f32.
+// (float16, chunk_scan.py:119) and Y (float16, chunk_scan.py:122). Computed in these types, not in float32:
+// weights_cast (float16, chunk_scan.py:101). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
-// its tile.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
+// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, CB, x, dt, dA_cumsum, C, States and Y to
-// 16 bytes; D to 2 bytes (else TL_MISALIGNED). They are not checked otherwise. Outputs must not alias other arguments
-// (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
-// -lineinfo profilers and debuggers show these lines; in them the kernel is chunk_scan_kernel. -Xptxas -v prints
-// registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is chunk_scan_kernel. -Xptxas -v prints registers and
+// spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and chunk_scan.py:N a line of that file. A
-// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
-// operands of MMAs in flight, addresses and temporaries.
+// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -65,7 +61,7 @@ constexpr float log2e = 1.44269504f;
 constexpr int tiles = tl::ceildiv(chunk_size, block_M) * tl::ceildiv(headdim, block_N);
 // chunk_scan.py:66  0 if groups == 1 else head // (heads // groups)
 constexpr int group = 0;
-static_assert(groups == 1, "this decided a branch at chunk_scan.py:66: regenerate this file for other values");
+static_assert(groups == 1, "other values make another program at chunk_scan.py:66: regenerate this file");
 // TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
@@ -99,6 +95,7 @@ static_assert(sizeof(Shared) == 76800, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 122 per thread for tiles ----------------------------------------------------------------------------
+// weights and y 32 each; weights_cast, dA_k and dt_k 16 each; decayed_k 8; dA_m 2
 // layout of weights, weights_cast:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64 rows; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.copy.same]
@@ -120,7 +117,8 @@ using dA_m_layout = tl::Slice<1, weights_layout>;
 using dA_k_layout = tl::Slice<0, weights_layout>;
 
 // grid: (heads, ceildiv(seqlen, chunk_size) * tiles, batch)
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
+// per thread
 // tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     chunk_scan_kernel(const __grid_constant__ tl::TensorMap C_map, const __grid_constant__ tl::TensorMap States_map,
@@ -172,8 +170,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int num_iterations = tl::ceildiv(m + block_M, block_K);
 
   // chunk_scan.py:92  for k in T.Pipelined(T.ceildiv(m + block_M, block_K), num_stages=num_stages):
-  // Warp-specialised: one thread of a producer warp, besides the 128 consumer threads, issues all loads, up to 2
-  // tiles ahead of the consumers' last release  [pipeline.loop.tma]. It loads C_shared, State_shared first.
+  // Warp-specialised: one thread of a producer warp, in addition to the 128 consumer threads, issues all loads, up
+  // to 2 tiles ahead of the consumers' last release  [pipeline.loop.tma]. It loads C_shared, State_shared first.
   if (tl::is_producer<threads>()) {
     if (tl::thread() == threads) {
       tl::mbarrier_arrive_expect(prologue_full, tl::bytes(C_shared, State_shared));
@@ -225,7 +223,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::gemm(C_shared, tl::transposed(State_shared), y, tl::overwrite);
   tl::parallel(y_layout{}, [&](auto i, auto j) { y(i, j) *= tl::exp2(start); });
 
-  // RAW: all threads have stored dA_shared, decayed_shared and dt_shared before any reads them
+  // dA_shared, decayed_shared and dt_shared were written by other threads: a barrier before they are used again
   // [sync.shared.hazard]
   tl::sync_consumers<threads>();
   // The contribution of the chunk's own tokens, up to each token.
@@ -274,7 +272,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   }
 
   // chunk_scan.py:122  T.copy(y, Y[b, first + m : first + m + block_M, head, n : n + block_N])
-  // Each warp stages its rows, 16 x 64 elements at a time, and fences them for TMA; one lane stores them as a box;
+  // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; lane 0
   // returns when TMA has read them  [epilogue.copy.tma-store]
   tl::tma_store<tl::Dims<1, 3>>(y, y_staging, Y_map, tl::at(b, first + m, head, n));
 }
@@ -301,7 +299,7 @@ extern "C" tl_status chunk_scan(const void* CB, const void* x, const void* dt, c
   using namespace chunk_scan_impl;
   const tl_status status = chunk_scan_supports(batch, seqlen, heads, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(CB, x, dt, dA_cumsum, C, States, Y) || !tl::aligned<2>(D)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(CB, x, dt, dA_cumsum, C, States, D, Y)) return TL_MISALIGNED;
   const dim3 grid(heads, tl::ceildiv(seqlen, chunk_size) * tiles, batch);
   return tl::launch<Shared>(
       chunk_scan_kernel, grid, threads + tl::producer_threads, stream,

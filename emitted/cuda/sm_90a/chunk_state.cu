@@ -21,22 +21,20 @@
 // must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a
 // kernel without blocks is not launched. Out-of-bounds loads return zero.
 // MMAs accumulate in float32. Rounded to nearest even (RN): decayed_shared (float16, chunk_state.py:68) and States
-// (float16, chunk_state.py:82). Computed in these types, not in float32; each operation rounds (RN), to infinity on
-// overflow: x_decayed (float16, chunk_state.py:80). tl::exp2 is ex2.approx.ftz.f32.
+// (float16, chunk_state.py:82). Computed in these types, not in float32: x_decayed (float16, chunk_state.py:80).
+// tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
-// its tile.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
+// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). They are
-// not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
-// -lineinfo profilers and debuggers show these lines; in them the kernel is chunk_state_kernel. -Xptxas -v prints
-// registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is chunk_state_kernel. -Xptxas -v prints registers
+// and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and chunk_state.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -58,8 +56,8 @@ constexpr int tiles = tl::ceildiv(headdim, block_M) * tl::ceildiv(dstate, block_
 constexpr int block_K = 16;
 // chunk_state.py:60  0 if groups == 1 else head // (heads // groups)
 constexpr int group = 0;
-static_assert(block_K < 32, "this decided a branch at chunk_state.py:40: regenerate this file for other values");
-static_assert(groups == 1, "this decided a branch at chunk_state.py:60: regenerate this file for other values");
+static_assert(block_K < 32, "other values make another program at chunk_state.py:40: regenerate this file");
+static_assert(groups == 1, "other values make another program at chunk_state.py:60: regenerate this file");
 // TMA loads up to 6 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 6;
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
@@ -83,6 +81,7 @@ static_assert(sizeof(Shared) == 55296, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 70 per thread for tiles -----------------------------------------------------------------------------
+// state 64; x_decayed 4; decayed_k 2
 // layout of x_decayed:
 // (T128 threads, V8 values each) -> (64, 16); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64 rows; TV layout ((4,8,4),(2,2,2)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
@@ -102,7 +101,8 @@ using t_layout = tl::Blocked<tl::Shape<chunk_size>, tl::Shape<128>, 2>;
 using decayed_k_layout = tl::Slice<0, x_decayed_layout>;
 
 // grid: (heads, ceildiv(seqlen, chunk_size) * tiles, batch)
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
+// per thread
 // tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     chunk_state_kernel(const __grid_constant__ tl::TensorMap x_map, const __grid_constant__ tl::TensorMap B_map,
@@ -142,8 +142,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int num_iterations = tl::ceildiv(chunk_size, block_K);
 
   // chunk_state.py:71  for k in T.Pipelined(T.ceildiv(chunk_size, block_K), num_stages=num_stages):
-  // Warp-specialised: one thread of a producer warp, besides the 128 consumer threads, issues all loads, up to 6
-  // tiles ahead of the consumers' last release  [pipeline.loop.tma].
+  // Warp-specialised: one thread of a producer warp, in addition to the 128 consumer threads, issues all loads, up
+  // to 6 tiles ahead of the consumers' last release  [pipeline.loop.tma].
   if (tl::is_producer<threads>()) {
     if (tl::thread() == threads) {
       TL_NO_UNROLL
@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // chunk_state.py:70  T.clear(state)
   tl::clear(state);
 
-  // RAW: all threads have stored decayed_shared before any reads it  [sync.shared.hazard]
+  // decayed_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
   tl::sync_consumers<threads>();
   // chunk_state.py:71  for k in T.Pipelined(T.ceildiv(chunk_size, block_K), num_stages=num_stages):
   for (int k = 0; k < num_iterations; ++k) {
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   }
 
   // chunk_state.py:82  T.copy(state, States[b, chunk, head, m : m + block_M, n : n + block_N])
-  // Each warp stages its rows, 16 x 64 elements at a time, and fences them for TMA; one lane stores them as a box;
+  // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; lane 0
   // returns when TMA has read them  [epilogue.copy.tma-store]
   tl::tma_store(state, state_staging, States_map, tl::at(b, chunk, head, m, n));
 }

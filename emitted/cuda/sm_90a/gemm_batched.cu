@@ -17,18 +17,17 @@
 // kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:51).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). They are
-// not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
-// -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_batched_kernel. -Xptxas -v prints
-// registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is gemm_batched_kernel. -Xptxas -v prints registers
+// and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_batched.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -66,7 +65,8 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid: (programs)
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
+// per thread
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_batched_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
                         const __grid_constant__ tl::TensorMap C_map, int batch, int M, int N, int K) {
@@ -120,9 +120,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   }
   tl::sync_threads();  // all threads see the initialised barriers
 
-  // Warp-specialised: one thread of a producer warp, besides the 256 consumer threads, issues all loads, up to 3
-  // iterations ahead of the consumers' last release  [pipeline.loop.tma]. The producer prefetches tiles of the
-  // next loop while the consumers finish this one.
+  // Warp-specialised: one thread of a producer warp, in addition to the 256 consumer threads, issues all loads, up
+  // to 3 iterations ahead of the consumers' last release  [pipeline.loop.tma]. The producer prefetches tiles of
+  // the next tile of work while the consumers finish this one.
   if (tl::is_producer<threads>()) {
     for_each_work_tile([&](const WorkTile& work) {
       // gemm_batched.py:47  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
@@ -160,8 +160,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
     // gemm_batched.py:51  T.copy(C_local, C[b, by * block_M, bx * block_N])
     tl::tma_store_wait_read();  // lane 0 waits, then __syncwarp: the warp's staged rows may be overwritten
-    // Each warp stages its rows, 16 x 64 elements at a time, and fences them for TMA; one lane stores them as a box;
-    // TMA reads them while the block continues  [epilogue.copy.tma-store]
+    // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; TMA reads
+    // them while the block continues  [epilogue.copy.tma-store]
     tl::tma_store_start(C_local, C_local_staging, C_map, tl::at(work.b, work.by * block_M, work.bx * block_N));
   });
 

@@ -21,18 +21,17 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_clusters.py:66). tl::max of NaN and a
 // number is the number: NaN becomes 0 at gemm_clusters.py:65.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). They are
-// not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
-// -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_clusters_kernel. -Xptxas -v prints
-// registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is gemm_clusters_kernel. -Xptxas -v prints registers
+// and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_clusters.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -82,6 +81,7 @@ static_assert(sizeof(Shared) == 132096, "the sizes above are stale: regenerate t
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 96 per thread for tiles -----------------------------------------------------------------------------
+// C_local 64; C_strip 32
 // layout of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
 // 16 w + 15 of each 64 rows; TV layout ((4,8,8),(2,2,16)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
@@ -93,7 +93,8 @@ using C_strip_layout = tl::Blocked<tl::Shape<strip, block_N>, tl::Shape<16, 16>,
 
 // clusters that start together share columns of B
 // grid: (splits, ceildiv(M, block_M), ceildiv(N, block_N))
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
+// per thread
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_clusters_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
                          tl::half* __restrict__ C_data, int M, int N, int K) {
@@ -125,8 +126,8 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::produc
   tl::sync_threads();  // all threads see the initialised barriers
 
   // gemm_clusters.py:45  for ko in T.Pipelined(tiles, num_stages=num_stages):
-  // Warp-specialised: one thread of a producer warp, besides the 256 consumer threads, issues all loads, up to 4
-  // tiles ahead of the consumers' last release  [pipeline.loop.tma].
+  // Warp-specialised: one thread of a producer warp, in addition to the 256 consumer threads, issues all loads, up
+  // to 4 tiles ahead of the consumers' last release  [pipeline.loop.tma].
   if (tl::is_producer<threads>()) {
     if (tl::thread() == threads) {
       TL_NO_UNROLL
@@ -157,7 +158,8 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::produc
     pipeline.consumer_release(ko);
   }
 
-  // WAR: all threads have read A_shared and B_shared before any overwrites their memory  [sync.shared.hazard]
+  // A_shared and B_shared were read by other threads: a barrier before their memory is used again
+  // [sync.shared.hazard]
   tl::sync_readers<threads>();
   // gemm_clusters.py:50-51
   tl::copy(C_local, C_part);

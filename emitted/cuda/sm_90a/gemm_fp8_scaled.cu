@@ -22,19 +22,17 @@
 // return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (bfloat16, gemm_fp8_scaled.py:66 and 68).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, A, B and C to 16 bytes; scales_A and
-// scales_B to 4 bytes (else TL_MISALIGNED). They are not checked otherwise. Outputs must not alias other arguments
-// (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
-// -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_fp8_scaled_kernel. -Xptxas -v
-// prints registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is gemm_fp8_scaled_kernel. -Xptxas -v prints
+// registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_fp8_scaled.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_float8.h>
 
@@ -47,7 +45,7 @@ constexpr int parts = 2;
 // elements of K, and rows of B, that share a scale
 // gemm_fp8_scaled.py:25
 constexpr int group = 128;
-static_assert(parts == 2, "this decided a branch at gemm_fp8_scaled.py:53: regenerate this file for other values");
+static_assert(parts == 2, "other values make another program at gemm_fp8_scaled.py:53: regenerate this file");
 // TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
@@ -75,6 +73,7 @@ static_assert(sizeof(Shared) == 230400, "the sizes above are stale: regenerate t
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 198 per thread for tiles, of 240 that setmaxnreg gives a consumer -----------------------------------
+// product, left and right 64 each; left_scale, right_scale and scales_A_ahead 2 each
 // layout of product, left, right:
 // (T256 threads, V64 values each) -> (128, 128); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
 // 16 w + 15 of each 64 rows; TV layout ((4,8,8),(2,2,16)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
@@ -85,7 +84,8 @@ using product_layout = tl::WgmmaAccumulator<block_M, group, threads / 128>;
 using left_scale_layout = tl::Slice<1, product_layout>;
 
 // grid: (ceildiv(N, parts * group), ceildiv(M, block_M))
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, whose threads start with up to 168
+// registers each
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     gemm_fp8_scaled_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
@@ -105,7 +105,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   auto& B_shared = tl::shared<Shared>().B_shared;
   auto& left_staging = tl::shared<Shared>().left_staging;
   auto& right_staging = tl::shared<Shared>().right_staging;
-  // Grouped rasterisation: blocks cover the grid in groups of up to 10 rows of tiles, which share operands in L2
+  // Grouped rasterisation: blocks cover the grid in groups of up to 10 rows of tiles (2 where gridDim.x < 10),
+  // every other group backwards; blocks of a group share operands in L2
   const auto block = tl::grouped_order<10, tl::GroupOf::rows>();
   const int bx = block.x, by = block.y;
 
@@ -123,9 +124,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::sync_threads();  // all threads see the initialised barriers
 
   // gemm_fp8_scaled.py:55  for k in T.Pipelined(groups, num_stages=num_stages):
-  // Warp-specialised: one thread of a producer warpgroup, besides the 256 consumer threads, issues all loads, up
-  // to 4 tiles ahead of the consumers' last release  [pipeline.loop.tma]. setmaxnreg moves most of the producer
-  // warpgroup's registers to the consumers  [launch.hopper.register-shares]
+  // Warp-specialised: one thread of a producer warpgroup, in addition to the 256 consumer threads, issues all
+  // loads, up to 4 tiles ahead of the consumers' last release  [pipeline.loop.tma]. setmaxnreg moves most of the
+  // producer warpgroup's registers to the consumers  [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::warpgroup_reg_dealloc<producer_registers>();
     if (tl::thread() == threads) {
@@ -188,8 +189,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // gemm_fp8_scaled.py:66  T.copy(left, C[by * block_M, bx * parts * group])
   // TMA can address rows at multiples of 16 bytes; others are stored from registers  [epilogue.copy.tma-store]
   if constexpr (tl::tma_can_address<Alignment>) {
-    // Each warp stages its rows, 16 x 64 elements at a time, and fences them for TMA; one lane stores them as a
-    // box; returns when TMA has read them  [epilogue.copy.tma-store]
+    // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; lane 0
+    // returns when TMA has read them  [epilogue.copy.tma-store]
     tl::tma_store(left, left_staging, C_map, tl::at(by * block_M, bx * parts * group));
   } else {
     tl::copy(left, C.tile(by * block_M, bx * parts * group));
@@ -230,7 +231,7 @@ extern "C" tl_status gemm_fp8_scaled(const void* A, const void* B, const void* s
   using namespace gemm_fp8_scaled_impl;
   const tl_status status = gemm_fp8_scaled_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(A, B, C) || !tl::aligned<4>(scales_A, scales_B)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(A, B, scales_A, scales_B, C)) return TL_MISALIGNED;
   // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
   const auto chosen = N % 8 == 0 ? gemm_fp8_scaled_kernel<tl::Aligned<16>> : gemm_fp8_scaled_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, parts * group), tl::ceildiv(M, block_M));

@@ -20,18 +20,17 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu.py:30). tl::max of NaN and a number
 // is the number: NaN becomes 0 at gemm_relu.py:28.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). They are
-// not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
-// -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_relu_kernel. -Xptxas -v prints
-// registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is gemm_relu_kernel. -Xptxas -v prints registers and
+// spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file. A
-// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
-// operands of MMAs in flight, addresses and temporaries.
+// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -66,15 +65,16 @@ using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // Each block computes a tile of C.
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
+// per thread
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_relu_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
                      const __grid_constant__ tl::TensorMap C_map, int K) {
   auto& A_shared = tl::shared<Shared>().A_shared;
   auto& B_shared = tl::shared<Shared>().B_shared;
   auto& C_local_staging = tl::shared<Shared>().C_local_staging;
-  // Grouped rasterisation: blocks cover the grid in groups of up to 12 rows of tiles, which share operands in L2
-  // [schedule.grid.grouped-order]
+  // Grouped rasterisation: blocks cover the grid in groups of up to 12 rows of tiles (2 where gridDim.x < 12),
+  // every other group backwards; blocks of a group share operands in L2  [schedule.grid.grouped-order]
   const auto block = tl::grouped_order<12, tl::GroupOf::rows>();
   const int bx = block.x, by = block.y;
 
@@ -93,8 +93,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int num_iterations = tl::ceildiv(K, block_K);
 
   // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // Warp-specialised: one thread of a producer warp, besides the 256 consumer threads, issues all loads, up to 3
-  // tiles ahead of the consumers' last release  [pipeline.loop.tma].
+  // Warp-specialised: one thread of a producer warp, in addition to the 256 consumer threads, issues all loads, up
+  // to 3 tiles ahead of the consumers' last release  [pipeline.loop.tma].
   if (tl::is_producer<threads>()) {
     if (tl::thread() == threads) {
       TL_NO_UNROLL
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::parallel(C_local_layout{}, [&](auto i, auto j) { C_local(i, j) = tl::max(C_local(i, j), 0.0f); });
 
   // gemm_relu.py:30  T.copy(C_local, C[by * block_M, bx * block_N])
-  // Each warp stages its rows, 16 x 64 elements at a time, and fences them for TMA; one lane stores them as a box;
+  // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; lane 0
   // returns when TMA has read them  [epilogue.copy.tma-store]
   tl::tma_store(C_local, C_local_staging, C_map, tl::at(by * block_M, bx * block_N));
 }

@@ -21,15 +21,14 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Not deterministic: atomics add to C (float32) in an order that differs from run to run.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). They are
-// not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
-// -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_streamk_kernel. -Xptxas -v prints
-// registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is gemm_streamk_kernel. -Xptxas -v prints registers
+// and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_splitk.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -63,7 +62,8 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 using C_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid: (programs)
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
+// per thread
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_streamk_kernel(const __grid_constant__ tl::TensorMap A_map, const __grid_constant__ tl::TensorMap B_map,
                         float* __restrict__ C_data, int M, int N, int K) {
@@ -117,9 +117,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   }
   tl::sync_threads();  // all threads see the initialised barriers
 
-  // Warp-specialised: one thread of a producer warp, besides the 256 consumer threads, issues all loads, up to 3
-  // iterations ahead of the consumers' last release  [pipeline.loop.tma]. The producer prefetches tiles of the
-  // next loop while the consumers finish this one.
+  // Warp-specialised: one thread of a producer warp, in addition to the 256 consumer threads, issues all loads, up
+  // to 3 iterations ahead of the consumers' last release  [pipeline.loop.tma]. The producer prefetches tiles of
+  // the next tile of work while the consumers finish this one.
   if (tl::is_producer<threads>()) {
     for_each_work_tile([&](const WorkTile& work) {
       // gemm_splitk.py:125  for ko in T.Pipelined(count, num_stages=num_stages):

@@ -21,18 +21,17 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): scores_cast (float16, linear_attention.py:56), state_shared
 // (float16, linear_attention.py:61) and O (float16, linear_attention.py:67).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on seq_len.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends only on seq_len.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). They are
-// not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
-// -lineinfo profilers and debuggers show these lines; in them the kernel is linear_attention_kernel. -Xptxas -v
-// prints registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is linear_attention_kernel. -Xptxas -v prints
+// registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_attention.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -47,6 +46,7 @@ constexpr int chunk = 64;
 constexpr int block_V = 64;
 // linear_attention.py:25  (1.0 / dim) ** 0.5
 constexpr float scale = 0.125f;
+static_assert(dim == 64, "scale is computed from dim: regenerate this file");
 // TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
@@ -69,6 +69,7 @@ static_assert(sizeof(Shared) == 58368, "the sizes above are stale: regenerate th
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 112 per thread for tiles ----------------------------------------------------------------------------
+// state, scores and o 32 each; scores_cast 16
 // layout of state:
 // (T128 threads, V32 values each) -> (64, 64); warpgroup g holds all rows, its warp w rows 16 w to 16 w + 15 of each
 // 64 rows; TV layout ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))  [layout.gemm.wgmma-accumulator]
@@ -82,7 +83,8 @@ using scores_layout = tl::WgmmaAccumulator<chunk, chunk, threads / 128>;
 using o_layout = tl::WgmmaAccumulator<chunk, block_V, threads / 128>;
 
 // grid: (ceildiv(dim_v, block_V), heads, batch)
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
+// per thread
 // tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     linear_attention_kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
@@ -114,8 +116,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int num_iterations = tl::ceildiv(seq_len, chunk);
 
   // linear_attention.py:46  for c in T.Pipelined(T.ceildiv(seq_len, chunk), num_stages=num_stages):
-  // Warp-specialised: one thread of a producer warp, besides the 128 consumer threads, issues all loads, up to 2
-  // tiles ahead of the consumers' last release  [pipeline.loop.tma].
+  // Warp-specialised: one thread of a producer warp, in addition to the 128 consumer threads, issues all loads, up
+  // to 2 tiles ahead of the consumers' last release  [pipeline.loop.tma].
   if (tl::is_producer<threads>()) {
     if (tl::thread() == threads) {
       TL_NO_UNROLL
@@ -156,12 +158,12 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, RS: A in registers, B N-major
     tl::gemm_start(scores_cast, V_shared[c % num_stages], o);
 
-    // WAR: all threads have read state_shared before any overwrites it  [sync.shared.hazard]
+    // state_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_readers<threads>();
     // linear_attention.py:61  From the previous chunks: their state, which is then updated with this chunk.
     tl::copy(state, state_shared);
 
-    // RAW: all threads have stored state_shared before any reads it  [sync.shared.hazard]
+    // state_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // linear_attention.py:62-63
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major

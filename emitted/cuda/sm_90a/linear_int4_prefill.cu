@@ -24,21 +24,19 @@
 // TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
 // return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear_int4_prefill.py:73). Computed in these
-// types, not in float32; each operation rounds (RN), to infinity on overflow: W_local (float16,
-// linear_int4_prefill.py:70).
+// types, not in float32: W_local (float16, linear_int4_prefill.py:70).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X, W and Y to 16 bytes; S to 2 bytes
-// (else TL_MISALIGNED). They are not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
-// -lineinfo profilers and debuggers show these lines; in them the kernel is linear_int4_prefill_kernel. -Xptxas -v
-// prints registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is linear_int4_prefill_kernel. -Xptxas -v prints
+// registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_int4_prefill.py:N a line of
-// that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are
-// counted without operands of MMAs in flight, addresses and temporaries.
+// that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -47,9 +45,8 @@ namespace linear_int4_prefill_impl {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int group = 32, block_M = 256, block_N = 128, block_K = 64;
 static_assert(block_K == 2 * group,
-              "this decided a branch at linear_int4_prefill.py:31: regenerate this file for other values");
-static_assert(block_K > group,
-              "this decided a branch at linear_int4_prefill.py:57: regenerate this file for other values");
+              "other values make another program at linear_int4_prefill.py:31: regenerate this file");
+static_assert(block_K > group, "other values make another program at linear_int4_prefill.py:57: regenerate this file");
 // TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
@@ -73,6 +70,7 @@ static_assert(sizeof(Shared) == 214016, "the sizes above are stale: regenerate t
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 164 per thread for tiles, of 240 that setmaxnreg gives a consumer -----------------------------------
+// Y_local 128; W_local and W_local_in_flight 16 each; first, second, next_first and next_second 1 each
 // layout of W_local, W_local_in_flight:
 // (T256 threads, V32 values each) -> (128, 64); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
 // 16 w + 15 of each 64 rows; TV layout ((4,8,8),(2,2,8)):((256,1,16),(128,8,1024))  [layout.copy.same]
@@ -88,7 +86,8 @@ using Y_local_layout = tl::WgmmaAccumulator<block_N, block_M, threads / 128>;
 using first_layout = tl::Slice<1, W_local_layout>;
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, whose threads start with up to 168
+// registers each
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     linear_int4_prefill_kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
@@ -96,15 +95,14 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
                                tl::half* __restrict__ Y_data, int M, int N, int K) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
-  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
-  const auto S = tl::tensor<tl::Aligned<2>>(S_data, tl::predicated(N), tl::predicated(K / group));
+  // A run-time size decides where rows start: the launcher chooses, or copies do  [vector.tensor.alignment]
+  const auto S = tl::tensor<tl::AnyAlignment>(S_data, tl::predicated(N), tl::predicated(K / group));
   const auto Y = tl::tensor<Alignment>(Y_data, tl::predicated(M), tl::predicated(N));
   auto& X_shared = tl::shared<Shared>().X_shared;
   auto& packed = tl::shared<Shared>().packed;
   auto& Y_local_staging = tl::shared<Shared>().Y_local_staging;
-  // Grouped rasterisation: blocks cover the grid in groups of up to 12 rows of tiles, which share operands in L2
-  // [schedule.grid.grouped-order]
+  // Grouped rasterisation: blocks cover the grid in groups of up to 12 rows of tiles (2 where gridDim.x < 12),
+  // every other group backwards; blocks of a group share operands in L2  [schedule.grid.grouped-order]
   const auto block = tl::grouped_order<12, tl::GroupOf::rows>();
   const int bx = block.x, by = block.y;
 
@@ -122,9 +120,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   const int num_iterations = tl::ceildiv(K, block_K);
 
   // linear_int4_prefill.py:54  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // Warp-specialised: one thread of a producer warpgroup, besides the 256 consumer threads, issues all loads, up
-  // to 4 tiles ahead of the consumers' last release  [pipeline.loop.tma]. setmaxnreg moves most of the producer
-  // warpgroup's registers to the consumers  [launch.hopper.register-shares]
+  // Warp-specialised: one thread of a producer warpgroup, in addition to the 256 consumer threads, issues all
+  // loads, up to 4 tiles ahead of the consumers' last release  [pipeline.loop.tma]. setmaxnreg moves most of the
+  // producer warpgroup's registers to the consumers  [launch.hopper.register-shares]
   if (tl::is_producer<threads>()) {
     tl::warpgroup_reg_dealloc<producer_registers>();
     if (tl::thread() == threads) {
@@ -229,7 +227,7 @@ extern "C" tl_status linear_int4_prefill(const void* X, const void* W, const voi
   using namespace linear_int4_prefill_impl;
   const tl_status status = linear_int4_prefill_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(X, W, Y) || !tl::aligned<2>(S)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(X, W, S, Y)) return TL_MISALIGNED;
   // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
   const auto chosen =
       N % 8 == 0 ? linear_int4_prefill_kernel<tl::Aligned<16>> : linear_int4_prefill_kernel<tl::AnyAlignment>;

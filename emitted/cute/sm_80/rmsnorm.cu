@@ -15,22 +15,21 @@
 // Reductions accumulate in float32. Rounded to nearest even (RN): Y (float16, rmsnorm.py:58). tl::rsqrt is
 // rsqrt.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added is fixed.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added is fixed.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). They are
-// not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folders that contain tl/ and cute/ of CUTLASS. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is rmsnorm_kernel. -Xptxas -v prints registers and
-// spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is rmsnorm_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and rmsnorm.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
-// operands of MMAs in flight, addresses and temporaries.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/cute.h>
 
 namespace rmsnorm_impl {
 
+// tested with CUTLASS 4.2.0; nvcc takes --expt-relaxed-constexpr, and -DNDEBUG: its asserts end the process
 using namespace cute;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -39,6 +38,7 @@ constexpr float eps = 1e-05f;
 // weight of an element in a mean
 // rmsnorm.py:11  1 / dim
 constexpr float share = 0.000244140625f;
+static_assert(dim == 4096, "share is computed from dim: regenerate this file");
 // rmsnorm.py:33  max(1, threads // lanes * (2 if lanes == 32 and packets <= 32 else 1))
 constexpr int block_M = 1;
 // 8 warps
@@ -53,6 +53,7 @@ static_assert(sizeof(Shared) == 32, "the sizes above are stale: regenerate this 
 static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memory for a block");
 
 // ---- registers: 41 per thread for tiles -----------------------------------------------------------------------------
+// x and squares 16 each; weights 8; sum_squares 1
 // of x, squares:
 // (T256 threads, V16 values each) -> (1, 4096); 1 x 256 threads with 2 runs of 8 consecutive elements each; TV
 // layout (256,(8,2)):(8,(1,2048))  [layout.parallel.to-fragment]
@@ -62,8 +63,8 @@ using x_evict_last = decltype(make_tiled_copy(Copy_Atom<tl::LoadEvictLast, half_
                                               Layout<Shape<_1, _256>, Stride<_256, _1>>{}, Layout<Shape<_1, _8>>{}));
 using x_evict_first = decltype(make_tiled_copy(Copy_Atom<tl::LoadEvictFirst, half_t>{},
                                                Layout<Shape<_1, _256>, Stride<_256, _1>>{}, Layout<Shape<_1, _8>>{}));
-using x_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
-                                        Layout<Shape<_1, _256>, Stride<_256, _1>>{}, Layout<Shape<_1, _8>>{}));
+using x_store = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
+                                         Layout<Shape<_1, _256>, Stride<_256, _1>>{}, Layout<Shape<_1, _8>>{}));
 
 // grid: (ceildiv(M, block_M))
 __global__ void __launch_bounds__(threads)
@@ -106,7 +107,7 @@ __global__ void __launch_bounds__(threads)
       x_rowcol(r, c) = x_rowcol(r, c) * tl::rsqrt(sum_squares(r) * share + eps) * float(weights(c));
     }
   }
-  tl::store_tile(x_copy{}, tl::converted<half_t>(x), Y, make_coord(bx * block_M, 0), Shape<Int<block_M>, Int<dim>>{});
+  tl::store_tile(x_store{}, tl::converted<half_t>(x), Y, make_coord(bx * block_M, 0), Shape<Int<block_M>, Int<dim>>{});
 }
 
 }  // namespace rmsnorm_impl

@@ -13,23 +13,22 @@
 //
 // M may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds
 // loads return zero; out-of-bounds elements are not stored.
-// Reductions accumulate in float32. tl::exp calls CUDA's expf.
+// Reductions accumulate in float32. tl::exp calls CUDA's mathematical functions in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added is fixed.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added is fixed.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). They are
-// not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folders that contain tl/ and cute/ of CUTLASS. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is row_softmax_kernel. -Xptxas -v prints registers
-// and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is row_softmax_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and row_softmax.py:N a line of that file.
-// Registers for tiles are counted without operands of MMAs in flight, addresses and temporaries.
 #include <tl/cute.h>
 
 namespace row_softmax_impl {
 
+// tested with CUTLASS 4.2.0; nvcc takes --expt-relaxed-constexpr, and -DNDEBUG: its asserts end the process
 using namespace cute;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -40,12 +39,13 @@ constexpr int block_M = 4;
 constexpr int threads = 128;
 
 // ---- registers: 34 per thread for tiles -----------------------------------------------------------------------------
+// X_local 32; row_max and row_sum 1 each
 // of X_local:
 // (T128 threads, V32 values each) -> (4, 1000); 4 x 32 threads with 8 runs of 4 consecutive elements each
 // [layout.free.rows-in-warps]
 using X_local_partition = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{},
                                                    Layout<Shape<_4, _32>, Stride<_32, _1>>{}, Layout<Shape<_1, _4>>{}));
-using X_local_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, float>{},
+using X_local_load = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, float>{},
                                               Layout<Shape<_4, _32>, Stride<_32, _1>>{}, Layout<Shape<_1, _4>>{}));
 
 // One block takes block_M whole rows: X is read once, Y is written once.
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(threads)
   const Tensor X_local_at_rowcol = tl::rowcol(X_local_at);
 
   // row_softmax.py:19  T.copy(X[bx * block_M, 0], X_local)
-  tl::load_tile(X_local_copy{}, X, make_coord(bx * block_M, 0), Shape<Int<block_M>, Int<N>>{}, X_local);
+  tl::load_tile(X_local_load{}, X, make_coord(bx * block_M, 0), Shape<Int<block_M>, Int<N>>{}, X_local);
 
   // row_softmax.py:22-27  Subtracting the row's maximum keeps exp from overflowing; it cancels in the quotient.
   tl::reduce_rows<tl::ReduceMax, tl::Sharing<32>>(X_local_rowcol, row_max,
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(threads)
   }
 
   // row_softmax.py:29  T.copy(X_local, Y[bx * block_M, 0])
-  tl::store_tile(X_local_copy{}, X_local, Y, make_coord(bx * block_M, 0), Shape<Int<block_M>, Int<N>>{});
+  tl::store_tile(X_local_load{}, X_local, Y, make_coord(bx * block_M, 0), Shape<Int<block_M>, Int<N>>{});
 }
 
 }  // namespace row_softmax_impl

@@ -13,21 +13,20 @@
 // N may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds
 // loads return zero; out-of-bounds elements are not stored.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). They are
-// not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folders that contain tl/ and cute/ of CUTLASS. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is vector_add_kernel. -Xptxas -v prints registers and
-// spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
+// show these lines; in them the kernel is vector_add_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and vector_add.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/cute.h>
 
 namespace vector_add_impl {
 
+// tested with CUTLASS 4.2.0; nvcc takes --expt-relaxed-constexpr, and -DNDEBUG: its asserts end the process
 using namespace cute;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -41,7 +40,7 @@ constexpr int threads = 256;
 // [layout.loop.flat]
 using i_partition =
     decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{}, Layout<Shape<_256>>{}, Layout<Shape<_4>>{}));
-using i_copy =
+using i_load =
     decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, float>{}, Layout<Shape<_256>>{}, Layout<Shape<_4>>{}));
 
 // One block adds block_N elements; the last block may have fewer.
@@ -60,14 +59,14 @@ __global__ void __launch_bounds__(threads)
   // 4 elements at a time  [vector.loop.vectors]
   CUTE_UNROLL
   for (int v = 0; v < size(i_at); v += 4) {
-    Tensor A_part = tl::load_vector<4>(i_copy{}, A, make_coord(bx * block_N), Shape<Int<block_N>>{}, v);
-    Tensor B_part = tl::load_vector<4>(i_copy{}, B, make_coord(bx * block_N), Shape<Int<block_N>>{}, v);
+    Tensor A_part = tl::load_vector<4>(i_load{}, A, make_coord(bx * block_N), Shape<Int<block_N>>{}, v);
+    Tensor B_part = tl::load_vector<4>(i_load{}, B, make_coord(bx * block_N), Shape<Int<block_N>>{}, v);
     Tensor C_part = make_tensor<float>(Int<4>{});
     CUTE_UNROLL
     for (int e = 0; e < 4; ++e) {
       C_part(e) = A_part(e) + B_part(e);
     }
-    tl::store_vector<4>(i_copy{}, C_part, C, make_coord(bx * block_N), Shape<Int<block_N>>{}, v);
+    tl::store_vector<4>(i_load{}, C_part, C, make_coord(bx * block_N), Shape<Int<block_N>>{}, v);
   }
 }
 

@@ -17,22 +17,22 @@
 // kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:51).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). They are
-// not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folders that contain tl/ and cute/
-// of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_batched_kernel.
-// -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is gemm_batched_kernel. -Xptxas -v prints registers
+// and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_batched.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/cute_sm90.h>
 
 namespace gemm_batched_impl {
 
+// tested with CUTLASS 4.2.0; nvcc takes --expt-relaxed-constexpr, and -DNDEBUG: its asserts end the process
 using namespace cute;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ struct Shared {
   using A_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                  Shape<Int<block_M>, Int<block_K>, Int<num_stages>>{}));
   array_aligned<half_t, cosize_v<A_shared_layout>, 1024> A_shared;
-  // 49,152 bytes in 3 stages; 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 49,152 bytes in 3 stages; 128-byte swizzle; row-major: the atom's K is N here  [layout.gemm.widest-swizzle]
   using B_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                  Shape<Int<block_K>, Int<block_N>, Int<num_stages>>{}));
   array_aligned<half_t, cosize_v<B_shared_layout>, 1024> B_shared;
@@ -79,23 +79,24 @@ inline auto make_A_map(const void* A, int batch, int M, int K) {
   const Tensor tensor = make_tensor(data, make_shape(M, K, batch), make_stride(int64_t(K), _1{}, int64_t(M) * K));
   return tl::make_tma_map(SM90_TMA_LOAD{}, tensor, take<0, 2>(Shared::A_shared_layout{}));
 }
-using A_map_type = decltype(make_A_map(nullptr, 0, 0, 0));
+using A_map_type = decltype(make_A_map(nullptr, 0, 0, 0))::Map;
 inline auto make_B_map(const void* B, int batch, int K, int N) {
   const auto data = make_gmem_ptr(static_cast<const half_t*>(B));
   const Tensor tensor = make_tensor(data, make_shape(K, N, batch), make_stride(int64_t(N), _1{}, int64_t(K) * N));
   return tl::make_tma_map(SM90_TMA_LOAD{}, tensor, take<0, 2>(Shared::B_shared_layout{}));
 }
-using B_map_type = decltype(make_B_map(nullptr, 0, 0, 0));
+using B_map_type = decltype(make_B_map(nullptr, 0, 0, 0))::Map;
 inline auto make_C_map(void* C, int batch, int M, int N) {
   const auto data = make_gmem_ptr(static_cast<half_t*>(C));
   const Tensor tensor = make_tensor(data, make_shape(M, N, batch), make_stride(int64_t(N), _1{}, int64_t(M) * N));
   return tl::make_tma_map(SM90_TMA_STORE{}, tensor,
                           tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{}, Shape<_16, _128>{}));
 }
-using C_map_type = decltype(make_C_map(nullptr, 0, 0, 0));
+using C_map_type = decltype(make_C_map(nullptr, 0, 0, 0))::Map;
 
 // grid: (programs)
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
+// per thread
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_batched_kernel(const __grid_constant__ A_map_type A_map, const __grid_constant__ B_map_type B_map,
                         const __grid_constant__ C_map_type C_map, int batch, int M, int N, int K) {
@@ -134,7 +135,6 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
         const int by = start + tl::floormod(place, height);
         const int bx = tl::floordiv(place, height);
 
-        // gemm_batched.py:47  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
         visit(WorkTile{b, by, bx});
       }
     }
@@ -151,9 +151,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   }
   __syncthreads();  // all threads see the initialised barriers
 
-  // Warp-specialised: one thread of a producer warp, besides the 256 consumer threads, issues all loads, up to 3
-  // iterations ahead of the consumers' last release  [pipeline.loop.tma]. The producer prefetches tiles of the
-  // next loop while the consumers finish this one.
+  // Warp-specialised: one thread of a producer warp, in addition to the 256 consumer threads, issues all loads, up
+  // to 3 iterations ahead of the consumers' last release  [pipeline.loop.tma]. The producer prefetches tiles of
+  // the next tile of work while the consumers finish this one.
   if (tl::is_producer<threads>()) {
     auto stage = cutlass::make_producer_start_state<decltype(Shared::barriers)>();
     for_each_work_tile([&](const WorkTile& work) {
@@ -172,10 +172,10 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     });
     return;
   }
-  __builtin_assume(threadIdx.x < threads);  // so that copies need not ask who takes part
+  __builtin_assume(threadIdx.x < threads);  // the producer has returned
 
   Tensor C_local = partition_fragment_C(C_local_mma{}, Shape<Int<block_M>, Int<block_N>>{});  // (V, M, N)
-  const int warpgroup = cutlass::canonical_warp_group_idx();  // warp-uniform, as its MMAs' descriptors then are
+  const int warpgroup = cutlass::canonical_warp_group_idx();  // shuffled, so that descriptors are in uniform registers
   cutlass::PipelineState<num_stages> stage;
 
   // gemm_batched.py:33  T.clear(C_local)    for K = 0; else a tile's first MMA overwrites it
@@ -200,9 +200,9 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     }
 
     // gemm_batched.py:51  T.copy(C_local, C[b, by * block_M, bx * block_N])
-    tl::tma_store_wait_read();  // before it is written again
-    // Each warp stages its rows, 16 x 64 elements at a time, and fences them for TMA; one lane stores them as a box;
-    // TMA reads them while the block continues  [epilogue.copy.tma-store]
+    tl::tma_store_wait_read();  // before the staging tile is overwritten
+    // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; TMA reads
+    // them while the block continues  [epilogue.copy.tma-store]
     tl::tma_store_start(C_local_mma{}, C_local, C_local_staging, C_map,
                         make_coord(work.by * block_M, work.bx * block_N, work.b));
   });

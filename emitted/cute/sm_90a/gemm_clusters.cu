@@ -21,22 +21,22 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_clusters.py:66). tl::max of NaN and a
 // number is the number: NaN becomes 0 at gemm_clusters.py:65.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). They are
-// not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folders that contain tl/ and cute/
-// of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_clusters_kernel.
-// -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is gemm_clusters_kernel. -Xptxas -v prints registers
+// and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_clusters.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/cute_sm90.h>
 
 namespace gemm_clusters_impl {
 
+// tested with CUTLASS 4.2.0; nvcc takes --expt-relaxed-constexpr, and -DNDEBUG: its asserts end the process
 using namespace cute;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ struct Shared {
     using A_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                    Shape<Int<block_M>, Int<block_K>, Int<num_stages>>{}));
     array_aligned<half_t, cosize_v<A_shared_layout>, 1024> A_shared;
-    // 65,536 bytes in 4 stages; 128-byte swizzle  [layout.gemm.widest-swizzle]
+    // 65,536 bytes in 4 stages; 128-byte swizzle; row-major: the atom's K is N here  [layout.gemm.widest-swizzle]
     using B_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                    Shape<Int<block_K>, Int<block_N>, Int<num_stages>>{}));
     array_aligned<half_t, cosize_v<B_shared_layout>, 1024> B_shared;
@@ -90,6 +90,7 @@ static_assert(sizeof(Shared) == 132096, "the sizes above are stale: regenerate t
 static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memory for a block");
 
 // ---- registers: 96 per thread for tiles -----------------------------------------------------------------------------
+// C_local 64; C_strip 32
 // of C_local:
 // (T256 threads, V64 values each) -> (128, 128); warpgroup g holds rows 64 g to 64 g + 63, its warp w rows 16 w to
 // 16 w + 15 of each 64 rows; TV layout ((4,8,8),(2,2,16)):((256,1,16),(128,8,1024))  [layout.gemm.wgmma-accumulator]
@@ -103,8 +104,8 @@ using C_strip_partition = decltype(make_tiled_copy(
 using C_part_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint2>, float>{}, C_local_mma{}));
 using C_strips_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, float>{},
                                                Layout<Shape<_8, _32>, Stride<_32, _1>>{}, Layout<Shape<_1, _4>>{}));
-using C_strip_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
-                                              Layout<Shape<_16, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
+using C_strip_store = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
+                                               Layout<Shape<_16, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
 
 // ---- tensor maps: the first modes are the dimensions of a box -------------------------------------------------------
 inline auto make_A_map(const void* A, int M, int K) {
@@ -112,17 +113,18 @@ inline auto make_A_map(const void* A, int M, int K) {
   const Tensor tensor = make_tensor(data, make_shape(M, K), make_stride(int64_t(K), _1{}));
   return tl::make_tma_map(SM90_TMA_LOAD{}, tensor, take<0, 2>(Shared::Early::A_shared_layout{}));
 }
-using A_map_type = decltype(make_A_map(nullptr, 0, 0));
+using A_map_type = decltype(make_A_map(nullptr, 0, 0))::Map;
 inline auto make_B_map(const void* B, int K, int N) {
   const auto data = make_gmem_ptr(static_cast<const half_t*>(B));
   const Tensor tensor = make_tensor(data, make_shape(K, N), make_stride(int64_t(N), _1{}));
   return tl::make_tma_map(SM90_TMA_LOAD{}, tensor, take<0, 2>(Shared::Early::B_shared_layout{}));
 }
-using B_map_type = decltype(make_B_map(nullptr, 0, 0));
+using B_map_type = decltype(make_B_map(nullptr, 0, 0))::Map;
 
 // clusters that start together share columns of B
 // grid: (splits, ceildiv(M, block_M), ceildiv(N, block_N))
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
+// per thread
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_clusters_kernel(const __grid_constant__ A_map_type A_map, const __grid_constant__ B_map_type B_map,
                          half_t* __restrict__ C_data, int M, int N, int K) {
@@ -154,8 +156,8 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::produc
   __syncthreads();  // all threads see the initialised barriers
 
   // gemm_clusters.py:45  for ko in T.Pipelined(tiles, num_stages=num_stages):
-  // Warp-specialised: one thread of a producer warp, besides the 256 consumer threads, issues all loads, up to 4
-  // tiles ahead of the consumers' last release  [pipeline.loop.tma].
+  // Warp-specialised: one thread of a producer warp, in addition to the 256 consumer threads, issues all loads, up
+  // to 4 tiles ahead of the consumers' last release  [pipeline.loop.tma].
   if (tl::is_producer<threads>()) {
     if (tl::thread() == threads) {
       auto stage = cutlass::make_producer_start_state<decltype(Shared::barriers)>();
@@ -171,11 +173,11 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::produc
     }
     return;
   }
-  __builtin_assume(threadIdx.x < threads);  // so that copies need not ask who takes part
+  __builtin_assume(threadIdx.x < threads);  // the producer has returned
 
   Tensor C_local = partition_fragment_C(C_local_mma{}, Shape<Int<block_M>, Int<block_N>>{});               // (V, M, N)
   Tensor C_strip = tl::partition_fragment<float>(C_strip_partition{}, Shape<Int<strip>, Int<block_N>>{});  // (V, M, N)
-  const int warpgroup = cutlass::canonical_warp_group_idx();  // warp-uniform, as its MMAs' descriptors then are
+  const int warpgroup = cutlass::canonical_warp_group_idx();  // shuffled, so that descriptors are in uniform registers
   const Tensor C_strip_at = tl::coordinates(C_strip_partition{}, Shape<Int<strip>, Int<block_N>>{});
   cutlass::PipelineState<num_stages> stage;
 
@@ -198,7 +200,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::produc
     barriers.consumer_release(stage);
   }
 
-  // WAR: all threads have read A_shared and B_shared before any overwrites their memory  [sync.shared.hazard]
+  // A_shared and B_shared were read by other threads: a barrier before their memory is used again  [sync.shared.hazard]
   tl::sync_readers<threads>();
   // gemm_clusters.py:50-51
   tl::store_tile(C_part_store{}, C_local, C_part, make_coord(0, 0), Shape<Int<block_M>, Int<block_N>>{});
@@ -233,7 +235,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads + tl::produc
   for (int e = 0; e < size(C_strip); ++e) {
     C_strip(e) = tl::max(C_strip(e), 0.0f);
   }
-  tl::store_tile(C_strip_copy{}, tl::converted<half_t>(C_strip), C,
+  tl::store_tile(C_strip_store{}, tl::converted<half_t>(C_strip), C,
                  make_coord(by * block_M + part * strip, bx * block_N), Shape<Int<strip>, Int<block_N>>{});
 }
 

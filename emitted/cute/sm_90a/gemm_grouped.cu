@@ -21,26 +21,26 @@
 // loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:99 and 103).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
-// its tile and on the elements of Offsets that its block reads, K and groups.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
+// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on the
+// elements of Offsets that its block reads, K and groups.
 // The elements of Offsets (trip counts; index A and C along tokens; index A and B along K) are not validated: where
 // they lead out of bounds, zeros are loaded and take part in the result as elements do. Where A or B is empty the trip
 // counts must be 0: TMA has no map of an empty tensor, and a load without one is an illegal instruction.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, A, B and C to 16 bytes; Offsets to 4
-// bytes (else TL_MISALIGNED). They are not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folders that contain tl/ and cute/
-// of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_grouped_kernel.
-// -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is gemm_grouped_kernel. -Xptxas -v prints registers
+// and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_batched.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
-// without operands of MMAs in flight, addresses and temporaries.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/cute_sm90.h>
 
 namespace gemm_grouped_impl {
 
+// tested with CUTLASS 4.2.0; nvcc takes --expt-relaxed-constexpr, and -DNDEBUG: its asserts end the process
 using namespace cute;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -56,7 +56,7 @@ struct Shared {
   using A_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                  Shape<Int<block_M>, Int<block_K>, Int<num_stages>>{}));
   array_aligned<half_t, cosize_v<A_shared_layout>, 1024> A_shared;
-  // 49,152 bytes in 3 stages; 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 49,152 bytes in 3 stages; 128-byte swizzle; row-major: the atom's K is N here  [layout.gemm.widest-swizzle]
   using B_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                  Shape<Int<block_K>, Int<block_N>, Int<num_stages>>{}));
   array_aligned<half_t, cosize_v<B_shared_layout>, 1024> B_shared;
@@ -83,24 +83,25 @@ inline auto make_A_map(const void* A, int tokens, int K) {
   const Tensor tensor = make_tensor(data, make_shape(tokens, K), make_stride(int64_t(K), _1{}));
   return tl::make_tma_map(SM90_TMA_LOAD{}, tensor, take<0, 2>(Shared::A_shared_layout{}));
 }
-using A_map_type = decltype(make_A_map(nullptr, 0, 0));
+using A_map_type = decltype(make_A_map(nullptr, 0, 0))::Map;
 inline auto make_B_map(const void* B, int groups, int K, int N) {
   const auto data = make_gmem_ptr(static_cast<const half_t*>(B));
   const Tensor tensor = make_tensor(data, make_shape(K, N, groups), make_stride(int64_t(N), _1{}, int64_t(K) * N));
   return tl::make_tma_map(SM90_TMA_LOAD{}, tensor, take<0, 2>(Shared::B_shared_layout{}));
 }
-using B_map_type = decltype(make_B_map(nullptr, 0, 0, 0));
+using B_map_type = decltype(make_B_map(nullptr, 0, 0, 0))::Map;
 inline auto make_C_map(void* C, int tokens, int N) {
   const auto data = make_gmem_ptr(static_cast<half_t*>(C));
   const Tensor tensor = make_tensor(data, make_shape(tokens, N), make_stride(int64_t(N), _1{}));
   return tl::make_tma_map(SM90_TMA_STORE{}, tensor,
                           tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{}, Shape<_16, _128>{}));
 }
-using C_map_type = decltype(make_C_map(nullptr, 0, 0));
+using C_map_type = decltype(make_C_map(nullptr, 0, 0))::Map;
 
 // The last block of each group may be partial.
 // grid: (ceildiv(N, block_N), ceildiv(tokens, block_M) + groups)
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
+// per thread
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_grouped_kernel(const __grid_constant__ A_map_type A_map, const __grid_constant__ B_map_type B_map,
                         const __grid_constant__ C_map_type C_map, const int* __restrict__ Offsets_data,
@@ -114,8 +115,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   Tensor C_local_staging =
       make_tensor(make_smem_ptr(tl::shared<Shared>().C_local_staging.data()), Shared::C_local_staging_layout{});
   auto& barriers = tl::shared<Shared>().barriers;
-  // Grouped rasterisation: blocks cover the grid in groups of up to 12 rows of tiles, which share operands in L2
-  // [schedule.grid.grouped-order]
+  // Grouped rasterisation: blocks cover the grid in groups of up to 12 rows of tiles (2 where gridDim.x < 12),
+  // every other group backwards; blocks of a group share operands in L2  [schedule.grid.grouped-order]
   const auto block = tl::grouped_order<12, tl::GroupOf::rows>();
   const int bx = block.x, by = block.y;
 
@@ -156,8 +157,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
   // gemm_batched.py:93  for ko in T.Pipelined(T.if_then_else(first < end, T.ceildiv(K, block_K), 0),
   // num_stages=num_stages):
-  // Warp-specialised: one thread of a producer warp, besides the 128 consumer threads, issues all loads, up to 3
-  // tiles ahead of the consumers' last release  [pipeline.loop.tma].
+  // Warp-specialised: one thread of a producer warp, in addition to the 128 consumer threads, issues all loads, up
+  // to 3 tiles ahead of the consumers' last release  [pipeline.loop.tma].
   if (tl::is_producer<threads>()) {
     if (tl::thread() == threads) {
       auto stage = cutlass::make_producer_start_state<decltype(Shared::barriers)>();
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     }
     return;
   }
-  __builtin_assume(threadIdx.x < threads);  // so that copies need not ask who takes part
+  __builtin_assume(threadIdx.x < threads);  // the producer has returned
 
   Tensor C_local = partition_fragment_C(C_local_mma{}, Shape<Int<block_M>, Int<block_N>>{});  // (V, M, N)
   const Tensor C_local_at = tl::coordinates(C_local_mma{}, Shape<Int<block_M>, Int<block_N>>{});
@@ -202,8 +203,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // gemm_batched.py:98  if first + block_M <= end:
   if (first + block_M <= end) {
     // gemm_batched.py:99  T.copy(C_local, C[first, bx * block_N])
-    // Each warp stages its rows, 16 x 64 elements at a time, and fences them for TMA; one lane stores them as a box;
-    // TMA reads them while the block continues  [epilogue.copy.tma-store]
+    // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; TMA reads
+    // them while the block continues  [epilogue.copy.tma-store]
     tl::tma_store_start(C_local_mma{}, C_local, C_local_staging, C_map, make_coord(first, bx * block_N));
   } else {
     // gemm_batched.py:101  for i, j in T.Parallel(block_M, block_N):
@@ -245,7 +246,7 @@ extern "C" tl_status gemm_grouped(const void* A, const void* B, const void* Offs
   using namespace gemm_grouped_impl;
   const tl_status status = gemm_grouped_supports(tokens, groups, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(A, B, C) || !tl::aligned<4>(Offsets)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(A, B, Offsets, C)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(tokens, block_M) + groups);
   return tl::launch<Shared>(gemm_grouped_kernel, grid, threads + tl::producer_threads, stream, make_A_map(A, tokens, K),
                             make_B_map(B, groups, K, N), make_C_map(C, tokens, N), static_cast<const int*>(Offsets),

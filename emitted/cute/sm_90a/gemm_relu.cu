@@ -21,22 +21,22 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu.py:30). tl::max of NaN and a number
 // is the number: NaN becomes 0 at gemm_relu.py:28.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). They are
-// not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folders that contain tl/ and cute/
-// of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_relu_kernel.
-// -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is gemm_relu_kernel. -Xptxas -v prints registers and
+// spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_relu.py:N a line of that file. A
-// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
-// operands of MMAs in flight, addresses and temporaries.
+// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/cute_sm90.h>
 
 namespace gemm_relu_impl {
 
+// tested with CUTLASS 4.2.0; nvcc takes --expt-relaxed-constexpr, and -DNDEBUG: its asserts end the process
 using namespace cute;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ struct Shared {
   using A_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                  Shape<Int<block_M>, Int<block_K>, Int<num_stages>>{}));
   array_aligned<half_t, cosize_v<A_shared_layout>, 1024> A_shared;
-  // 98,304 bytes in 3 stages; 128-byte swizzle  [layout.gemm.widest-swizzle]
+  // 98,304 bytes in 3 stages; 128-byte swizzle; row-major: the atom's K is N here  [layout.gemm.widest-swizzle]
   using B_shared_layout = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{},
                                                  Shape<Int<block_K>, Int<block_N>, Int<num_stages>>{}));
   array_aligned<half_t, cosize_v<B_shared_layout>, 1024> B_shared;
@@ -79,24 +79,25 @@ inline auto make_A_map(const void* A, int M, int K) {
   const Tensor tensor = make_tensor(data, make_shape(M, K), make_stride(int64_t(K), _1{}));
   return tl::make_tma_map(SM90_TMA_LOAD{}, tensor, take<0, 2>(Shared::A_shared_layout{}));
 }
-using A_map_type = decltype(make_A_map(nullptr, 0, 0));
+using A_map_type = decltype(make_A_map(nullptr, 0, 0))::Map;
 inline auto make_B_map(const void* B, int K, int N) {
   const auto data = make_gmem_ptr(static_cast<const half_t*>(B));
   const Tensor tensor = make_tensor(data, make_shape(K, N), make_stride(int64_t(N), _1{}));
   return tl::make_tma_map(SM90_TMA_LOAD{}, tensor, take<0, 2>(Shared::B_shared_layout{}));
 }
-using B_map_type = decltype(make_B_map(nullptr, 0, 0));
+using B_map_type = decltype(make_B_map(nullptr, 0, 0))::Map;
 inline auto make_C_map(void* C, int M, int N) {
   const auto data = make_gmem_ptr(static_cast<half_t*>(C));
   const Tensor tensor = make_tensor(data, make_shape(M, N), make_stride(int64_t(N), _1{}));
   return tl::make_tma_map(SM90_TMA_STORE{}, tensor,
                           tile_to_shape(GMMA::Layout_K_SW128_Atom<half_t>{}, Shape<_16, _256>{}));
 }
-using C_map_type = decltype(make_C_map(nullptr, 0, 0));
+using C_map_type = decltype(make_C_map(nullptr, 0, 0))::Map;
 
 // Each block computes a tile of C.
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 168 registers
+// per thread
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     gemm_relu_kernel(const __grid_constant__ A_map_type A_map, const __grid_constant__ B_map_type B_map,
                      const __grid_constant__ C_map_type C_map, int K) {
@@ -107,8 +108,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   Tensor C_local_staging =
       make_tensor(make_smem_ptr(tl::shared<Shared>().C_local_staging.data()), Shared::C_local_staging_layout{});
   auto& barriers = tl::shared<Shared>().barriers;
-  // Grouped rasterisation: blocks cover the grid in groups of up to 12 rows of tiles, which share operands in L2
-  // [schedule.grid.grouped-order]
+  // Grouped rasterisation: blocks cover the grid in groups of up to 12 rows of tiles (2 where gridDim.x < 12),
+  // every other group backwards; blocks of a group share operands in L2  [schedule.grid.grouped-order]
   const auto block = tl::grouped_order<12, tl::GroupOf::rows>();
   const int bx = block.x, by = block.y;
 
@@ -125,8 +126,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int num_iterations = tl::ceildiv(K, block_K);
 
   // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // Warp-specialised: one thread of a producer warp, besides the 256 consumer threads, issues all loads, up to 3
-  // tiles ahead of the consumers' last release  [pipeline.loop.tma].
+  // Warp-specialised: one thread of a producer warp, in addition to the 256 consumer threads, issues all loads, up
+  // to 3 tiles ahead of the consumers' last release  [pipeline.loop.tma].
   if (tl::is_producer<threads>()) {
     if (tl::thread() == threads) {
       auto stage = cutlass::make_producer_start_state<decltype(Shared::barriers)>();
@@ -142,10 +143,10 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     }
     return;
   }
-  __builtin_assume(threadIdx.x < threads);  // so that copies need not ask who takes part
+  __builtin_assume(threadIdx.x < threads);  // the producer has returned
 
   Tensor C_local = partition_fragment_C(C_local_mma{}, Shape<Int<block_M>, Int<block_N>>{});  // (V, M, N)
-  const int warpgroup = cutlass::canonical_warp_group_idx();  // warp-uniform, as its MMAs' descriptors then are
+  const int warpgroup = cutlass::canonical_warp_group_idx();  // shuffled, so that descriptors are in uniform registers
   cutlass::PipelineState<num_stages> stage;
 
   // gemm_relu.py:20  T.clear(C_local)
@@ -174,7 +175,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   }
 
   // gemm_relu.py:30  T.copy(C_local, C[by * block_M, bx * block_N])
-  // Each warp stages its rows, 16 x 64 elements at a time, and fences them for TMA; one lane stores them as a box;
+  // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; lane 0
   // returns when TMA has read them  [epilogue.copy.tma-store]
   tl::tma_store(C_local_mma{}, C_local, C_local_staging, C_map, make_coord(by * block_M, bx * block_N));
 }

@@ -14,7 +14,7 @@ template <int bytes, class... P> bool aligned(const P*... pointers) {
 constexpr bool fits_int(int64_t n) { return n == static_cast<int>(n); }
 
 // The type in which a launcher takes the argument of a kernel parameter of type P; it converts to P. The argument of a
-// tensor map also reports whether its encoding succeeded (tensor_map.h).
+// tensor map also reports whether its encoding succeeded (tensor_map.h, cute_sm90.h).
 template <class P> struct ArgumentFor {
   using type = const P&;
 };

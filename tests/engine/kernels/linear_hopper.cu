@@ -18,18 +18,17 @@
 // return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear.py:24).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
-// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
+// order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). They are
-// not checked otherwise. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
-// -lineinfo profilers and debuggers show these lines; in them the kernel is linear_hopper_kernel. -Xptxas -v prints
-// registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is linear_hopper_kernel. -Xptxas -v prints registers
+// and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
-// operands of MMAs in flight, addresses and temporaries.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -63,7 +62,8 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 using Y_local_layout = tl::WgmmaAccumulator<block_M, block_N, threads / 128>;
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
-// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers
+// Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, so ptxas may use up to 255 registers
+// per thread
 template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     linear_hopper_kernel(const __grid_constant__ tl::TensorMap X_map, const __grid_constant__ tl::TensorMap W_map,
@@ -76,8 +76,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   auto& X_shared = tl::shared<Shared>().X_shared;
   auto& W_shared = tl::shared<Shared>().W_shared;
   auto& Y_local_staging = tl::shared<Shared>().Y_local_staging;
-  // Grouped rasterisation: blocks cover the grid in groups of up to 12 rows of tiles, which share operands in L2
-  // [schedule.grid.grouped-order]
+  // Grouped rasterisation: blocks cover the grid in groups of up to 12 rows of tiles (2 where gridDim.x < 12),
+  // every other group backwards; blocks of a group share operands in L2  [schedule.grid.grouped-order]
   const auto block = tl::grouped_order<12, tl::GroupOf::rows>();
   const int bx = block.x, by = block.y;
 
@@ -96,8 +96,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const int num_iterations = tl::ceildiv(K, block_K);
 
   // linear.py:20  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
-  // Warp-specialised: one thread of a producer warp, besides the 128 consumer threads, issues all loads, up to 2
-  // tiles ahead of the consumers' last release  [pipeline.loop.tma].
+  // Warp-specialised: one thread of a producer warp, in addition to the 128 consumer threads, issues all loads, up
+  // to 2 tiles ahead of the consumers' last release  [pipeline.loop.tma].
   if (tl::is_producer<threads>()) {
     if (tl::thread() == threads) {
       TL_NO_UNROLL
@@ -130,8 +130,8 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // linear.py:24  T.copy(Y_local, Y[by * block_M, bx * block_N])
   // TMA can address rows at multiples of 16 bytes; others are stored from registers  [epilogue.copy.tma-store]
   if constexpr (tl::tma_can_address<Alignment>) {
-    // Each warp stages its rows, 16 x 64 elements at a time, and fences them for TMA; one lane stores them as a
-    // box; returns when TMA has read them  [epilogue.copy.tma-store]
+    // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; lane 0
+    // returns when TMA has read them  [epilogue.copy.tma-store]
     tl::tma_store(Y_local, Y_local_staging, Y_map, tl::at(by * block_M, bx * block_N));
   } else {
     tl::copy(Y_local, Y.tile(by * block_M, bx * block_N));

@@ -521,9 +521,12 @@ def _extremum(name: str, parts: list[Interval]) -> Interval:
 
 
 def _ceildiv(a: Interval, b: Interval) -> Interval:
-    if b.low is None or b.low <= 0 or b.low != b.high:
-        return Interval(0 if a.low is not None and a.low >= 0 else None, None)
-    low = None if a.low is None else -(-a.low // b.low)
+    signless = a.low is not None and a.low >= 0
+    if b.low is None or b.low <= 0:
+        return Interval(0 if signless else None, None)
+    if b.low != b.high and not signless:
+        return Interval(None, None)
+    low = None if a.low is None else -(-a.low // b.low) if b.low == b.high else 0
     high = None if a.high is None else -(-a.high // b.low)
     return Interval(low, high)
 

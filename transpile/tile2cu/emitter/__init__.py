@@ -4,7 +4,7 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 
-from tile2cu.analysis.uses import declares
+from tile2cu.analysis.uses import declares, statements
 from tile2cu.core.decisions import BARRIER, PART_BARRIER, PERSISTENT, SETMAXNREG, SHARED_BUDGET, STAGES, WAVES_PER_SIMD
 from tile2cu.core.errors import Tile2CuError, Tile2CuWarning
 from tile2cu.core.expr import Call, Var, walk
@@ -17,6 +17,7 @@ from tile2cu.core.program import (
     Derived,
     Gemm,
     Launch,
+    Let,
     Program,
     Reduce,
     Scan,
@@ -120,6 +121,9 @@ def with_namespaces(launches: tuple[Resolved, ...]) -> tuple[Resolved, ...]:
     return _named(launches, _used_names(launches))
 
 
+_NUMBERED = ("tile", "group")  # words that integers have as names where they count such things
+
+
 def _used_names(launches: tuple[Resolved, ...]) -> list[str]:
     """Every name of a kernel's launches."""
     used = [used for resolved in launches for used in _all_names(resolved)]
@@ -148,6 +152,8 @@ def _written(resolved: Resolved, used: list[str], also: frozenset[str], style: S
     )
     sized: tuple[Constant | Var, ...] = (*resolved.program.constants, *resolved.program.sizes)
     wishes = {each.name: f"{each.name}_size" for each in sized if each.name in also and each.dtype.is_int}
+    counted = {let.var.name for let in statements(resolved.launch.body, Let) if let.var.dtype.is_int}
+    wishes |= {name: f"{name}_index" for name in _NUMBERED if name in counted & also}
     names = Names(used, kept=_kept_names(resolved), reserved=reserved | also, wishes=wishes)
     printer = Printer(names, resolved.bounds, _first_slots(resolved), groups=resolved.launch.groups)
     for named in (*resolved.program.params, *resolved.program.workspaces, *resolved.program.sizes):

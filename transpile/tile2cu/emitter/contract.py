@@ -285,7 +285,7 @@ def _pointers(launches: tuple[Resolved, ...], workspace: str) -> str:
     else:
         each = "; ".join(f"{listed(names)} to {bytes_} bytes" for bytes_, names in asked)
         stated = f"Base pointers must be aligned, {each}"
-    return f"{stated} (else TL_MISALIGNED). They are not checked otherwise."
+    return f"{stated} (else TL_MISALIGNED). Null or undersized buffers are not detected."
 
 
 def _addresses(launches: tuple[Resolved, ...]) -> str:

@@ -83,11 +83,28 @@ def _dependent(launches: tuple[Resolved, ...]) -> str:
             text += f"{name} may start before {before} has ended, for which it waits (griddepcontrol.wait). "
     triggers = [name for name, body in zip(names, bodies, strict=True) if lets_start_early(body)]
     if triggers:
-        text += (
-            f"{listed(triggers)} execute{'s' * (len(triggers) == 1)} griddepcontrol.launch_dependents: the caller's "
-            "next kernel, if it is launched so as well, may start before the call has ended. "
-        )
+        executed = f"{listed(triggers)} execute{'s' * (len(triggers) == 1)} griddepcontrol.launch_dependents"
+        text += f"{executed}{_after_call(launches, names)} "
     return f"Programmatic dependent launch: {text.rstrip()}" if text else ""
+
+
+def _after_call(launches: tuple[Resolved, ...], names: list[str]) -> str:
+    """When the caller's next kernel may start: the last kernel that has blocks lets it, or does not."""
+    empty: list[str] = []  # kernels behind, of which none is launched
+    found: list[str] = []
+    for name, each in zip(reversed(names), reversed(launches), strict=True):
+        if lets_start_early(each.launch.body):
+            found.append(f"where {listed(empty[::-1])} {'has' if len(empty) == 1 else 'have'} no blocks" * bool(empty))
+        if not any((each.bounds.interval(extent).low or 0) <= 0 for extent in each.launch.grid):
+            break
+        empty.append(name)
+    if not found:
+        return f"; the caller's next kernel starts after {names[-1]} has ended."
+    when = "" if "" in found else f"{', or '.join(found)}, "
+    return (
+        f": {when}the caller's next kernel, if it is launched with the PDL attribute, may start before the call has "
+        "ended; it must execute griddepcontrol.wait before it accesses the tensors or the workspace of the call."
+    )
 
 
 def _determinism(launches: tuple[Resolved, ...]) -> str:

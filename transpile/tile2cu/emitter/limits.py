@@ -7,7 +7,7 @@ from tile2cu.analysis.accesses import divisors, variables
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.whole_quotients import whole_multiples, whole_quotients
 from tile2cu.core.decisions import TMA_IF
-from tile2cu.core.expr import Binary, Call, Expr, Role, binary, children, static_value, walk
+from tile2cu.core.expr import Binary, Call, Expr, Role, binary, children, int_const, static_value, walk
 from tile2cu.core.program import Buffer, If, Loop, Program
 from tile2cu.core.schedule import Multiple, implied, strictest
 from tile2cu.emitter.tma import distinct, persistent_in, run_time_columns, run_time_rows
@@ -71,7 +71,7 @@ def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Lim
     found = dict.fromkeys(
         (_in_64_bits(part, each.printer, past), _word(each.printer, part if past is None else binary("+", part, past)))
         for each in launches
-        for part, past in (*_extents(each), *_counted(each.resolved))
+        for part, past in _with_largest([*_extents(each), *_counted(each.resolved)], each.resolved.bounds)
         if past is not None or part not in ends
         if variables(part) <= {*each.resolved.program.sizes, *each.resolved.program.params}
         if of_call == is_of_call(part, each.resolved.program)
@@ -82,6 +82,36 @@ def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Lim
         comment=of_tiles if ends else "Extents are ints",
         stated=f"{listed([word for _, word in found])} must be at most 2,147,483,647 (32-bit ints)",
     )
+
+
+def _with_largest(parts: list[tuple[Expr, Expr | None]], bounds: Bounds) -> Iterator[tuple[Expr, Expr | None]]:
+    """The same, where a product by a number that has a bound is that by its largest value, and only one of a number.
+
+    One condition then holds for all products of a number of tiles and a number of blocks.
+    """
+    largest: dict[Expr, Expr] = {}
+    split = {part: _by_bounded(part, bounds) for part, past in parts if past is None}
+    for free, most in filter(None, split.values()):
+        largest[free] = max(largest.get(free, most), most, key=lambda each: static_value(each) or 0)
+    for part, past in parts:
+        found = split.get(part) if past is None else None
+        yield (part, past) if found is None else (binary("*", found[0], largest[found[0]]), None)
+
+
+_FEW = 1 << 16  # numbers of blocks, and the like
+
+
+def _by_bounded(part: Expr, bounds: Bounds) -> tuple[Expr, Expr] | None:
+    """A product as its factor without a bound, and the largest value of the other: its name there, or a number."""
+    if isinstance(part, Binary) and part.op == "*":
+        for free, other in ((part.lhs, part.rhs), (part.rhs, part.lhs)):
+            interval = bounds.interval(other)
+            if static_value(other) is not None or interval.high is None or (interval.low or 0) < 0:
+                continue
+            if interval.high < _FEW <= (bounds.interval(free).high or _FEW):
+                named = (each for each in walk(other) if static_value(each) == interval.high)
+                return free, next(named, int_const(interval.high))
+    return None
 
 
 def _extents(written: Written) -> Iterator[tuple[Expr, None]]:
@@ -98,8 +128,10 @@ def _counted(resolved: Resolved) -> Iterator[tuple[Expr, Expr | None]]:
     """
     launch, bounds = resolved.launch, resolved.bounds
     for _, value in values_of_sizes(launch):
-        if not any(isinstance(part, Call) and part.function == "if_then_else" for part in walk(value)):
-            yield from ((part, None) for part in _may_overflow(value, bounds))
+        chosen = any(isinstance(part, Call) and part.function == "if_then_else" for part in walk(value))
+        for part in _may_overflow(value, bounds):
+            if not chosen or _by_bounded(part, bounds) is not None:
+                yield part, None
     for end, past in _ends(resolved):
         if static_value(end) is None and all(var.role is Role.SIZE for var in variables(end)):
             yield from ((part, None) for part in _may_overflow(end, bounds))

@@ -1,5 +1,6 @@
 """The sizes of a kernel that its text names: the user's, pipelines' depths, threads, and registers."""
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import PurePath
@@ -83,7 +84,8 @@ def _constants(resolved: Resolved, printer: Printer, said: frozenset[str]) -> It
     declared = {c.name for c in arguments}
     for constant in constants:
         if constant.name in named and (constant.formula or constant.comment):
-            yield _constant(constant, printer, declared)
+            inputs = [c for c in constants if c.name in declared and c.name in _names_in(constant.formula)]
+            yield _constant(constant, printer, inputs)
             declared.add(constant.name)
     yield from _legal(resolved.program, printer, declared)
 
@@ -177,15 +179,29 @@ def _taken_from(constant: Constant) -> str:
     return "" if constant.origin in ("", "-D", "default") else constant.origin
 
 
-def _constant(constant: Constant, printer: Printer, declared: Collection[str]) -> Declaration:
-    """A constant; as an expression where it is computed from `declared` ones, and its quotients are exact."""
+def _names_in(formula: str) -> set[str]:
+    """The names in a Python expression."""
+    return set(re.findall(r"[^\W\d]\w*", formula))
+
+
+def _constant(constant: Constant, printer: Printer, named: list[Constant]) -> Declaration:
+    """A constant; as an expression where it is computed from declared ones, and its quotients are exact.
+
+    Where it is a number, those that its formula has are asserted: `named` are those that are declared.
+    """
     comments = wrapped(constant.comment) if constant.comment else []
     value, asserted, formula = literal(constant.value, constant.dtype), "", constant.formula
     inputs = _inputs(constant)
-    if constant.computed is not None and inputs and inputs <= set(declared):
+    if constant.computed is not None and inputs and inputs <= {each.name for each in named}:
         value = printer.text(constant.computed)
         divisions = dict.fromkeys(_remainder(part, printer) for part in walk(constant.computed) if _is_quotient(part))
         asserted, formula = "".join(f"\nstatic_assert({each});" for each in divisions), ""
+    elif not constant.dtype.is_int:
+        given = [each for each in named if each.dtype.is_int]
+        equal = " && ".join(f"{printer.names(each.name)} == {literal(each.value, each.dtype)}" for each in given)
+        from_ = listed([printer.names(each.name) for each in given])
+        message = f"{printer.names(constant.name)} is computed from {from_}: regenerate this file"
+        asserted = f'\nstatic_assert({equal}, "{message}");' if equal else ""
     if constant.formula:
         shown = f"  {formula}" if formula not in ("", str(constant.value)) else ""
         comments += wrapped(f"{file_of(constant)}:{constant.span.line}{shown}")

@@ -119,13 +119,26 @@ def asked_blocks(resolved: Resolved) -> int:
     return 0 if taken or resolved.target.mfma else resolved.launch.least_blocks
 
 
+def registers_of_bounds(resolved: Resolved) -> int:
+    """The registers that ptxas may use for a thread where a block has an SM: each quarter of it has as many warps.
+
+    Registers are allocated to warps in units of 8 per thread.
+    [CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"]
+    """
+    warps = -(-(resolved.launch.threads + producer_threads(resolved)) // 128) * 4
+    target = resolved.target
+    return min(target.max_registers, target.registers_of_block // (32 * warps) // 8 * 8)
+
+
 def bounds_notes(resolved: Resolved) -> tuple[str, ...]:
     """What a reader of the kernel's declaration has to know of the producer warp and of its registers."""
     notes = []
     if is_producer(resolved) and not asked_blocks(resolved):
-        notes.append(
-            "Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, which may have all registers"
-        )
+        most = registers_of_bounds(resolved)
+        moved = resolved.facts.get(resolved.launch, REGISTER_SHARES) is not None
+        so = f"whose threads start with up to {most} registers each" if moved else f"so ptxas may use up to {most} "
+        so += "" if moved else "registers per thread"
+        notes.append(f"Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, {so}")
     started_with = resolved.facts.get(resolved.launch, SETMAXNREG)
     if started_with is not None:
         rule = resolved.facts.rule(resolved.launch, SETMAXNREG)

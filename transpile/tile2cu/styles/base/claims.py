@@ -146,13 +146,13 @@ def _of_copy(claim: Claim) -> str:
                 "TMA has read it"
             )
         case StoredByTma():
-            again = ", and waits until TMA has read them before it stages others there" if claim.reused else ""
+            again = ", and waits until TMA has read a box before others are staged there" if claim.reused else ""
             last = "the last" if claim.reused else "them"
             goes_on = f"TMA reads {last} while the block continues"
             return (
-                f"Each warp stages its rows, {claim.rows} x {claim.columns} elements at a time, and fences them for "
-                f"TMA; one lane stores them as a box{again}; "
-                f"{goes_on if claim.outstanding else 'returns when TMA has read them'}"
+                f"Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of {claim.rows} x "
+                f"{claim.columns} elements{again}; "
+                f"{goes_on if claim.outstanding else 'lane 0 waits until TMA has read them'}"
             )
         case Aligned():
             return "Aligned<n>: the part starts at a multiple of n bytes, so accesses are n bytes wide"

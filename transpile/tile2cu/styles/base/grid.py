@@ -6,12 +6,15 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.view import Declaration
 from tile2cu.styles.base.vocabulary import GROUP_OF, NAMESPACE
 
+_NARROW = 2  # rows of a group where rows of tiles are short: headers/tl/common/rasterization.h
 _PANELS = {Across.ROWS: "rows", Across.COLUMNS: "columns"}
 
 
 def block_indices(grid: Grid, printer: Printer) -> tuple[Declaration, ...]:
     """The block's indices, or those of the tile of work that a block of a persistent kernel is at."""
-    order = _call(grid.order) if grid.order is not None else ("tile_coord", "") if grid.persistent else None
+    order = ("tile_coord", "") if grid.persistent else None
+    if grid.order is not None:
+        order = _call(grid.order, persistent=grid.persistent)
     ordered = 2 if isinstance(grid.order, InPanels) else 3
     block = printer.names.fresh("block") if order else ""
     places = [
@@ -29,7 +32,7 @@ def block_indices(grid: Grid, printer: Printer) -> tuple[Declaration, ...]:
     return (Declaration(f"const auto {block} = {NAMESPACE}{call}({arguments});", comments), *declared)
 
 
-def _call(order: TileOrder) -> tuple[str, str]:
+def _call(order: TileOrder, *, persistent: bool) -> tuple[str, str]:
     """(call, what it does) of the order in which blocks take their tiles."""
     if isinstance(order, LptOrder):
         return f"lpt_order<{order.least}>", (
@@ -52,7 +55,14 @@ def _call(order: TileOrder) -> tuple[str, str]:
         )
     who = "clusters" if order.cluster else "blocks"
     groups = f"groups of up to {order.size} {kind} of tiles"
-    about = f"Grouped rasterisation: {who} cover the grid in {groups}, which share operands in L2{reason}"
+    narrow = max(_NARROW, (order.cluster or (1, 1, 1))[order.across is Across.ROWS])
+    if order.size > narrow:
+        axis = "x" if order.across is Across.ROWS else "y"
+        groups += f" ({narrow} where {'tiles' if persistent else 'gridDim'}.{axis} < {order.size})"
+    about = (
+        f"Grouped rasterisation: {who} cover the grid in {groups}, every other group backwards; blocks of a group "
+        f"share operands in L2{reason}"
+    )
     if order.cluster:
         wide, high, _ = order.cluster
         return f"grouped_order_of_clusters<{order.size}, {GROUP_OF}::{kind}, {wide}, {high}>", about

@@ -30,7 +30,7 @@ class Notes:
         """The same of a loop in others."""
         producer, stages = self.producer, self.producer.iterations.stages
         distance = f"up to {stages} iteration{'s' * (stages > 1)} {self._ahead()}."
-        across = " The producer prefetches tiles of the next loop while the consumers finish this one."
+        across = " The producer prefetches tiles of the next tile of work while the consumers finish this one."
         across = "" if producer.once else across
         return f"Warp-specialised: {self._who()} issues all loads, {distance}{self._first()}{across}{self._shares()}"
 
@@ -57,7 +57,7 @@ class Notes:
         return f" It loads {self.prologue_tiles()} first." if self.producer.prologue is not None else ""
 
     def _who(self) -> str:
-        consumers = f"besides the {self.producer.threads} consumer threads"
+        consumers = f"in addition to the {self.producer.threads} consumer threads"
         if self.producer.shares_rule:
             return f"one thread of a producer warpgroup, {consumers},"
         return f"one thread of a producer warp, {consumers},"

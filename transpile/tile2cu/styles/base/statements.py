@@ -8,6 +8,7 @@ from tile2cu.core.expr import negated
 from tile2cu.plan import ops
 from tile2cu.plan.claims import Claim, CpAsyncs, TmaBoxes
 from tile2cu.plan.kernel import EarlyExit
+from tile2cu.plan.producer_ops import Visit
 from tile2cu.plan.structure import Block, Paragraph, Statement
 from tile2cu.styles.base.comments import BODY_WIDTH, file_of, heading, wrapped
 from tile2cu.styles.base.expressions import Printer
@@ -52,6 +53,8 @@ class Statements(ABC):
 
     def _paragraph(self, paragraph: Paragraph) -> Iterator[StatementView]:
         above = heading(paragraph.sources) if paragraph.heading else list(paragraph.sources[0].comments)
+        if isinstance(paragraph.statements[0].op, Visit):
+            above = []  # the loop itself, whose heading it is, is elsewhere
         previous: tuple[Claim, ...] = ()
         for statement in paragraph.statements:
             claims = statement.op.claims if any(isinstance(each, _PER_TILE) for each in statement.op.claims) else ()

@@ -16,7 +16,7 @@ _PURPOSES = {
     Purpose.AWAIT_KERNELS: (
         "up to here the kernel may overlap with earlier ones on its stream; now it reads their results"
     ),
-    Purpose.START_KERNELS: "later kernels on the stream that wait by griddepcontrol may start",
+    Purpose.START_KERNELS: "later kernels on the stream that are launched with the PDL attribute may start",
 }
 
 

@@ -371,8 +371,9 @@ class Copies:
             f"decltype({head}Copy_Atom<{each}, {element}>{{}}, {tail})"
             for each in (operation, f"UniversalCopy<{element}>")
         )
-        of_tensor = f"{self.printer.names(place.buffer.name)}_{'store' if stores else 'load'}"
-        wish = of_tensor if isinstance(layout, ACCUMULATORS) else f"{partition.of}_{evict or 'copy'}"
+        role = "store" if stores else "load"
+        of_tensor = f"{self.printer.names(place.buffer.name)}_{role}"
+        wish = of_tensor if isinstance(layout, ACCUMULATORS) else f"{partition.of}_{evict or role}"
         return self._add(wish, aligned, other, place, vector)
 
     def _add(self, wish: str, aligned: str, other: str, place: Place, vector: int) -> str:

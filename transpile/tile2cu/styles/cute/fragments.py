@@ -223,11 +223,22 @@ class Fragments:
     def types(self) -> Iterator[Declaration]:
         """The TiledMMA or TiledCopy of each partition."""
         for each in self.partitions.values():
-            yield Declaration(f"using {each.name} = decltype({each.type});", each.about)
+            asserted = "".join(f"\nstatic_assert({each_equal});" for each_equal in self._equal_extents(each))
+            yield Declaration(f"using {each.name} = decltype({each.type});{asserted}", each.about)
         for type_, name in self.other_mmas.items():
             yield Declaration(
                 f"using {name} = decltype({type_});", ("the same accumulator, of operands that are stored otherwise",)
             )
+
+    def _equal_extents(self, partition: Partition) -> Iterator[str]:
+        """What must hold for one partition to be that of several tiles, whose extents have other names."""
+        tiles = [each.tile for each in self.plan.registers.fragments if each.layout == partition.layout]
+        found = dict.fromkeys(
+            (self.printer.index(first), self.printer.index(other))
+            for tile in tiles[1:]
+            for first, other in zip(tiles[0].shape, tile.shape, strict=True)
+        )
+        yield from (f"{other} == {first}" for first, other in found if first != other)
 
     def tensors(self) -> Iterator[Declaration]:
         """The fragments, then the views that statements use."""

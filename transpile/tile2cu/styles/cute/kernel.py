@@ -21,6 +21,7 @@ from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.grid import block_indices
 from tile2cu.styles.base.loops import head
 from tile2cu.styles.base.pipelined import pipelined, release_method
+from tile2cu.styles.base.register_sum import with_sum
 from tile2cu.styles.base.statements import Statements
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import Declaration, Section, StatementView, text_line
@@ -111,7 +112,8 @@ class CuteKernel(Statements):
         """The TiledMMA or TiledCopy that partitions each tile, and the tiled copies."""
         count = self.plan.registers.count
         title = f"registers: {count} per thread for tiles" if count else "how loops are distributed over the threads"
-        return Section(rule_line(title), (*self.fragments.types(), *self._copies()))
+        section = Section(rule_line(title), (*self.fragments.types(), *self._copies()))
+        return with_sum(section, self.plan.registers, self.printer.names)
 
     def _copies(self) -> Iterator[Declaration]:
         """The tiled copies; where the launcher chooses, of either instance."""
@@ -301,7 +303,7 @@ class CuteKernel(Statements):
                 release = release_method(waits_for_loads=op.waits_for_loads)
                 return f"prologue_barriers.{release}(prologue_stage);\n++prologue_stage;"
             case structure.AwaitStaging():
-                until = "before it is written again" if op.again else "before the block ends"
+                until = "before the staging tile is overwritten" if op.again else "before the block ends"
                 return f"{words.TMA_STORE_WAIT_READ}();  // {until}"
 
     def _of_producer(self, op: OfProducer) -> StatementView:

@@ -137,7 +137,7 @@ class Maps:
             f"  const Tensor tensor = make_tensor(data, make_shape({shape}), make_stride({stride}));",
             f"  return {words.MAKE_TMA_MAP}({_OPERATIONS[type(op)]}{{}}, tensor, {self._box(op)});",
             "}",
-            f"using {view.name}_type = decltype(make_{view.name}({none}));",
+            f"using {view.name}_type = decltype(make_{view.name}({none}))::Map;",
         )
         return Declaration("\n".join(lines))
 

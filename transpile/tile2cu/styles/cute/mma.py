@@ -82,7 +82,7 @@ class Mmas:
         if layout.threads_of_block == _WARPGROUP:
             return "0"
         name = self.fragments.counter("warpgroup")
-        about = "warp-uniform, as its MMAs' descriptors then are"
+        about = "shuffled, so that descriptors are in uniform registers"
         self.fragments.views[name] = f"const int {name} = cutlass::canonical_warp_group_idx();  // {about}"
         return name
 

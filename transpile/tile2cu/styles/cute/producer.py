@@ -245,8 +245,7 @@ class Role:
         condition = {"condition": f"{words.IS_PRODUCER}<threads>()"}
         role = StatementView("branch", condition, line, about, (*fewer, *body, text_line("return;")), gap=True)
         more = (text_line("cutlass::arch::warpgroup_reg_alloc<consumer_registers>();"),) * moves
-        known = text_line("__builtin_assume(threadIdx.x < threads);  // so that copies need not ask who takes part")
-        return (role, *more, known)
+        return (role, *more, text_line("__builtin_assume(threadIdx.x < threads);  // the producer has returned"))
 
     def _by_one(self, body: tuple[StatementView, ...]) -> StatementView:
         """What one thread of the producer does."""

@@ -31,6 +31,7 @@ class SharedTiles:
         self.printer = printer
         self.constants = constants
         self.own = fragments.own
+        self.mmas = tuple(fragments.mmas.values())
         self.named_atoms = by_hardware
         self.views: dict[str, str] = {}
         printer.elements_of = self.elements_of
@@ -118,12 +119,20 @@ class SharedTiles:
         if tile.dtype.name not in SUPPORTED:
             raise unsupported(f"{tile.name} of {tile.dtype}", self.plan.launch.span)
         about = f"{member.bytes:,} bytes" + (f" in {member.stages} stages" if member.stages > 1 else "")
-        about += f"; {member.layout}  [{member.rule}]" if tile.rank > 1 or member.layout.swizzle else ""
+        about += f"; {member.layout}{self._major(tile)}" if tile.rank > 1 or member.layout.swizzle else ""
+        about += f"  [{member.rule}]" if tile.rank > 1 or member.layout.swizzle else ""
         comments = (*(wrapped(tile.comment) if tile.comment else ()), *wrapped(about))
         layout = self.own(name, "layout")
         yield Declaration(f"using {layout} = {self._layout(member)};", comments)
         element = in_cute(tile.dtype.cpp)
         yield Declaration(f"array_aligned<{element}, cosize_v<{layout}>, {member.layout.alignment}> {name};")
+
+    def _major(self, tile: Buffer) -> str:
+        """What the columns of an atom named K are, where they are not K."""
+        read = self.mmas if self.named_atoms else ()
+        along = ["N" for op in read if op.b.buffer is tile and not op.b.transposed]
+        along += ["M" for op in read if op.a.buffer is tile and op.a.transposed]
+        return f"; row-major: the atom's K is {along[0]} here" if along else ""
 
     def _layout(self, member: shared.SharedTile) -> str:
         """The layout of a tile and its stages, as a type."""

@@ -24,7 +24,10 @@ from tile2cu.targets import Target
 class Cute:
     """Writes kernels in CuTe's names."""
 
-    uses = "using namespace cute;"
+    uses = (
+        "// tested with CUTLASS 4.2.0; nvcc takes --expt-relaxed-constexpr, and -DNDEBUG: its asserts end the process\n"
+        "using namespace cute;"
+    )
     functor = False
     offset_bits = 64
 

@@ -23,6 +23,7 @@ from tile2cu.plan.registers import Registers
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer
 from tile2cu.styles.base.layouts import described, in_cute, of_interleaved
+from tile2cu.styles.base.register_sum import with_sum
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl import vocabulary as tl
 
@@ -103,7 +104,8 @@ class Layouts:
             title += f", of {limit} that it can have: some go through memory"
         elif shares := self.registers.share:
             title += f", of {shares} that setmaxnreg gives a consumer"
-        return Section(rule_line(title), tuple(map(self._declared, ordered)))
+        section = Section(rule_line(title), tuple(map(self._declared, ordered)))
+        return with_sum(section, self.registers, self.printer.names)
 
     def _declared(self, alias: _Alias) -> Declaration:
         users = ", ".join(name for tile in alias.users for name in self._fragments_of(tile))

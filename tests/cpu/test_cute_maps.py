@@ -1,0 +1,23 @@
+"""A tensor map that CuTe cannot encode is the status of the launch, in a build without assertions."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tile2cu_runtime.compilers import cutlass_include
+from tile2cu_runtime.paths import headers_dir
+
+pytestmark = pytest.mark.needs("cutlass", "nvcc")
+INVALID_VALUE = 1001  # TL_LAUNCH_FAILED + cudaErrorInvalidValue
+
+
+def test_a_failed_encoding_is_the_status_of_the_launch(nvcc: str, tmp_path: Path) -> None:
+    source, program = Path(__file__).with_name("cute_maps.cu"), tmp_path / "maps"
+    code = ("-gencode", "arch=compute_90a,code=sm_90a")
+    flags = ("-std=c++17", "-O0", "-DNDEBUG", "--expt-relaxed-constexpr", "-isystem", str(cutlass_include()))
+    subprocess.run([nvcc, *code, *flags, "-I", str(headers_dir()), str(source), "-o", str(program)], check=True)
+    printed = subprocess.run([program], capture_output=True, check=True, text=True).stdout
+    zero_is_encoded, other_is_encoded, empty, failed, launched, without_blocks = map(int, printed.split())
+    assert not zero_is_encoded and other_is_encoded
+    assert (empty, failed, launched, without_blocks) == (0, INVALID_VALUE, INVALID_VALUE, 0)
