@@ -115,9 +115,10 @@ def test_values_of_a_schedule_are_ints_for_all_sizes_that_the_launcher_takes(pat
     assert sizes is not None and members
     rejected = re.findall(r"if \(([^;{}]*)\)\s+return TL_(?:NOT_SUPPORTED|INVALID_SIZE);", text)
     constants = {name: int(number) for name, number in re.findall(r"\b(\w+) = (\d+)(?=[,;])", text)}
-    random, taken = Random(3), 0
-    for _ in range(4000):
-        given = {name: any_size(random) for name in sizes[1].split(", ")}
+    random, taken, names = Random(3), 0, sizes[1].split(", ")
+    for _ in range(8000):
+        most = 2**31 - 8 * random.randrange(1, 64)
+        given = {name: random.choice((any_size(random), 8 * random.randrange(1, 999), most)) for name in names}
         values = Values({**constants, **given}, members, random)
         if any(value(condition, values) for condition in rejected):
             continue

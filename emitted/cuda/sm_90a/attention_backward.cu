@@ -313,7 +313,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_b
 
   // attention_backward.py:235-236
   // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; lane 0
-  // returns when TMA has read them  [epilogue.copy.tma-store]
+  // waits until TMA has read them  [epilogue.copy.tma-store]
   tl::tma_store<tl::Dims<1, 3>>(dk, dk_staging, dK_map, tl::at(bz, bx * block_M, by, 0));
   tl::tma_store<tl::Dims<1, 3>>(dv, dv_staging, dV_map, tl::at(bz, bx * block_M, by, 0));
 

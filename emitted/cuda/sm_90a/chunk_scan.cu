@@ -273,7 +273,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
   // chunk_scan.py:122  T.copy(y, Y[b, first + m : first + m + block_M, head, n : n + block_N])
   // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; lane 0
-  // returns when TMA has read them  [epilogue.copy.tma-store]
+  // waits until TMA has read them  [epilogue.copy.tma-store]
   tl::tma_store<tl::Dims<1, 3>>(y, y_staging, Y_map, tl::at(b, first + m, head, n));
 }
 

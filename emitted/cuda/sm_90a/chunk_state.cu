@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
   // chunk_state.py:82  T.copy(state, States[b, chunk, head, m : m + block_M, n : n + block_N])
   // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; lane 0
-  // returns when TMA has read them  [epilogue.copy.tma-store]
+  // waits until TMA has read them  [epilogue.copy.tma-store]
   tl::tma_store(state, state_staging, States_map, tl::at(b, chunk, head, m, n));
 }
 

@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // TMA can address rows at multiples of 16 bytes; others are stored from registers  [epilogue.copy.tma-store]
   if constexpr (tl::tma_can_address<Alignment>) {
     // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; lane 0
-    // returns when TMA has read them  [epilogue.copy.tma-store]
+    // waits until TMA has read them  [epilogue.copy.tma-store]
     tl::tma_store(C_local, C_local_staging, C_map, tl::at(by * block_M, bx * block_N));
   } else {
     tl::copy(C_local, C.tile(by * block_M, bx * block_N));

@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // TMA can address rows at multiples of 16 bytes; others are stored from registers  [epilogue.copy.tma-store]
   if constexpr (tl::tma_can_address<Alignment>) {
     // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; lane 0
-    // returns when TMA has read them  [epilogue.copy.tma-store]
+    // waits until TMA has read them  [epilogue.copy.tma-store]
     tl::tma_store(left, left_staging, C_map, tl::at(by * block_M, bx * parts * group));
   } else {
     tl::copy(left, C.tile(by * block_M, bx * parts * group));

@@ -378,7 +378,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   tl::sync_readers<threads>();
   // mla_decode.py:112  T.copy(acc_o, Output[b, h : h + block_H, :])
   // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; lane 0
-  // returns when TMA has read them  [epilogue.copy.tma-store]
+  // waits until TMA has read them  [epilogue.copy.tma-store]
   tl::tma_store(acc_o, acc_o_staging, Output_map, tl::at(b, h, 0));
 }
 

@@ -110,11 +110,11 @@ __global__ void __launch_bounds__(threads)
   // gemm_splitk.py:118  while k_iter < last:
   while (k_iter < last) {
     // gemm_splitk.py:119-124
-    const int tile_1 = tl::floordiv(k_iter, per_tile);
+    const int tile_index = tl::floordiv(k_iter, per_tile);
     const int start = tl::floormod(k_iter, per_tile);
     const int count = tl::min(per_tile - start, last - k_iter);
-    const int m = tl::floordiv(tile_1, tl::ceildiv(N, block_N)) * block_M;
-    const int n = tl::floormod(tile_1, tl::ceildiv(N, block_N)) * block_N;
+    const int m = tl::floordiv(tile_index, tl::ceildiv(N, block_N)) * block_M;
+    const int n = tl::floormod(tile_index, tl::ceildiv(N, block_N)) * block_N;
     clear(C_local);
 
     // A_shared and B_shared were read by other threads: a barrier before they are used again  [sync.shared.hazard]

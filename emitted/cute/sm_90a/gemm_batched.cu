@@ -121,16 +121,16 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // gemm_batched.py:37  for wave in T.serial(T.ceildiv(batch * rows * columns, programs)):
     for (int wave = 0; wave < tl::ceildiv(batch * rows * columns, programs); ++wave) {
       // gemm_batched.py:38
-      const int tile_1 = wave * programs + block;
+      const int tile_index = wave * programs + block;
 
       // gemm_batched.py:39  if tile < batch * rows * columns:
-      if (tile_1 < batch * rows * columns) {
+      if (tile_index < batch * rows * columns) {
         // gemm_batched.py:40
-        const int b = tile_1 / (rows * columns);
+        const int b = tile_index / (rows * columns);
 
         // gemm_batched.py:42-46  Grouped rasterisation, so that concurrent blocks share operands in L2.
-        const int start = ((tile_1 % (rows * columns)) / (panel * columns)) * panel;
-        const int place = tile_1 % (rows * columns) % (panel * columns);
+        const int start = ((tile_index % (rows * columns)) / (panel * columns)) * panel;
+        const int place = tile_index % (rows * columns) % (panel * columns);
         const int height = tl::min(panel, rows - start);
         const int by = start + tl::floormod(place, height);
         const int bx = tl::floordiv(place, height);

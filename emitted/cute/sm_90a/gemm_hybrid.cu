@@ -181,22 +181,22 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       // gemm_hybrid.py:85-89
       const bool whole = wave < waves;
       const int split_tile = block - part_index * schedule.split_tiles + (wave - waves) * programs_from_part;
-      const int tile_1 =
+      const int tile_index =
           whole ? wave * programs + block : schedule.rows * schedule.columns - schedule.split_tiles + split_tile;
       const int start = whole ? 0 : part_index * schedule.k_tiles_per_part;
       const int count = whole ? schedule.k_tiles : tl::min(schedule.k_tiles_per_part, schedule.k_tiles - start);
 
       // gemm_hybrid.py:90  if tile < rows * columns and (whole or count > 0):
-      if (tile_1 < schedule.rows * schedule.columns && (whole || count > 0)) {
+      if (tile_index < schedule.rows * schedule.columns && (whole || count > 0)) {
         // gemm_hybrid.py:48-52  Grouped rasterisation: concurrent blocks share operands in L2. Every other group runs
         // backwards, from where the previous one ended.
         const int group_rows = schedule.columns < panel ? 2 : panel;
-        const int group_1 = tl::floordiv(tile_1, group_rows * schedule.columns);
-        const int rows_in_group = tl::min(group_rows, schedule.rows - group_1 * group_rows);
-        const int step = tl::floordiv(tl::floormod(tile_1, group_rows * schedule.columns), rows_in_group);
-        const int by =
-            group_1 * group_rows + tl::floormod(tl::floormod(tile_1, group_rows * schedule.columns), rows_in_group);
-        const int bx = tl::floormod(group_1, 2) == 0 ? step : schedule.columns - 1 - step;
+        const int group_index = tl::floordiv(tile_index, group_rows * schedule.columns);
+        const int rows_in_group = tl::min(group_rows, schedule.rows - group_index * group_rows);
+        const int step = tl::floordiv(tl::floormod(tile_index, group_rows * schedule.columns), rows_in_group);
+        const int by = group_index * group_rows +
+                       tl::floormod(tl::floormod(tile_index, group_rows * schedule.columns), rows_in_group);
+        const int bx = tl::floormod(group_index, 2) == 0 ? step : schedule.columns - 1 - step;
 
         visit(WorkTile{wave, whole, split_tile, start, count, by, bx});
       }
@@ -334,17 +334,17 @@ __global__ void __launch_bounds__(threads)
   // gemm_hybrid.py:121-123
   const int split_tile = index / strips;
   const int row = (index % strips) * strip;
-  const int tile_1 = schedule.rows * schedule.columns - schedule.split_tiles + split_tile;
+  const int tile_index = schedule.rows * schedule.columns - schedule.split_tiles + split_tile;
 
   // gemm_hybrid.py:48-52  Grouped rasterisation: concurrent blocks share operands in L2. Every other group runs
   // backwards, from where the previous one ended.
   const int group_rows = schedule.columns < panel ? 2 : panel;
-  const int group_1 = tl::floordiv(tile_1, group_rows * schedule.columns);
-  const int rows_in_group = tl::min(group_rows, schedule.rows - group_1 * group_rows);
-  const int step = tl::floordiv(tl::floormod(tile_1, group_rows * schedule.columns), rows_in_group);
+  const int group_index = tl::floordiv(tile_index, group_rows * schedule.columns);
+  const int rows_in_group = tl::min(group_rows, schedule.rows - group_index * group_rows);
+  const int step = tl::floordiv(tl::floormod(tile_index, group_rows * schedule.columns), rows_in_group);
   const int by =
-      group_1 * group_rows + tl::floormod(tl::floormod(tile_1, group_rows * schedule.columns), rows_in_group);
-  const int bx = tl::floormod(group_1, 2) == 0 ? step : schedule.columns - 1 - step;
+      group_index * group_rows + tl::floormod(tl::floormod(tile_index, group_rows * schedule.columns), rows_in_group);
+  const int bx = tl::floormod(group_index, 2) == 0 ? step : schedule.columns - 1 - step;
 
   // gemm_hybrid.py:126-127
   clear(total);

@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
 
   // gemm_relu.py:30  T.copy(C_local, C[by * block_M, bx * block_N])
   // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; lane 0
-  // returns when TMA has read them  [epilogue.copy.tma-store]
+  // waits until TMA has read them  [epilogue.copy.tma-store]
   tl::tma_store(C_local_mma{}, C_local, C_local_staging, C_map, make_coord(by * block_M, bx * block_N));
 }
 

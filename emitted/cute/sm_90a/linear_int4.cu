@@ -251,7 +251,7 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
   // TMA can address rows at multiples of 16 bytes; others are stored from registers  [epilogue.copy.tma-store]
   if constexpr (tl::tma_can_address<Alignment>) {
     // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; lane 0
-    // returns when TMA has read them  [epilogue.copy.tma-store]
+    // waits until TMA has read them  [epilogue.copy.tma-store]
     tl::tma_store(Y_local_mma{}, Y_local, Y_local_staging, Y_map, make_coord(by * block_M, bx * block_N));
   } else {
     tl::store_tile(Y_store{}, tl::converted<half_t>(Y_local), Y, make_coord(by * block_M, bx * block_N),
