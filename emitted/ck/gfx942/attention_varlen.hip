@@ -33,23 +33,24 @@
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention_varlen.py:109) and Output (float16, attention_varlen.py:121). tl::exp2 is v_exp_f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on the
-// elements of cu_seqlens and cu_seqlens_k that its block reads.
-// Masked rows of V (cu_seqlens_k and cu_seqlens decide which) are loaded and multiplied by 0: NaN or infinity in them
-// gives NaN.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
+// its tile and on the elements of cu_seqlens and cu_seqlens_k that its block reads.
+// Masked rows of V (cu_seqlens_k and cu_seqlens decide which) in tiles that iterations load are multiplied by 0: NaN or
+// infinity in them gives NaN.
 // The elements of cu_seqlens (trip counts; index Q and Output along tokens; index K and V along tokens_k) and
 // cu_seqlens_k (trip counts; index K and V along tokens_k) are not validated: where they lead out of bounds, zeros are
 // loaded and take part in the result as elements do.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 32-bit. Base pointers must be aligned, Q, K and V to 16 bytes; cu_seqlens and
+// cu_seqlens_k to 4 bytes; Output to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs
+// must not alias other arguments (unchecked).
 //
-// Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with the headers' folders as -I. With -g profilers and
-// debuggers show these lines; in them the kernel is attention_varlen_kernel. -Rpass-analysis=kernel-resource-usage
-// prints registers and spills.
+// Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with -I the folders that contain tl/ and ck_tile/ of Composable
+// Kernel. With -g profilers and debuggers show these lines; in them the kernel is attention_varlen_kernel.
+// -Rpass-analysis=kernel-resource-usage prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_varlen.py:N a line of that
-// file.
+// file. Registers for tiles are counted without operands of MMAs in flight, addresses and temporaries.
 #include <tl/ck.h>
 
 namespace attention_varlen_impl {
@@ -391,7 +392,8 @@ extern "C" tl_status attention_varlen(const void* Q, const void* K, const void* 
   using namespace attention_varlen_impl;
   const tl_status status = attention_varlen_supports(batch, heads, tokens, tokens_k, max_seqlen, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(Q, K, V, cu_seqlens, cu_seqlens_k, Output)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(Q, K, V) || !tl::aligned<4>(cu_seqlens, cu_seqlens_k) || !tl::aligned<2>(Output))
+    return TL_MISALIGNED;
   const dim3 grid = Kernel::GridSize(batch, heads, max_seqlen);
   return tl::launch(
       attention_varlen_kernel, grid, Kernel::kBlockSize, stream,

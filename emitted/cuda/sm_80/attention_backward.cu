@@ -31,15 +31,18 @@
 // heads * seq_len + 4 * batch * seq_len * heads * dim bytes, each term rounded up to a multiple of 128. Less is
 // TL_WORKSPACE_TOO_SMALL.
 // Not deterministic: atomics add to dQ_sum (float32) in an order that differs from run to run.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Runs on compute capability 8.0 and later, where a block may have 58,368 bytes of shared memory
+// (cudaDevAttrMaxSharedMemoryPerBlockOptin); else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernels are attention_backward_prepare_kernel, attention_backward_gradients_kernel
-// and attention_backward_round_dQ_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernels are attention_backward_prepare_kernel,
+// attention_backward_gradients_kernel and attention_backward_round_dQ_kernel. -Xptxas -v prints registers and
+// spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_backward.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace attention_backward_impl {
@@ -60,7 +63,7 @@ constexpr float scale = 0.18033688f;
 // queries per block of the kernels before and after
 // attention_backward.py:149
 constexpr int block_P = 64;
-static_assert(dim < 128, "other values make another program at attention_backward.py:141: regenerate this file");
+static_assert(dim < 128, "this decided a branch at attention_backward.py:141: regenerate this file for other values");
 
 // ==== prepare ========================================================================================================
 namespace prepare {
@@ -81,7 +84,6 @@ using o_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<16, 8>, 8>;
 using delta_layout = tl::Slice<1, o_layout>;
 
 // grid: (ceildiv(seq_len, block_P), heads, batch)
-template <class Alignment>
 __global__ void __launch_bounds__(threads)
     attention_backward_prepare_kernel(const tl::half* __restrict__ Output_data, const tl::half* __restrict__ dO_data,
                                       float* __restrict__ Delta_data, float* __restrict__ dQ_sum_data, int batch,
@@ -89,10 +91,9 @@ __global__ void __launch_bounds__(threads)
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
   // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
-  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
   const auto Output = tl::tensor<tl::Aligned<16>>(Output_data, batch, tl::predicated(seq_len), heads, dim);
   const auto dO = tl::tensor<tl::Aligned<16>>(dO_data, batch, tl::predicated(seq_len), heads, dim);
-  const auto Delta = tl::tensor<Alignment>(Delta_data, batch, heads, tl::predicated(seq_len));
+  const auto Delta = tl::tensor<tl::Aligned<4>>(Delta_data, batch, heads, tl::predicated(seq_len));
   const auto dQ_sum = tl::tensor<tl::Aligned<16>>(dQ_sum_data, batch, tl::predicated(seq_len), heads, dim);
   const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
 
@@ -117,6 +118,7 @@ namespace gradients {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 128;
 
@@ -202,7 +204,7 @@ __global__ void __launch_bounds__(threads)
   auto load = [&](int k_iter) {
     const int k = first + k_iter;
     // attention_backward.py:208-211
-    // cp.async.cg of 16 bytes, 4 per thread and tile
+    // cp.async.cg of 16 bytes, 4 per thread for each tile
     tl::copy_async<threads>(Q(bz, tl::all, by, tl::all).tile(k * block_N, 0), Q_shared[k_iter % num_stages]);
     tl::copy_async<threads>(dO(bz, tl::all, by, tl::all).tile(k * block_N, 0), dO_shared[k_iter % num_stages]);
     // cp.async.cg of 16 bytes, 16 per tile, where rows start at multiples of 16 bytes
@@ -210,8 +212,8 @@ __global__ void __launch_bounds__(threads)
     tl::copy_async<threads>(Delta(bz, by, tl::all).tile(k * block_N), delta[k_iter % num_stages]);
   };
   // cp.async pipeline: while iteration k_iter computes on tile k_iter, the next num_stages - 1 load; one commit
-  // group per tile, empty after the last; in iteration 0 the barrier also publishes K_shared, V_shared
-  // [pipeline.loop.cp-async]
+  // group per tile, empty after the last; in iteration 0 the barrier also publishes K_shared, V_shared; in later
+  // ones, WAR: all threads have read dsT_shared before any overwrites it  [pipeline.loop.cp-async]
   const int num_iterations = tl::ceildiv(seq_len, block_N) - first;
   TL_NO_UNROLL
   for (int k_iter = 0; k_iter < num_stages - 1; ++k_iter) {
@@ -252,7 +254,7 @@ __global__ void __launch_bounds__(threads)
     // attention_backward.py:231  T.copy(dsT_cast, dsT_shared)
     tl::copy(dsT_cast, dsT_shared);
 
-    // dsT_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
+    // RAW: all threads have stored dsT_shared before any reads it  [sync.shared.hazard]
     tl::sync_threads();
     // attention_backward.py:232-233
     // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp; A and B by ldmatrix.x4.trans
@@ -316,7 +318,7 @@ extern "C" tl_status attention_backward_supports(int batch, int heads, int seq_l
   if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
-  return tl::check_device("sm_80", device);
+  return tl::check_device("sm_80", device, sizeof(gradients::Shared));
 }
 
 extern "C" tl_status attention_backward(const void* Q, const void* K, const void* V, const void* Output,
@@ -334,12 +336,10 @@ extern "C" tl_status attention_backward(const void* Q, const void* K, const void
   // attention_backward.py:167  launch 1 of 3
   {
     using namespace prepare;
-    // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-    const auto chosen = seq_len % 4 == 0 ? attention_backward_prepare_kernel<tl::Aligned<16>>
-                                         : attention_backward_prepare_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(seq_len, block_P), heads, batch);
-    const tl_status started = tl::launch(chosen, grid, threads, stream, static_cast<const tl::half*>(Output),
-                                         static_cast<const tl::half*>(dO), Delta, dQ_sum, batch, heads, seq_len);
+    const tl_status started =
+        tl::launch(attention_backward_prepare_kernel, grid, threads, stream, static_cast<const tl::half*>(Output),
+                   static_cast<const tl::half*>(dO), Delta, dQ_sum, batch, heads, seq_len);
     if (started != TL_OK) return started;
   }
 

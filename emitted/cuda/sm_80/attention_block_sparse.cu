@@ -26,17 +26,20 @@
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention_block_sparse.py:101) and Output (float16, attention_block_sparse.py:111). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on seq_len.
-// Masked rows of V are loaded and multiplied by 0: NaN or infinity in them gives NaN.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
+// its tile and on seq_len.
+// Masked rows of V in tiles that iterations load are multiplied by 0: NaN or infinity in them gives NaN.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, Q, K, V and Output to 16 bytes (else
+// TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is attention_block_sparse_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernel is attention_block_sparse_kernel. -Xptxas -v prints registers and
+// spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_block_sparse.py:N a line of
-// that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are
+// counted without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace attention_block_sparse_impl {
@@ -124,20 +127,19 @@ __global__ void __launch_bounds__(threads)
   // attention_block_sparse.py:63  A causal block stops at its last query: all later keys are masked.
   const int loop_range = tl::min(tl::ceildiv(seq_len, block_N), tl::ceildiv((bx + 1) * block_M, block_N));
 
-  // Q_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
+  // RAW: all threads have stored Q_shared before any reads it  [sync.shared.hazard]
   tl::sync_threads();
   // attention_block_sparse.py:67  for k in T.Pipelined(loop_range, num_stages=num_stages):
   for (int k = 0; k < loop_range; ++k) {
     // attention_block_sparse.py:68  if Kept[bz, by, bx, k] != 0:
     if (Kept(bz, by, bx, k)) {
-      // K_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
+      // WAR: all threads have read K_shared before any overwrites it  [sync.shared.hazard]
       tl::sync_threads();
       // attention_block_sparse.py:69-70
       tl::copy<threads>(K(bz, by, tl::all, tl::all).tile(k * block_N, 0), K_shared);
       tl::copy<threads>(V(bz, by, tl::all, tl::all).tile(k * block_N, 0), V_shared);
 
-      // K_shared and V_shared were written by other threads: a barrier before they are used again
-      // [sync.shared.hazard]
+      // RAW: all threads have stored K_shared and V_shared before any reads them  [sync.shared.hazard]
       tl::sync_threads();
       // attention_block_sparse.py:82  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True,
       // policy=T.GemmWarpPolicy.FullRow)
@@ -206,7 +208,7 @@ extern "C" tl_status attention_block_sparse(const void* Q, const void* K, const 
   using namespace attention_block_sparse_impl;
   const tl_status status = attention_block_sparse_supports(batch, heads, seq_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(Q, K, V, Kept, Output)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(Q, K, V, Output)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);
   return tl::launch<Shared>(attention_block_sparse_kernel, grid, threads, stream, static_cast<const tl::half*>(Q),
                             static_cast<const tl::half*>(K), static_cast<const tl::half*>(V),

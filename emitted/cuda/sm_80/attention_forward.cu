@@ -23,19 +23,23 @@
 // launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention_backward.py:108) and Output (float16, attention_backward.py:119). tl::exp2 is ex2.approx.ftz.f32. tl::log2
-// calls CUDA's mathematical functions in float32.
+// calls CUDA's log2f.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on seq_len.
-// Masked rows of V are loaded and multiplied by 0: NaN or infinity in them gives NaN.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
+// its tile and on seq_len.
+// Masked rows of V in tiles that iterations load are multiplied by 0: NaN or infinity in them gives NaN.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, Q, K, V and Output to 16 bytes; Lse to 4
+// bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
+// (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is attention_forward_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernel is attention_forward_kernel. -Xptxas -v prints registers and
+// spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_backward.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace attention_forward_impl {
@@ -50,9 +54,10 @@ constexpr int block_N = 64;
 // attention_backward.py:45  (1.0 / dim) ** 0.5 * 1.44269504
 constexpr float scale = 0.18033688f;
 static_assert(dim == 64, "scale is computed from dim: regenerate this file");
-static_assert(64 >= dim, "other values make another program at attention_backward.py:22: regenerate this file");
+static_assert(64 >= dim, "this decided a branch at attention_backward.py:22: regenerate this file for other values");
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 256;
 
@@ -84,7 +89,6 @@ using acc_o_layout = tl::MmaAccumulator<block_M, dim, tl::Warps<8, 1>>;
 using scores_max_layout = tl::Slice<1, acc_s_layout>;
 
 // grid: (ceildiv(seq_len, block_M), heads, batch)
-template <class Alignment>
 __global__ void __launch_bounds__(threads)
     attention_forward_kernel(const tl::half* __restrict__ Q_data, const tl::half* __restrict__ K_data,
                              const tl::half* __restrict__ V_data, tl::half* __restrict__ Output_data,
@@ -92,12 +96,11 @@ __global__ void __launch_bounds__(threads)
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
   // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
-  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
   const auto Q = tl::tensor<tl::Aligned<16>>(Q_data, batch, tl::predicated(seq_len), heads, dim);
   const auto K = tl::tensor<tl::Aligned<16>>(K_data, batch, tl::predicated(seq_len), heads, dim);
   const auto V = tl::tensor<tl::Aligned<16>>(V_data, batch, tl::predicated(seq_len), heads, dim);
   const auto Output = tl::tensor<tl::Aligned<16>>(Output_data, batch, tl::predicated(seq_len), heads, dim);
-  const auto Lse = tl::tensor<Alignment>(Lse_data, batch, heads, tl::predicated(seq_len));
+  const auto Lse = tl::tensor<tl::Aligned<4>>(Lse_data, batch, heads, tl::predicated(seq_len));
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;
@@ -124,7 +127,7 @@ __global__ void __launch_bounds__(threads)
   // attention_backward.py:78  for k in T.Pipelined(T.ceildiv(last, block_N), num_stages=num_stages):
   auto load = [&](int k) {
     // attention_backward.py:79-80
-    // cp.async.cg of 16 bytes, 2 per thread and tile
+    // cp.async.cg of 16 bytes, 2 per thread for each tile
     tl::copy_async<threads>(K(bz, tl::all, by, tl::all).tile(k * block_N, 0), K_shared[k % num_stages]);
     tl::copy_async<threads>(V(bz, tl::all, by, tl::all).tile(k * block_N, 0), V_shared[k % num_stages]);
   };
@@ -211,12 +214,9 @@ extern "C" tl_status attention_forward(const void* Q, const void* K, const void*
   using namespace attention_forward_impl;
   const tl_status status = attention_forward_supports(batch, heads, seq_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(Q, K, V, Output, Lse)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen =
-      seq_len % 4 == 0 ? attention_forward_kernel<tl::Aligned<16>> : attention_forward_kernel<tl::AnyAlignment>;
+  if (!tl::aligned<16>(Q, K, V, Output) || !tl::aligned<4>(Lse)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(seq_len, block_M), heads, batch);
-  return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(Q),
+  return tl::launch<Shared>(attention_forward_kernel, grid, threads, stream, static_cast<const tl::half*>(Q),
                             static_cast<const tl::half*>(K), static_cast<const tl::half*>(V),
                             static_cast<tl::half*>(Output), static_cast<float*>(Lse), batch, heads, seq_len);
 }

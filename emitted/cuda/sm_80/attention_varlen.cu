@@ -27,22 +27,25 @@
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention_varlen.py:109) and Output (float16, attention_varlen.py:121). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on the
-// elements of cu_seqlens and cu_seqlens_k that its block reads.
-// Masked rows of V (cu_seqlens_k and cu_seqlens decide which) are loaded and multiplied by 0: NaN or infinity in them
-// gives NaN.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
+// its tile and on the elements of cu_seqlens and cu_seqlens_k that its block reads.
+// Masked rows of V (cu_seqlens_k and cu_seqlens decide which) in tiles that iterations load are multiplied by 0: NaN or
+// infinity in them gives NaN.
 // The elements of cu_seqlens (trip counts; index Q and Output along tokens; index K and V along tokens_k) and
 // cu_seqlens_k (trip counts; index K and V along tokens_k) are not validated: where they lead out of bounds, zeros are
 // loaded and take part in the result as elements do.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Runs on compute capability 8.0 and later, where a block may have 81,920 bytes of shared memory
+// (cudaDevAttrMaxSharedMemoryPerBlockOptin); else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, Q, K and V to 16 bytes; cu_seqlens and
+// cu_seqlens_k to 4 bytes; Output to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs
+// must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is attention_varlen_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernel is attention_varlen_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_varlen.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace attention_varlen_impl {
@@ -61,6 +64,7 @@ constexpr float scale = 0.12751743f;
 static_assert(dim == 128, "scale is computed from dim: regenerate this file");
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 128;
 
@@ -152,7 +156,7 @@ __global__ void __launch_bounds__(threads)
   // attention_varlen.py:76  for k in T.Pipelined(loop_range, num_stages=num_stages):
   auto load = [&](int k) {
     // attention_varlen.py:77-78
-    // cp.async.cg of 16 bytes, 8 per thread and tile
+    // cp.async.cg of 16 bytes, 8 per thread for each tile
     tl::copy_async<threads>(K(tl::all, by / group, tl::all).tile(start_k + k * block_N, 0), K_shared[k % num_stages]);
     tl::copy_async<threads>(V(tl::all, by / group, tl::all).tile(start_k + k * block_N, 0), V_shared[k % num_stages]);
   };
@@ -233,7 +237,7 @@ extern "C" tl_status attention_varlen_supports(int batch, int heads, int tokens,
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
   // Extents of K and V are quotients without a remainder
   if (heads % group != 0) return TL_NOT_SUPPORTED;
-  return tl::check_device("sm_80", device);
+  return tl::check_device("sm_80", device, sizeof(Shared));
 }
 
 extern "C" tl_status attention_varlen(const void* Q, const void* K, const void* V, const void* cu_seqlens,
@@ -243,7 +247,8 @@ extern "C" tl_status attention_varlen(const void* Q, const void* K, const void* 
   using namespace attention_varlen_impl;
   const tl_status status = attention_varlen_supports(batch, heads, tokens, tokens_k, max_seqlen, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(Q, K, V, cu_seqlens, cu_seqlens_k, Output)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(Q, K, V) || !tl::aligned<4>(cu_seqlens, cu_seqlens_k) || !tl::aligned<2>(Output))
+    return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(max_seqlen, block_M), heads, batch);
   return tl::launch<Shared>(attention_varlen_kernel, grid, threads, stream, static_cast<const tl::half*>(Q),
                             static_cast<const tl::half*>(K), static_cast<const tl::half*>(V),

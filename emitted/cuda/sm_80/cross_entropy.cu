@@ -15,20 +15,22 @@
 // M and vocab may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched.
 // Out-of-bounds loads return zero.
 // Reductions accumulate in float32. Rounded to nearest even (RN): Grad (float16, cross_entropy.py:54). tl::exp2 is
-// ex2.approx.ftz.f32. tl::log calls CUDA's mathematical functions in float32.
+// ex2.approx.ftz.f32. tl::log calls CUDA's logf.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on vocab.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on vocab.
 // The elements of Labels (index Logits along vocab) are not validated: where they lead out of bounds, zeros are loaded
 // and take part in the result as elements do.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, Labels and Loss to 4 bytes; Logits and
+// Grad to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other
+// arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is cross_entropy_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernel is cross_entropy_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and cross_entropy.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace cross_entropy_impl {
@@ -57,11 +59,10 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 // (128,(8,4)):(8,(1,1024))  [layout.free.flat]
 using x_layout = tl::Blocked<tl::Shape<block_N>, tl::Shape<128>, 8>;
 // layout of largest, previous, part, total:
-// (T128 threads, V1 values each) -> (1); 128 threads hold the same value  [layout.index.constant]
+// (T128 threads, V1 values each) -> (1); every thread holds the value  [layout.index.constant]
 using largest_layout = tl::Replicated<tl::Shape<1>>;
 // layout of a loop over i:
-// (T128 threads, V1 values each) -> (1); one thread with one element; 128 threads hold the same value; TV layout
-// (128,1):(0,0)  [layout.loop.flat]
+// (T128 threads, V1 values each) -> (1); every thread holds the value; TV layout (128,1):(0,0)  [layout.loop.flat]
 using i_layout = tl::Blocked<tl::Shape<1>, tl::Shape<1>, 1>;
 // layout of a loop over j:
 // (T128 threads, V32 values each) -> (4096); 128 threads with 8 runs of 4 consecutive elements each; TV layout
@@ -147,7 +148,7 @@ extern "C" tl_status cross_entropy(const void* Logits, const void* Labels, void*
   using namespace cross_entropy_impl;
   const tl_status status = cross_entropy_supports(M, vocab, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(Logits, Labels, Loss, Grad)) return TL_MISALIGNED;
+  if (!tl::aligned<4>(Labels, Loss) || !tl::aligned<2>(Logits, Grad)) return TL_MISALIGNED;
   const dim3 grid(M);
   return tl::launch<Shared>(cross_entropy_kernel, grid, threads, stream, static_cast<const tl::half*>(Logits),
                             static_cast<const int*>(Labels), static_cast<float*>(Loss), static_cast<tl::half*>(Grad), M,

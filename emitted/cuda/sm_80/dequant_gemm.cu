@@ -22,18 +22,20 @@
 // group (of Z) are extents; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not
 // launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, dequant.py:70). Computed in these types, not in
-// float32: W_shared (float16, dequant.py:68).
+// float32; each operation rounds (RN), to infinity on overflow: W_shared (float16, dequant.py:68).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X and W to 16 bytes; Y to 4 bytes; S and
+// Z to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other
+// arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is dequant_gemm_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernel is dequant_gemm_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and dequant.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
+// operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace dequant_gemm_impl {
@@ -42,6 +44,7 @@ namespace dequant_gemm_impl {
 constexpr int group = 32, block_M = 64, block_N = 64, block_K = 64;
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 4 warps: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
 
@@ -95,13 +98,14 @@ __global__ void __launch_bounds__(threads)
   // dequant.py:60  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // dequant.py:61-62
-    // cp.async.cg of 16 bytes, 4 per thread and tile
+    // cp.async.cg of 16 bytes, 4 per thread for each tile
     tl::copy_async<threads>(X.tile(by * block_M, ko * block_K), X_shared[ko % num_stages]);
-    // cp.async.cg of 16 bytes, 1 per thread and tile
+    // cp.async.cg of 16 bytes, 1 per thread for each tile
     tl::copy_async<threads>(W.tile(bx * block_N, ko * (block_K / 2)), packed[ko % num_stages]);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per
-  // tile, empty after the last  [pipeline.loop.cp-async]
+  // tile, empty after the last; in later ones, WAR: all threads have read W_shared before any overwrites it
+  // [pipeline.loop.cp-async]
   const int num_iterations = tl::ceildiv(K, block_K);
   TL_NO_UNROLL
   for (int ko = 0; ko < num_stages - 1; ++ko) {
@@ -130,7 +134,7 @@ __global__ void __launch_bounds__(threads)
       return (tl::cast_exact<tl::half>(nibble) - zero) * S(n, g);
     });
 
-    // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
+    // RAW: all threads have stored W_shared before any reads it  [sync.shared.hazard]
     tl::sync_threads();
     // dequant.py:69  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp; A and B by ldmatrix.x4
@@ -164,9 +168,9 @@ extern "C" tl_status dequant_gemm(const void* X, const void* W, const void* S, c
   using namespace dequant_gemm_impl;
   const tl_status status = dequant_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(X, W, S, Z, Y)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = N % 8 == 0 ? dequant_gemm_kernel<tl::Aligned<16>> : dequant_gemm_kernel<tl::AnyAlignment>;
+  if (!tl::aligned<16>(X, W) || !tl::aligned<4>(Y) || !tl::aligned<2>(S, Z)) return TL_MISALIGNED;
+  // Accesses have up to 4 bytes where all rows are 4-byte aligned  [vector.tensor.alignment-dispatch]
+  const auto chosen = N % 2 == 0 ? dequant_gemm_kernel<tl::Aligned<4>> : dequant_gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(X),
                             static_cast<const uint8_t*>(W), static_cast<const tl::half*>(S),

@@ -22,18 +22,20 @@
 // extents; else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched.
 // Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // Reductions accumulate in float16 and float32. Rounded to nearest even (RN): Y (float16, dequant.py:184). Computed in
-// these types, not in float32: products (float16, dequant.py:172).
+// these types, not in float32; each operation rounds (RN), to infinity on overflow: products (float16, dequant.py:172).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X, W, S and Z to 16 bytes; Y to 2 bytes
+// (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
+// (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is dequant_gemv_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernel is dequant_gemv_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and dequant.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
+// operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace dequant_gemv_impl {
@@ -55,6 +57,7 @@ constexpr int chunks = block_K / chunk;
 static_assert(block_K % chunk == 0);
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 4 warps
 constexpr int threads = 128;
 
@@ -103,7 +106,7 @@ __global__ void __launch_bounds__(threads)
   const auto W = tl::tensor<tl::Aligned<16>>(W_data, tl::predicated(N), tl::predicated(K / 2));
   const auto S = tl::tensor<Alignment>(S_data, tl::predicated(N), tl::predicated(K / group));
   const auto Z = tl::tensor<Alignment>(Z_data, tl::predicated(N), tl::predicated(K / group));
-  const auto Y = tl::tensor<Alignment>(Y_data, M, tl::predicated(N));
+  const auto Y = tl::tensor<tl::Aligned<2>>(Y_data, M, tl::predicated(N));
   auto& x = tl::shared<Shared>().x;
   auto& packed = tl::shared<Shared>().packed;
   auto& scales = tl::shared<Shared>().scales;
@@ -122,9 +125,9 @@ __global__ void __launch_bounds__(threads)
   // dequant.py:160  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // dequant.py:161-162
-    // cp.async.cg of 16 bytes, 2 per thread and tile
+    // cp.async.cg of 16 bytes, 2 per thread for each tile
     tl::copy_async<threads>(X(m, tl::all).tile(ko * block_K), x[ko % num_stages]);
-    // cp.async.cg of 16 bytes, 4 per thread and tile
+    // cp.async.cg of 16 bytes, 4 per thread for each tile
     // copy_async_once: evict_first in L2, as no other block reads it  [select.copy.streaming]
     tl::copy_async_once<threads>(W.tile(bn * block_N, ko * (block_K / 2)), packed[ko % num_stages], M == 1);
 
@@ -204,10 +207,10 @@ extern "C" tl_status dequant_gemv(const void* X, const void* W, const void* S, c
   using namespace dequant_gemv_impl;
   const tl_status status = dequant_gemv_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(X, W, S, Z, Y)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(X, W, S, Z) || !tl::aligned<2>(Y)) return TL_MISALIGNED;
   // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
   const auto chosen =
-      K / group % 16 == 0 && N % 8 == 0 ? dequant_gemv_kernel<tl::Aligned<16>> : dequant_gemv_kernel<tl::AnyAlignment>;
+      K / group % 16 == 0 ? dequant_gemv_kernel<tl::Aligned<16>> : dequant_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const tl::half*>(X),
                             static_cast<const uint8_t*>(W), static_cast<const tl::half*>(S),

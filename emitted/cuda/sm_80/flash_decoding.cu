@@ -29,24 +29,29 @@
 // not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // flash_decoding.py:96) and Output (float16, flash_decoding.py:134). tl::exp2 is ex2.approx.ftz.f32. tl::log2 calls
-// CUDA's mathematical functions in float32.
+// CUDA's log2f.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * batch *
 // kv_heads * num_split * group * dim + 4 * batch * kv_heads * num_split * group bytes, each term rounded up to a
 // multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on the elements of lengths that its block reads.
-// Masked rows of V (lengths decides which) are loaded and multiplied by 0: NaN or infinity in them gives NaN.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on the elements of lengths that
+// its block reads.
+// Masked rows of V (lengths decides which) in tiles that iterations load are multiplied by 0: NaN or infinity in them
+// gives NaN.
 // The elements of lengths (trip counts; index K and V along max_len) are not validated: where they lead out of bounds,
 // zeros are loaded and take part in the result as elements do.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Runs on compute capability 8.0 and later, where a block may have 69,632 bytes of shared memory
+// (cudaDevAttrMaxSharedMemoryPerBlockOptin); else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, Q, K, V and workspace to 16 bytes;
+// lengths to 4 bytes; Output to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must
+// not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernels are flash_decoding_split_kernel and flash_decoding_combine_kernel. -Xptxas
-// -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernels are flash_decoding_split_kernel and flash_decoding_combine_kernel.
+// -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and flash_decoding.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace flash_decoding_impl {
@@ -72,6 +77,7 @@ namespace split {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 1 warp: 1 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 32;
 
@@ -119,7 +125,7 @@ __global__ void __launch_bounds__(threads)
   const auto partial =
       tl::tensor<tl::Aligned<16>>(partial_data, batch, kv_heads, num_split, tl::predicated(group), dim);
   const auto partial_lse =
-      tl::tensor<tl::Aligned<16>>(partial_lse_data, batch, kv_heads, num_split, tl::predicated(group));
+      tl::tensor<tl::Aligned<4>>(partial_lse_data, batch, kv_heads, num_split, tl::predicated(group));
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;
@@ -153,7 +159,7 @@ __global__ void __launch_bounds__(threads)
   auto load = [&](int k) {
     // flash_decoding.py:76-78
     const int start = (first + k) * block_N;
-    // cp.async.cg of 16 bytes, 32 per thread and tile
+    // cp.async.cg of 16 bytes, 32 per thread for each tile
     tl::copy_async<threads>(K(b, tl::all, head, tl::all).tile(start, 0), K_shared[k % num_stages]);
     tl::copy_async<threads>(V(b, tl::all, head, tl::all).tile(start, 0), V_shared[k % num_stages]);
   };
@@ -223,11 +229,11 @@ constexpr int threads = 128;
 // ---- registers: 11 per thread for tiles -----------------------------------------------------------------------------
 // lse and weight 4 each; lse_max, total and out 1 each
 // layout of lse, weight:
-// (T128 threads, V4 values each) -> (4); one thread with 4 consecutive elements; 128 threads hold the same value; TV
-// layout (128,4):(0,1)  [layout.free.flat]
+// (T128 threads, V4 values each) -> (4); every thread holds all 4 values; TV layout (128,4):(0,1)
+// [layout.free.flat]
 using lse_layout = tl::Blocked<tl::Shape<num_split>, tl::Shape<1>, 4>;
 // layout of lse_max, total:
-// (T128 threads, V1 values each) -> (1); 128 threads hold the same value  [layout.index.constant]
+// (T128 threads, V1 values each) -> (1); every thread holds the value  [layout.index.constant]
 using lse_max_layout = tl::Replicated<tl::Shape<1>>;
 // layout of out:
 // (T128 threads, V1 values each) -> (128); 128 threads with one element each; TV layout (128,1):(1,0)
@@ -239,7 +245,7 @@ __global__ void __launch_bounds__(threads)
     flash_decoding_combine_kernel(tl::half* __restrict__ Output_data, const float* __restrict__ partial_data,
                                   const float* __restrict__ partial_lse_data, int batch, int kv_heads) {
   // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
-  const auto Output = tl::tensor<tl::Aligned<16>>(Output_data, batch, kv_heads, group, dim);
+  const auto Output = tl::tensor<tl::Aligned<2>>(Output_data, batch, kv_heads, group, dim);
   const auto partial = tl::tensor<tl::Aligned<4>>(partial_data, batch, kv_heads, num_split, group, dim);
   const auto partial_lse = tl::tensor<tl::Aligned<4>>(partial_lse_data, batch, kv_heads, num_split, group);
   const int g = blockIdx.x, head = blockIdx.y, b = blockIdx.z;
@@ -292,7 +298,7 @@ extern "C" tl_status flash_decoding_supports(int batch, int kv_heads, int max_le
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(group, block_H) * kv_heads > tl::max_grid_yz || batch > tl::max_grid_yz || kv_heads > tl::max_grid_yz)
     return TL_INVALID_SIZE;
-  return tl::check_device("sm_80", device);
+  return tl::check_device("sm_80", device, sizeof(split::Shared));
 }
 
 extern "C" tl_status flash_decoding(const void* Q, const void* K, const void* V, const void* lengths, void* Output,
@@ -302,7 +308,7 @@ extern "C" tl_status flash_decoding(const void* Q, const void* K, const void* V,
   const tl_status status = flash_decoding_supports(batch, kv_heads, max_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < flash_decoding_workspace_size(batch, kv_heads, max_len)) return TL_WORKSPACE_TOO_SMALL;
-  if (!tl::aligned<16>(Q, K, V, lengths, Output, workspace)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(Q, K, V, workspace) || !tl::aligned<4>(lengths) || !tl::aligned<2>(Output)) return TL_MISALIGNED;
   tl::Workspace tensors(workspace);
   float* const partial = tensors.take<float>(batch, kv_heads, num_split, group, dim);
   float* const partial_lse = tensors.take<float>(batch, kv_heads, num_split, group);

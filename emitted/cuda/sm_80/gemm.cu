@@ -19,19 +19,21 @@
 // M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
 // along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not launched.
 // Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm.py:63). tl::erf calls CUDA's mathematical
-// functions in float32.
+// MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm.py:63). tl::erf calls CUDA's erff.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
+// Runs on compute capability 8.0 and later, where a block may have 98,304 bytes of shared memory
+// (cudaDevAttrMaxSharedMemoryPerBlockOptin); else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, A, B and C to 16 bytes; Bias to 4 bytes
+// (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
+// (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is gemm_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernel is gemm_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
+// operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace gemm_impl {
@@ -40,6 +42,7 @@ namespace gemm_impl {
 constexpr int block_M = 128, block_N = 128, block_K = 64;
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 8 warps: 4 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
 
@@ -84,11 +87,11 @@ __global__ void __launch_bounds__(threads)
   // gemm.py:42  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // gemm.py:46  T.copy(A[by * block_M, ko * block_K], A_shared)
-    // cp.async.cg of 16 bytes, 4 per thread and tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 4 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(A.tile(by * block_M, ko * block_K), A_shared[ko % num_stages]);
 
     // gemm.py:48  T.copy(B[bx * block_N, ko * block_K], B_shared)
-    // cp.async.cg of 16 bytes, 4 per thread and tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 4 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(B.tile(bx * block_N, ko * block_K), B_shared[ko % num_stages]);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per
@@ -133,7 +136,7 @@ extern "C" tl_status gemm_supports(int M, int N, int K, int device) {
   if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
-  return tl::check_device("sm_80", device);
+  return tl::check_device("sm_80", device, sizeof(Shared));
 }
 
 extern "C" tl_status gemm(const void* A, const void* B, const void* Bias, void* C, int M, int N, int K,
@@ -141,7 +144,7 @@ extern "C" tl_status gemm(const void* A, const void* B, const void* Bias, void* 
   using namespace gemm_impl;
   const tl_status status = gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(A, B, Bias, C)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(A, B, C) || !tl::aligned<4>(Bias)) return TL_MISALIGNED;
   // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
   const auto chosen = K % 8 == 0 && N % 8 == 0 ? gemm_kernel<tl::Aligned<16>> : gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));

@@ -21,13 +21,14 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Not deterministic: atomics add to C (float32) in an order that differs from run to run.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is gemm_streamk_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernel is gemm_streamk_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_splitk.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace gemm_streamk_impl {
@@ -38,6 +39,7 @@ constexpr int block_M = 128, block_N = 128, block_K = 32;
 constexpr int programs = 132;
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 8 warps: 4 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
 
@@ -91,12 +93,12 @@ __global__ void __launch_bounds__(threads)
     const int n = tl::floormod(tile, tl::ceildiv(N, block_N)) * block_N;
     tl::clear(C_local);
 
-    // A_shared and B_shared were read by other threads: a barrier before they are used again  [sync.shared.hazard]
+    // WAR: all threads have read A_shared and B_shared before any overwrites them  [sync.shared.hazard]
     tl::sync_threads();
     // gemm_splitk.py:125  for ko in T.Pipelined(count, num_stages=num_stages):
     auto load = [&](int ko) {
       // gemm_splitk.py:126-127
-      // cp.async.cg of 16 bytes, 2 per thread and tile, where rows start at multiples of 16 bytes
+      // cp.async.cg of 16 bytes, 2 per thread for each tile, where rows start at multiples of 16 bytes
       tl::copy_async<threads>(A.tile(m, (start + ko) * block_K), A_shared[ko % num_stages]);
       tl::copy_async<threads>(B.tile((start + ko) * block_K, n), B_shared[ko % num_stages]);
     };

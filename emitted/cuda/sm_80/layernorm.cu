@@ -23,16 +23,18 @@
 // Reductions accumulate in float32. Rounded to nearest even (RN): Y (float16, layernorm.py:41). tl::rsqrt is
 // rsqrt.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added is fixed.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added is fixed.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X, W, B and Y to 16 bytes; Mean and Rstd
+// to 4 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
+// (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is layernorm_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernel is layernorm_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and layernorm.py:N a line of that file. A
-// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
+// operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace layernorm_impl {
@@ -66,8 +68,8 @@ __global__ void __launch_bounds__(threads)
   const auto W = tl::tensor<tl::Aligned<16>>(W_data, dim);
   const auto B = tl::tensor<tl::Aligned<16>>(B_data, dim);
   const auto Y = tl::tensor<tl::Aligned<16>>(Y_data, tl::predicated(M), dim);
-  const auto Mean = tl::tensor<tl::Aligned<16>>(Mean_data, tl::predicated(M));
-  const auto Rstd = tl::tensor<tl::Aligned<16>>(Rstd_data, tl::predicated(M));
+  const auto Mean = tl::tensor<tl::Aligned<4>>(Mean_data, tl::predicated(M));
+  const auto Rstd = tl::tensor<tl::Aligned<4>>(Rstd_data, tl::predicated(M));
   const int bx = blockIdx.x;
 
   tl::Fragment<float, x_layout> x, squares;
@@ -110,7 +112,7 @@ extern "C" tl_status layernorm(const void* X, const void* W, const void* B, void
   using namespace layernorm_impl;
   const tl_status status = layernorm_supports(M, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(X, W, B, Y, Mean, Rstd)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(X, W, B, Y) || !tl::aligned<4>(Mean, Rstd)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(M, block_M));
   return tl::launch(layernorm_kernel, grid, threads, stream, static_cast<const tl::half*>(X),
                     static_cast<const tl::half*>(W), static_cast<const tl::half*>(B), static_cast<tl::half*>(Y),

@@ -20,16 +20,18 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): scores_cast (float16, linear_attention.py:56), state_shared
 // (float16, linear_attention.py:61) and O (float16, linear_attention.py:67).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on seq_len.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on seq_len.
+// Runs on compute capability 8.0 and later, where a block may have 57,344 bytes of shared memory
+// (cudaDevAttrMaxSharedMemoryPerBlockOptin); else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is linear_attention_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernel is linear_attention_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_attention.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace linear_attention_impl {
@@ -46,6 +48,7 @@ constexpr float scale = 0.125f;
 static_assert(dim == 64, "scale is computed from dim: regenerate this file");
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 128;
 
@@ -110,14 +113,15 @@ __global__ void __launch_bounds__(threads)
   auto load = [&](int c) {
     // linear_attention.py:47-50
     const int t = c * chunk;
-    // cp.async.cg of 16 bytes, 4 per thread and tile
+    // cp.async.cg of 16 bytes, 4 per thread for each tile
     tl::copy_async<threads>(Q(b, tl::all, h, tl::all).tile(t, 0), Q_shared[c % num_stages]);
     tl::copy_async<threads>(K(b, tl::all, h, tl::all).tile(t, 0), K_shared[c % num_stages]);
-    // cp.async.cg of 16 bytes, 4 per thread and tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 4 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(V(b, tl::all, h, tl::all).tile(t, bv * block_V), V_shared[c % num_stages]);
   };
   // cp.async pipeline: while iteration c computes on tile c, the next num_stages - 1 load; one commit group per
-  // tile, empty after the last  [pipeline.loop.cp-async]
+  // tile, empty after the last; in later ones, WAR: all threads have read state_shared before any overwrites it
+  // [pipeline.loop.cp-async]
   const int num_iterations = tl::ceildiv(seq_len, chunk);
   TL_NO_UNROLL
   for (int c = 0; c < num_stages - 1; ++c) {
@@ -146,7 +150,7 @@ __global__ void __launch_bounds__(threads)
     // linear_attention.py:61  From the previous chunks: their state, which is then updated with this chunk.
     tl::copy(state, state_shared);
 
-    // state_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
+    // RAW: all threads have stored state_shared before any reads it  [sync.shared.hazard]
     tl::sync_threads();
     // linear_attention.py:62-63
     // mma.m16n8k16.f32.f16.f16.f32 x 32 per warp; A by ldmatrix.x4, B by ldmatrix.x4.trans
@@ -176,7 +180,7 @@ extern "C" tl_status linear_attention_supports(int batch, int seq_len, int heads
   if (batch < 0 || seq_len < 0 || heads < 0 || dim_v < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
-  return tl::check_device("sm_80", device);
+  return tl::check_device("sm_80", device, sizeof(Shared));
 }
 
 extern "C" tl_status linear_attention(const void* Q, const void* K, const void* V, void* O, void* State, int batch,

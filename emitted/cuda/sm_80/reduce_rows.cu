@@ -11,16 +11,17 @@
 // Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // Reductions accumulate in float32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on N.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on N.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X to 16 bytes; Y to 4 bytes (else
+// TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is reduce_rows_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernel is reduce_rows_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and reduce_rows.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace reduce_rows_impl {
@@ -50,7 +51,7 @@ __global__ void __launch_bounds__(threads)
   // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
   const auto X = tl::tensor<Alignment>(X_data, tl::predicated(M), tl::predicated(N));
-  const auto Y = tl::tensor<tl::Aligned<16>>(Y_data, tl::predicated(M));
+  const auto Y = tl::tensor<tl::Aligned<4>>(Y_data, tl::predicated(M));
   const int bx = blockIdx.x;
 
   tl::Fragment<tl::half, x_layout> x;
@@ -91,7 +92,7 @@ extern "C" tl_status reduce_rows(const void* X, void* Y, int M, int N, void* /*w
   using namespace reduce_rows_impl;
   const tl_status status = reduce_rows_supports(M, N, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(X, Y)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(X) || !tl::aligned<4>(Y)) return TL_MISALIGNED;
   // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
   const auto chosen = N % 8 == 0 ? reduce_rows_kernel<tl::Aligned<16>> : reduce_rows_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(M, block_M));

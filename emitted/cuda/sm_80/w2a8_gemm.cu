@@ -21,16 +21,17 @@
 // out-of-bounds elements are not stored.
 // MMAs accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is w2a8_gemm_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernel is w2a8_gemm_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and w2a8.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
+// operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace w2a8_gemm_impl {
@@ -39,6 +40,7 @@ namespace w2a8_gemm_impl {
 constexpr int block_M = 64, block_N = 64, block_K = 128;
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 4 warps: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
 
@@ -88,13 +90,14 @@ __global__ void __launch_bounds__(threads)
   // w2a8.py:28  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // w2a8.py:29-30
-    // cp.async.cg of 16 bytes, 4 per thread and tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 4 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(X.tile(by * block_M, ko * block_K), X_shared[ko % num_stages]);
-    // cp.async.cg of 16 bytes, 1 per thread and tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 1 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(W.tile(bx * block_N, ko * (block_K / 4)), packed[ko % num_stages]);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per
-  // tile, empty after the last  [pipeline.loop.cp-async]
+  // tile, empty after the last; in later ones, WAR: all threads have read W_shared before any overwrites it
+  // [pipeline.loop.cp-async]
   const int num_iterations = tl::ceildiv(K, block_K);
   TL_NO_UNROLL
   for (int ko = 0; ko < num_stages - 1; ++ko) {
@@ -116,7 +119,7 @@ __global__ void __launch_bounds__(threads)
       return tl::cast<int8_t>(((tl::cast<int>(packed[ko % num_stages](i, tl::floordiv<4>(j))) >> 2 * (j % 4)) & 3) - 1);
     });
 
-    // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
+    // RAW: all threads have stored W_shared before any reads it  [sync.shared.hazard]
     tl::sync_threads();
     // w2a8.py:34  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     // mma.m16n8k32.s32.s8.s8.s32 x 32 per warp

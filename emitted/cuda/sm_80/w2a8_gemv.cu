@@ -17,16 +17,17 @@
 // are not stored.
 // Reductions accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X and W to 16 bytes; Y to 4 bytes (else
+// TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is w2a8_gemv_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernel is w2a8_gemv_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and w2a8.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
+// operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace w2a8_gemv_impl {
@@ -38,9 +39,10 @@ constexpr int block_N = 16;
 // columns per iteration
 // w2a8.py:59  2048 if block_N <= 8 else 1024
 constexpr int block_K = 1024;
-static_assert(block_N > 8, "other values make another program at w2a8.py:59: regenerate this file");
+static_assert(block_N > 8, "this decided a branch at w2a8.py:59: regenerate this file for other values");
 // 3 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 4;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 2 warps
 constexpr int threads = 64;
 
@@ -72,10 +74,11 @@ __global__ void __launch_bounds__(threads)
                      int M, int N, int K) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
   // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
   const auto X = tl::tensor<Alignment>(X_data, M, tl::predicated(K));
   const auto W = tl::tensor<Alignment>(W_data, tl::predicated(N), tl::predicated(K / 4));
-  const auto Y = tl::tensor<Alignment>(Y_data, M, tl::predicated(N));
+  const auto Y = tl::tensor<tl::Aligned<4>>(Y_data, M, tl::predicated(N));
   auto& x = tl::shared<Shared>().x;
   auto& W_shared = tl::shared<Shared>().W_shared;
   const int bn = blockIdx.x, m = blockIdx.y;
@@ -90,9 +93,9 @@ __global__ void __launch_bounds__(threads)
   // w2a8.py:77  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // w2a8.py:78-79
-    // cp.async.cg of 16 bytes, 1 per thread and tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 1 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(X(m, tl::all).tile(ko * block_K), x[ko % num_stages]);
-    // cp.async.cg of 16 bytes, 4 per thread and tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 4 per thread for each tile, where rows start at multiples of 16 bytes
     // copy_async_once: evict_first in L2, as no other block reads it  [select.copy.streaming]
     tl::copy_async_once<threads>(W.tile(bn * block_N, ko * (block_K / 4)), W_shared[ko % num_stages], M == 1);
   };
@@ -151,10 +154,9 @@ extern "C" tl_status w2a8_gemv(const void* X, const void* W, void* Y, int M, int
   using namespace w2a8_gemv_impl;
   const tl_status status = w2a8_gemv_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(X, W) || !tl::aligned<4>(Y)) return TL_MISALIGNED;
   // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen =
-      K % 64 == 0 && N % 4 == 0 ? w2a8_gemv_kernel<tl::Aligned<16>> : w2a8_gemv_kernel<tl::AnyAlignment>;
+  const auto chosen = K % 64 == 0 ? w2a8_gemv_kernel<tl::Aligned<16>> : w2a8_gemv_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), M);
   return tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const int8_t*>(X),
                             static_cast<const uint8_t*>(W), static_cast<int*>(Y), M, N, K);

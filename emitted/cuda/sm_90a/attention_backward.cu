@@ -32,15 +32,16 @@
 // TL_WORKSPACE_TOO_SMALL.
 // Not deterministic: atomics add to dQ_sum (float32) in an order that differs from run to run.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernels are attention_backward_prepare_kernel,
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernels are attention_backward_prepare_kernel,
 // attention_backward_gradients_kernel and attention_backward_round_dQ_kernel. -Xptxas -v prints registers and
 // spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_backward.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -62,7 +63,7 @@ constexpr float scale = 0.18033688f;
 // queries per block of the kernels before and after
 // attention_backward.py:149
 constexpr int block_P = 64;
-static_assert(dim < 128, "other values make another program at attention_backward.py:141: regenerate this file");
+static_assert(dim < 128, "this decided a branch at attention_backward.py:141: regenerate this file for other values");
 
 // ==== prepare ========================================================================================================
 namespace prepare {
@@ -83,7 +84,6 @@ using o_layout = tl::Blocked<tl::Shape<block_P, dim>, tl::Shape<16, 8>, 8>;
 using delta_layout = tl::Slice<1, o_layout>;
 
 // grid: (ceildiv(seq_len, block_P), heads, batch)
-template <class Alignment>
 __global__ void __launch_bounds__(threads)
     attention_backward_prepare_kernel(const tl::half* __restrict__ Output_data, const tl::half* __restrict__ dO_data,
                                       float* __restrict__ Delta_data, float* __restrict__ dQ_sum_data, int batch,
@@ -91,10 +91,9 @@ __global__ void __launch_bounds__(threads)
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
   // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
-  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
   const auto Output = tl::tensor<tl::Aligned<16>>(Output_data, batch, tl::predicated(seq_len), heads, dim);
   const auto dO = tl::tensor<tl::Aligned<16>>(dO_data, batch, tl::predicated(seq_len), heads, dim);
-  const auto Delta = tl::tensor<Alignment>(Delta_data, batch, heads, tl::predicated(seq_len));
+  const auto Delta = tl::tensor<tl::Aligned<4>>(Delta_data, batch, heads, tl::predicated(seq_len));
   const auto dQ_sum = tl::tensor<tl::Aligned<16>>(dQ_sum_data, batch, tl::predicated(seq_len), heads, dim);
   const int bx = blockIdx.x, by = blockIdx.y, bz = blockIdx.z;
 
@@ -272,7 +271,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_b
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, SS: A and B K-major
     tl::gemm_start(V_shared, tl::transposed(dO_shared[k_iter % num_stages]), dsT, tl::overwrite);
 
-    // delta and lse were written by other threads: a barrier before they are used again  [sync.shared.hazard]
+    // RAW: all threads have stored delta and lse before any reads them  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     tl::gemm_wait<1>(pT);  // dsT stays in flight
     // attention_backward.py:217  for i, j in T.Parallel(block_M, block_N):
@@ -297,7 +296,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1) attention_b
     // attention_backward.py:231  T.copy(dsT_cast, dsT_shared)
     tl::copy(dsT_cast, dsT_shared);
 
-    // dsT_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
+    // RAW: all threads have stored dsT_shared before any reads it  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // attention_backward.py:232-233
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, SS: A M-major, B N-major
@@ -389,12 +388,10 @@ extern "C" tl_status attention_backward(const void* Q, const void* K, const void
   // attention_backward.py:167  launch 1 of 3
   {
     using namespace prepare;
-    // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-    const auto chosen = seq_len % 4 == 0 ? attention_backward_prepare_kernel<tl::Aligned<16>>
-                                         : attention_backward_prepare_kernel<tl::AnyAlignment>;
     const dim3 grid(tl::ceildiv(seq_len, block_P), heads, batch);
-    const tl_status started = tl::launch(chosen, grid, threads, stream, static_cast<const tl::half*>(Output),
-                                         static_cast<const tl::half*>(dO), Delta, dQ_sum, batch, heads, seq_len);
+    const tl_status started =
+        tl::launch(attention_backward_prepare_kernel, grid, threads, stream, static_cast<const tl::half*>(Output),
+                   static_cast<const tl::half*>(dO), Delta, dQ_sum, batch, heads, seq_len);
     if (started != TL_OK) return started;
   }
 

@@ -27,9 +27,9 @@ extern "C" {
 //
 // Limits of sizes, edges, numerics, determinism, workspace and devices: the head of attention_backward.cu.
 //
-// Launches the kernels, in this order, on `stream`, a cudaStream_t of the current device. Returns TL_OK if all
-// launches were accepted; later calls of the CUDA runtime report errors of execution. If one was not, those before
-// it run nevertheless.
+// Launches prepare, gradients, then round_dQ, on `stream`, a cudaStream_t of the current device. Returns TL_OK if
+// all launches were accepted; later calls of the CUDA runtime report errors of execution. If one was not, those
+// before it run nevertheless.
 // `workspace` is device memory that only this call uses until it has completed; its contents do not matter.
 tl_status attention_backward(const void* Q, const void* K, const void* V, const void* Output, const void* Lse,
                              const void* dO, void* dQ, void* dK, void* dV, int batch, int heads, int seq_len,
@@ -39,7 +39,7 @@ tl_status attention_backward(const void* Q, const void* K, const void* V, const 
 size_t attention_backward_workspace_size(int batch, int heads, int seq_len);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
-// The launcher checks the same, and the pointers' alignment.
+// The launcher checks the same, the pointers' alignment and `workspace_bytes`.
 tl_status attention_backward_supports(int batch, int heads, int seq_len, int device);
 
 #ifdef __cplusplus

@@ -27,18 +27,21 @@
 // attention_block_sparse.py:101) and Output (float16, attention_block_sparse.py:111). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 128 bytes, for
 // any sizes. Less is TL_WORKSPACE_TOO_SMALL.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on seq_len.
-// Masked rows of V are loaded and multiplied by 0: NaN or infinity in them gives NaN.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
+// its tile and on seq_len.
+// Masked rows of V in tiles that iterations load are multiplied by 0: NaN or infinity in them gives NaN.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, Q, K, V, Output and workspace to 16
+// bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
+// (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is attention_block_sparse_kernel. -Xptxas -v prints
-// registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernel is attention_block_sparse_kernel. -Xptxas
+// -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_block_sparse.py:N a line of
-// that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are
+// counted without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -376,7 +379,7 @@ extern "C" tl_status attention_block_sparse(const void* Q, const void* K, const 
   const tl_status status = attention_block_sparse_supports(batch, heads, seq_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < attention_block_sparse_workspace_size(batch, heads, seq_len)) return TL_WORKSPACE_TOO_SMALL;
-  if (!tl::aligned<16>(Q, K, V, Kept, Output, workspace)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(Q, K, V, Output, workspace)) return TL_MISALIGNED;
   tl::Workspace tensors(workspace);
   int* const next_tile = tensors.take<int>(1);
   const dim3 tiles(tl::ceildiv(seq_len, block_M), heads, batch);

@@ -38,7 +38,7 @@ tl_status attention_block_sparse(const void* Q, const void* K, const void* V, co
 size_t attention_block_sparse_workspace_size(int batch, int heads, int seq_len);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
-// The launcher checks the same, and the pointers' alignment.
+// The launcher checks the same, the pointers' alignment and `workspace_bytes`.
 tl_status attention_block_sparse_supports(int batch, int heads, int seq_len, int device);
 
 #ifdef __cplusplus

@@ -23,21 +23,24 @@
 // without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention_backward.py:108) and Output (float16, attention_backward.py:119). tl::exp2 is ex2.approx.ftz.f32. tl::log2
-// calls CUDA's mathematical functions in float32.
+// calls CUDA's log2f.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 128 bytes, for
 // any sizes. Less is TL_WORKSPACE_TOO_SMALL.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on seq_len.
-// Masked rows of V are loaded and multiplied by 0: NaN or infinity in them gives NaN.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
+// its tile and on seq_len.
+// Masked rows of V in tiles that iterations load are multiplied by 0: NaN or infinity in them gives NaN.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, Q, K, V, Output and workspace to 16
+// bytes; Lse to 4 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other
+// arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is attention_forward_kernel. -Xptxas -v prints
-// registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernel is attention_forward_kernel. -Xptxas -v
+// prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_backward.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -53,7 +56,7 @@ constexpr int block_N = 128;
 // attention_backward.py:45  (1.0 / dim) ** 0.5 * 1.44269504
 constexpr float scale = 0.18033688f;
 static_assert(dim == 64, "scale is computed from dim: regenerate this file");
-static_assert(dim <= 128, "other values make another program at attention_backward.py:20: regenerate this file");
+static_assert(dim <= 128, "this decided a branch at attention_backward.py:20: regenerate this file for other values");
 // TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
@@ -109,7 +112,6 @@ using scores_max_layout = tl::Slice<1, acc_s_layout>;
 // Launch bounds: the consumers' `threads` and the producer's; 1 block per SM, whose threads start with up to 168
 // registers each
 // tl::Dims<r, c>: the rows and columns of a map's tile are along dimensions r and c of its tensor
-template <class Alignment>
 __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
     attention_forward_kernel(const __grid_constant__ tl::TensorMap Q_map, const __grid_constant__ tl::TensorMap K_map,
                              const __grid_constant__ tl::TensorMap V_map,
@@ -117,8 +119,8 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
                              int* next_tile, int batch, int heads, int seq_len) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds elements are not stored
   // [guard.tensor.out-of-bounds]
-  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
-  const auto Lse = tl::tensor<Alignment>(Lse_data, batch, heads, tl::predicated(seq_len));
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
+  const auto Lse = tl::tensor<tl::Aligned<4>>(Lse_data, batch, heads, tl::predicated(seq_len));
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;
@@ -344,19 +346,16 @@ extern "C" tl_status attention_forward(const void* Q, const void* K, const void*
   const tl_status status = attention_forward_supports(batch, heads, seq_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < attention_forward_workspace_size(batch, heads, seq_len)) return TL_WORKSPACE_TOO_SMALL;
-  if (!tl::aligned<16>(Q, K, V, Output, Lse, workspace)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(Q, K, V, Output, workspace) || !tl::aligned<4>(Lse)) return TL_MISALIGNED;
   tl::Workspace tensors(workspace);
   int* const next_tile = tensors.take<int>(1);
-  // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen =
-      seq_len % 4 == 0 ? attention_forward_kernel<tl::Aligned<16>> : attention_forward_kernel<tl::AnyAlignment>;
   const dim3 tiles(tl::ceildiv(seq_len, block_M), heads, batch);
   // Persistent kernel: one block per SM loops over output tiles  [schedule.grid.persistent]
   const dim3 grid = tl::persistent_grid(tiles);
   const tl_status queue = tl::reset_tile_counter(next_tile, tiles, grid, stream);
   if (queue != TL_OK) return queue;
   return tl::launch<Shared>(
-      chosen, grid, threads + tl::producer_warpgroup, stream,
+      attention_forward_kernel, grid, threads + tl::producer_warpgroup, stream,
       tl::tensor_map<decltype(Shared::Q_shared), tl::Dims<1, 3>>(Q, batch, seq_len, heads, dim),
       tl::tensor_map<decltype(Shared::K_shared[0]), tl::Dims<1, 3>>(K, batch, seq_len, heads, dim),
       tl::tensor_map<decltype(Shared::V_shared[0]), tl::Dims<1, 3>>(V, batch, seq_len, heads, dim),

@@ -36,7 +36,7 @@ tl_status attention_forward(const void* Q, const void* K, const void* V, void* O
 size_t attention_forward_workspace_size(int batch, int heads, int seq_len);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
-// The launcher checks the same, and the pointers' alignment.
+// The launcher checks the same, the pointers' alignment and `workspace_bytes`.
 tl_status attention_forward_supports(int batch, int heads, int seq_len, int device);
 
 #ifdef __cplusplus

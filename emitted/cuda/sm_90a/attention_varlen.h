@@ -40,7 +40,7 @@ tl_status attention_varlen(const void* Q, const void* K, const void* V, const vo
 size_t attention_varlen_workspace_size(int batch, int heads, int tokens, int tokens_k, int max_seqlen);
 
 // Whether the kernel supports these sizes on a device (its ordinal, or TL_CURRENT_DEVICE): TL_OK, or why not.
-// The launcher checks the same, and the pointers' alignment.
+// The launcher checks the same, the pointers' alignment and `workspace_bytes`.
 tl_status attention_varlen_supports(int batch, int heads, int tokens, int tokens_k, int max_seqlen, int device);
 
 #ifdef __cplusplus

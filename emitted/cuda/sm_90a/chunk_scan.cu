@@ -27,20 +27,24 @@
 // must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a
 // kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): decayed_shared (float16, chunk_scan.py:84), weights_cast
-// (float16, chunk_scan.py:119) and Y (float16, chunk_scan.py:122). Computed in these types, not in float32:
-// weights_cast (float16, chunk_scan.py:101). tl::exp2 is ex2.approx.ftz.f32.
+// (float16, chunk_scan.py:119) and Y (float16, chunk_scan.py:122). Computed in these types, not in float32; each
+// operation rounds (RN), to infinity on overflow: weights_cast (float16, chunk_scan.py:101). tl::exp2 is
+// ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
+// its tile.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, CB, x, dt, dA_cumsum, C, States and Y to
+// 16 bytes; D to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias
+// other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is chunk_scan_kernel. -Xptxas -v prints registers and
-// spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernel is chunk_scan_kernel. -Xptxas -v prints
+// registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and chunk_scan.py:N a line of that file. A
-// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
+// operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -61,7 +65,7 @@ constexpr float log2e = 1.44269504f;
 constexpr int tiles = tl::ceildiv(chunk_size, block_M) * tl::ceildiv(headdim, block_N);
 // chunk_scan.py:66  0 if groups == 1 else head // (heads // groups)
 constexpr int group = 0;
-static_assert(groups == 1, "other values make another program at chunk_scan.py:66: regenerate this file");
+static_assert(groups == 1, "this decided a branch at chunk_scan.py:66: regenerate this file for other values");
 // TMA loads up to 2 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 2;
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
@@ -223,7 +227,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::gemm(C_shared, tl::transposed(State_shared), y, tl::overwrite);
   tl::parallel(y_layout{}, [&](auto i, auto j) { y(i, j) *= tl::exp2(start); });
 
-  // dA_shared, decayed_shared and dt_shared were written by other threads: a barrier before they are used again
+  // RAW: all threads have stored dA_shared, decayed_shared and dt_shared before any reads them
   // [sync.shared.hazard]
   tl::sync_consumers<threads>();
   // The contribution of the chunk's own tokens, up to each token.
@@ -299,7 +303,7 @@ extern "C" tl_status chunk_scan(const void* CB, const void* x, const void* dt, c
   using namespace chunk_scan_impl;
   const tl_status status = chunk_scan_supports(batch, seqlen, heads, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(CB, x, dt, dA_cumsum, C, States, D, Y)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(CB, x, dt, dA_cumsum, C, States, Y) || !tl::aligned<2>(D)) return TL_MISALIGNED;
   const dim3 grid(heads, tl::ceildiv(seqlen, chunk_size) * tiles, batch);
   return tl::launch<Shared>(
       chunk_scan_kernel, grid, threads + tl::producer_threads, stream,

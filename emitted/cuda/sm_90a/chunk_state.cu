@@ -21,20 +21,22 @@
 // must be at most 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. Empty tensors are not accessed, and a
 // kernel without blocks is not launched. Out-of-bounds loads return zero.
 // MMAs accumulate in float32. Rounded to nearest even (RN): decayed_shared (float16, chunk_state.py:68) and States
-// (float16, chunk_state.py:82). Computed in these types, not in float32: x_decayed (float16, chunk_state.py:80).
-// tl::exp2 is ex2.approx.ftz.f32.
+// (float16, chunk_state.py:82). Computed in these types, not in float32; each operation rounds (RN), to infinity on
+// overflow: x_decayed (float16, chunk_state.py:80). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
+// its tile.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is chunk_state_kernel. -Xptxas -v prints registers
-// and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernel is chunk_state_kernel. -Xptxas -v prints
+// registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and chunk_state.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -56,8 +58,8 @@ constexpr int tiles = tl::ceildiv(headdim, block_M) * tl::ceildiv(dstate, block_
 constexpr int block_K = 16;
 // chunk_state.py:60  0 if groups == 1 else head // (heads // groups)
 constexpr int group = 0;
-static_assert(block_K < 32, "other values make another program at chunk_state.py:40: regenerate this file");
-static_assert(groups == 1, "other values make another program at chunk_state.py:60: regenerate this file");
+static_assert(block_K < 32, "this decided a branch at chunk_state.py:40: regenerate this file for other values");
+static_assert(groups == 1, "this decided a branch at chunk_state.py:60: regenerate this file for other values");
 // TMA loads up to 6 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 6;
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.warpgroups]
@@ -175,7 +177,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // chunk_state.py:70  T.clear(state)
   tl::clear(state);
 
-  // decayed_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
+  // RAW: all threads have stored decayed_shared before any reads it  [sync.shared.hazard]
   tl::sync_consumers<threads>();
   // chunk_state.py:71  for k in T.Pipelined(T.ceildiv(chunk_size, block_K), num_stages=num_stages):
   for (int k = 0; k < num_iterations; ++k) {

@@ -23,19 +23,21 @@
 // else TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds
 // loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, dequant.py:70). Computed in these types, not in
-// float32: W_shared (float16, dequant.py:68).
+// float32; each operation rounds (RN), to infinity on overflow: W_shared (float16, dequant.py:68).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X, W and Y to 16 bytes; S and Z to 2
+// bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
+// (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is dequant_gemm_kernel. -Xptxas -v prints registers
-// and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernel is dequant_gemm_kernel. -Xptxas -v prints
+// registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and dequant.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
+// operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -143,7 +145,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::warpgroup_fence_operand(Y_local);  // its registers are written before the MMA reads them
   for (int ko = 0; ko < num_iterations; ++ko) {
     pipeline.consumer_wait(ko);
-    // W_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
+    // WAR: all threads have read W_shared before any overwrites it  [sync.shared.hazard]
     tl::sync_readers<threads>();
     // dequant.py:64  Weights are dequantised from shared memory to shared memory.
     // 8 elements at a time  [vector.loop.vectors]
@@ -161,7 +163,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       return (tl::cast_exact<tl::half>(nibble) - zero) * S(n, g);
     });
 
-    // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
+    // RAW: all threads have stored W_shared before any reads it  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // dequant.py:69  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, SS: A and B K-major
@@ -205,7 +207,7 @@ extern "C" tl_status dequant_gemm(const void* X, const void* W, const void* S, c
   using namespace dequant_gemm_impl;
   const tl_status status = dequant_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(X, W, S, Z, Y)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(X, W, Y) || !tl::aligned<2>(S, Z)) return TL_MISALIGNED;
   // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
   const auto chosen = N % 8 == 0 ? dequant_gemm_kernel<tl::Aligned<16>> : dequant_gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));

@@ -28,25 +28,29 @@
 // not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // flash_decoding.py:96) and Output (float16, flash_decoding.py:134). tl::exp2 is ex2.approx.ftz.f32. tl::log2 calls
-// CUDA's mathematical functions in float32.
+// CUDA's log2f.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * batch *
 // kv_heads * num_split * group * dim + 4 * batch * kv_heads * num_split * group bytes, each term rounded up to a
 // multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on the elements of lengths that its block reads.
-// Masked rows of V (lengths decides which) are loaded and multiplied by 0: NaN or infinity in them gives NaN.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on the elements of lengths that
+// its block reads.
+// Masked rows of V (lengths decides which) in tiles that iterations load are multiplied by 0: NaN or infinity in them
+// gives NaN.
 // The elements of lengths (trip counts; index K and V along max_len) are not validated: where they lead out of bounds,
 // zeros are loaded and take part in the result as elements do. Where K or V is empty the trip counts must be 0: TMA has
 // no map of an empty tensor, and a load without one is an illegal instruction.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, Q, K, V and workspace to 16 bytes;
+// lengths to 4 bytes; Output to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must
+// not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernels are flash_decoding_split_kernel and
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernels are flash_decoding_split_kernel and
 // flash_decoding_combine_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and flash_decoding.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -125,7 +129,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   const auto partial =
       tl::tensor<tl::Aligned<16>>(partial_data, batch, kv_heads, num_split, tl::predicated(group), dim);
   const auto partial_lse =
-      tl::tensor<tl::Aligned<16>>(partial_lse_data, batch, kv_heads, num_split, tl::predicated(group));
+      tl::tensor<tl::Aligned<4>>(partial_lse_data, batch, kv_heads, num_split, tl::predicated(group));
   auto& Q_shared = tl::shared<Shared>().Q_shared;
   auto& K_shared = tl::shared<Shared>().K_shared;
   auto& V_shared = tl::shared<Shared>().V_shared;
@@ -285,11 +289,11 @@ constexpr int threads = 128;
 // ---- registers: 11 per thread for tiles -----------------------------------------------------------------------------
 // lse and weight 4 each; lse_max, total and out 1 each
 // layout of lse, weight:
-// (T128 threads, V4 values each) -> (4); one thread with 4 consecutive elements; 128 threads hold the same value; TV
-// layout (128,4):(0,1)  [layout.free.flat]
+// (T128 threads, V4 values each) -> (4); every thread holds all 4 values; TV layout (128,4):(0,1)
+// [layout.free.flat]
 using lse_layout = tl::Blocked<tl::Shape<num_split>, tl::Shape<1>, 4>;
 // layout of lse_max, total:
-// (T128 threads, V1 values each) -> (1); 128 threads hold the same value  [layout.index.constant]
+// (T128 threads, V1 values each) -> (1); every thread holds the value  [layout.index.constant]
 using lse_max_layout = tl::Replicated<tl::Shape<1>>;
 // layout of out:
 // (T128 threads, V1 values each) -> (128); 128 threads with one element each; TV layout (128,1):(1,0)
@@ -301,7 +305,7 @@ __global__ void __launch_bounds__(threads)
     flash_decoding_combine_kernel(tl::half* __restrict__ Output_data, const float* __restrict__ partial_data,
                                   const float* __restrict__ partial_lse_data, int batch, int kv_heads) {
   // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
-  const auto Output = tl::tensor<tl::Aligned<16>>(Output_data, batch, kv_heads, group, dim);
+  const auto Output = tl::tensor<tl::Aligned<2>>(Output_data, batch, kv_heads, group, dim);
   const auto partial = tl::tensor<tl::Aligned<4>>(partial_data, batch, kv_heads, num_split, group, dim);
   const auto partial_lse = tl::tensor<tl::Aligned<4>>(partial_lse_data, batch, kv_heads, num_split, group);
   const int g = blockIdx.x, head = blockIdx.y, b = blockIdx.z;
@@ -364,7 +368,7 @@ extern "C" tl_status flash_decoding(const void* Q, const void* K, const void* V,
   const tl_status status = flash_decoding_supports(batch, kv_heads, max_len, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < flash_decoding_workspace_size(batch, kv_heads, max_len)) return TL_WORKSPACE_TOO_SMALL;
-  if (!tl::aligned<16>(Q, K, V, lengths, Output, workspace)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(Q, K, V, workspace) || !tl::aligned<4>(lengths) || !tl::aligned<2>(Output)) return TL_MISALIGNED;
   tl::Workspace tensors(workspace);
   float* const partial = tensors.take<float>(batch, kv_heads, num_split, group, dim);
   float* const partial_lse = tensors.take<float>(batch, kv_heads, num_split, group);

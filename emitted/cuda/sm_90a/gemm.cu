@@ -21,20 +21,21 @@
 // along y or z); else TL_INVALID_SIZE. K must be a multiple of 8, since TMA needs 16-byte row pitches; else
 // TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
 // return zero; out-of-bounds elements are not stored.
-// MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm.py:63). tl::erf calls CUDA's mathematical
-// functions in float32.
+// MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm.py:63). tl::erf calls CUDA's erff.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, A, B and C to 16 bytes; Bias to 4 bytes
+// (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
+// (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is gemm_kernel. -Xptxas -v prints registers and
-// spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_kernel. -Xptxas -v prints registers
+// and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
+// operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_bfloat16.h>
 
@@ -177,7 +178,7 @@ extern "C" tl_status gemm(const void* A, const void* B, const void* Bias, void* 
   using namespace gemm_impl;
   const tl_status status = gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(A, B, Bias, C)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(A, B, C) || !tl::aligned<4>(Bias)) return TL_MISALIGNED;
   // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
   const auto chosen = N % 8 == 0 ? gemm_kernel<tl::Aligned<16>> : gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));

@@ -20,17 +20,18 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_few_rows.py:57). tl::max of NaN and a
 // number is the number: NaN becomes 0 at gemm_few_rows.py:56.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is gemm_few_rows_kernel. -Xptxas -v prints registers
-// and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_few_rows_kernel. -Xptxas -v prints
+// registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_few_rows.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace gemm_few_rows_impl {
@@ -41,6 +42,7 @@ constexpr int block_M = 16, block_N = 64, block_K = 128;
 constexpr int splits = 2;
 // 3 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 4;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 4 warps: 1 along M by 4 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
 
@@ -61,8 +63,8 @@ static_assert(sizeof(Shared) <= 232448, "sm_90a has 232,448 bytes of shared memo
 
 // ---- registers: 8 per thread for tiles ------------------------------------------------------------------------------
 // layout of C_local:
-// (T128 threads, V8 values each) -> (16, 64); warp w holds 16 rows from 16 (w / 4) and 16 columns from 16 (w % 4);
-// TV layout ((4,8,4),(2,2,2)):((32,1,256),(16,8,128))  [layout.gemm.mma-accumulator]
+// (T128 threads, V8 values each) -> (16, 64); warp w holds all 16 rows and 16 columns from 16 (w % 4); TV layout
+// ((4,8,4),(2,2,2)):((32,1,256),(16,8,128))  [layout.gemm.mma-accumulator]
 using C_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<1, 4>>;
 
 // grid: (splits, ceildiv(N, block_N), ceildiv(M, block_M))
@@ -92,9 +94,9 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads)
   // gemm_few_rows.py:41  for ko in T.Pipelined(tiles, num_stages=num_stages):
   auto load = [&](int ko) {
     // gemm_few_rows.py:43-44  by threads: rows may start anywhere, and 16 rows of a tile leave wgmma nothing to gain
-    // cp.async.cg of 16 bytes, 2 per thread and tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 2 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(A.tile(by * block_M, (first + ko) * block_K), A_shared[ko % num_stages]);
-    // cp.async.cg of 16 bytes, 8 per thread and tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 8 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(B.tile((first + ko) * block_K, bx * block_N), B_shared[ko % num_stages]);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per
@@ -118,7 +120,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads)
   // gemm_few_rows.py:47  T.copy(C_local, C_part)
   tl::copy(C_local, C_part);
 
-  // C_part was written by other threads: a barrier before it is used again  [sync.shared.hazard]
+  // RAW: all threads have stored C_part before any reads it  [sync.shared.hazard]
   tl::sync_threads();
   // gemm_few_rows.py:48-49
   tl::copy_to_block<threads>(0, C_part, tl::rows<block_M>(C_parts, part * block_M));

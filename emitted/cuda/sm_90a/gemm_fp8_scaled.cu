@@ -22,17 +22,19 @@
 // return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (bfloat16, gemm_fp8_scaled.py:66 and 68).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, A, B and C to 16 bytes; scales_A and
+// scales_B to 4 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other
+// arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is gemm_fp8_scaled_kernel. -Xptxas -v prints
-// registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_fp8_scaled_kernel. -Xptxas -v
+// prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_fp8_scaled.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_float8.h>
 
@@ -45,7 +47,7 @@ constexpr int parts = 2;
 // elements of K, and rows of B, that share a scale
 // gemm_fp8_scaled.py:25
 constexpr int group = 128;
-static_assert(parts == 2, "other values make another program at gemm_fp8_scaled.py:53: regenerate this file");
+static_assert(parts == 2, "this decided a branch at gemm_fp8_scaled.py:53: regenerate this file for other values");
 // TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
@@ -231,7 +233,7 @@ extern "C" tl_status gemm_fp8_scaled(const void* A, const void* B, const void* s
   using namespace gemm_fp8_scaled_impl;
   const tl_status status = gemm_fp8_scaled_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(A, B, scales_A, scales_B, C)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(A, B, C) || !tl::aligned<4>(scales_A, scales_B)) return TL_MISALIGNED;
   // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
   const auto chosen = N % 8 == 0 ? gemm_fp8_scaled_kernel<tl::Aligned<16>> : gemm_fp8_scaled_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, parts * group), tl::ceildiv(M, block_M));

@@ -25,18 +25,19 @@
 // multiply executes griddepcontrol.launch_dependents: where add has no blocks, the caller's next kernel, if it is
 // launched with the PDL attribute, may start before the call has ended; it must execute griddepcontrol.wait before it
 // accesses the tensors or the workspace of the call.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on K, M and
-// N.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
+// its tile and on K, M and N.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernels are gemm_hybrid_multiply_kernel and
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernels are gemm_hybrid_multiply_kernel and
 // gemm_hybrid_add_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_hybrid.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -285,7 +286,7 @@ __global__ void __launch_bounds__(threads)
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
   // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
-  const auto C = tl::tensor<tl::Aligned<16>>(C_data, tl::predicated(M), tl::predicated(N));
+  const auto C = tl::tensor<tl::Aligned<8>>(C_data, tl::predicated(M), tl::predicated(N));
   const auto parts = tl::tensor<tl::Aligned<16>>(parts_data, tl::predicated(2 * programs), block_M, block_N);
   const int index = blockIdx.x;
 

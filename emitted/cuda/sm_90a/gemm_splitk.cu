@@ -20,17 +20,19 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_splitk.py:51).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * splits * M
 // * N bytes, each term rounded up to a multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, A, B and workspace to 16 bytes; C to 8
+// bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
+// (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernels are gemm_splitk_multiply_kernel and
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernels are gemm_splitk_multiply_kernel and
 // gemm_splitk_add_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_splitk.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -163,7 +165,7 @@ __global__ void __launch_bounds__(threads)
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
   // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
-  const auto C = tl::tensor<tl::Aligned<16>>(C_data, tl::predicated(M), tl::predicated(N));
+  const auto C = tl::tensor<tl::Aligned<8>>(C_data, tl::predicated(M), tl::predicated(N));
   const auto parts = tl::tensor<tl::Aligned<16>>(parts_data, splits, tl::predicated(M), tl::predicated(N));
   const int bx = blockIdx.x, by = blockIdx.y;
 
@@ -212,7 +214,7 @@ extern "C" tl_status gemm_splitk(const void* A, const void* B, void* C, int M, i
   const tl_status status = gemm_splitk_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
   if (workspace_bytes < gemm_splitk_workspace_size(M, N, K)) return TL_WORKSPACE_TOO_SMALL;
-  if (!tl::aligned<16>(A, B, C, workspace)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(A, B, workspace) || !tl::aligned<8>(C)) return TL_MISALIGNED;
   tl::Workspace tensors(workspace);
   float* const parts = tensors.take<float>(splits, M, N);
 

@@ -21,17 +21,18 @@
 // MMAs accumulate in float32. Rounded to nearest even (RN): scores_cast (float16, linear_attention.py:56), state_shared
 // (float16, linear_attention.py:61) and O (float16, linear_attention.py:67).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on seq_len.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on seq_len.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is linear_attention_kernel. -Xptxas -v prints
-// registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernel is linear_attention_kernel. -Xptxas -v
+// prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_attention.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -158,12 +159,12 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, RS: A in registers, B N-major
     tl::gemm_start(scores_cast, V_shared[c % num_stages], o);
 
-    // state_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
+    // WAR: all threads have read state_shared before any overwrites it  [sync.shared.hazard]
     tl::sync_readers<threads>();
     // linear_attention.py:61  From the previous chunks: their state, which is then updated with this chunk.
     tl::copy(state, state_shared);
 
-    // state_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
+    // RAW: all threads have stored state_shared before any reads it  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // linear_attention.py:62-63
     // wgmma.m64n64k16.f32.f16.f16 x 4 per warpgroup, SS: A K-major, B N-major

@@ -24,19 +24,22 @@
 // TL_NOT_SUPPORTED. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads
 // return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear_int4_prefill.py:73). Computed in these
-// types, not in float32: W_local (float16, linear_int4_prefill.py:70).
+// types, not in float32; each operation rounds (RN), to infinity on overflow: W_local (float16,
+// linear_int4_prefill.py:70).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X, W and Y to 16 bytes; S to 2 bytes
+// (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
+// (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is linear_int4_prefill_kernel. -Xptxas -v prints
-// registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernel is linear_int4_prefill_kernel. -Xptxas -v
+// prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear_int4_prefill.py:N a line of
-// that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// that file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are
+// counted without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -45,8 +48,9 @@ namespace linear_int4_prefill_impl {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int group = 32, block_M = 256, block_N = 128, block_K = 64;
 static_assert(block_K == 2 * group,
-              "other values make another program at linear_int4_prefill.py:31: regenerate this file");
-static_assert(block_K > group, "other values make another program at linear_int4_prefill.py:57: regenerate this file");
+              "this decided a branch at linear_int4_prefill.py:31: regenerate this file for other values");
+static_assert(block_K > group,
+              "this decided a branch at linear_int4_prefill.py:57: regenerate this file for other values");
 // TMA loads up to 4 tiles before iteration 0, then one for each that the consumers have released  [pipeline.loop.tma]
 constexpr int num_stages = 4;
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.warpgroups]
@@ -95,8 +99,9 @@ __global__ void __launch_bounds__(threads + tl::producer_warpgroup, 1)
                                tl::half* __restrict__ Y_data, int M, int N, int K) {
   // predicated: not all accesses are shown to be within this extent; out-of-bounds loads return zero,
   // out-of-bounds elements are not stored  [guard.tensor.out-of-bounds]
-  // A run-time size decides where rows start: the launcher chooses, or copies do  [vector.tensor.alignment]
-  const auto S = tl::tensor<tl::AnyAlignment>(S_data, tl::predicated(N), tl::predicated(K / group));
+  // Aligned<n>: rows start at multiples of n bytes, and no access is wider  [vector.tensor.alignment]
+  // A run-time size decides where rows start: the launcher chooses  [vector.tensor.alignment]
+  const auto S = tl::tensor<tl::Aligned<2>>(S_data, tl::predicated(N), tl::predicated(K / group));
   const auto Y = tl::tensor<Alignment>(Y_data, tl::predicated(M), tl::predicated(N));
   auto& X_shared = tl::shared<Shared>().X_shared;
   auto& packed = tl::shared<Shared>().packed;
@@ -227,7 +232,7 @@ extern "C" tl_status linear_int4_prefill(const void* X, const void* W, const voi
   using namespace linear_int4_prefill_impl;
   const tl_status status = linear_int4_prefill_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(X, W, S, Y)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(X, W, Y) || !tl::aligned<2>(S)) return TL_MISALIGNED;
   // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
   const auto chosen =
       N % 8 == 0 ? linear_int4_prefill_kernel<tl::Aligned<16>> : linear_int4_prefill_kernel<tl::AnyAlignment>;

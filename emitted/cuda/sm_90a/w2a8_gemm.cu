@@ -22,17 +22,18 @@
 // not stored.
 // MMAs accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, X and W to 16 bytes; Y to 8 bytes (else
+// TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is w2a8_gemm_kernel. -Xptxas -v prints registers and
-// spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernel is w2a8_gemm_kernel. -Xptxas -v prints
+// registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and w2a8.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
+// operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_int8.h>
 
@@ -133,7 +134,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   tl::warpgroup_fence_operand(Y_local);  // its registers are written before the MMA reads them
   for (int ko = 0; ko < num_iterations; ++ko) {
     pipeline.consumer_wait(ko);
-    // W_shared was read by other threads: a barrier before it is used again  [sync.shared.hazard]
+    // WAR: all threads have read W_shared before any overwrites it  [sync.shared.hazard]
     tl::sync_readers<threads>();
     // w2a8.py:32  Weights past the end are -1, and are multiplied by zeros of X.
     // 16 elements at a time  [vector.loop.vectors]
@@ -144,7 +145,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
       return tl::cast<int8_t>(((tl::cast<int>(packed[ko % num_stages](i, tl::floordiv<4>(j))) >> 2 * (j % 4)) & 3) - 1);
     });
 
-    // W_shared was written by other threads: a barrier before it is used again  [sync.shared.hazard]
+    // RAW: all threads have stored W_shared before any reads it  [sync.shared.hazard]
     tl::sync_consumers<threads>();
     // w2a8.py:34  T.gemm(X_shared, W_shared, Y_local, transpose_B=True)
     // wgmma.m64n64k32.s32.s8.s8 x 4 per warpgroup, SS: A and B K-major
@@ -183,9 +184,9 @@ extern "C" tl_status w2a8_gemm(const void* X, const void* W, void* Y, int M, int
   using namespace w2a8_gemm_impl;
   const tl_status status = w2a8_gemm_supports(M, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(X, W, Y)) return TL_MISALIGNED;
-  // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-  const auto chosen = N % 4 == 0 ? w2a8_gemm_kernel<tl::Aligned<16>> : w2a8_gemm_kernel<tl::AnyAlignment>;
+  if (!tl::aligned<16>(X, W) || !tl::aligned<8>(Y)) return TL_MISALIGNED;
+  // Accesses have up to 8 bytes where all rows are 8-byte aligned  [vector.tensor.alignment-dispatch]
+  const auto chosen = N % 2 == 0 ? w2a8_gemm_kernel<tl::Aligned<8>> : w2a8_gemm_kernel<tl::AnyAlignment>;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(M, block_M));
   return tl::launch<Shared>(chosen, grid, threads + tl::producer_threads, stream,
                             tl::tensor_map<decltype(Shared::X_shared[0])>(X, M, K),

@@ -22,17 +22,21 @@
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention.py:117) and Output (float16, attention.py:127). tl::exp2 is ex2.approx.ftz.f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on seq_len.
-// Masked rows of V are loaded and multiplied by 0: NaN or infinity in them gives NaN.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
+// its tile and on seq_len.
+// Masked rows of V in tiles that iterations load are multiplied by 0: NaN or infinity in them gives NaN.
+// Runs on compute capability 8.0 and later, where a block may have 81,920 bytes of shared memory
+// (cudaDevAttrMaxSharedMemoryPerBlockOptin); else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is attention_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folders that contain tl/ and cute/ of CUTLASS. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is attention_kernel. -Xptxas -v prints registers and
+// spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention.py:N a line of that file. A
-// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
+// operands of MMAs in flight, addresses and temporaries.
 #include <tl/cute.h>
 
 namespace attention_impl {
@@ -57,6 +61,7 @@ constexpr float scale = 0.12751743f;
 static_assert(dim == 128, "scale is computed from dim: regenerate this file");
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 128;
 
@@ -154,7 +159,7 @@ __global__ void __launch_bounds__(threads)
   // attention.py:76  for k in T.Pipelined(first, loop_range, num_stages=num_stages):
   auto load = [&](int k) {
     // attention.py:77-78
-    // cp.async.cg of 16 bytes, 8 per thread and tile
+    // cp.async.cg of 16 bytes, 8 per thread for each tile
     tl::copy_tile(K_shared_copy{}, K(bz, _, by / group_size, _), make_coord(k * block_N, 0),
                   K_shared(_, _, k % num_stages));
     tl::copy_tile(K_shared_copy{}, V(bz, _, by / group_size, _), make_coord(k * block_N, 0),
@@ -262,7 +267,7 @@ extern "C" tl_status attention_supports(int batch, int heads, int seq_len, int d
   if (batch < 0 || heads < 0 || seq_len < 0) return TL_INVALID_SIZE;
   // A grid may have 65,535 blocks along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
-  return tl::check_device("sm_80", device);
+  return tl::check_device("sm_80", device, sizeof(Shared));
 }
 
 extern "C" tl_status attention(const void* Q, const void* K, const void* V, void* Output, int batch, int heads,

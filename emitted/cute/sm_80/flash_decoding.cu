@@ -28,24 +28,29 @@
 // are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // flash_decoding.py:96) and Output (float16, flash_decoding.py:134). tl::exp2 is ex2.approx.ftz.f32. tl::log2 calls
-// CUDA's mathematical functions in float32.
+// CUDA's log2f.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * batch *
 // kv_heads * num_split * group_size * dim + 4 * batch * kv_heads * num_split * group_size bytes, each term rounded up
 // to a multiple of 128. Less is TL_WORKSPACE_TOO_SMALL.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on the elements of lengths that its block reads.
-// Masked rows of V (lengths decides which) are loaded and multiplied by 0: NaN or infinity in them gives NaN.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on the elements of lengths that
+// its block reads.
+// Masked rows of V (lengths decides which) in tiles that iterations load are multiplied by 0: NaN or infinity in them
+// gives NaN.
 // The elements of lengths (trip counts; index K and V along max_len) are not validated: where they lead out of bounds,
 // zeros are loaded and take part in the result as elements do.
-// Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Runs on compute capability 8.0 and later, where a block may have 81,920 bytes of shared memory
+// (cudaDevAttrMaxSharedMemoryPerBlockOptin); else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, Q, K, V and workspace to 16 bytes;
+// lengths to 4 bytes; Output to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must
+// not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernels are flash_decoding_split_kernel and flash_decoding_combine_kernel. -Xptxas
-// -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folders that contain tl/ and cute/ of CUTLASS. With -lineinfo
+// profilers and debuggers show these lines; in them the kernels are flash_decoding_split_kernel and
+// flash_decoding_combine_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and flash_decoding.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/cute.h>
 
 namespace flash_decoding_impl {
@@ -72,6 +77,7 @@ namespace split {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 128;
 
@@ -107,32 +113,18 @@ using acc_s_mma = decltype(make_tiled_mma(MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>
 // ((4,8,4),(2,2,16)):((128,1,16),(64,8,512))  [layout.gemm.mma-accumulator]
 using acc_o_mma = decltype(make_tiled_mma(MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>{},
                                           Layout<Shape<_4, _1>, Stride<_1, _1>>{}, Tile<_64, _128, _16>{}));
-// 16-byte accesses where all rows are 16-byte aligned, else one element at a time
-template <class Alignment> struct Copies {
-  using Q_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
-                                                 Layout<Shape<_8, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
-  using K_shared_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, half_t>{},
-                                                 Layout<Shape<_8, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
-  using partial_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint2>, float>{}, acc_o_mma{}));
-};
-template <> struct Copies<tl::Aligned<16>> {
-  using Q_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
-                                                 Layout<Shape<_8, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
-  using K_shared_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, half_t>{},
-                                                 Layout<Shape<_8, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
-  using partial_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint2>, float>{}, acc_o_mma{}));
-};
+using Q_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<uint4>, half_t>{},
+                                               Layout<Shape<_8, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
+using K_shared_copy = decltype(make_tiled_copy(Copy_Atom<SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<uint128_t>, half_t>{},
+                                               Layout<Shape<_8, _16>, Stride<_16, _1>>{}, Layout<Shape<_1, _8>>{}));
+using partial_store = decltype(make_tiled_copy_C(Copy_Atom<UniversalCopy<uint2>, float>{}, acc_o_mma{}));
 
 // grid: (num_split, ceildiv(group_size, block_H) * kv_heads, batch)
-template <class Alignment>
 __global__ void __launch_bounds__(threads)
     flash_decoding_split_kernel(const half_t* __restrict__ Q_data, const half_t* __restrict__ K_data,
                                 const half_t* __restrict__ V_data, const int* __restrict__ lengths_data,
                                 float* __restrict__ partial_data, float* __restrict__ partial_lse_data, int batch,
                                 int kv_heads, int group_size, int max_len) {
-  using Q_shared_copy = typename Copies<Alignment>::Q_shared_copy;
-  using K_shared_copy = typename Copies<Alignment>::K_shared_copy;
-  using partial_store = typename Copies<Alignment>::partial_store;
   const Tensor Q =
       make_tensor(make_gmem_ptr(Q_data), make_shape(batch, kv_heads, group_size, Int<dim>{}),
                   make_stride(int64_t(kv_heads) * group_size * dim, int64_t(group_size) * dim, int64_t(dim), _1{}));
@@ -196,7 +188,7 @@ __global__ void __launch_bounds__(threads)
   auto load = [&](int k) {
     // flash_decoding.py:76-78
     const int start = (first + k) * block_N;
-    // cp.async.cg of 16 bytes, 8 per thread and tile
+    // cp.async.cg of 16 bytes, 8 per thread for each tile
     tl::copy_tile(K_shared_copy{}, K(b, _, head, _), make_coord(start, 0), K_shared(_, _, k % num_stages));
     tl::copy_tile(K_shared_copy{}, V(b, _, head, _), make_coord(start, 0), V_shared(_, _, k % num_stages));
   };
@@ -306,8 +298,8 @@ constexpr int threads = 128;
 // ---- registers: 11 per thread for tiles -----------------------------------------------------------------------------
 // lse and weight 4 each; lse_max, total and out 1 each
 // of lse, weight:
-// (T128 threads, V4 values each) -> (4); one thread with 4 consecutive elements; 128 threads hold the same value; TV
-// layout (128,4):(0,1)  [layout.free.flat]
+// (T128 threads, V4 values each) -> (4); every thread holds all 4 values; TV layout (128,4):(0,1)
+// [layout.free.flat]
 using lse_partition =
     decltype(make_tiled_copy(Copy_Atom<UniversalCopy<float>, float>{}, Layout<Shape<_1>>{}, Layout<Shape<_4>>{}));
 // of out:
@@ -400,7 +392,7 @@ extern "C" tl_status flash_decoding_supports(int batch, int kv_heads, int group_
   if (tl::ceildiv(group_size, block_H) * kv_heads > tl::max_grid_yz || batch > tl::max_grid_yz ||
       kv_heads > tl::max_grid_yz)
     return TL_INVALID_SIZE;
-  return tl::check_device("sm_80", device);
+  return tl::check_device("sm_80", device, sizeof(split::Shared));
 }
 
 extern "C" tl_status flash_decoding(const void* Q, const void* K, const void* V, const void* lengths, void* Output,
@@ -411,7 +403,7 @@ extern "C" tl_status flash_decoding(const void* Q, const void* K, const void* V,
   if (status != TL_OK) return status;
   if (workspace_bytes < flash_decoding_workspace_size(batch, kv_heads, group_size, max_len))
     return TL_WORKSPACE_TOO_SMALL;
-  if (!tl::aligned<16>(Q, K, V, lengths, Output, workspace)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(Q, K, V, workspace) || !tl::aligned<4>(lengths) || !tl::aligned<2>(Output)) return TL_MISALIGNED;
   tl::Workspace tensors(workspace);
   float* const partial = tensors.take<float>(batch, kv_heads, num_split, group_size, dim);
   float* const partial_lse = tensors.take<float>(batch, kv_heads, num_split, group_size);
@@ -419,14 +411,11 @@ extern "C" tl_status flash_decoding(const void* Q, const void* K, const void* V,
   // flash_decoding.py:47  launch 1 of 2
   {
     using namespace split;
-    // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
-    const auto chosen = group_size % 4 == 0 ? flash_decoding_split_kernel<tl::Aligned<16>>
-                                            : flash_decoding_split_kernel<tl::AnyAlignment>;
     const dim3 grid(num_split, tl::ceildiv(group_size, block_H) * kv_heads, batch);
-    const tl_status started =
-        tl::launch<Shared>(chosen, grid, threads, stream, static_cast<const half_t*>(Q), static_cast<const half_t*>(K),
-                           static_cast<const half_t*>(V), static_cast<const int*>(lengths), partial, partial_lse, batch,
-                           kv_heads, group_size, max_len);
+    const tl_status started = tl::launch<Shared>(flash_decoding_split_kernel, grid, threads, stream,
+                                                 static_cast<const half_t*>(Q), static_cast<const half_t*>(K),
+                                                 static_cast<const half_t*>(V), static_cast<const int*>(lengths),
+                                                 partial, partial_lse, batch, kv_heads, group_size, max_len);
     if (started != TL_OK) return started;
   }
 

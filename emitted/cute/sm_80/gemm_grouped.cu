@@ -20,19 +20,22 @@
 // launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:99 and 103).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on the
-// elements of Offsets that its block reads, K and groups.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
+// its tile and on the elements of Offsets that its block reads, K and groups.
 // The elements of Offsets (trip counts; index A and C along tokens; index A and B along K) are not validated: where
 // they lead out of bounds, zeros are loaded and take part in the result as elements do.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, A, B and C to 16 bytes; Offsets to 4
+// bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
+// (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is gemm_grouped_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folders that contain tl/ and cute/ of CUTLASS. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is gemm_grouped_kernel. -Xptxas -v prints registers
+// and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_batched.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/cute.h>
 
 namespace gemm_grouped_impl {
@@ -44,6 +47,7 @@ using namespace cute;
 constexpr int block_M = 64, block_N = 128, block_K = 32;
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 4 warps: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
 
@@ -70,7 +74,7 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 using C_local_mma = decltype(make_tiled_mma(
     MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>{}, Layout<Shape<_2, _2>, Stride<_2, _1>>{},
     Tile<Layout<Shape<_16, _2, _2>, Stride<_1, _32, _16>>, Layout<Shape<_8, _2, _8>, Stride<_1, _64, _8>>, _16>{}));
-// 16-byte accesses where all rows are 16-byte aligned, else one element at a time
+// accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements
 template <class Alignment> struct Copies {
   using A_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, half_t>{},
                                                  Layout<Shape<_4, _32>, Stride<_32, _1>>{}, Layout<Shape<_1, _1>>{}));
@@ -140,9 +144,9 @@ __global__ void __launch_bounds__(threads)
   // num_stages=num_stages):
   auto load = [&](int ko) {
     // gemm_batched.py:94-95
-    // cp.async.cg of 16 bytes, 2 per thread and tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 2 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_tile(A_shared_copy{}, A, make_coord(first, ko * block_K), A_shared(_, _, ko % num_stages));
-    // cp.async.cg of 16 bytes, 4 per thread and tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 4 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_tile(B_shared_copy{}, tl::slice_or_empty(B, group_1, _, _), make_coord(ko * block_K, bx * block_N),
                   B_shared(_, _, ko % num_stages));
   };
@@ -208,7 +212,7 @@ extern "C" tl_status gemm_grouped(const void* A, const void* B, const void* Offs
   using namespace gemm_grouped_impl;
   const tl_status status = gemm_grouped_supports(tokens, groups, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(A, B, Offsets, C)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(A, B, C) || !tl::aligned<4>(Offsets)) return TL_MISALIGNED;
   // Accesses have up to 16 bytes where all rows are 16-byte aligned  [vector.tensor.alignment-dispatch]
   const auto chosen =
       K % 8 == 0 && N % 8 == 0 ? gemm_grouped_kernel<tl::Aligned<16>> : gemm_grouped_kernel<tl::AnyAlignment>;

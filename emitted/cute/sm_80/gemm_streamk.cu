@@ -21,13 +21,15 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
 // Not deterministic: atomics add to C (float32) in an order that differs from run to run.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is gemm_streamk_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folders that contain tl/ and cute/ of CUTLASS. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is gemm_streamk_kernel. -Xptxas -v prints registers
+// and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_splitk.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/cute.h>
 
 namespace gemm_streamk_impl {
@@ -41,6 +43,7 @@ constexpr int block_M = 128, block_N = 128, block_K = 32;
 constexpr int programs = 132;
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 8 warps: 4 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
 
@@ -67,7 +70,7 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 using C_local_mma = decltype(make_tiled_mma(
     MMA_Atom<SM80_16x8x16_F32F16F16F32_TN>{}, Layout<Shape<_4, _2>, Stride<_2, _1>>{},
     Tile<Layout<Shape<_16, _4, _2>, Stride<_1, _32, _16>>, Layout<Shape<_8, _2, _8>, Stride<_1, _64, _8>>, _16>{}));
-// 16-byte accesses where all rows are 16-byte aligned, else one element at a time
+// accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements
 template <class Alignment> struct Copies {
   using A_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<half_t>, half_t>{},
                                                  Layout<Shape<_8, _32>, Stride<_32, _1>>{}, Layout<Shape<_1, _1>>{}));
@@ -117,12 +120,12 @@ __global__ void __launch_bounds__(threads)
     const int n = tl::floormod(tile_index, tl::ceildiv(N, block_N)) * block_N;
     clear(C_local);
 
-    // A_shared and B_shared were read by other threads: a barrier before they are used again  [sync.shared.hazard]
+    // WAR: all threads have read A_shared and B_shared before any overwrites them  [sync.shared.hazard]
     __syncthreads();
     // gemm_splitk.py:125  for ko in T.Pipelined(count, num_stages=num_stages):
     auto load = [&](int ko) {
       // gemm_splitk.py:126-127
-      // cp.async.cg of 16 bytes, 2 per thread and tile, where rows start at multiples of 16 bytes
+      // cp.async.cg of 16 bytes, 2 per thread for each tile, where rows start at multiples of 16 bytes
       tl::copy_tile(A_shared_copy{}, A, make_coord(m, (start + ko) * block_K), A_shared(_, _, ko % num_stages));
       tl::copy_tile(B_shared_copy{}, B, make_coord((start + ko) * block_K, n), B_shared(_, _, ko % num_stages));
     };

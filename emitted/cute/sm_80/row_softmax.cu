@@ -13,17 +13,19 @@
 //
 // M may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds
 // loads return zero; out-of-bounds elements are not stored.
-// Reductions accumulate in float32. tl::exp calls CUDA's mathematical functions in float32.
+// Reductions accumulate in float32. tl::exp calls CUDA's expf.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added is fixed.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added is fixed.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is row_softmax_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folders that contain tl/ and cute/ of CUTLASS. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is row_softmax_kernel. -Xptxas -v prints registers
+// and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and row_softmax.py:N a line of that file.
+// Registers for tiles are counted without operands of MMAs in flight, addresses and temporaries.
 #include <tl/cute.h>
 
 namespace row_softmax_impl {

@@ -31,24 +31,26 @@
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. Workspace: 4 * (1 +
 // ceildiv(ceildiv(max_seqlen, block_M) * heads * batch, 31)) bytes, each term rounded up to a multiple of 128. Less is
 // TL_WORKSPACE_TOO_SMALL.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on the
-// elements of cu_seqlens and cu_seqlens_k that its block reads.
-// Masked rows of V (cu_seqlens_k and cu_seqlens decide which) are loaded and multiplied by 0: NaN or infinity in them
-// gives NaN.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
+// its tile and on the elements of cu_seqlens and cu_seqlens_k that its block reads.
+// Masked rows of V (cu_seqlens_k and cu_seqlens decide which) in tiles that iterations load are multiplied by 0: NaN or
+// infinity in them gives NaN.
 // The elements of cu_seqlens (trip counts; index Q and Output along tokens; index K and V along tokens_k) and
 // cu_seqlens_k (trip counts; index K and V along tokens_k) are not validated: where they lead out of bounds, zeros are
 // loaded and take part in the result as elements do. Where K or V is empty the trip counts must be 0: TMA has no map of
 // an empty tensor, and a load without one is an illegal instruction.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, Q, K, V, Output and workspace to 16
+// bytes; cu_seqlens and cu_seqlens_k to 4 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected.
+// Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is attention_varlen_kernel. -Xptxas -v prints
-// registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folders that contain tl/ and cute/
+// of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is
+// attention_varlen_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention_varlen.py:N a line of that
-// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/cute_sm90.h>
 
 namespace attention_varlen_impl {
@@ -493,7 +495,7 @@ extern "C" tl_status attention_varlen(const void* Q, const void* K, const void* 
   if (status != TL_OK) return status;
   if (workspace_bytes < attention_varlen_workspace_size(batch, heads, tokens, tokens_k, max_seqlen))
     return TL_WORKSPACE_TOO_SMALL;
-  if (!tl::aligned<16>(Q, K, V, cu_seqlens, cu_seqlens_k, Output, workspace)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(Q, K, V, Output, workspace) || !tl::aligned<4>(cu_seqlens, cu_seqlens_k)) return TL_MISALIGNED;
   tl::Workspace tensors(workspace);
   int* const next_tile =
       tensors.take<int>(tl::non_empty_tile_counter_ints(tl::ceildiv(max_seqlen, block_M), heads, batch));

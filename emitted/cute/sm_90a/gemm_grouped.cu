@@ -21,21 +21,23 @@
 // loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_batched.py:99 and 103).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Not shown to be
-// batch-invariant: which terms an element adds, in which order, may depend on the position of its tile and on the
-// elements of Offsets that its block reads, K and groups.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
+// its tile and on the elements of Offsets that its block reads, K and groups.
 // The elements of Offsets (trip counts; index A and C along tokens; index A and B along K) are not validated: where
 // they lead out of bounds, zeros are loaded and take part in the result as elements do. Where A or B is empty the trip
 // counts must be 0: TMA has no map of an empty tensor, and a load without one is an illegal instruction.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
-// undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be aligned, A, B and C to 16 bytes; Offsets to 4
+// bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must not alias other arguments
+// (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is gemm_grouped_kernel. -Xptxas -v prints registers
-// and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folders that contain tl/ and cute/
+// of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_grouped_kernel.
+// -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_batched.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/cute_sm90.h>
 
 namespace gemm_grouped_impl {
@@ -246,7 +248,7 @@ extern "C" tl_status gemm_grouped(const void* A, const void* B, const void* Offs
   using namespace gemm_grouped_impl;
   const tl_status status = gemm_grouped_supports(tokens, groups, N, K, TL_CURRENT_DEVICE);
   if (status != TL_OK) return status;
-  if (!tl::aligned<16>(A, B, Offsets, C)) return TL_MISALIGNED;
+  if (!tl::aligned<16>(A, B, C) || !tl::aligned<4>(Offsets)) return TL_MISALIGNED;
   const dim3 grid(tl::ceildiv(N, block_N), tl::ceildiv(tokens, block_M) + groups);
   return tl::launch<Shared>(gemm_grouped_kernel, grid, threads + tl::producer_threads, stream, make_A_map(A, tokens, K),
                             make_B_map(B, groups, K, N), make_C_map(C, tokens, N), static_cast<const int*>(Offsets),

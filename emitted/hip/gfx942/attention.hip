@@ -24,16 +24,17 @@
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
 // attention.py:117) and Output (float16, attention.py:127). tl::exp2 is v_exp_f32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on seq_len.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on seq_len.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with the headers' folders as -I. With -g profilers and
+// Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with -I the folder that contains tl/. With -g profilers and
 // debuggers show these lines; in them the kernel is attention_kernel. -Rpass-analysis=kernel-resource-usage prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and attention.py:N a line of that file.
+// Registers for tiles are counted without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace attention_impl {

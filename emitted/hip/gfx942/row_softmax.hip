@@ -14,19 +14,20 @@
 // M may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 33,554,431 (work-items of a grid
 // along x have 32 bits); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not
 // launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
-// Reductions accumulate in float32. tl::exp calls the HIP device library in float32.
+// Reductions accumulate in float32. tl::exp calls the HIP device library's expf.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added is fixed.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added is fixed.
 // Runs on devices of gfx942; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with the headers' folders as -I. With -g profilers and
+// Build: hipcc -std=c++17 --offload-arch=gfx942 -O3, with -I the folder that contains tl/. With -g profilers and
 // debuggers show these lines; in them the kernel is row_softmax_kernel. -Rpass-analysis=kernel-resource-usage prints
 // registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and row_softmax.py:N a line of that file.
-// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
+// without operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace row_softmax_impl {

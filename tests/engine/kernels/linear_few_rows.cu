@@ -17,16 +17,17 @@
 // Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear.py:24).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is linear_few_rows_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folder that contains tl/. With -lineinfo profilers and
+// debuggers show these lines; in them the kernel is linear_few_rows_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
+// operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 
 namespace linear_few_rows_impl {
@@ -35,6 +36,7 @@ namespace linear_few_rows_impl {
 constexpr int block_M = 16, block_N = 64, block_K = 64;
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 4 warps: 1 along M by 4 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
 
@@ -50,8 +52,8 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 
 // ---- registers: 8 per thread for tiles ------------------------------------------------------------------------------
 // layout of Y_local:
-// (T128 threads, V8 values each) -> (16, 64); warp w holds 16 rows from 16 (w / 4) and 16 columns from 16 (w % 4);
-// TV layout ((4,8,4),(2,2,2)):((32,1,256),(16,8,128))  [layout.gemm.mma-accumulator]
+// (T128 threads, V8 values each) -> (16, 64); warp w holds all 16 rows and 16 columns from 16 (w % 4); TV layout
+// ((4,8,4),(2,2,2)):((32,1,256),(16,8,128))  [layout.gemm.mma-accumulator]
 using Y_local_layout = tl::MmaAccumulator<block_M, block_N, tl::Warps<1, 4>>;
 
 // grid: (ceildiv(N, block_N), ceildiv(M, block_M))
@@ -77,9 +79,9 @@ __global__ void __launch_bounds__(threads)
   // linear.py:20  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // linear.py:21-22
-    // cp.async.cg of 16 bytes, 1 per thread and tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 1 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(X.tile(by * block_M, ko * block_K), X_shared[ko % num_stages]);
-    // cp.async.cg of 16 bytes, 4 per thread and tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 4 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_async<threads>(W.tile(bx * block_N, ko * block_K), W_shared[ko % num_stages]);
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per

@@ -18,17 +18,18 @@
 // return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): Y (float16, linear.py:24).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 9.0 alone; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with the headers' folders as -I. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is linear_hopper_kernel. -Xptxas -v prints registers
-// and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folder that contains tl/. With
+// -lineinfo profilers and debuggers show these lines; in them the kernel is linear_hopper_kernel. -Xptxas -v prints
+// registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and linear.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
+// operands of MMAs in flight, addresses and temporaries.
 #include <tl/tl.h>
 #include <tl/sm90/wgmma_half.h>
 
@@ -131,7 +132,7 @@ __global__ void __launch_bounds__(threads + tl::producer_threads, 1)
   // TMA can address rows at multiples of 16 bytes; others are stored from registers  [epilogue.copy.tma-store]
   if constexpr (tl::tma_can_address<Alignment>) {
     // Each warp stages its rows and fences them for TMA; lane 0 stores them, in boxes of 16 x 64 elements; lane 0
-    // returns when TMA has read them  [epilogue.copy.tma-store]
+    // waits until TMA has read them  [epilogue.copy.tma-store]
     tl::tma_store(Y_local, Y_local_staging, Y_map, tl::at(by * block_M, bx * block_N));
   } else {
     tl::copy(Y_local, Y.tile(by * block_M, bx * block_N));

@@ -21,16 +21,18 @@
 // Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in int32.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a CUDA graph. No workspace.
-// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model. Batch-invariant: the
-// order in which an element's terms are added depends only on K.
+// Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
+// driver. Batch-invariant: the order in which an element's terms are added depends only on K.
 // Runs on compute capability 8.0 and later; else TL_WRONG_DEVICE. tl/status.h lists what a call may return.
-// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED); null or
+// Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with the headers' folders as -I. With -lineinfo profilers and debuggers
-// show these lines; in them the kernel is gemm_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folders that contain tl/ and cute/ of CUTLASS. With -lineinfo
+// profilers and debuggers show these lines; in them the kernel is gemm_kernel. -Xptxas -v prints registers and
+// spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm.py:N a line of that file. A TV
-// layout is CuTe's: (thread, value) -> offset in the tile, column-major.
+// layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted without
+// operands of MMAs in flight, addresses and temporaries.
 #include <tl/cute.h>
 
 namespace gemm_impl {
@@ -42,6 +44,7 @@ using namespace cute;
 constexpr int block_M = 128, block_N = 128, block_K = 64;
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
+static_assert(num_stages >= 2, "one tile is used while others load");
 // 8 warps: 4 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
 
@@ -68,7 +71,7 @@ static_assert(sizeof(Shared) <= 166912, "sm_80 has 166,912 bytes of shared memor
 using C_local_mma = decltype(make_tiled_mma(
     MMA_Atom<SM80_16x8x32_S32S8S8S32_TN>{}, Layout<Shape<_4, _2>, Stride<_2, _1>>{},
     Tile<Layout<Shape<_16, _4, _2>, Stride<_1, _32, _16>>, Layout<Shape<_8, _2, _8>, Stride<_1, _64, _8>>, _32>{}));
-// 16-byte accesses where all rows are 16-byte aligned, else one element at a time
+// accesses of up to 16 bytes where all rows are 16-byte aligned, else single elements
 template <class Alignment> struct Copies {
   using A_shared_copy = decltype(make_tiled_copy(Copy_Atom<UniversalCopy<int8_t>, int8_t>{},
                                                  Layout<Shape<_4, _64>, Stride<_64, _1>>{}, Layout<Shape<_1, _1>>{}));
@@ -104,11 +107,11 @@ __global__ void __launch_bounds__(threads)
   // gemm.py:42  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   auto load = [&](int ko) {
     // gemm.py:46  T.copy(A[by * block_M, ko * block_K], A_shared)
-    // cp.async.cg of 16 bytes, 2 per thread and tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 2 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_tile(A_shared_copy{}, A, make_coord(by * block_M, ko * block_K), A_shared(_, _, ko % num_stages));
 
     // gemm.py:48  T.copy(B[bx * block_N, ko * block_K], B_shared)
-    // cp.async.cg of 16 bytes, 2 per thread and tile, where rows start at multiples of 16 bytes
+    // cp.async.cg of 16 bytes, 2 per thread for each tile, where rows start at multiples of 16 bytes
     tl::copy_tile(A_shared_copy{}, B, make_coord(bx * block_N, ko * block_K), B_shared(_, _, ko % num_stages));
   };
   // cp.async pipeline: while iteration ko computes on tile ko, the next num_stages - 1 load; one commit group per
