@@ -262,8 +262,8 @@ CUTE_DEVICE void store_vector(const TiledCopy& tiled, const From& from, const To
     store_inside(tiled, at(_, v / each + i), end, vector(_, i), parts(_, v / each + i));
 }
 
-// Shared memory to that of another block of the cluster, `rank`: copies the tile of `shape` of `from` at `from_start` to
-// that of `to` at `to_start` there. Contains no barrier: a cluster barrier must precede it, after that block's last
+// Shared memory to that of another block of the cluster, `rank`: copies `shape` elements of `from` at `from_start` to
+// those of `to` at `to_start` there. Contains no barrier: a cluster barrier must precede it, after that block's last
 // access to `to`, and another must follow before that block reads it. Called by: all threads of the block.
 template <class TiledCopy, class From, class FromStart, class To, class ToStart, class Shape>
 CUTE_DEVICE void copy_to_block(const TiledCopy& tiled, int rank, const From& from, const FromStart& from_start,

@@ -44,7 +44,7 @@ struct alignas(16) SharedTile<T, rows_, cols_, InterleavedRows<count>> {
 template <class T, int rows, int cols, int threads, int count>
 using StagedRows = Staged<T, rows, cols, threads, T, count>;
 
-// Transposes what a thread has loaded, and stores the columns by 16 bytes. Two columns of two rows are one word of each:
+// Transposes what a thread has loaded, and stores the columns by 16 bytes. Two columns of two rows make one word each:
 // one permutation gives a column's word. Called by: the threads that loaded it. Contains no barrier: one must follow
 // before other threads read `to`.
 template <class T, int rows, int cols, int threads, int count>
