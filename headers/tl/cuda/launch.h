@@ -121,8 +121,8 @@ inline int zero_memory(void* memory, size_t bytes, void* stream) {
 // The largest gridDim.y and gridDim.z. [CUDA C++ Programming Guide, "Compute Capabilities"]
 constexpr int max_grid_yz = 65535;
 
-// TL_OK if the device with this ordinal, or the current one (TL_CURRENT_DEVICE), runs code for `arch` and allows a block
-// `shared_bytes` of shared memory, else TL_WRONG_DEVICE. Later GPUs may allow less than `arch` does: 8.6 less than 8.0.
+// TL_OK if the device with this ordinal, or the current one (TL_CURRENT_DEVICE), runs code for `arch` and allows
+// `shared_bytes` of shared memory per block, else TL_WRONG_DEVICE. Later GPUs may allow less than `arch`: 8.6 than 8.0.
 // [CUDA C++ Programming Guide, "Compute Capabilities", "Technical Specifications per Compute Capability"]
 inline tl_status check_device(const char* arch, int device, size_t shared_bytes = 0) {
   int major = 0, minor = 0, shared_limit = 0;

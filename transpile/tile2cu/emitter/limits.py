@@ -85,9 +85,9 @@ def _extent_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Lim
 
 
 def _with_largest(parts: list[tuple[Expr, Expr | None]], bounds: Bounds) -> Iterator[tuple[Expr, Expr | None]]:
-    """The same, where a product by a number that has a bound is that by its largest value, and only one of a number.
+    """The same, where a factor that has a bound is its largest value, once for each other factor.
 
-    One condition then holds for all products of a number of tiles and a number of blocks.
+    One condition then holds for all numbers of tiles times numbers of blocks.
     """
     largest: dict[Expr, Expr] = {}
     split = {part: _by_bounded(part, bounds) for part, past in parts if past is None}
@@ -102,7 +102,7 @@ _FEW = 1 << 16  # numbers of blocks, and the like
 
 
 def _by_bounded(part: Expr, bounds: Bounds) -> tuple[Expr, Expr] | None:
-    """A product as its factor without a bound, and the largest value of the other: its name there, or a number."""
+    """Of two factors the one without a bound, and the largest value of the other: its name there, or a number."""
     if isinstance(part, Binary) and part.op == "*":
         for free, other in ((part.lhs, part.rhs), (part.rhs, part.lhs)):
             interval = bounds.interval(other)
