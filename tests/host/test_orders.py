@@ -33,7 +33,7 @@ def test_a_tensor_that_other_threads_read_again(tmp_path: Path) -> None:
     x = RNG.standard_normal((64, 64)).astype(np.float32)
     np.testing.assert_array_equal(kernel(x, np.zeros_like(x)), x.T)
     assert kernel.source.count("tl::sync_threads();") == 1, "tiles that each thread comes back to need none"
-    assert "// Between was written by other threads: a barrier before it is used again" in kernel.source
+    assert "// RAW: all threads have stored Between before any reads it" in kernel.source
 
 
 def test_a_tensor_that_other_threads_write_again(tmp_path: Path) -> None:

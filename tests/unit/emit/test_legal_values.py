@@ -41,14 +41,14 @@ def test_asserts_of_the_file_have_its_messages(tmp_path: Path) -> None:
 
 def test_branches_are_decided_for_these_values_alone(tmp_path: Path) -> None:
     one, several = emitted(tmp_path), emitted(tmp_path, rounds=3)
-    other = '"other values make another program at small.py:15: regenerate this file"'
+    other = '"this decided a branch at small.py:15: regenerate this file for other values"'
     assert f"static_assert(rounds <= 1, {other});" in one
     assert f"static_assert(rounds > 1, {other});" in several
 
 
 def test_operands_that_an_or_need_not_have_are_not_asserted(tmp_path: Path) -> None:
     text = emitted(tmp_path)
-    assert "block % 3" not in text and 'static_assert(block < 1024, "other values' in text
+    assert "block % 3" not in text and 'static_assert(block < 1024, "this decided a branch' in text
 
 
 def test_constants_that_the_source_does_not_name_have_none(tmp_path: Path) -> None:

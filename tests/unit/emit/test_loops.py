@@ -58,7 +58,7 @@ def test_a_barrier_names_all_that_it_shows() -> None:
     example = EXAMPLES / "attention_backward.py"
     emitted = emit(example, kernel="attention_backward", target="cuda:sm_90a", dim=64, is_causal=True)
     text = emitted["attention_backward"].files["attention_backward.cu"]
-    assert text.count("// delta and lse were written by other threads: a barrier") == 1
+    assert text.count("// RAW: all threads have stored delta and lse before any reads them") == 1
 
 
 def test_who_loads_and_who_computes_share_the_arithmetic_of_tiles() -> None:

@@ -17,7 +17,7 @@ from tile2cu.analysis.accesses import (
 from tile2cu.analysis.prelude import begins_pipeline
 from tile2cu.analysis.sync_calls import awaits_stores
 from tile2cu.analysis.uniformity import Uniformity
-from tile2cu.analysis.uses import is_at_top, read_in, readers, written_in
+from tile2cu.analysis.uses import is_at_top, read_in, readers, statements, written_in
 from tile2cu.core.decisions import (
     ALIASING,
     BARRIER,
@@ -54,7 +54,6 @@ from tile2cu.core.program import (
     bodies,
     group_of,
     only_arm,
-    walk_stmts,
 )
 from tile2cu.core.schedule import Aliasing, Hazard, PartBarrier, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, InDivergentCode, Phase, rule
@@ -540,7 +539,7 @@ class _Walker:
     def first_conflicts(self, body: tuple[Stmt, ...], pending: Pending) -> dict[str, Hazard]:
         """The hazards with what is pending of the statements of an iteration before its first barrier."""
         found: dict[str, Hazard] = {}
-        for stmt in takewhile(lambda each: id(each) not in self.barriers, walk_stmts(body)):
+        for stmt in takewhile(lambda each: id(each) not in self.barriers, statements(body, Stmt)):
             if isinstance(stmt, Loop | If | While):
                 continue
             reads, writes = self.read(stmt), self.written(stmt)
