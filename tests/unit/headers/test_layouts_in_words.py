@@ -115,7 +115,8 @@ def faults(said: Claimed, held: Held) -> Iterator[str]:
     copies = re.search(r"; (\d+) threads (of a warpgroup )?hold the same value", said.words)
     groups = len(held.threads) // 128 if "each warpgroup holds" in said.words else 1
     assert copies is None or (groups > 1) == bool(copies[2]), said.words
-    if set(holders.values()) != {groups * (int(copies[1]) if copies else 1)}:
+    alike = len(held.threads) if "; every thread holds" in said.words else int(copies[1]) if copies else 1
+    if set(holders.values()) != {groups * alike}:
         yield f"held by {set(holders.values())} threads"
     for part in filter(None, said.words.split("; ")):
         if "hold the same value" not in part and not any(check(part, held) for check in CHECKS):
@@ -133,17 +134,25 @@ def _rows_of_warps(part: str, held: Held) -> bool:
 
 def _parts_of_warps(part: str, held: Held) -> bool:
     pattern = (
-        r"warp w holds (\d+) rows from (\d+) \(w / (\d+)\) and (\d+) columns from (\d+) \(w % (\d+)\)(?:, a lane .*)?"
+        r"warp w holds (?:(\d+) rows from (\d+) \(w / (\d+)\)|all (\d+) rows) "
+        r"and (\d+) columns from (\d+) \(w % (\d+)\)(?:, a lane .*)?"
     )
     found = re.fullmatch(pattern, part)
     if not found:
         return False
-    m, row, over, n, col, of = map(int, found.groups())
+    m, row, over = (int(found[4]), 0, 1) if found[4] else map(int, found.groups()[:3])
+    n, col, of = map(int, found.groups()[4:])
     return all(
         held.rows(w, held.wave) == set(range(row * (w // over), row * (w // over) + m))
         and held.columns(w, held.wave) == set(range(col * (w % of), col * (w % of) + n))
         for w in held.waves
     )
+
+
+def _in_all(part: str, held: Held) -> bool:
+    """Each thread has all elements, in as many values."""
+    found = re.fullmatch(r"every thread holds (?:all (\d+) values|the value)", part)
+    return bool(found) and all(len(set(each)) == int(found[1] or 1) for each in held.threads)
 
 
 def _interleaved(part: str, held: Held) -> bool:
@@ -273,8 +282,8 @@ def _offset(modes: list[tuple[int, int]], index: int) -> int:
 
 
 CHECKS: tuple[Callable[[str, Held], bool], ...] = (
-    _rows_of_warps, _interleaved, _parts_of_warps, _warpgroups, _grid_of_threads, _own_values, _split, _tv_layout,
-    _digits,
+    _rows_of_warps, _in_all, _interleaved, _parts_of_warps, _warpgroups, _grid_of_threads, _own_values, _split,
+    _tv_layout, _digits,
 )  # fmt: skip
 
 
