@@ -1,7 +1,7 @@
 """FlashAttention forward: softmax(Q @ K^T / sqrt(dim)) @ V without ever storing the matrix of scores.
 
-Tensors are (batch, seq_len, heads, dim); groups of query heads share a head of K and V. Any sequence length works:
-keys past its end are masked.
+Tensors are (batch, seq_len, heads, dim); groups of query heads share a head of K and V. Sequences need not be whole
+tiles: keys past their end are masked.
 """
 
 import tilelang
@@ -27,7 +27,7 @@ def attention(
     """Output = softmax(Q @ K^T / sqrt(dim)) @ V, for each batch and head.
 
     With is_causal, query i sees the keys 0..i only. With window, it sees the last `window` of those only. Q, K and V
-    must be finite.
+    must be finite, and Q @ K^T / sqrt(dim) less than 2**23 in magnitude: weights are then at most 2**(slack + 1/2).
     """
     scale = (1.0 / dim) ** 0.5 * 1.44269504  # log2(e) / sqrt(dim): exp2 replaces exp
     shape = (batch, seq_len, heads, dim)

@@ -1,7 +1,8 @@
 """Block-sparse attention: softmax(Q @ K^T / sqrt(dim)) @ V over the blocks of keys that a mask keeps.
 
 Tensors are (batch, heads, seq_len, dim). The mask has a flag for each block of queries and block of keys, of each head:
-blocks with flag 0 are neither loaded nor computed. Any sequence length works: keys past its end are masked.
+blocks with flag 0 are neither loaded nor computed. Sequences need not be whole tiles: keys past
+their end are masked.
 """
 
 import tilelang

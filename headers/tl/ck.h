@@ -1,6 +1,7 @@
 // Includes for kernels in ck_tile's style: ck_tile's tiles, tl's launchers and scalar functions, and functions that
 // ck_tile lacks: tiles in LDS with tl's swizzles, windows over pipeline stages, a block GEMM whose warps own contiguous
-// parts of C, reductions across warps. C++17, ck_tile's public names only.
+// parts of C, reductions across warps. C++17. Besides ck_tile's public names, reduce_across_warps uses two of its details,
+// get_partition_index and does_p_own_r_ of an encoding.
 #pragma once
 #include "common/offsets.h"
 #include "tl.h"
@@ -31,7 +32,7 @@ namespace tl {
 template <class Alignment, class T>
 constexpr int vector_length = Alignment::alignment >= 16 ? 16 / static_cast<int>(sizeof(T)) : 1;
 
-// Whether an encoding's digits have these extents, dimension by dimension.
+// Whether an encoding's digits multiply to these extents, dimension by dimension; their order is not checked.
 template <class Sequence> constexpr int digits_product = 0;
 template <ck_tile::index_t... lengths>
 constexpr int digits_product<ck_tile::sequence<lengths...>> = (1 * ... * static_cast<int>(lengths));

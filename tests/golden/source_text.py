@@ -237,6 +237,8 @@ _FUNCTIONS: dict[str, object] = {
     "fits_int": lambda extent: -(2**31) <= extent < 2**31,
     "int64_t": lambda extent: extent,
     "max_grid_yz": 65535,
+    "UINT32_MAX": 2**32 - 1,
+    "int": int,
     "min": min,
     "max": max,
 }

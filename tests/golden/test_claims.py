@@ -87,7 +87,10 @@ def limit_of(size: str, stated: str) -> str:
 @pytest.mark.parametrize("path", [path for path in TL if path.suffix == ".hip"], ids=str)
 def test_workgroups_of_a_cu_are_those_that_registers_and_lds_have_room_for(path: Path) -> None:
     for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
-        pattern = r"per CU: (\d+)(?: to (\d+))? by registers \(tiles take (\d+)\), (\d+) by LDS: ([\w ]+?) limits? the"
+        pattern = (
+            r"per CU: (\d+)(?: to (\d+))? by registers \(tiles take (\d+)(?:, operands (\d+))?\), (\d+) by LDS: "
+            r"([\d to]+), (limited by \w+|as the compiler)"
+        )
         claimed = re.search(pattern, re.sub(r"\n// ", " ", kernel.head))
         waves = kernel.constants.get("waves_per_simd_by_registers")
         shared = re.search(r"sizeof\(Shared\) == (\d+)", kernel.head)
@@ -96,13 +99,49 @@ def test_workgroups_of_a_cu_are_those_that_registers_and_lds_have_room_for(path:
             continue
         assert claimed is not None
         tiles = re.search(r"---- registers: (\d+) per thread for tiles", kernel.head)
-        assert tiles is not None and tiles[1] == claimed[3]
+        operands = re.search(r"; at times (\d+) for operands of a GEMM", kernel.head)
+        assert tiles is not None and tiles[1] == claimed[3] and (operands[1] if operands else None) == claimed[4]
+        taken = int(claimed[3]) + int(claimed[4] or "0")
+        assert int(claimed[4] or "0") == max((operands_of(kernel, call) for call in gemms(kernel)), default=0)
         per_simd = kernel.constants["threads"] // 64 / 4  # waves of a workgroup on each of 4 SIMDs
-        least, most = waves / per_simd, min(8, 512 // (ceil(int(tiles[1]) / 8) * 8)) / per_simd
+        least, most = waves / per_simd, max(waves, min(8, 512 // (ceil(taken / 8) * 8))) / per_simd
         by_lds = 65536 // (ceil(int(shared[1]) / 512) * 512)
-        assert (least, most, by_lds) == (int(claimed[1]), int(claimed[2] or claimed[1]), int(claimed[4]))
-        limiters = {"LDS": by_lds < least, "registers": by_lds > most, "both": by_lds == least == most}
-        assert limiters.get(claimed[5], not any(limiters.values()))
+        assert (least, most, by_lds) == (int(claimed[1]), int(claimed[2] or claimed[1]), int(claimed[5]))
+        resident = sorted({min(each, by_lds) for each in (least, most)})  # by the registers that the compiler takes
+        assert [int(each) for each in claimed[6].split(" to ")] == resident
+        limiters = {"LDS": by_lds <= least and least < most or by_lds < least, "both": by_lds == least == most}
+        limiters["registers"] = by_lds >= most and not limiters["both"]
+        of_both = "as the compiler" if not any(limiters.values()) else ""
+        assert claimed[7] == of_both or limiters[claimed[7].removeprefix("limited by ")]
+
+
+def gemms(kernel: KernelText) -> list[list[str]]:
+    """The arguments of the MMAs of a kernel."""
+    calls = re.finditer(r"tl::gemm\(", kernel.body)
+    return [arguments_of_call(kernel.body, call.end() - 1) for call in calls]
+
+
+def operands_of(kernel: KernelText, call: list[str]) -> int:
+    """The registers of the operands of a GEMM that tl::MfmaStep has read from LDS, for a step of K and the next one."""
+    values = Values(kernel.constants, {}, Random(0))
+    types = {name: layout for _, layout, names in FRAGMENTS.findall(kernel.body) for name in names.split(", ")}
+    layouts = dict(re.findall(r"using (\w+) =\s+tl::Mfma(?:Accumulator|OperandA)<([^;]+)>;", kernel.head))
+    tiles = {name: (element, extents) for element, extents, name in SHARED.findall(kernel.head)}
+    a, b, c = (re.sub(r"tl::transposed\(|\[.*|\)$", "", each) for each in call[:3])
+    warps = re.search(r"tl::Warps<(\d+), (\d+)>", layouts[types[c]])
+    of_a = re.search(r"tl::Interleave<(\d+)>", layouts.get(types.get(a, ""), ""))
+    assert warps is not None
+    m, n = (int(value(each, values)) for each in layouts[types[c]].split(", ")[:2])
+    element, extents = tiles[b]
+    size, depth = SIZES[element], int(value(extents.split(", ")[call[1].startswith("tl::transposed")], values))
+    runs = (16 // size, 4 * int(of_a[1]) if of_a else 4 * (a in types))
+    items = min(max(runs), depth // 4 & -(depth // 4))  # of each of the 4 groups of lanes
+    lines = n // int(warps[2]) + (m // int(warps[1]) if a in tiles else 0)
+    return min(2, depth // (4 * items)) * (lines // 16) * ceil(items * size / 4)
+
+
+FRAGMENTS = re.compile(r"tl::Fragment<([\w:]+), (\w+)>\s+([\w,\s]+);")
+SHARED = re.compile(r"tl::SharedTile<tl::([\w:]+), ([^>]+?)(?:, tl::\w+(?:<\d+>)?)?>(?:, \w+>)? (\w+);")
 
 
 @pytest.mark.parametrize("path", TL, ids=str)
@@ -255,7 +294,7 @@ def number(text: str) -> int:
 def test_the_warps_of_an_mma_are_those_of_the_block(path: Path) -> None:
     lanes = 64 if path.suffix == ".hip" else 32
     for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
-        for each in re.findall(r"(\d+) warps: (\d+) along M by (\d+) along N", kernel.head):
+        for each in re.findall(r"(\d+) (?:warp|wave)s: (\d+) along M by (\d+) along N", kernel.head):
             count, along_m, along_n = map(int, each)
             assert count == along_m * along_n and count * lanes == kernel.constants["threads"]
 

@@ -1,7 +1,10 @@
 """What emitted sources claim of calls, MMAs and stores by TMA, computed again from their text."""
 
+import json
 import re
+import struct
 from collections.abc import Iterator
+from fractions import Fraction
 from math import ceil, prod
 from pathlib import Path
 from random import Random
@@ -283,3 +286,83 @@ def test_tensors_that_a_pipelined_loop_reads_itself_are_named() -> None:
                 assert names <= views and all(re.search(rf"\b{name}\(", loop) for name in names)
                 found += 1
     assert found >= 2
+
+
+AMD = sorted((ROOT / "emitted").glob("**/gfx942/**/*.json"))
+_STEPS = re.compile(
+    r"ascending steps of (\d+), each (\d+) v_mfma_f32_(\d+)x\d+x(\d+)_\w+ "
+    r".* takes (\d+) i to .* of every (\d+) k"
+)
+_FIRST = re.compile(r"int first\(int k, int p\) \{ return (.*?); \}")
+
+
+def test_mfmas_take_the_k_that_manifests_state() -> None:
+    """By tl::MfmaK: the k of value `first` of a step's items, of each group of lanes."""
+    header = (ROOT / "headers/tl/common/cdna/mfma_gemm.h").read_text(encoding="utf-8")
+    formula = _FIRST.search(header)
+    assert formula is not None and "first += each" in header
+    python = re.sub(r"Shape::|lane\(\) / size", "", formula[1].replace("lane() / Shape::size", "group"))
+    orders = {order for path in AMD for order in json.loads(path.read_text(encoding="utf-8"))["numerics"]["order"]}
+    checked = 0
+    for extent, count, size, depth, each, of in (map(int, m.groups()) for m in map(_STEPS.search, orders) if m):
+        groups = 64 // size
+        assert each == depth // groups and count * each == of and extent == of * groups
+        fixed = {"k": 0, "p": 0, "piece": of, "groups": groups}
+        first = [eval(python, {}, {**fixed, "group": group}) for group in range(groups)]
+        of_number = [{k + each * i + e for k in first for e in range(each)} for i in range(count)]
+        assert set().union(*of_number) == set(range(extent))
+        assert all(k % of // each == i for i, own in enumerate(of_number) for k in own)
+        checked += 1
+    assert checked
+
+
+def test_a_layout_of_ck_s_own_has_no_rule() -> None:
+    """B of a GEMM with N along its rows is transposed as it is stored: no swizzle that a rule decides."""
+    folder = ROOT / "emitted/ck/gfx942"
+    (fact,) = (
+        fact
+        for fact in json.loads((folder / "gemm_relu.json").read_text(encoding="utf-8"))["facts"]
+        if (fact["about"], fact["what"]) == ("B_shared", "layout")
+    )
+    source = re.sub(r"\s+// ", " ", (folder / "gemm_relu.hip").read_text(encoding="utf-8"))
+    assert fact["rule"] == "" and fact["value"] in source and "swizzle" not in fact["value"]
+
+
+def rounded_to_float(number: float) -> Fraction:
+    """A number in float32."""
+    return Fraction(struct.unpack("f", struct.pack("f", number))[0])
+
+
+def test_scores_below_the_stated_bound_have_finite_weights() -> None:
+    """acc_s * scale - max * scale as an FMA: the product of the maximum alone is rounded."""
+    stated = re.search(
+        r"less than 2\*\*(\d+) in magnitude", (ROOT / "examples/attention.py").read_text(encoding="utf-8")
+    )
+    assert stated is not None
+    random = Random(7)
+    scale, worst = rounded_to_float(1.44269504 * 128**-0.5), Fraction(0)
+    for _ in range(2000):
+        score = Fraction(
+            struct.unpack("f", struct.pack("f", random.uniform(0.9, 1) * 2 ** int(stated[1]) * 128**0.5))[0]
+        )
+        product = score * scale
+        rounded = Fraction(struct.unpack("f", struct.pack("f", float(product)))[0])
+        worst = max(worst, abs(product - rounded))
+    assert Fraction(1, 4) < worst <= Fraction(1, 2)
+
+
+@pytest.mark.parametrize("path", [path for path in TL if path.suffix == ".hip"], ids=str)
+def test_buffer_loads_that_are_not_tested_reach_any_tile(path: Path) -> None:
+    """For all heads that launchers accept, tiles of rows of all heads are within the 2^31 bytes of a buffer."""
+    for kernel in Source.of(path.read_text(encoding="utf-8")).kernels:
+        body = re.sub(r"\s+// ", " ", kernel.body)
+        if "They are buffer loads. " not in body:
+            assert "(tested)" in body or "buffer loads" not in body
+            continue
+        most = {**kernel.constants, "heads": 65535}
+        for view, extents in re.findall(r"const auto (\w+) = tl::tensor<[^(]*?>\(\w+, (.*?)\);", body):
+            if re.search(rf"tl::load\({view}\(", body):
+                rows = max(kernel.constants.get(name, 0) for name in ("block_M", "block_N"))
+                after = extents.split(", ")[2:]
+                pitch = prod(int(value(extent, Values(most, {}, Random(0)))) for extent in after)
+                assert rows * pitch * 2 + 16 < 1 << 31

@@ -17,8 +17,8 @@ extern "C" {
 // Tensors are (tokens, heads, dim). Sequence b is rows cu_seqlens[b] to cu_seqlens[b + 1] of Q and Output, and
 // cu_seqlens_k[b] to cu_seqlens_k[b + 1] of K and V. Groups of query heads share a head of K and V.
 //
-// Compile-time constants: dim = 128, group = 4, is_causal = True and threads = 256. The others are under 'sizes' in the
-// source.
+// Compile-time constants: dim = 128, group = 4, is_causal = True, threads = 256 and block_M = 64. The others are under
+// 'sizes' in the source.
 //
 //   Q             in   float16  (tokens, heads, dim)            row-major
 //   K             in   float16  (tokens_k, heads / group, dim)  row-major

@@ -22,16 +22,17 @@
 //   Output        out  float16  (tokens, heads, dim)            row-major
 //
 // batch, tokens, tokens_k and max_seqlen may be any size from 0 within these limits. heads and batch must be at most
-// 65,535 (blocks of a grid along y or z); else TL_INVALID_SIZE. ceildiv(max_seqlen, block_M) must be at most 16,777,215
-// (work-items of a grid along x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in
-// bounds or not, must end within the first 2 GiB of their tensors: Q[tokens + 62, heads - 1, 127], K[tokens_k + 62,
-// heads / group - 1, 127], V[tokens_k + 62, heads / group - 1, 127], cu_seqlens[batch + 1 - 1], cu_seqlens_k[batch + 1
-// - 1] and Output[tokens + 62, heads - 1, 127]; else TL_INVALID_SIZE. heads must be a multiple of group = 4, as heads /
-// group (of K) and heads / group (of V) are extents; else TL_NOT_SUPPORTED. No tensor's shape gives batch and
-// max_seqlen: callers pass them by name. Empty tensors are not accessed, and a kernel without blocks is not launched.
-// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// 65,535 (workgroups of a grid along y or z); else TL_INVALID_SIZE. ceildiv(max_seqlen, block_M) must be at most
+// 16,777,215 (work-items of a grid along x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may
+// address, in bounds or not, must end within the first 2 GiB of their tensors: Q[tokens + 62, heads - 1, 127],
+// K[tokens_k + 62, heads / group - 1, 127], V[tokens_k + 62, heads / group - 1, 127], cu_seqlens[batch + 1 - 1],
+// cu_seqlens_k[batch + 1 - 1] and Output[tokens + 62, heads - 1, 127]; else TL_INVALID_SIZE. heads must be a multiple
+// of group = 4, as heads / group (of K) and heads / group (of V) are extents; else TL_NOT_SUPPORTED. No tensor's shape
+// gives batch and max_seqlen: callers pass them by name. Empty tensors are not accessed, and a kernel without
+// workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Reductions accumulate in float32. Rounded to nearest even (RN): acc_s_cast (float16,
-// attention_varlen.py:109) and Output (float16, attention_varlen.py:121). tl::exp2 is v_exp_f32.
+// attention_varlen.py:109) and Output (float16, attention_varlen.py:121). tl::exp2 is v_exp_f32 (1 ulp, denormals are
+// flushed).
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
 // driver. Not shown to be batch-invariant: which terms an element adds, in which order, may depend on the position of
@@ -72,20 +73,20 @@ constexpr float scale = 0.12751743f;
 static_assert(dim == 128, "scale is computed from dim: regenerate this file");
 // one tile in use; the one after waits in registers  [pipeline.loop.registers]
 constexpr int shared_stages = 1;
-// 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
+// 4 waves: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 256;
 // at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
 // no value moves to or from AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 to 4 by registers (tiles take 109), 2 by LDS: the lower of the two limits the occupancy
+// workgroups per CU: 2 by registers (tiles take 109, operands 64), 2 by LDS: 2, limited by both
 constexpr int waves_per_simd_by_registers = 2;
 
-// ---- shared memory: 32,768 of 65,536 bytes per block ----------------------------------------------------------------
+// ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
   // 16,384 bytes; 128-byte swizzle: 16-byte chunk c of row r is at c ^ r % 8  [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsSwizzled<128, block_N, dim>> K_shared[shared_stages];
   // 16,384 bytes; transposed as it is stored: a chunk of 16 bytes has the 4 values along K of each of 2 MFMAs that one
   // lane passes, as A's registers hold them; column n is line l = 64 * (n / 4 % 2) + 4 * (n / 8) + n % 4, whose chunk
-  // c is the tile's chunk number 128 * c + (l ^ c)  [layout.gemm.mfma-interleaved-rows]
+  // c is the tile's chunk number 128 * c + (l ^ c)
   tl::LdsTile<half_t, tl::LdsTransposed<block_N, dim, tl::Interleave<2>, tl::HeldK<4, 4>>> V_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
@@ -95,57 +96,57 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a wor
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>;
 // Layout of acc_s, acc_s_cast:
-// (T256 threads, V16 values each) -> (64, 64); warp w holds rows 16 w to 16 w + 15, a lane 4 neighbouring columns of
+// (T256 threads, V16 values each) -> (64, 64); wave w holds rows 16 w to 16 w + 15, a lane 4 neighbouring columns of
 // a row at a time  [layout.gemm.mfma-accumulator]
-// i = (warp, lane % 16, repeat), j = (repeat, lane / 16, value)
+// i = (wave, lane % 16, repeat), j = (repeat, lane / 16, value)
 using acc_s_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 16, 1>, sequence<4, 4, 4>>,
                                                 tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 1>>,
                                                 sequence<1, 2, 2>, sequence<2, 0, 2>>;
 static_assert(tl::encodes<acc_s_layout, block_M, block_N>);
 // Layout of acc_o, Q_local:
-// (T256 threads, V32 values each) -> (64, 128); warp w holds rows 16 w to 16 w + 15, a lane 8 neighbouring columns
-// of a row at a time; value 2 r + t is register r of MFMA t, of 2 that interleave their columns
+// (T256 threads, V32 values each) -> (64, 128); wave w holds rows 16 w to 16 w + 15, a lane 8 neighbouring columns
+// of a row at a time; value 4 t + r is register r of MFMA t, of 2 that each own runs of 4 of these columns
 // [layout.gemm.mfma-accumulator]
-// i = (warp, lane % 16, repeat), j = (repeat, lane / 16, value)
+// i = (wave, lane % 16, repeat), j = (repeat, lane / 16, value)
 using acc_o_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 16, 1>, sequence<4, 4, 8>>,
                                                 tuple<sequence<1>, sequence<2, 1>>, tuple<sequence<0>, sequence<1, 1>>,
                                                 sequence<1, 2, 2>, sequence<2, 0, 2>>;
 static_assert(tl::encodes<acc_o_layout, block_M, dim>);
 // Layout of scores_max, scores_max_prev, scores_scale, scores_sum, logsum:
 // (T256 threads, V1 values each) -> (64); 4 threads hold the same value  [layout.reduce.kept-dimension]
-// i = (warp, lane % 16, repeat)
+// i = (wave, lane % 16, repeat)
 using scores_max_layout =
     tile_distribution_encoding<sequence<4>, tuple<sequence<4, 16, 1>>, tuple<sequence<1>, sequence<0, 1>>,
                                tuple<sequence<0>, sequence<0, 1>>, sequence<1>, sequence<2>>;
 static_assert(tl::encodes<scores_max_layout, block_M>);
-// of K_shared, between global memory and LDS: 16 bytes per access
-// i = (repeat, warp, lane / 16), j = (lane % 16, value)
+// copies of K_shared between global memory and LDS: 16 bytes per access
+// i = (repeat, wave, lane / 16), j = (lane % 16, value)
 using K_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<4, 4, 4>, sequence<16, 8>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                                  sequence<1, 2>, sequence<0, 1>>;
 static_assert(tl::encodes<K_shared_copy, block_N, dim>);
-// of V_shared as it is loaded:
-// k = (lane % 16, value), n = (warp, lane / 32, lane / 16 % 2, value)
+// V_shared as it is loaded:
+// k = (lane % 16, value), n = (wave, lane / 32, lane / 16 % 2, value)
 using V_shared_loaded =
     tile_distribution_encoding<sequence<>, tuple<sequence<16, 4>, sequence<4, 2, 2, 8>>,
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<1, 2, 0>>,
                                sequence<1, 2>, sequence<1, 3>>;
 static_assert(tl::encodes<V_shared_loaded, block_N, dim>);
-// of V_shared as it is stored: the same elements, neighbours along K first
-// k = (lane % 16, value), n = (warp, lane / 32, lane / 16 % 2, value)
+// V_shared as it is stored: the same elements, neighbours along K first
+// k = (lane % 16, value), n = (wave, lane / 32, lane / 16 % 2, value)
 using V_shared_stored =
     tile_distribution_encoding<sequence<>, tuple<sequence<16, 4>, sequence<4, 2, 2, 8>>,
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<1, 2, 0>>,
                                sequence<2, 1>, sequence<3, 1>>;
 static_assert(tl::encodes<V_shared_stored, block_N, dim>);
-// of K_shared as operand B: 8 neighbours along K per lane
+// K_shared as operand B: 8 neighbours along K per lane
 // n = (repeat, lane / 4 % 4, lane % 4), k = (repeat, lane / 16, value)
 using K_shared_operand_layout =
     tile_distribution_encoding<sequence<4>, tuple<sequence<4, 4, 4>, sequence<4, 4, 8>>,
                                tuple<sequence<0>, sequence<2, 1, 1>>, tuple<sequence<0>, sequence<1, 1, 2>>,
                                sequence<1, 2, 2>, sequence<0, 0, 2>>;
 static_assert(tl::encodes<K_shared_operand_layout, block_N, dim>);
-// of V_shared as operand B: 8 values, k_slot in the order of A's registers, along K per lane
+// V_shared as operand B: 8 values, k_slot in the order of A's registers, along K per lane
 // k_slot = (repeat, lane / 16, value), n = (repeat, lane / 4 % 4, repeat, lane % 4)
 using V_shared_operand_layout =
     tile_distribution_encoding<sequence<4>, tuple<sequence<2, 4, 8>, sequence<4, 4, 2, 4>>,
@@ -258,7 +259,8 @@ struct Kernel {
 
     // attention_varlen.py:76  for k in T.Pipelined(loop_range, num_stages=num_stages):
     // K_shared_next, V_shared_next: the next tile, in flight from global memory to LDS, in 32 registers per thread.
-    // A lane issues 4 loads of 16 bytes to K_shared_next, 4 loads of 16 bytes to V_shared_next (vmcnt 8)
+    // A lane issues 4 loads of 16 bytes to K_shared_next, 4 loads of 16 bytes to V_shared_next, 8 vector-memory
+    // loads in flight per wave
     auto K_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(K_shared_copy{}));
     auto V_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(V_shared_loaded{}));
     const auto load = [&](int k) {
@@ -284,8 +286,8 @@ struct Kernel {
       block_sync_lds();  // all threads' parts of tile k are visible
 
       // attention_varlen.py:90  T.gemm(Q_shared, K_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullRow)
-      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read,
-      // free of bank conflicts
+      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from VGPRs; B from LDS, 16
+      // bytes per lane and read, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
       clear_tile(acc_s);
       tl::block_gemm<WarpGemm, dim>(acc_s, Q_local, load_tile(K_shared_operand[k % shared_stages]));
 
@@ -333,8 +335,8 @@ struct Kernel {
       acc_s_cast = cast_tile<half_t>(acc_s);
       // where no row's scores_max changes the factor is 1 in the whole wave: no rescale  [schedule.rescale.voted]
       tl::scale_rows_if(tl::any_changed(scores_max_prev, scores_max), acc_o, scores_scale);
-      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from VGPRs; B from LDS, 16 bytes per lane and read,
-      // free of bank conflicts
+      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from VGPRs; B from LDS, 16
+      // bytes per lane and read, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
       tl::block_gemm<WarpGemm, block_N, tl::Interleave<2>>(acc_o, acc_s_cast,
                                                            load_tile(V_shared_operand[k % shared_stages]));
     }
@@ -371,10 +373,10 @@ extern "C" tl_status attention_varlen_supports(int batch, int heads, int tokens,
                                                int device) {
   using namespace attention_varlen_impl;
   if (batch < 0 || heads < 0 || tokens < 0 || tokens_k < 0 || max_seqlen < 0) return TL_INVALID_SIZE;
-  // A grid may have 65,535 blocks along y, and along z
+  // A grid may have 65,535 workgroups along y, and along z
   if (heads > tl::max_grid_yz || batch > tl::max_grid_yz) return TL_INVALID_SIZE;
   // A grid may have 2^32 - 1 work-items along x
-  if (tl::ceildiv(max_seqlen, block_M) > 16777215) return TL_INVALID_SIZE;
+  if (tl::ceildiv(max_seqlen, block_M) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   // Extents of K and V are quotients without a remainder
   if (heads % group != 0) return TL_NOT_SUPPORTED;
   // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension

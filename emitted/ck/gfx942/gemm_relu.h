@@ -12,7 +12,7 @@ extern "C" {
 //
 // C = relu(A @ B).
 //
-// Compile-time constants: threads = 256. The others are under 'sizes' in the source.
+// Compile-time constants: threads = 256, block_M = 128 and block_N = 128. The others are under 'sizes' in the source.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major

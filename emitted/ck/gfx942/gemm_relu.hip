@@ -12,12 +12,12 @@
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
-// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
-// along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 16,777,215 (work-items of a grid along x
-// have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end within the
-// first 2 GiB of their tensors: A[M + 126, K + 30], B[K + 30, N + 126] and C[M + 126, N + 126]; else TL_INVALID_SIZE.
-// Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero;
-// out-of-bounds elements are not stored.
+// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (workgroups of a
+// grid along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 16,777,215 (work-items of a grid along
+// x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end within
+// the first 2 GiB of their tensors: A[M + 126, K + 30], B[K + 30, N + 126] and C[M + 126, N + 126]; else
+// TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads
+// return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu.py:30). tl::max of NaN and a number
 // is the number: NaN becomes 0 at gemm_relu.py:28.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
@@ -44,21 +44,21 @@ constexpr int block_M = 128, block_N = 128, block_K = 32;
 // one tile in use, one that is stored for the next iteration; the one after waits in registers
 // [pipeline.loop.registers]
 constexpr int shared_stages = 2;
-// 4 warps: 2 along M by 2 along N of the tile  [warps.gemm.square]
+static_assert(shared_stages >= 2, "one tile is used while others load or are stored");
+// 4 waves: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
 // at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
 // no value moves to or from AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 to 6 by registers (tiles take 80), 2 by LDS: the lower of the two limits the occupancy
+// workgroups per CU: 2 to 4 by registers (tiles take 80, operands 32), 2 by LDS: 2, limited by LDS
 constexpr int waves_per_simd_by_registers = 2;
 
-// ---- shared memory: 32,768 of 65,536 bytes per block ----------------------------------------------------------------
+// ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
 struct Shared {
   // 16,384 bytes in 2 stages; 64-byte swizzle: 16-byte chunk c of row r is at c ^ (r / 2) % 4
   // [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsSwizzled<64, block_M, block_K>> A_shared[shared_stages];
   // 16,384 bytes in 2 stages; transposed as it is stored: 8 neighbours along K are a chunk of 16 bytes; column n is
   // line l = 32 * (n / 4 % 4) + 4 * (n / 16) + n % 4, whose chunk c is the tile's chunk number 128 * c + (l ^ c)
-  // [layout.gemm.widest-swizzle]
   tl::LdsTile<half_t, tl::LdsTransposed<block_K, block_N, tl::Interleave<4>>> B_shared[shared_stages];
 };
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
@@ -68,44 +68,44 @@ static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a wor
 // C is computed transposed: a lane holds neighbouring columns of a row
 using WarpGemm = WarpGemmMfmaDispatcher<half_t, half_t, float, 16, 16, 16, /*TransposeC=*/true>;
 // Layout of C_local:
-// (T256 threads, V64 values each) -> (128, 128); warp w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
-// 2), a lane 16 neighbouring columns of a row at a time; value 4 r + t is register r of MFMA t, of 4 that interleave
-// their columns  [layout.gemm.mfma-accumulator]
-// i = (warp / 2, repeat, lane % 16), j = (warp % 2, lane / 16, value)
+// (T256 threads, V64 values each) -> (128, 128); wave w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
+// 2), a lane 16 neighbouring columns of a row at a time; value 4 t + r is register r of MFMA t, of 4 that each own
+// runs of 4 of these columns  [layout.gemm.mfma-accumulator]
+// i = (wave / 2, repeat, lane % 16), j = (wave % 2, lane / 16, value)
 using C_local_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<2, 4, 16>>,
                                tuple<sequence<1, 2>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<1, 2>>,
                                sequence<1, 2>, sequence<1, 2>>;
 static_assert(tl::encodes<C_local_layout, block_M, block_N>);
-// of A_shared, between global memory and LDS: 16 bytes per access
-// i = (repeat, warp, lane / 4), j = (lane % 4, value)
+// copies of A_shared between global memory and LDS: 16 bytes per access
+// i = (repeat, wave, lane / 4), j = (lane % 4, value)
 using A_shared_copy = tile_distribution_encoding<sequence<>, tuple<sequence<2, 4, 16>, sequence<4, 8>>,
                                                  tuple<sequence<1>, sequence<1, 2>>, tuple<sequence<1>, sequence<2, 0>>,
                                                  sequence<1, 2>, sequence<0, 1>>;
 static_assert(tl::encodes<A_shared_copy, block_M, block_K>);
-// of B_shared as it is loaded:
-// k = (lane % 8, value), n = (warp, lane / 8 % 2, lane / 16, value)
+// B_shared as it is loaded:
+// k = (lane % 8, value), n = (wave, lane / 8 % 2, lane / 16, value)
 using B_shared_loaded =
     tile_distribution_encoding<sequence<>, tuple<sequence<8, 4>, sequence<4, 2, 4, 4>>,
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<2, 1, 0>>,
                                sequence<1, 2>, sequence<1, 3>>;
 static_assert(tl::encodes<B_shared_loaded, block_K, block_N>);
-// of B_shared as it is stored: the same elements, neighbours along K first
-// k = (lane % 8, value), n = (warp, lane / 8 % 2, lane / 16, value)
+// B_shared as it is stored: the same elements, neighbours along K first
+// k = (lane % 8, value), n = (wave, lane / 8 % 2, lane / 16, value)
 using B_shared_stored =
     tile_distribution_encoding<sequence<>, tuple<sequence<8, 4>, sequence<4, 2, 4, 4>>,
                                tuple<sequence<2>, sequence<2, 2, 1>>, tuple<sequence<0>, sequence<2, 1, 0>>,
                                sequence<2, 1>, sequence<3, 1>>;
 static_assert(tl::encodes<B_shared_stored, block_K, block_N>);
-// of A_shared as operand A: 8 neighbours along K per lane
-// m = (warp / 2, repeat, lane % 16), k = (lane / 16, value)
+// A_shared as operand A: 8 neighbours along K per lane
+// m = (wave / 2, repeat, lane % 16), k = (lane / 16, value)
 using A_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<2, 4, 16>, sequence<4, 8>>,
                                tuple<sequence<1, 0>, sequence<2, 1>>, tuple<sequence<0, 0>, sequence<0, 2>>,
                                sequence<1, 2>, sequence<1, 1>>;
 static_assert(tl::encodes<A_shared_operand_layout, block_M, block_K>);
-// of B_shared as operand B: 8 neighbours along K per lane
-// k = (lane / 16, value), n = (warp % 2, lane / 4 % 4, repeat, lane % 4)
+// B_shared as operand B: 8 neighbours along K per lane
+// k = (lane / 16, value), n = (wave % 2, lane / 4 % 4, repeat, lane % 4)
 using B_shared_operand_layout =
     tile_distribution_encoding<sequence<2>, tuple<sequence<4, 8>, sequence<2, 4, 4, 4>>,
                                tuple<sequence<0, 2>, sequence<1, 2, 2>>, tuple<sequence<0, 0>, sequence<0, 1, 3>>,
@@ -135,7 +135,7 @@ struct Kernel {
     const auto M = kargs.M, N = kargs.N, K = kargs.K;
     // Tuned for 8 XCDs, each with its own L2, to which the hardware assigns workgroups round-robin (MI300X in SPX
     // mode): those of one XCD take a contiguous range of the tiles, in groups of 6 rows, which share operands there.
-    // Any number of XCDs computes each tile once  [schedule.grid.xcds]
+    // Correct for any number of XCDs  [schedule.grid.xcds]
     const auto block = tl::grouped_order<6, tl::GroupOf::rows, /*XCDs=*/8>();
     const int bx = block.x, by = block.y;
     // Tiles may reach past an extent: rows past the last one are outside of the buffer, whose bounds the hardware
@@ -168,8 +168,8 @@ struct Kernel {
 
     // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
     // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 registers per thread.
-    // A lane issues 2 loads of 16 bytes to A_shared_next, 4 loads of 8 bytes to B_shared_next (vmcnt 6), single
-    // elements with AnyAlignment
+    // A lane issues 2 loads of 16 bytes to A_shared_next, 4 loads of 8 bytes to B_shared_next, 6 vector-memory loads
+    // in flight per wave; with AnyAlignment, where the rows of one tensor are unaligned, single elements of all
     auto A_shared_next = make_static_distributed_tensor<half_t>(make_static_tile_distribution(A_shared_copy{}));
     auto A_shared_source = make_tile_window(A, make_tuple(number<block_M>{}, number<block_K>{}), {by * block_M, 0},
                                             make_static_tile_distribution(A_shared_copy{}));
@@ -206,8 +206,8 @@ struct Kernel {
       if (ko + 2 < num_iterations) load_next();
 
       // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
-      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A and B from LDS, 16 bytes per lane and read, free of
-      // bank conflicts
+      // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A and B from LDS, 16 bytes per
+      // lane and read, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase
       tl::block_gemm<WarpGemm, block_K, tl::Interleave<4>>(C_local, load_tile(A_shared_operand[ko % shared_stages]),
                                                            load_tile(B_shared_operand[ko % shared_stages]));
     }
@@ -238,10 +238,10 @@ extern "C" size_t gemm_relu_workspace_size(int, int, int) { return 0; }
 extern "C" tl_status gemm_relu_supports(int M, int N, int K, int device) {
   using namespace gemm_relu_impl;
   if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
-  // A grid may have 65,535 blocks along y, and along z
+  // A grid may have 65,535 workgroups along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // A grid may have 2^32 - 1 work-items along x
-  if (tl::ceildiv(N, block_N) > 16777215) return TL_INVALID_SIZE;
+  if (tl::ceildiv(N, block_N) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
   if (!tl::fits_in_2gib<half_t>({{M, block_M}, {K, block_K}}) ||
       !tl::fits_in_2gib<half_t>({{K, block_K}, {N, block_N}}) ||

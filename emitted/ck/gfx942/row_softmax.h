@@ -12,7 +12,7 @@ extern "C" {
 //
 // Y[i, :] = exp(X[i, :] - max(X[i, :])) / sum(exp(X[i, :] - max(X[i, :]))).
 //
-// Compile-time constants: N = 1000. The others are under 'sizes' in the source.
+// Compile-time constants: N = 1000 and block_M = 4. The others are under 'sizes' in the source.
 //
 //   X  in   float32  (M, N)  row-major
 //   Y  out  float32  (M, N)  row-major

@@ -14,8 +14,8 @@
 // M may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 33,554,431 (work-items of a grid
 // along x have 32 bits); else TL_INVALID_SIZE. The last elements that a tile may address, in bounds or not, must end
 // within the first 2 GiB of their tensors: X[M + 2, 2022] and Y[M + 2, 2022]; else TL_INVALID_SIZE. Empty tensors are
-// not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds elements
-// are not stored.
+// not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero; out-of-bounds
+// elements are not stored.
 // Reductions accumulate in float32. tl::exp calls the HIP device library's expf.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
@@ -40,20 +40,20 @@ using namespace ck_tile;
 // from the call at row_softmax.py:35
 constexpr int N = 1000;
 constexpr int block_M = 4;
-// 2 warps
+// 2 waves
 constexpr int threads = 128;
 
 // ---- registers: 36 per thread for tiles -----------------------------------------------------------------------------
 // Layout of X_local:
 // (T128 threads, V32 values each) -> (4, 1000); 2 x 64 threads with 8 runs of 4 consecutive elements each
 // [layout.free.rows-in-warps]
-// i = (repeat, warp), j = (repeat, lane, value)
+// i = (repeat, wave), j = (repeat, lane, value)
 using X_local_layout =
     tile_distribution_encoding<sequence<>, tuple<sequence<2, 2>, sequence<4, 64, 4>>, tuple<sequence<1>, sequence<2>>,
                                tuple<sequence<1>, sequence<1>>, sequence<1, 2, 2>, sequence<0, 0, 2>>;
 // Layout of row_max, row_sum:
 // (T128 threads, V2 values each) -> (4); 64 threads hold the same value  [layout.reduce.kept-dimension]
-// i = (repeat, warp)
+// i = (repeat, wave)
 using row_max_layout = tile_distribution_encoding<sequence<64>, tuple<sequence<2, 2>>, tuple<sequence<1>, sequence<0>>,
                                                   tuple<sequence<1>, sequence<0>>, sequence<1>, sequence<0>>;
 static_assert(tl::encodes<row_max_layout, block_M>);
@@ -136,7 +136,7 @@ extern "C" tl_status row_softmax_supports(int M, int device) {
   using namespace row_softmax_impl;
   if (M < 0) return TL_INVALID_SIZE;
   // A grid may have 2^32 - 1 work-items along x
-  if (tl::ceildiv(M, block_M) > 33554431) return TL_INVALID_SIZE;
+  if (tl::ceildiv(M, block_M) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   // ck_tile's offsets have 32 bits: {extent, tile that may overhang it} of each dimension
   if (!tl::fits_in_2gib<float>({{M, block_M}, {N, 1024}})) return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);

@@ -12,8 +12,8 @@
 //
 // N may be any size from 0 within these limits. The last elements that a tile may address, in bounds or not, must end
 // within the first 2 GiB of their tensors: A[N + 1022], B[N + 1022] and C[N + 1022]; else TL_INVALID_SIZE. Empty
-// tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds loads return zero; out-of-bounds
-// elements are not stored.
+// tensors are not accessed, and a kernel without workgroups is not launched. Out-of-bounds loads return zero;
+// out-of-bounds elements are not stored.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
 // driver.
@@ -34,13 +34,13 @@ using namespace ck_tile;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_N = 1024;
-// 4 warps
+// 4 waves
 constexpr int threads = 256;
 
 // ---- how loops are distributed over the threads ---------------------------------------------------------------------
 // Layout of a loop over i:
 // (T256 threads, V4 values each) -> (1024); 256 threads with 4 consecutive elements each  [layout.loop.flat]
-// i = (warp, lane, value)
+// i = (wave, lane, value)
 using i_layout = tile_distribution_encoding<sequence<>, tuple<sequence<4, 64, 4>>, tuple<sequence<1>, sequence<1>>,
                                             tuple<sequence<0>, sequence<1>>, sequence<1>, sequence<2>>;
 

@@ -12,7 +12,7 @@ extern "C" {
 //
 // C = relu(A @ B).
 //
-// Compile-time constants: block_K = 64 and threads = 256. The others are under 'sizes' in the source.
+// Compile-time constants: block_K = 64, threads = 256 and block_M = 128. The others are under 'sizes' in the source.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major

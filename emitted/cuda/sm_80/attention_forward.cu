@@ -57,7 +57,7 @@ static_assert(dim == 64, "scale is computed from dim: regenerate this file");
 static_assert(64 >= dim, "this decided a branch at attention_backward.py:22: regenerate this file for other values");
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-static_assert(num_stages >= 2, "one tile is used while others load");
+static_assert(num_stages >= 2, "one tile is used while others load or are stored");
 // 8 warps: 8 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 256;
 

@@ -64,7 +64,7 @@ constexpr float scale = 0.12751743f;
 static_assert(dim == 128, "scale is computed from dim: regenerate this file");
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-static_assert(num_stages >= 2, "one tile is used while others load");
+static_assert(num_stages >= 2, "one tile is used while others load or are stored");
 // 4 warps: 4 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 128;
 

@@ -57,7 +57,7 @@ constexpr int chunks = block_K / chunk;
 static_assert(block_K % chunk == 0);
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
-static_assert(num_stages >= 2, "one tile is used while others load");
+static_assert(num_stages >= 2, "one tile is used while others load or are stored");
 // 4 warps
 constexpr int threads = 128;
 

@@ -77,7 +77,7 @@ namespace split {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-static_assert(num_stages >= 2, "one tile is used while others load");
+static_assert(num_stages >= 2, "one tile is used while others load or are stored");
 // 1 warp: 1 along M by 1 along N of the tile  [warps.gemm.full-row]
 constexpr int threads = 32;
 

@@ -14,8 +14,8 @@ extern "C" {
 //
 // B is (N, K), and its transpose is multiplied. Bias has one value per column. f is gelu.
 //
-// Compile-time constants: transpose_B = True, bias = True and activation = gelu. The others are under 'sizes' in the
-// source.
+// Compile-time constants: transpose_B = True, bias = True, activation = gelu and block_M = 128. The others are under
+// 'sizes' in the source.
 //
 //   A     in   float16  (M, K)  row-major
 //   B     in   float16  (N, K)  row-major

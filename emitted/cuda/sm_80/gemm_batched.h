@@ -10,6 +10,8 @@ extern "C" {
 
 // gemm_batched: C[b] = A[b] @ B[b].
 //
+// Compile-time constants: block_M = 128, block_N = 128 and programs = 132. The others are under 'sizes' in the source.
+//
 //   A  in   float16  (batch, M, K)  row-major
 //   B  in   float16  (batch, K, N)  row-major
 //   C  out  float16  (batch, M, N)  row-major

@@ -12,6 +12,8 @@ extern "C" {
 //
 // C = relu(A @ B).
 //
+// Compile-time constants: block_M = 128. The others are under 'sizes' in the source.
+//
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major

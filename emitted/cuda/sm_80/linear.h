@@ -12,6 +12,8 @@ extern "C" {
 //
 // Y = X @ W^T.
 //
+// Compile-time constants: block_M = 64. The others are under 'sizes' in the source.
+//
 //   X  in   float16  (M, K)  row-major
 //   W  in   float16  (N, K)  row-major
 //   Y  out  float16  (M, N)  row-major

@@ -38,7 +38,7 @@ namespace linear_residual_impl {
 constexpr int block_M = 64, block_N = 64, block_K = 32;
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-static_assert(num_stages >= 2, "one tile is used while others load");
+static_assert(num_stages >= 2, "one tile is used while others load or are stored");
 // 4 warps: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
 

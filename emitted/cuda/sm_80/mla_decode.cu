@@ -79,7 +79,7 @@ namespace attend {
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 // one tile in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 2;
-static_assert(num_stages >= 2, "one tile is used while others load");
+static_assert(num_stages >= 2, "one tile is used while others load or are stored");
 // 8 warps: 2 along M by 4 along N of acc_s, 1 along M by 8 along N of acc_o  [warps.gemm.full-col]
 constexpr int threads = 256;
 

@@ -16,8 +16,8 @@ extern "C" {
 // The cache is contiguous, (batch, max_len, ...). Sequence b attends to its first lengths[b] tokens; the output of an
 // empty sequence is zero.
 //
-// Compile-time constants: block_N = 32, num_split = 4, dim = 512 and pe_dim = 64. The others are under 'sizes' in the
-// source.
+// Compile-time constants: block_N = 32, num_split = 4, dim = 512, pe_dim = 64 and block_H = 64. The others are under
+// 'sizes' in the source.
 //
 //   Q        in   float16  (batch, heads, dim)       row-major
 //   Q_pe     in   float16  (batch, heads, pe_dim)    row-major

@@ -16,7 +16,7 @@ extern "C" {
 // Tensors are (batch, seq_len, heads, dim), Lse is (batch, heads, seq_len). Neither pass stores the matrix of scores:
 // the backward pass recomputes it from Q, K and Lse.
 //
-// Compile-time constants: dim = 64 and is_causal = True. The others are under 'sizes' in the source.
+// Compile-time constants: dim = 64, is_causal = True and block_M = 128. The others are under 'sizes' in the source.
 //
 //   Q       in   float16  (batch, seq_len, heads, dim)  row-major
 //   K       in   float16  (batch, seq_len, heads, dim)  row-major

@@ -17,8 +17,8 @@ extern "C" {
 // (batch, chunks, groups, chunk_size, chunk_size); dt and dA_cumsum, the running sum of dt * A, are (batch, heads,
 // chunks, chunk_size); States, of which chunk c reads that of chunk c - 1, is (batch, chunks, heads, headdim, dstate).
 //
-// Compile-time constants: headdim = 64, groups = 1, dstate = 128 and chunk_size = 256. The others are under 'sizes' in
-// the source.
+// Compile-time constants: headdim = 64, groups = 1, dstate = 128, chunk_size = 256 and tiles = 4. The others are under
+// 'sizes' in the source.
 //
 //   CB         in   float16  (batch, ceildiv(seqlen, chunk_size), groups, chunk_size, chunk_size)  row-major
 //   x          in   float16  (batch, seqlen, heads, headdim)                                       row-major

@@ -14,8 +14,8 @@ extern "C" {
 // x is (batch, seqlen, heads, headdim), B is (batch, seqlen, groups, dstate); dt and dA_cumsum, the running sum of dt *
 // A, are (batch, heads, chunks, chunk_size).
 //
-// Compile-time constants: headdim = 64, groups = 1, dstate = 128 and chunk_size = 256. The others are under 'sizes' in
-// the source.
+// Compile-time constants: headdim = 64, groups = 1, dstate = 128, chunk_size = 256 and tiles = 1. The others are under
+// 'sizes' in the source.
 //
 //   B          in   float16  (batch, seqlen, groups, dstate)                               row-major
 //   x          in   float16  (batch, seqlen, heads, headdim)                               row-major

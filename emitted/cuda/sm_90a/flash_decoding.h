@@ -17,7 +17,8 @@ extern "C" {
 // cache is (batch, max_len, kv_heads, dim); sequence b attends to its first lengths[b] tokens, and the output of an
 // empty one is zero.
 //
-// Compile-time constants: dim = 128, group = 8 and num_split = 4. The others are under 'sizes' in the source.
+// Compile-time constants: dim = 128, group = 8, num_split = 4 and block_H = 64. The others are under 'sizes' in the
+// source.
 //
 //   Q        in   float16  (batch, kv_heads, group, dim)    row-major
 //   K        in   float16  (batch, max_len, kv_heads, dim)  row-major

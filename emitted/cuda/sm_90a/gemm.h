@@ -15,8 +15,8 @@ extern "C" {
 //
 // B is (N, K), and its transpose is multiplied. Bias has one value per column. f is gelu.
 //
-// Compile-time constants: transpose_B = True, bias = True, activation = gelu and dtype = bfloat16. The others are under
-// 'sizes' in the source.
+// Compile-time constants: transpose_B = True, bias = True, activation = gelu, dtype = bfloat16 and block_M = 128. The
+// others are under 'sizes' in the source.
 //
 //   A     in   bfloat16  (M, K)  row-major
 //   B     in   bfloat16  (N, K)  row-major

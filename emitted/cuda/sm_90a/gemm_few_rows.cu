@@ -42,7 +42,7 @@ constexpr int block_M = 16, block_N = 64, block_K = 128;
 constexpr int splits = 2;
 // 3 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 4;
-static_assert(num_stages >= 2, "one tile is used while others load");
+static_assert(num_stages >= 2, "one tile is used while others load or are stored");
 // 4 warps: 1 along M by 4 along N of the tile  [warps.gemm.square]
 constexpr int threads = 128;
 

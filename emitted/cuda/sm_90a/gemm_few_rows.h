@@ -13,6 +13,8 @@ extern "C" {
 // A tile of C is one block's for each part of K, so that enough blocks load at once. They are a cluster, and add their
 // parts in shared memory: there is no workspace and no second kernel.
 //
+// Compile-time constants: block_N = 64 and block_M = 16. The others are under 'sizes' in the source.
+//
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major

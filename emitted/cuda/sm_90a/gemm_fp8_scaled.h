@@ -14,7 +14,7 @@ extern "C" {
 // Tensor cores accumulate float8 products with fewer bits than float32 has. So they accumulate 128 at a time; each
 // partial sum is scaled and added in float32.
 //
-// Compile-time constants: group = 128. The others are under 'sizes' in the source.
+// Compile-time constants: group = 128 and block_M = 128. The others are under 'sizes' in the source.
 //
 //   A         in   float8_e4m3fn  (M, K)                                  row-major
 //   B         in   float8_e4m3fn  (N, K)                                  row-major

@@ -10,6 +10,8 @@ extern "C" {
 
 // gemm_persistent: C = relu(A @ B).
 //
+// Compile-time constants: block_N = 256, block_M = 128 and programs = 132. The others are under 'sizes' in the source.
+//
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major

@@ -10,7 +10,8 @@ extern "C" {
 
 // gemm_splitk: C = A @ B. A second kernel adds the parts of K, always in the same order.
 //
-// Compile-time constants: block_N = 256 and block_K = 64. The others are under 'sizes' in the source.
+// Compile-time constants: block_N = 256, block_K = 64, block_M = 128, add_M = 8 and splits = 4. The others are under
+// 'sizes' in the source.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major

@@ -10,7 +10,7 @@ extern "C" {
 
 // gemm_splitk_atomic: C += A @ B in float32 by atomics, in an order that differs from run to run: no workspace.
 //
-// Compile-time constants: block_N = 256 and block_K = 64. The others are under 'sizes' in the source.
+// Compile-time constants: block_N = 256, block_K = 64 and block_M = 128. The others are under 'sizes' in the source.
 //
 //   A  in      float16  (M, K)  row-major
 //   B  in      float16  (K, N)  row-major

@@ -15,6 +15,8 @@ extern "C" {
 // W[n, k] is -1, 0 or 1, stored plus 1 in bits 2 (k % 4) and 2 (k % 4) + 1 of byte k // 4 of its row. K is a multiple
 // of 4. Y is exact; the caller applies the scales of X and W.
 //
+// Compile-time constants: block_M = 64. The others are under 'sizes' in the source.
+//
 //   X  in   int8   (M, K)      row-major
 //   W  in   uint8  (N, K / 4)  row-major
 //   Y  out  int32  (M, N)      row-major

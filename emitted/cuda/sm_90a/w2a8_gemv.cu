@@ -43,7 +43,7 @@ constexpr int block_K = 1024;
 static_assert(block_N > 8, "this decided a branch at w2a8.py:59: regenerate this file for other values");
 // 3 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 4;
-static_assert(num_stages >= 2, "one tile is used while others load");
+static_assert(num_stages >= 2, "one tile is used while others load or are stored");
 // 2 warps
 constexpr int threads = 64;
 

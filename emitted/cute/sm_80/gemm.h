@@ -16,8 +16,8 @@ extern "C" {
 // A is (K, M), and its transpose is multiplied. B is (N, K), and its transpose is multiplied. Bias has one value per
 // column. f is the identity.
 //
-// Compile-time constants: dtype = bfloat16, out_dtype = float32, transpose_A = True, transpose_B = True and bias =
-// True. The others are under 'sizes' in the source.
+// Compile-time constants: dtype = bfloat16, out_dtype = float32, transpose_A = True, transpose_B = True, bias = True
+// and block_M = 128. The others are under 'sizes' in the source.
 //
 //   A     in   bfloat16  (K, M)  row-major
 //   B     in   bfloat16  (N, K)  row-major

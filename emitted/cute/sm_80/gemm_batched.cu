@@ -43,7 +43,7 @@ constexpr int programs = 132;
 constexpr int panel = 12;
 // 2 tiles in flight while one is used  [pipeline.loop.cp-async]
 constexpr int num_stages = 3;
-static_assert(num_stages >= 2, "one tile is used while others load");
+static_assert(num_stages >= 2, "one tile is used while others load or are stored");
 // 8 warps: 4 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
 

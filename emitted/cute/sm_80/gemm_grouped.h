@@ -13,6 +13,8 @@ extern "C" {
 //
 // Offsets starts with 0 and ends with the number of rows.
 //
+// Compile-time constants: block_M = 64. The others are under 'sizes' in the source.
+//
 //   A        in   float16  (tokens, K)     row-major
 //   B        in   float16  (groups, K, N)  row-major
 //   Offsets  in   int32    (groups + 1)    row-major

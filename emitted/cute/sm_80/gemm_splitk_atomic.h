@@ -10,6 +10,8 @@ extern "C" {
 
 // gemm_splitk_atomic: C += A @ B in float32 by atomics, in an order that differs from run to run: no workspace.
 //
+// Compile-time constants: block_M = 128. The others are under 'sizes' in the source.
+//
 //   A  in      float16  (M, K)  row-major
 //   B  in      float16  (K, N)  row-major
 //   C  in/out  float32  (M, N)  row-major

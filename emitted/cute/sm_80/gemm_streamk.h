@@ -13,6 +13,8 @@ extern "C" {
 //
 // C must be initialised. Tiles of several blocks are added in an order that differs from run to run.
 //
+// Compile-time constants: block_M = 128, block_N = 128 and block_K = 32. The others are under 'sizes' in the source.
+//
 //   A  in      float16  (M, K)  row-major
 //   B  in      float16  (K, N)  row-major
 //   C  in/out  float32  (M, N)  row-major

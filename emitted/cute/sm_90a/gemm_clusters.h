@@ -13,7 +13,7 @@ extern "C" {
 // Each block sends the other blocks' rows of its sums to them, through distributed shared memory: there is no workspace
 // and no second kernel, and the parts are added in the same order in each run.
 //
-// Compile-time constants: strip = 64. The others are under 'sizes' in the source.
+// Compile-time constants: strip = 64, block_M = 128 and block_N = 128. The others are under 'sizes' in the source.
 //
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major

@@ -13,7 +13,7 @@ extern "C" {
 //
 // Offsets starts with 0 and ends with the number of rows.
 //
-// Compile-time constants: block_K = 64. The others are under 'sizes' in the source.
+// Compile-time constants: block_K = 64 and block_M = 64. The others are under 'sizes' in the source.
 //
 //   A        in   float16  (tokens, K)     row-major
 //   B        in   float16  (groups, K, N)  row-major

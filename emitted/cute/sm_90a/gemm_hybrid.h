@@ -10,6 +10,9 @@ extern "C" {
 
 // gemm_hybrid: C = relu(A @ B). A second kernel adds the parts of a tile, always in the same order.
 //
+// Compile-time constants: block_K = 64, programs = 132, block_M = 128 and block_N = 256. The others are under 'sizes'
+// in the source.
+//
 //   A  in   float16  (M, K)  row-major
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major

@@ -12,10 +12,10 @@
 //   B  in   float16  (K, N)  row-major
 //   C  out  float16  (M, N)  row-major
 //
-// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (blocks of a grid
-// along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 16,777,215 (work-items of a grid along x
-// have 32 bits); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not launched.
-// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
+// M, N and K may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 65,535 (workgroups of a
+// grid along y or z); else TL_INVALID_SIZE. ceildiv(N, block_N) must be at most 16,777,215 (work-items of a grid along
+// x have 32 bits); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not
+// launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // MMAs accumulate in float32. Rounded to nearest even (RN): C (float16, gemm_relu.py:30). tl::max of NaN and a number
 // is the number: NaN becomes 0 at gemm_relu.py:28.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
@@ -39,11 +39,12 @@ constexpr int block_M = 128, block_N = 128, block_K = 32;
 // one tile in use, one that is stored for the next iteration; the one after waits in registers
 // [pipeline.loop.registers]
 constexpr int shared_stages = 2;
-// 4 warps: 2 along M by 2 along N of the tile  [warps.gemm.square]
+static_assert(shared_stages >= 2, "one tile is used while others load or are stored");
+// 4 waves: 2 along M by 2 along N of the tile  [warps.gemm.square]
 constexpr int threads = 256;
 // at most 256 registers for each lane of a wave, of a SIMD's 512: clang then keeps MFMA accumulators in VGPRs, and
 // no value moves to or from AccVGPRs  [launch.cdna.two-waves]
-// workgroups per CU: 2 to 6 by registers (tiles take 80), 2 by LDS: the lower of the two limits the occupancy
+// workgroups per CU: 2 to 4 by registers (tiles take 80, operands 32), 2 by LDS: 2, limited by LDS
 constexpr int waves_per_simd_by_registers = 2;
 
 // ---- LDS: 32,768 of 65,536 bytes per workgroup ----------------------------------------------------------------------
@@ -58,10 +59,10 @@ struct Shared {
 static_assert(sizeof(Shared) == 32768, "the sizes above are stale: regenerate this file");
 static_assert(sizeof(Shared) <= 65536, "gfx942 has 65,536 bytes of LDS for a workgroup");
 
-// ---- registers: 80 per thread for tiles, 16 of which hold the next tile ---------------------------------------------
+// ---- registers: 80 per thread for tiles, 16 of which hold the next tile; at times 32 for operands of a GEMM ---------
 // layout of C_local:
-// (T256 threads, V64 values each) -> (128, 128); warp w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
-// 2), a lane 16 neighbouring columns of a row at a time; i = (warp / 2, repeat, lane % 16), j = (warp % 2, lane /
+// (T256 threads, V64 values each) -> (128, 128); wave w holds 64 rows from 64 (w / 2) and 64 columns from 64 (w %
+// 2), a lane 16 neighbouring columns of a row at a time; i = (wave / 2, repeat, lane % 16), j = (wave % 2, lane /
 // 16, value); value 4 r + t is register r of MFMA t, of 4 that interleave their columns
 // [layout.gemm.mfma-accumulator]
 using C_local_layout = tl::MfmaAccumulator<block_M, block_N, tl::Warps<2, 2>, tl::Interleave<4>>;
@@ -82,7 +83,7 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
   auto& B_shared = tl::shared<Shared>().B_shared;
   // Tuned for 8 XCDs, each with its own L2, to which the hardware assigns workgroups round-robin (MI300X in SPX
   // mode): those of one XCD take a contiguous range of the tiles, in groups of 6 rows, which share operands there.
-  // Any number of XCDs computes each tile once  [schedule.grid.xcds]
+  // Correct for any number of XCDs  [schedule.grid.xcds]
   const auto block = tl::grouped_order<6, tl::GroupOf::rows, /*XCDs=*/8>();
   const int bx = block.x, by = block.y;
 
@@ -93,9 +94,10 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
 
   // gemm_relu.py:21  for ko in T.Pipelined(T.ceildiv(K, block_K), num_stages=num_stages):
   // A_shared_next, B_shared_next: the next tile, in flight from global memory to LDS, in 16 registers per thread.
-  // tl::load issues 2 x 16 bytes + 2 x 16 bytes per lane (vmcnt 4): buffer loads where rows are aligned and 32-bit
-  // offsets reach the tile (tested per tile), else predicated loads. The buffer ends with the tensor's last row,
-  // and a lane past the last column takes an offset past that end: both load zeros
+  // tl::load issues 2 x 16 bytes + 2 x 16 bytes per lane, 4 vector-memory loads in flight per wave where rows are
+  // 16-byte aligned, else single elements. The wide ones are buffer loads where a tile starts in the tensor and
+  // 32-bit offsets reach it (tested), else predicated. A buffer spans the rows of its tile that the tensor has:
+  // past them loads give zeros; a lane past the last column takes an offset past the buffer's end
   tl::Staged<tl::half, block_M, block_K, threads> A_shared_next;
   tl::Staged<tl::half, block_K, block_N, threads> B_shared_next;
   auto load = [&](int ko) {
@@ -122,9 +124,10 @@ __global__ void __launch_bounds__(threads, waves_per_simd_by_registers)
     if (ko + 2 < num_iterations) TL_INLINED load(ko + 2);
 
     // gemm_relu.py:24  T.gemm(A_shared, B_shared, C_local)
-    // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T; A from LDS, 16 bytes per lane and read, free of bank
-    // conflicts; B from LDS, 8 bytes per lane and read, free of bank conflicts, all of one k: v_perm_b32 pairs them
-    // along the sum
+    // v_mfma_f32_16x16x16_f16 x 32 per wave, as C^T = B^T A^T: SrcA is B, SrcB is A; A from LDS, 16 bytes per lane
+    // and read, free of bank conflicts among the 8 lanes (0-3, 20-23; ...) of a phase; B from LDS, 8 bytes per lane
+    // and read, free of bank conflicts among the 16 lanes (0-15; ...) of a phase, each of columns at one k:
+    // v_perm_b32 packs pairs of k
     tl::gemm(A_shared[ko % shared_stages], B_shared[ko % shared_stages], C_local);
   }
 
@@ -147,10 +150,10 @@ extern "C" size_t gemm_relu_workspace_size(int, int, int) { return 0; }
 extern "C" tl_status gemm_relu_supports(int M, int N, int K, int device) {
   using namespace gemm_relu_impl;
   if (M < 0 || N < 0 || K < 0) return TL_INVALID_SIZE;
-  // A grid may have 65,535 blocks along y, and along z
+  // A grid may have 65,535 workgroups along y, and along z
   if (tl::ceildiv(M, block_M) > tl::max_grid_yz) return TL_INVALID_SIZE;
   // A grid may have 2^32 - 1 work-items along x
-  if (tl::ceildiv(N, block_N) > 16777215) return TL_INVALID_SIZE;
+  if (tl::ceildiv(N, block_N) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }
 

@@ -12,7 +12,7 @@
 //   Y  out  float32  (M, N)  row-major
 //
 // M may be any size from 0 within these limits. ceildiv(M, block_M) must be at most 33,554,431 (work-items of a grid
-// along x have 32 bits); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without blocks is not
+// along x have 32 bits); else TL_INVALID_SIZE. Empty tensors are not accessed, and a kernel without workgroups is not
 // launched. Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // Reductions accumulate in float32. tl::exp calls the HIP device library's expf.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
@@ -36,7 +36,7 @@ namespace row_softmax_impl {
 // from the call at row_softmax.py:35
 constexpr int N = 1000;
 constexpr int block_M = 4;
-// 2 warps
+// 2 waves
 constexpr int threads = 128;
 
 // ---- registers: 36 per thread for tiles -----------------------------------------------------------------------------
@@ -92,7 +92,7 @@ extern "C" tl_status row_softmax_supports(int M, int device) {
   using namespace row_softmax_impl;
   if (M < 0) return TL_INVALID_SIZE;
   // A grid may have 2^32 - 1 work-items along x
-  if (tl::ceildiv(M, block_M) > 33554431) return TL_INVALID_SIZE;
+  if (tl::ceildiv(M, block_M) > int(UINT32_MAX / threads)) return TL_INVALID_SIZE;
   return tl::check_device("gfx942", device);
 }
 

@@ -10,8 +10,8 @@
 //   B  in   float32  (N)  row-major
 //   C  out  float32  (N)  row-major
 //
-// N may be any size from 0. Empty tensors are not accessed, and a kernel without blocks is not launched. Out-of-bounds
-// loads return zero; out-of-bounds elements are not stored.
+// N may be any size from 0. Empty tensors are not accessed, and a kernel without workgroups is not launched.
+// Out-of-bounds loads return zero; out-of-bounds elements are not stored.
 // A call is asynchronous on `stream`, allocates nothing and can be captured in a HIP graph. No workspace.
 // Deterministic: no floating-point atomics; equal calls give equal bits on the same GPU model, with the same binary and
 // driver.
@@ -30,7 +30,7 @@ namespace vector_add_impl {
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------
 constexpr int block_N = 1024;
-// 4 warps
+// 4 waves
 constexpr int threads = 256;
 
 // ---- how loops are spread over the threads --------------------------------------------------------------------------

@@ -11,6 +11,11 @@ struct BlockTile {
   int x, y;
 };
 
+// Whether 32 bits number the blocks of a grid, whose extents along y and z are at most 65,535.
+template <class Grid> TL_DEVICE bool is_numbered_in_32_bits(const Grid& grid) {
+  return static_cast<uint64_t>(grid.x) * grid.y * grid.z <= UINT32_MAX;
+}
+
 // The index of a block in an order of `blocks` in which each XCD has a contiguous range. The hardware assigns blocks to
 // the XCDs round-robin: this one is number block / xcds of XCD block % xcds.
 template <int xcds> TL_DEVICE unsigned index_by_xcd(unsigned block, unsigned blocks) {
@@ -34,10 +39,11 @@ TL_DEVICE BlockTile tile_in_groups(unsigned number, unsigned columns, unsigned r
 // Grouped rasterisation (threadblock swizzle): blocks cover the grid in groups of up to `most` rows (or columns) of
 // tiles, so that concurrent blocks share operands in L2. If rows have fewer than `most` tiles, groups have two rows:
 // concurrent blocks then cover whole rows anyway, and share the other operand (benchmarks/RESULTS.md). On a GPU with
-// several XCDs, each with its own L2, the blocks of one XCD form the groups, always `most` wide. Each tile is computed
-// by exactly one block, for any grid. Any thread.
+// several XCDs, each with its own L2, the blocks of one XCD form the groups, always `most` wide; a grid of 2^32 blocks or
+// more keeps the order of the hardware. Each tile is computed by exactly one block. Any thread.
 template <int most, GroupOf across = GroupOf::rows, int xcds = 1> TL_DEVICE BlockTile grouped_order() {
   static_assert(most > 0, "a group has at least one row of tiles");
+  if (xcds > 1 && !is_numbered_in_32_bits(gridDim)) return {static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y)};
   const unsigned block = index_by_xcd<xcds>(blockIdx.x + blockIdx.y * gridDim.x, gridDim.x * gridDim.y);
   const unsigned length = across == GroupOf::rows ? gridDim.x : gridDim.y;
   return tile_in_groups<across>(block, gridDim.x, gridDim.y, xcds == 1 && length < most && most > 2 ? 2 : most);
@@ -86,13 +92,19 @@ template <class Grid> TL_DEVICE BlockCoord tile_coord(unsigned block, const Grid
           static_cast<int>(block / grid.x / grid.y)};
 }
 
-// The same for an order in which each of `xcds` XCDs has a contiguous range of the tiles. Each tile is computed by
-// exactly one block, for any grid. Any thread.
+// The same for an order in which each of `xcds` XCDs has a contiguous range of the tiles, of fewer than 2^32 blocks.
 template <int xcds, class Grid> TL_DEVICE BlockCoord contiguous_order(unsigned block, const Grid& grid) {
   return tile_coord(index_by_xcd<xcds>(block, grid.x * grid.y * grid.z), grid);
 }
-template <int xcds> TL_DEVICE BlockCoord contiguous_order() {
-  return contiguous_order<xcds>(blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z), gridDim);
+
+// The same of the block at `index`; a grid of 2^32 blocks or more keeps the order of the hardware. Each tile is computed
+// by exactly one block, for any grid. Any thread.
+template <int xcds, class Index, class Grid>
+TL_DEVICE BlockCoord contiguous_order_of(const Index& index, const Grid& grid) {
+  if (!is_numbered_in_32_bits(grid))
+    return {static_cast<int>(index.x), static_cast<int>(index.y), static_cast<int>(index.z)};
+  return contiguous_order<xcds>(index.x + grid.x * (index.y + grid.y * index.z), grid);
 }
+template <int xcds> TL_DEVICE BlockCoord contiguous_order() { return contiguous_order_of<xcds>(blockIdx, gridDim); }
 
 }  // namespace tl

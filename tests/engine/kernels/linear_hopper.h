@@ -12,7 +12,7 @@ extern "C" {
 //
 // Y = X @ W^T.
 //
-// Compile-time constants: block_N = 128 and block_K = 64. The others are under 'sizes' in the source.
+// Compile-time constants: block_N = 128, block_K = 64 and block_M = 64. The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, K)  row-major
 //   W  in   float16  (N, K)  row-major

@@ -16,7 +16,7 @@ extern "C" {
 // W holds two weights per byte. In Y they are dequantised: (nibble - 8) * S[n, k // group], in the type of S. The
 // nibble of an even k is the lower half of byte k // 2 of row n. K must be a multiple of the group.
 //
-// Compile-time constants: gelu = True and group = 32. The others are under 'sizes' in the source.
+// Compile-time constants: gelu = True, group = 32 and block_M = 64. The others are under 'sizes' in the source.
 //
 //   X  in   float16  (M, K)          row-major
 //   W  in   uint8    (N, K / 2)      row-major

@@ -124,7 +124,9 @@ def faults(said: Claimed, held: Held) -> Iterator[str]:
 
 
 def _rows_of_warps(part: str, held: Held) -> bool:
-    found = re.fullmatch(r"warp w holds rows (\d+) w to (\d+) w \+ (\d+)(?:, a lane (\d+) neighbouring .*)?", part)
+    found = re.fullmatch(
+        r"(?:warp|wave) w holds rows (\d+) w to (\d+) w \+ (\d+)(?:, a lane (\d+) neighbouring .*)?", part
+    )
     if not found:
         return False
     first, step, last = map(int, found.groups()[:3])
@@ -134,7 +136,7 @@ def _rows_of_warps(part: str, held: Held) -> bool:
 
 def _parts_of_warps(part: str, held: Held) -> bool:
     pattern = (
-        r"warp w holds (?:(\d+) rows from (\d+) \(w / (\d+)\)|all (\d+) rows) "
+        r"wa(?:rp|ve) w holds (?:(\d+) rows from (\d+) \(w / (\d+)\)|all (\d+) rows) "
         r"and (\d+) columns from (\d+) \(w % (\d+)\)(?:, a lane .*)?"
     )
     found = re.fullmatch(pattern, part)
@@ -211,7 +213,7 @@ def _own_values(part: str, held: Held) -> bool:
 
 
 def _digits(part: str, held: Held) -> bool:
-    """Coordinates as numbers of several digits, the first the most significant: `i = (warp, repeat, lane % 16)`."""
+    """Coordinates as numbers of several digits, the first the most significant: `i = (wave, repeat, lane % 16)`."""
     found = re.fullmatch(r"i = \(([^()]+)\)(?:, j = \(([^()]+)\))?", part)
     return found is not None and all(
         _is_number(names.split(", "), dim, held) for dim, names in enumerate(filter(None, found.groups()))
@@ -238,7 +240,7 @@ def _is_number(names: list[str], dim: int, held: Held) -> bool:
 def _digit(name: str, thread: int, held: Held) -> int | None:
     """The digit that a thread has; None where its registers have several."""
     lane = thread % held.wave
-    return {"lane % 16": lane % 16, "lane / 16": lane // 16, "warp": thread // held.wave}.get(name)
+    return {"lane % 16": lane % 16, "lane / 16": lane // 16, "wave": thread // held.wave}.get(name)
 
 
 def _split(part: str, held: Held) -> bool:
@@ -300,3 +302,30 @@ def runs(held: Held) -> set[int]:
             ends = [i for i, col in enumerate(ordered, 1) if i == len(ordered) or ordered[i] != col + 1]
             lengths |= {end - start for start, end in zip([0, *ends], ends, strict=False)}
     return lengths
+
+
+CK = sorted((ROOT / "emitted/ck").glob("**/*.hip"))
+_BLOCK_GEMM = ROOT / "headers/tl/ck.h"
+_OF_CK = re.compile(
+    r"a lane (\d+) neighbouring columns of a row at a time; value (\d+) t \+ r is register r of MFMA t, of (\d+) that "
+    r"each own runs of (\d+) of these columns"
+)
+
+
+def test_the_columns_of_ck_s_mfmas_are_those_that_block_gemm_places() -> None:
+    """The place of element e of instruction t in C's registers, by the expression of tl::block_gemm."""
+    found = re.search(r"return number<(.*?)>\{\};", _BLOCK_GEMM.read_text(encoding="utf-8").split("block_gemm(C& c")[1])
+    assert found is not None
+    place = re.sub(r"(?<=\W)/(?=\W)", "//", found[1])
+    checked = 0
+    for path in CK:
+        words = re.sub(r"\n// ", " ", path.read_text(encoding="utf-8"))
+        assert "that interleave their columns" not in words
+        for held, factor, count, run in (map(int, each) for each in _OF_CK.findall(words)):
+            fixed = {"row": 0, "n": count, "group": 0, "count": count, "run": 4, "in_c": 4}
+            places = {(t, r): eval(place, {}, {**fixed, "t": t, "e": r}) for t in range(count) for r in range(4)}
+            assert held == count * run and set(places.values()) == set(range(held))
+            assert all(at == factor * t + r for (t, r), at in places.items())
+            assert all({places[t, r] for r in range(run)} == set(range(run * t, run * t + run)) for t in range(count))
+            checked += 1
+    assert checked

@@ -126,3 +126,22 @@ def test_the_picture_has_the_grid_s_tiles_and_the_order_in_words() -> None:
 def test_a_row_of_tiles_in_its_own_order_has_no_picture() -> None:
     (resolved,) = one_resolved_kernel(EXAMPLES / "vector_add.py", None, target=find("cuda:sm_80"), bindings={})
     assert raster_picture(resolved) == ""
+
+
+@pytest.mark.needs("g++")
+def test_blocks_of_a_grid_that_32_bits_do_not_number_keep_their_places(tmp_path: Path) -> None:
+    """A grid of fewer is in the order of the XCDs: block 9 is number 1 of XCD 1."""
+    calls = """  const unsigned extents[] = {65536, 65535};
+  for (const unsigned x : extents) {
+    const tl::BlockCoord tile = tl::contiguous_order_of<8>(Grid{9, 2, 3}, Grid{x, 65535, 65535});
+    std::printf("%d,%d,%d ", tile.x, tile.y, tile.z);
+  }
+  const tl::BlockCoord inside = tl::contiguous_order_of<8>(Grid{9, 0, 0}, Grid{65536, 1, 1});
+  std::printf("%d,%d,%d ", inside.x, inside.y, inside.z);"""
+    source = tmp_path / "large.cpp"
+    source.write_text(PROGRAM.replace("CALLS", calls), encoding="utf-8")
+    flags = [*host_flags(check=False), "-I", str(paths.headers_dir())]
+    command = [find_gxx().path, *flags, str(source), "-o", str(tmp_path / "large")]
+    subprocess.run(command, check=True)
+    printed = subprocess.run([str(tmp_path / "large")], check=True, capture_output=True, text=True).stdout
+    assert printed.split() == ["9,2,3", "9,2,3", "8193,0,0"]

@@ -26,12 +26,24 @@ def lds_ways(addresses: Sequence[int], width: int, *, is_read: bool, banks: int 
     """The same of a wave's access to the LDS of a CDNA GPU: 64 addresses, of gfx950 in 64 banks. [ROCm, Composable
     Kernel, "Understanding AMD GPU LDS and Bank Conflicts"]
     """
-    if width == 16 and is_read:
-        phases = [[first + lane for first in quads for lane in range(4)] for quads in _DS_READ_B128[banks // 64]]
-    else:
-        lanes = min(len(addresses), banks * BANK_BYTES // max(width, BANK_BYTES))
-        phases = [[*range(first, first + lanes)] for first in range(0, len(addresses), lanes)]
+    phases = _lds_phases(len(addresses), width, is_read=is_read, banks=banks)
     return max(_ways([addresses[lane] for lane in phase], width, banks) for phase in phases)
+
+
+def lds_phase(width: int, *, banks: int = 32) -> str:
+    """The lanes of a wave's read of the LDS that are served together: the first phase, and their number, in words."""
+    first = _lds_phases(64, width, is_read=True, banks=banks)[0]
+    starts = [lane for lane in first if lane - 1 not in first]
+    runs = (f"{lane}-{next(end for end in range(lane, 65) if end + 1 not in first)}" for lane in starts)
+    return f"{len(first)} lanes ({', '.join(runs)}; ...)"
+
+
+def _lds_phases(lanes: int, width: int, *, is_read: bool, banks: int) -> list[list[int]]:
+    """The lanes of each phase of an access to the LDS."""
+    if width == 16 and is_read:
+        return [[first + lane for first in quads for lane in range(4)] for quads in _DS_READ_B128[banks // 64]]
+    together = min(lanes, banks * BANK_BYTES // max(width, BANK_BYTES))
+    return [[*range(first, first + together)] for first in range(0, lanes, together)]
 
 
 def _ways(addresses: Sequence[int], width: int, banks: int) -> int:

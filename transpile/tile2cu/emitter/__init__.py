@@ -25,7 +25,7 @@ from tile2cu.core.program import (
     Sync,
     walk_stmts,
 )
-from tile2cu.emitter.contract import contract, provenance, summary
+from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.execution import compiler_of
 from tile2cu.emitter.host import grid_sizes, grid_text, host, kargs, kernel_params, scalars, workspace_in_words
 from tile2cu.emitter.limits import Written, quotient_limits, required_multiples, size_limits
@@ -112,7 +112,8 @@ def emit_kernel(launches: tuple[Resolved, ...], *, tool: Tool, options: EmitOpti
 
         files |= render_shims(shim(launches, written[0].printer, origin), options)
     hashes = {file: _sha256(content) for file, content in files.items()}
-    described = manifest(launches, written[0].printer, tool=tool, options=options, files=hashes, lines=lines)
+    own = tuple(each.parts.own_layouts for each in view.launches)
+    described = manifest(launches, written[0].printer, own, tool=tool, options=options, files=hashes, lines=lines)
     return Emitted(name, suffix, {**files, f"{name}.json": described})
 
 
@@ -235,6 +236,13 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
     """The file in a style."""
     first, printer = written[0].resolved, written[0].printer
     launches = tuple(each.resolved for each in written)
+    heads = contract(
+        launches,
+        printer,
+        _stated_limits(written, style),
+        workspace_in_words(launches, printer),
+        offset_bits=style.offset_bits,
+    )
     view = KernelView(
         name=first.program.name,
         namespace=first.file_namespace,
@@ -243,14 +251,8 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
         cuda_half=bool(first.program.user_code) and first.target.suffix == ".cu",
         pasted=tuple(pasted(each, first.program.source.name) for each in first.program.user_code),
         provenance=origin,
-        contract=contract(
-            launches,
-            printer,
-            _stated_limits(written, style),
-            workspace_in_words(launches, printer),
-            offset_bits=style.offset_bits,
-        ),
-        summary=summary(launches, printer),
+        contract=heads.source,
+        summary=heads.header,
         suffix=first.target.suffix,
         sizes=NO_SECTION,
         shared_limit=first.facts[first.launch, SHARED_BUDGET].limit,
@@ -264,7 +266,9 @@ def _view(written: tuple[Written, ...], origin: tuple[str, ...], style: Style) -
     schedule = section(first.grid_schedule, printer)
     said = words((view, schedule))
     parts = zip(written, view.launches, strict=True)
-    named = tuple(replace(part, sizes=sizes(each.resolved, each.printer, said)) for each, part in parts)
+    named = tuple(
+        replace(part, sizes=sizes(each.resolved, each.printer, said, part.parts.operands)) for each, part in parts
+    )
     return replace(
         view,
         sizes=common_sizes(first, printer, said),

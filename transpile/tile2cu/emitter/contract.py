@@ -2,6 +2,7 @@
 
 import re
 import shlex
+from dataclasses import dataclass
 from textwrap import TextWrapper
 
 from tile2cu.analysis.sync_calls import syncs_grid
@@ -16,7 +17,7 @@ from tile2cu.core.schedule import strictest
 from tile2cu.emitter.execution import execution
 from tile2cu.emitter.formula import formula_lines
 from tile2cu.emitter.limits import Whole, whole_sizes
-from tile2cu.emitter.numerics import APPROXIMATIONS, numerics
+from tile2cu.emitter.numerics import ACCURACY, ACCURATE, APPROXIMATIONS, numerics
 from tile2cu.emitter.tma import run_time_columns
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import POINTER_BYTES, pointer_alignment, tensors, touched
@@ -52,10 +53,18 @@ def _command(words: str) -> list[str]:
     return [line.replace("\0", " ") for line in filled.wrap(kept)]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Heads:
+    """The comment lines above the source, the whole contract; and above the header: the formula and the arguments."""
+
+    source: tuple[str, ...]
+    header: tuple[str, ...]
+
+
 def contract(
     launches: tuple[Resolved, ...], printer: Printer, limits: tuple[str, ...], workspace: str, *, offset_bits: int
-) -> tuple[str, ...]:
-    """The formula, the arguments, the edges and the numerics, as comment lines.
+) -> Heads:
+    """The formula, the arguments, the edges and the numerics.
 
     `limits` on sizes are in words, and so is the size of the `workspace`, which is empty for none. Offsets of elements
     have `offset_bits`.
@@ -75,14 +84,11 @@ def contract(
         ),
     )
     doc = _doc(program)
-    return (*doc, *_compiled_in(program, printer, "\n".join((*doc, *about))), *_chosen(program), *about)
-
-
-def summary(launches: tuple[Resolved, ...], printer: Printer) -> tuple[str, ...]:
-    """The formula and the arguments, as the comment lines of the header, whose source has the whole contract."""
-    program, arguments = launches[0].program, _arguments(launches, printer)
-    doc = _doc(program)
-    return (*doc, *_compiled_in(program, printer, "\n".join((*doc, *arguments))), *arguments)
+    compiled_in = _compiled_in(program, printer, "\n".join((*doc, *about)))
+    return Heads(
+        source=(*doc, *compiled_in, *_chosen(program), *about),
+        header=(*doc, *compiled_in, *_arguments(launches, printer)),
+    )
 
 
 def access_of(tensor: Buffer, launches: tuple[Resolved, ...]) -> str:
@@ -232,7 +238,8 @@ def _edges(launches: tuple[Resolved, ...], printer: Printer, limits: tuple[str, 
     for x, y, z in dict.fromkeys(resolved.launch.cluster for resolved in launches if resolved.launch.cluster):
         text += f"Blocks run in clusters of {x} x {y} x {z}: a grid of other than whole ones is TL_NOT_SUPPORTED. "
     if sizes:
-        text += "Empty tensors are not accessed, and a kernel without blocks is not launched. "
+        blocks = "workgroups" if launches[0].target.is_amd else "blocks"
+        text += f"Empty tensors are not accessed, and a kernel without {blocks} is not launched. "
     return text + _guards(launches)
 
 
@@ -330,7 +337,10 @@ def _numerics(launches: tuple[Resolved, ...]) -> str:
         parts.append(f"Computed in these types, not in float32; {each}: {_places(found.computed, file)}.")
     if found.approximated:
         instructions = APPROXIMATIONS[launches[0].target.is_amd]
-        parts.append(listed([f"tl::{name} is {instructions[name]}" for name in found.approximated]) + ".")
+        parts.append(
+            listed([f"tl::{name} is {instructions[name]}{_accuracy(name, launches)}" for name in found.approximated])
+            + "."
+        )
     if found.library:
         names = listed([f"{NAMESPACE}{name}" for name in found.library])
         call = "call" if len(found.library) > 1 else "calls"
@@ -340,6 +350,11 @@ def _numerics(launches: tuple[Resolved, ...]) -> str:
         text = f"tl::{listed(list(found.extrema))} of NaN and a number is the number"
         parts.append(f"{text}{_clamped(found.clamped, file)}.")
     return " ".join(parts)
+
+
+def _accuracy(function: str, launches: tuple[Resolved, ...]) -> str:
+    """The error of a function that is one of AMD's instructions, in parentheses; empty of others."""
+    return f" ({ACCURACY})" if launches[0].target.is_amd and function in ACCURATE else ""
 
 
 def _clamped(found: tuple[tuple[str, int], ...], file: str) -> str:

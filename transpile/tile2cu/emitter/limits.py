@@ -10,7 +10,7 @@ from tile2cu.core.decisions import TMA_IF
 from tile2cu.core.expr import Binary, Call, Expr, Role, binary, children, int_const, static_value, walk
 from tile2cu.core.program import Buffer, If, Loop, Program
 from tile2cu.core.schedule import Multiple, implied, strictest
-from tile2cu.emitter.tma import distinct, persistent_in, run_time_columns, run_time_rows
+from tile2cu.emitter.tma import block_threads, distinct, persistent_in, run_time_columns, run_time_rows
 from tile2cu.plan.grid_schedule import values_of_sizes
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors
@@ -185,10 +185,11 @@ def _grid_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[Limit
         for extent in _open(each.resolved.launch.grid[1:])
         if of_call == is_of_call(extent, each.resolved.program)
     ]
+    blocks = "workgroups" if launches[0].resolved.target.is_amd else "blocks"
     yield Limit(
         conditions=_unique(f"{printer.index(extent)} > {MAX_GRID_YZ}" for printer, extent in found),
-        comment="A grid may have 65,535 blocks along y, and along z",
-        stated=f"{_words(found)} must be at most 65,535 (blocks of a grid along y or z)",
+        comment=f"A grid may have 65,535 {blocks} along y, and along z",
+        stated=f"{_words(found)} must be at most 65,535 ({blocks} of a grid along y or z)",
     )
 
 
@@ -197,7 +198,7 @@ def _workitem_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[L
     Queuing Language"]
     """
     found = [
-        (each.printer, extent, most)
+        (each.printer, extent, most, "::".join(filter(None, (each.resolved.namespace, block_threads(each.resolved)))))
         for each in launches
         if each.resolved.target.is_amd
         for extent in _open(each.resolved.launch.grid[:1])
@@ -205,12 +206,13 @@ def _workitem_limits(launches: tuple[Written, ...], of_call: bool) -> Iterator[L
         for most in [_WORK_ITEMS // each.resolved.launch.block_threads]
         if most < (each.resolved.bounds.interval(extent).high or _WORK_ITEMS)
     ]
-    for most in dict.fromkeys(limit for _, _, limit in found):
-        own = [(printer, extent) for printer, extent, limit in found if limit == most]
+    for most in dict.fromkeys(limit for _, _, limit, _ in found):
+        own = [(printer, extent, size) for printer, extent, limit, size in found if limit == most]
         yield Limit(
-            conditions=_unique(f"{printer.index(extent)} > {most}" for printer, extent in own),
+            conditions=_unique(f"{printer.index(extent)} > int(UINT32_MAX / {size})" for printer, extent, size in own),
             comment="A grid may have 2^32 - 1 work-items along x",
-            stated=f"{_words(own)} must be at most {most:,} (work-items of a grid along x have 32 bits)",
+            stated=f"{_words([each[:2] for each in own])} must be at most {most:,} "
+            "(work-items of a grid along x have 32 bits)",
         )
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from tile2cu.core.decisions import ALIASING, LAYOUT, SHARED_BUDGET, STAGES
@@ -30,13 +30,17 @@ _TILES_A_WORD = 31  # tl::tiles_per_word of headers/tl/common/sm90/tile_schedule
 def manifest(
     launches: tuple[Resolved, ...],
     printer: Printer,
+    own_layouts: tuple[Mapping[str, str], ...],
     *,
     tool: Tool,
     options: EmitOptions,
     files: dict[str, str],
     lines: list[tuple[int, int]],
 ) -> str:
-    """The manifest as JSON text with a final newline. `files` maps a file's name to its sha256."""
+    """The manifest as JSON text with a final newline. `files` maps a file's name to its sha256.
+
+    `own_layouts` are, of each launch, the shared tiles that the style stores in its own way.
+    """
     program, alone = launches[0].program, len(launches) == 1
     described = [_launch(each, printer) for each in launches]
     content: dict[str, Any] = {
@@ -67,7 +71,7 @@ def manifest(
         },
         "numerics": _numerics(launches),
         "licences": _licences(files, program.source.licence),
-        "facts": [fact for each in launches for fact in _facts(each)],
+        "facts": [fact for each in zip(launches, own_layouts, strict=True) for fact in _facts(*each)],
         "lines": lines,
     }
     return _compact(content)
@@ -209,19 +213,22 @@ def _licences(text_files: Iterable[str], licence: str) -> dict[str, str]:
     return dict.fromkeys(text_files, licence or "as its source") | {"tl/": "MIT"}
 
 
-def _facts(resolved: Resolved) -> list[dict[str, Any]]:
-    return [
-        {
-            "about": _key(resolved, "launch" if isinstance(fact.about, Launch) else name_of(fact.about).strip("`")),
+def _facts(resolved: Resolved, own_layouts: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """The decisions; of a layout that is the style's own, its words and no rule."""
+    for fact in resolved.facts:
+        if fact.what in ("shared_budget", "workspaces", "elected_writers", "staging") or isinstance(
+            fact.value, Rejected
+        ):
+            continue
+        name = "launch" if isinstance(fact.about, Launch) else name_of(fact.about).strip("`")
+        own = own_layouts.get(name) if fact.what == "layout" else None
+        yield {
+            "about": _key(resolved, name),
             "what": fact.what,
-            "value": value_of(fact),
-            "rule": fact.rule,
+            "value": own or value_of(fact),
+            "rule": "" if own else fact.rule,
             "line": fact.span.line,
         }
-        for fact in resolved.facts
-        if fact.what not in ("shared_budget", "workspaces", "elected_writers", "staging")
-        and not isinstance(fact.value, Rejected)
-    ]
 
 
 def _compact(content: dict[str, Any]) -> str:

@@ -23,6 +23,7 @@ from tile2cu.core.program import (
     Stmt,
     Store,
 )
+from tile2cu.plan.mfma_steps import steps_of
 from tile2cu.plan.resolved import Resolved
 
 # headers/tl/{cuda,hip}/math.h: what functions of float32 use of the special-function unit, on NVIDIA's and AMD's GPUs.
@@ -51,6 +52,9 @@ _BY_UNIT = {
     "fast_pow": (_UNIT["log2"], _UNIT["exp2"]),
     "fast_divide": (_UNIT["rcp"],),
 }
+# The functions that are one of AMD's instructions, and its error. ["AMD Instinct MI300 ISA", V_EXP_F32, V_LOG_F32,
+# V_RSQ_F32]
+ACCURATE, ACCURACY = ("exp2", "rsqrt", "fast_log2"), "1 ulp, denormals are flushed"
 # By whether the target is AMD's: the instructions that approximate a function.
 APPROXIMATIONS = {
     amd: {name: " and ".join(each[amd] for each in units) for name, units in _BY_UNIT.items()} for amd in (False, True)
@@ -172,8 +176,7 @@ def _order(resolved: Resolved) -> Iterator[str]:
             if instruction.unit is MmaUnit.FMA:
                 yield "FMA: along k in ascending order, one product at a time"
             else:
-                inside = "the hardware's order within each"
-                yield f"MMAs: along k in ascending order, one {instruction} after another, {inside}"
+                yield f"MMAs: along k in {_along_k(op, resolved)}, the hardware's order within each"
         elif isinstance(op, Scan) and op.kind in _SUMS and op.dst.dtype.is_float:
             yield "scans: a thread's own elements in ascending order; across a warp in steps of 1, 2, 4, ... elements"
         elif isinstance(op, Reduce) and op.kind in _SUMS and op.dst.dtype.is_float:
@@ -187,6 +190,19 @@ def _order(resolved: Resolved) -> Iterator[str]:
             yield f"reductions{of_tile}: a thread's own elements in ascending order, {lanes} lanes pairwise{parts}"
         elif _adds_atomically(op):
             yield "atomic additions: in any order, so the last bits may differ from run to run"
+
+
+def _along_k(op: Gemm, resolved: Resolved) -> str:
+    """Which instruction takes which k; a read of more than one instruction's k is of neighbours."""
+    instruction, steps = resolved.facts[op, INSTRUCTION], steps_of(op, resolved)
+    if steps is None or steps.piece <= steps.each:
+        return f"ascending order, one {instruction} after another"
+    extent, count, each = steps.piece * steps.groups, steps.piece // steps.each, steps.each
+    own = f"{each} i to {each} i + {each - 1}" if each > 1 else "i"
+    return (
+        f"ascending steps of {extent}, each {count} {instruction} one after another, of which number i from 0 takes "
+        f"{own} of every {steps.piece} k"
+    )
 
 
 def _clamped(stmt: Stmt) -> Iterator[tuple[str, int]]:

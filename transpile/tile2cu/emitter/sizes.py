@@ -49,12 +49,15 @@ def common_sizes(resolved: Resolved, printer: Printer, said: frozenset[str]) -> 
     return Section(rule_line("sizes"), tuple(declared))
 
 
-def sizes(resolved: Resolved, printer: Printer, said: frozenset[str]) -> Section:
-    """The static numbers of a kernel: its pipelines' stages, the block's threads, and all others if it is alone."""
+def sizes(resolved: Resolved, printer: Printer, said: frozenset[str], operands: int) -> Section:
+    """The static numbers of a kernel: its pipelines' stages, the block's threads, and all others if it is alone.
+
+    A GEMM has so many registers of `operands` that it has read from LDS.
+    """
     declared = [] if resolved.namespace else [*_constants(resolved, printer, said)]
     declared += [*_stages(resolved), *_written_stages(resolved), *_loads(resolved)]
     declared += _threads(resolved)
-    declared += [*_register_shares(resolved), *_waves_per_simd(resolved), *_least_blocks(resolved)]
+    declared += [*_register_shares(resolved), *_waves_per_simd(resolved, operands), *_least_blocks(resolved)]
     return Section(rule_line("sizes"), tuple(declared))
 
 
@@ -127,7 +130,7 @@ def _register_shares(resolved: Resolved) -> Iterator[Declaration]:
         yield Declaration(text, tuple(wrapped(about)))
 
 
-def _waves_per_simd(resolved: Resolved) -> Iterator[Declaration]:
+def _waves_per_simd(resolved: Resolved, operands: int) -> Iterator[Declaration]:
     """For how many waves of an AMD SIMD the compiler leaves registers, and what then limits the occupancy."""
     waves = resolved.facts.get(resolved.launch, WAVES_PER_SIMD)
     if waves is not None:
@@ -135,28 +138,31 @@ def _waves_per_simd(resolved: Resolved) -> Iterator[Declaration]:
         about = f"at most {most // waves} registers for each lane of a wave, of a SIMD's {most}: clang "
         about += f"then keeps MFMA accumulators in VGPRs, and no value moves to or from AccVGPRs  [{rule}]"
         text = f"constexpr int waves_per_simd_by_registers = {waves};"
-        yield Declaration(text, (*wrapped(about), *wrapped(_occupancy(resolved, waves))))
+        yield Declaration(text, (*wrapped(about), *wrapped(_occupancy(resolved, waves, operands))))
 
 
-def _occupancy(resolved: Resolved, waves: int) -> str:
+def _occupancy(resolved: Resolved, waves: int, operands: int) -> str:
     """The workgroups of a CU, by its registers and by its LDS. [AMD CDNA 3 ISA, "VGPR Allocation", "LDS"]"""
     target, shared = resolved.target, resolved.facts[resolved.launch, SHARED_BUDGET].total
     tiles, waves_per_block = tile_registers(resolved), resolved.launch.block_threads // target.warp_size
-    # A SIMD has up to 8 waves; registers are allocated in steps of 8 per lane, of which tiles need `tiles` at least.
-    most_waves = max(waves, min(8, target.max_registers // (-(-max(tiles, 1) // 8) * 8)))
+    # A SIMD has up to 8 waves; registers are allocated in steps of 8 per lane: those of tiles and operands at least.
+    most_waves = max(waves, min(8, target.max_registers // (-(-max(tiles + operands, 1) // 8) * 8)))
     least, most = (each * target.simds // waves_per_block for each in (waves, most_waves))
     of_registers = f"{least} to {most}" if most > least else f"{least}"
-    text = f"workgroups per CU: {of_registers} by registers (tiles take {tiles})"
+    taken = f"tiles take {tiles}{f', operands {operands}' * bool(operands)}"
+    text = f"workgroups per CU: {of_registers} by registers ({taken})"
     if not shared:
         return text
     by_lds = target.shared_limit // (-(-shared // target.lds_step) * target.lds_step)
-    if by_lds < least:
-        limiter = "LDS limits the occupancy"
-    elif by_lds > most:
-        limiter = "registers limit the occupancy"
+    if least == by_lds == most:
+        found = f"{by_lds}, limited by both"
+    elif by_lds <= least:
+        found = f"{by_lds}, limited by LDS"
+    elif by_lds >= most:
+        found = f"{of_registers}, limited by registers"
     else:
-        limiter = "both limit the occupancy" if least == most else "the lower of the two limits the occupancy"
-    return f"{text}, {by_lds} by LDS: {limiter}"
+        found = f"{least} to {by_lds}, as the compiler assigns registers"
+    return f"{text}, {by_lds} by LDS: {found}"
 
 
 def _least_blocks(resolved: Resolved) -> Iterator[Declaration]:
@@ -237,11 +243,11 @@ def _stages(resolved: Resolved) -> Iterator[Declaration]:
         constants.stages(pipeline.stages)
         for loop in statements(resolved.launch.body, Loop)
         if (pipeline := resolved.facts.get(loop, PIPELINE)) is not None
-        and not (pipeline.producer or pipeline.staged)
+        and not pipeline.producer
         and pipeline.stages > 1
     }
     for name in sorted(ahead):
-        yield Declaration(f'static_assert({name} >= 2, "one tile is used while others load");')
+        yield Declaration(f'static_assert({name} >= 2, "one tile is used while others load or are stored");')
 
 
 def _loads(resolved: Resolved) -> Iterator[Declaration]:
@@ -297,7 +303,7 @@ def _threads_about(resolved: Resolved) -> tuple[str, ...]:
         if (warps := resolved.facts.get(op, WARPS)) is not None:
             found_splits.setdefault((warps.m, warps.n), []).append(ascii_name(op.c.buffer.name))
             rules.append(resolved.facts.rule(op, WARPS))
-    noun = f"{count} warp{'s' * (count > 1)}"
+    noun = _waves(resolved, count)
     if not found_splits:
         return (noun,)
     alone = len(found_splits) == 1
@@ -306,6 +312,12 @@ def _threads_about(resolved: Resolved) -> tuple[str, ...]:
         for (m, n), tiles in found_splits.items()
     ]
     return tuple(wrapped(f"{noun}: {', '.join(splits)}  [{', '.join(dict.fromkeys(rules))}]"))
+
+
+def _waves(resolved: Resolved, count: int) -> str:
+    """So many warps, or AMD's waves, in words."""
+    noun = "wave" if resolved.target.is_amd else "warp"
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 def derived_sizes(resolved: Resolved, taken: Collection[str]) -> tuple[Derived, ...]:

@@ -47,16 +47,17 @@ class Executes(Claim):
     """An MMA is `counts` of each of these instructions, of each warp, wave or warpgroup.
 
     `lds_reads`, of an MFMA: the bytes that a lane reads at a time of A (0: A is in registers) and of B; None where that
-    is not known. `lds_ways` are the conflict degrees of these reads, 1 for none; `permuted`, whether lanes read rows of
-    K, whose elements v_perm_b32 then pairs along K. `ldmatrix`, of mma.sync: the instructions that load A (none: A is
-    in registers) and B; None where these are others. `k_major`, of wgmma: whether the shared tiles of A and B have K
-    along their rows.
+    is not known. `lds_ways` are the conflict degrees of these reads of an LDS of `banks`, 1 for none; `permuted`,
+    whether lanes read rows of K, whose elements v_perm_b32 then pairs along K. `ldmatrix`, of mma.sync: what loads A
+    (none: A is in registers) and B; None where these are others. `k_major`, of wgmma: whether the shared
+    tiles of A and B have K along their rows.
     """
 
     counts: tuple[tuple[MmaInstruction, int], ...]
     a_in_registers: bool
     lds_reads: tuple[int, int] | None = None
     lds_ways: tuple[int, int] = (0, 0)
+    banks: int = 32
     permuted: tuple[bool, bool] = (False, False)
     ldmatrix: tuple[str, str] | None = None
     k_major: tuple[bool, bool] = (True, True)

@@ -15,6 +15,7 @@ from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import static_value
 from tile2cu.core.program import AtomicTile, Copy, Region, Scope
 from tile2cu.plan import copy_ops, ops
+from tile2cu.plan.buffer_loads import buffer_loads
 from tile2cu.plan.claims import AddedByTma, AddressableByTma, Claim
 from tile2cu.plan.copy_claims import copy_claims
 from tile2cu.plan.operands import Operand, TensorTile, Threads, Tile
@@ -72,7 +73,10 @@ def store_registers(op: Copy, resolved: Resolved) -> copy_ops.StoreRegisters:
     rows = resolved.facts[op.dst.buffer, SHARED_LAYOUT].rows_interleaved
     aligned = resolved.row_alignment(op.src.buffer) >= _WIDEST
     claims = tuple(copy_claims(op, resolved))
-    return copy_ops.StoreRegisters(source=op, claims=claims, dst=Tile(region=op.dst), rows=rows, aligned=aligned)
+    src = _side(op.src, op.dst, op, resolved)
+    assert isinstance(src, TensorTile)
+    buffer, dst = buffer_loads(op, src, resolved), Tile(region=op.dst)
+    return copy_ops.StoreRegisters(source=op, claims=claims, dst=dst, rows=rows, aligned=aligned, buffer=buffer)
 
 
 def atomic_update(

@@ -5,6 +5,7 @@ from enum import Enum
 
 from tile2cu.core.expr import Expr, Load, Var
 from tile2cu.core.program import Buffer, Reduction, Region
+from tile2cu.plan.buffer_loads import BufferLoads
 from tile2cu.plan.operands import Operand, Threads, Tile
 from tile2cu.plan.ops import Op
 
@@ -67,11 +68,12 @@ class StoreRegisters(Op):
     """The second half of such a copy: stores to `dst`.
 
     A thread has `rows` neighbouring rows, and of more than one it stores the columns. `aligned`: the tensor's rows
-    start at multiples of 16 bytes.
+    start at multiples of 16 bytes. `buffer` is how it is loaded from such rows.
     """
 
     dst: Tile
     aligned: bool
+    buffer: BufferLoads
     rows: int = 1
 
 

@@ -148,7 +148,7 @@ def _of_instruction(op: Gemm, resolved: Resolved) -> Iterator[Claim]:
     reads = _lds_reads(op, resolved)
     of_one_k = (op.transpose_a and not in_registers, not op.transpose_b)
     permuted = tuple(
-        across and not is_interleaved(tile.buffer, resolved)
+        across and op.b.buffer.dtype.bytes == 2 and not is_interleaved(tile.buffer, resolved)
         for across, tile in zip(of_one_k, (op.a, op.b), strict=True)
     )
     yield Executes(
@@ -156,6 +156,7 @@ def _of_instruction(op: Gemm, resolved: Resolved) -> Iterator[Claim]:
         a_in_registers=in_registers,
         lds_reads=reads,
         lds_ways=lds_ways_of(op, resolved, reads) if reads is not None else (0, 0),
+        banks=resolved.target.banks,
         permuted=(permuted[0], permuted[1]) if reads is not None else (False, False),
         ldmatrix=_ldmatrix(op, resolved) if instruction.unit is MmaUnit.WARP else None,
         k_major=(not op.transpose_a, op.transpose_b),

@@ -9,6 +9,7 @@ from tile2cu.core.expr import Address, Call, Expr
 from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope
 from tile2cu.core.schedule import InOrder
+from tile2cu.plan.mfma_steps import operand_registers
 from tile2cu.plan.producer import operands_of, ping_pong_of, values_kept
 from tile2cu.plan.resolved import Resolved
 
@@ -57,7 +58,8 @@ class Registers:
     """All that a thread holds. `count` registers of 4 bytes are for tiles, of `limit` that it can have; `share` is the
     part of a consumer where a producer's registers go to the consumers, else 0.
 
-    `prefetched` of them hold the next tile before it is stored. `operands` are the tiles that MMAs read as
+    `prefetched` of them hold the next tile before it is stored. A GEMM by MFMA has `read_operands` more of what it has
+    read from LDS. `operands` are the tiles that MMAs read as
     their first operand, `loaded` those of them that copies from memory write; `random` is the state of a generator.
     """
 
@@ -69,6 +71,7 @@ class Registers:
     random: bool
     count: int
     prefetched: int
+    read_operands: int
     limit: int
     share: int
 
@@ -114,6 +117,7 @@ def registers(resolved: Resolved) -> Registers:
         random=any(isinstance(part, Call) and part.function == "random.start" for part in parts),
         count=_fragment_registers(resolved) + prefetched,
         prefetched=prefetched,
+        read_operands=max((operand_registers(op, resolved) for op in stmts if isinstance(op, Gemm)), default=0),
         limit=resolved.target.max_registers,
         share=shares.consumer if shares is not None else 0,
     )

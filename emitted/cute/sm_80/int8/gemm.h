@@ -15,8 +15,8 @@ extern "C" {
 //
 // B is (N, K), and its transpose is multiplied. Bias is zero. f is the identity.
 //
-// Compile-time constants: dtype = int8, out_dtype = int32, accum_dtype = int32 and transpose_B = True. The others are
-// under 'sizes' in the source.
+// Compile-time constants: dtype = int8, out_dtype = int32, accum_dtype = int32, transpose_B = True and block_M = 128.
+// The others are under 'sizes' in the source.
 //
 //   A  in   int8   (M, K)  row-major
 //   B  in   int8   (N, K)  row-major

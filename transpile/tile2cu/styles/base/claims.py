@@ -1,5 +1,6 @@
 """Claims as the comments that are at an operation."""
 
+from tile2cu.analysis.banks import lds_phase
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.schedule import Hazard
 from tile2cu.plan.claims import (
@@ -192,7 +193,7 @@ def _executed(claim: Executes) -> str:
         return f"{parts} per warpgroup, {f'RS: A in registers, B {b}' if claim.a_in_registers else f'SS: {both}'}"
     if not first.name.startswith("v_"):
         return f"{parts} per warp{_loaded(claim)}"
-    return f"{parts} per wave, as C^T = B^T A^T{_lds_reads(claim)}"
+    return f"{parts} per wave, as C^T = B^T A^T: SrcA is B, SrcB is A{_lds_reads(claim)}"
 
 
 def _loaded(claim: Executes) -> str:
@@ -208,16 +209,17 @@ def _lds_reads(claim: Executes) -> str:
     if claim.lds_reads is None:
         return ""
     parts = zip(claim.lds_reads, claim.lds_ways, claim.permuted, strict=True)
-    a, b = (_of_lds(*each) if each[0] else "VGPRs" for each in parts)
+    a, b = (_of_lds(*each, claim.banks) if each[0] else "VGPRs" for each in parts)
     return f"; A and B from {a}" if a == b else f"; A from {a}; B from {b}"
 
 
-def _of_lds(width: int, ways: int, permuted: bool) -> str:
+def _of_lds(width: int, ways: int, permuted: bool, banks: int) -> str:
     """How a lane reads an operand from LDS."""
     text = f"LDS, {width} bytes per lane and read"
     if ways:
         text += ", free of bank conflicts" if ways == 1 else f", {ways}-way bank conflicts"
-    return text + (", all of one k: v_perm_b32 pairs them along the sum" if permuted and width > 2 else "")
+        text += f" among the {lds_phase(width, banks=banks)} of a phase"
+    return text + (", each of columns at one k: v_perm_b32 packs pairs of k" if permuted and width > 2 else "")
 
 
 def _ended(claim: Ends, names: Names) -> str:

@@ -15,7 +15,7 @@ from tile2cu.core.mfma_layout import WAVE, MfmaTile
 class Source(Enum):
     """What a digit is a part of."""
 
-    WARP = "warp"
+    WARP = "wave"
     LANE = "lane"
     REGISTER = "value"
 

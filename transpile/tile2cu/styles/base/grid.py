@@ -44,14 +44,14 @@ def _call(order: TileOrder, *, persistent: bool) -> tuple[str, str]:
         return f"contiguous_order</*XCDs=*/{order.xcds}>", (
             f"Tuned for {order.xcds} XCDs, each with its own L2, to which the hardware assigns workgroups round-robin "
             "(MI300X in SPX mode): those of one XCD take a contiguous range of the grid, whose neighbours share "
-            f"tensors there. Any number of XCDs computes each tile once  [{order.rule}]"
+            f"tensors there. Correct for any number of XCDs  [{order.rule}]"
         )
     kind, reason = _PANELS[order.across], f"  [{order.rule}]" if order.rule else ""
     if order.dies > 1:
         return f"grouped_order<{order.size}, {GROUP_OF}::{kind}, /*XCDs=*/{order.dies}>", (
             f"Tuned for {order.dies} XCDs, each with its own L2, to which the hardware assigns workgroups round-robin "
             f"(MI300X in SPX mode): those of one XCD take a contiguous range of the tiles, in groups of {order.size} "
-            f"{kind}, which share operands there. Any number of XCDs computes each tile once{reason}"
+            f"{kind}, which share operands there. Correct for any number of XCDs{reason}"
         )
     who = "clusters" if order.cluster else "blocks"
     groups = f"groups of up to {order.size} {kind} of tiles"

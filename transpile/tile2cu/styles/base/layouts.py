@@ -59,14 +59,17 @@ def _in_all(layout: FragmentLayout) -> str:
     return "every thread holds " + (f"all {layout.registers} values" if layout.registers > 1 else "the value")
 
 
-def of_interleaved(layout: FragmentLayout, rule: str) -> str:
+def of_interleaved(layout: FragmentLayout, rule: str, *, in_runs: bool = False) -> str:
     """Which MFMA computes which of a lane's neighbouring columns, behind a semicolon; empty where one computes all.
 
-    headers/tl/common/cdna/mfma_accumulator.h, register_of. By `rule` it is an accumulator, not an operand.
+    headers/tl/common/cdna/mfma_accumulator.h, register_of; `in_runs`: headers/tl/ck.h, block_gemm. By `rule` it is an
+    accumulator, not an operand.
     """
     if not isinstance(layout, MfmaAccumulator) or layout.interleave == 1 or not rule.endswith(".mfma-accumulator"):
         return ""
-    count = layout.interleave
+    count, run = layout.interleave, layout.run
+    if in_runs:
+        return f"; value {run} t + r is register r of MFMA t, of {count} that each own runs of {run} of these columns"
     return f"; value {count} r + t is register r of MFMA t, of {count} that interleave their columns"
 
 
@@ -93,9 +96,10 @@ def _warpgroup_part(layout: WgmmaAccumulator) -> str:
 def _warp_part(layout: MmaAccumulator | MmaOperandA | MfmaAccumulator | MfmaOperandA) -> str:
     """Which rows and columns of the tile a warp holds."""
     warps, rows, cols = layout.warps, layout.rows // layout.warps.m, layout.cols // layout.warps.n
+    warp = "wave" if isinstance(layout, MfmaTile) else "warp"
     if warps.n == 1:
-        return f"warp w holds rows {rows} w to {rows} w + {rows - 1}"
+        return f"{warp} w holds rows {rows} w to {rows} w + {rows - 1}"
     if isinstance(layout, MmaOperandA | MfmaOperandA):
-        return f"warp w holds rows {rows} (w / {warps.n}) and the {rows - 1} after"
+        return f"{warp} w holds rows {rows} (w / {warps.n}) and the {rows - 1} after"
     held = f"{rows} rows from {rows} (w / {warps.n})" if warps.m > 1 else f"all {rows} rows"
-    return f"warp w holds {held} and {cols} columns from {cols} (w % {warps.n})"
+    return f"{warp} w holds {held} and {cols} columns from {cols} (w % {warps.n})"

@@ -1,7 +1,7 @@
 """What a style prints: flat, frozen, strings and tuples only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ class KernelParts:
     a persistent kernel `each_tile` is what a tile begins with, `counted` what its iterations are counted by, and `end`
     what comes behind the last tile. `work` are the structs of what a tile scheduler publishes, `work_type` declares a
     variable of it, and `next_tile` is the call that gives the block's next tile where the schedule is dynamic. All
-    threads do `start` first.
+    threads do `start` first. `own_layouts` are shared tiles that the style stores as it, not a rule, decides:
+    in words. A GEMM has `operands` registers of what it has read from LDS.
     """
 
     shared: Section
@@ -82,3 +83,5 @@ class KernelParts:
     next_tile: str = ""
     start: tuple[StatementView, ...] = ()
     end: tuple[StatementView, ...] = ()
+    own_layouts: Mapping[str, str] = field(default_factory=dict)
+    operands: int = 0

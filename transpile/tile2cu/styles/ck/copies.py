@@ -180,12 +180,12 @@ class Copies:
             found = transposing_copy(extents[0], extents[1], columns.count, columns.run, size, threads)
             if found is not None:
                 over = ("k", "n")
-                about = (f"of {name} as it is loaded:",)
+                about = (f"{name} as it is loaded:",)
                 loaded = self.fragments.named(f"{name}_loaded", found.loaded, about, over, tile=tile)
-                about = (f"of {name} as it is stored: the same elements, neighbours along K first",)
+                about = (f"{name} as it is stored: the same elements, neighbours along K first",)
                 return Through(loaded, self.fragments.named(f"{name}_stored", found.stored, about, over, tile=tile))
         rows, vector = self._rows(tile, min(self.shared.vector(tile), VECTOR // size), span)
-        about = (f"of {name}, between global memory and LDS: {vector * size} bytes per access",)
+        about = (f"copies of {name} between global memory and LDS: {vector * size} bytes per access",)
         both = self.fragments.named(f"{name}_copy", rows, about, tile=tile)
         return Through(both, both)
 
@@ -251,7 +251,7 @@ class Copies:
         vector = min(self.shared.vector(tile), VECTOR // max(tile.dtype.bytes, dst.buffer.dtype.bytes))
         rows, _ = self._rows(tile, vector, span)
         name = self.printer.names(tile.name)
-        about = (f"of {name}, between LDS and global memory",)
+        about = (f"copies of {name} from LDS to global memory",)
         distribution = self.fragments.named(f"{name}_copy", rows, about, tile=tile)
         box = self.tensors.box(dst, tile.shape, rows, span)
         yield from box.lines

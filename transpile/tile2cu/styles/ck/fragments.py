@@ -64,7 +64,8 @@ class Fragments:
             kind = f"{type(layout).__name__}, whose elements are no digits of threads and registers"
             what = f"the layout {about.removesuffix(':').removeprefix('Layout ')} ({kind})"
             raise unsupported(what, span)
-        lines = (about, *wrapped(f"{described(layout, in_tv=False)}{of_interleaved(layout, rule)}  [{rule}]"))
+        runs = of_interleaved(layout, rule, in_runs=True)
+        lines = (about, *wrapped(f"{described(layout, in_tv=False)}{runs}  [{rule}]"))
         if isinstance(of, Buffer):
             wish = f"{self.printer.names(of.name)}_layout"
             self._of_layout[layout] = self.named(wish, encoding, lines, tile=of)

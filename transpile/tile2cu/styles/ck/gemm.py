@@ -153,7 +153,7 @@ class Gemms:
         k_name, other = "k_slot" if held else "k", "m" if role == "A" else "n"
         over = (k_name, other) if k_first else (other, k_name)
         what = "values, k_slot in the order of A's registers," if held else "neighbours"
-        about = (f"of {self.printer.names(buffer.name)} as operand {role}: {pack} {what} along K per lane",)
+        about = (f"{self.printer.names(buffer.name)} as operand {role}: {pack} {what} along K per lane",)
         wish = f"{self.printer.names(buffer.name)}_operand"
         distribution = self.fragments.named(f"{wish}_layout", encoding, about, over, tile=buffer)
         self._ways[buffer.name] = self.shared.ways(buffer, encoding, self._width(tile, pack, k_first), is_read=True)

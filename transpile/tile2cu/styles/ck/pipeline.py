@@ -82,8 +82,9 @@ class Pipelines:
             found.append((each.registers, encoding.registers // run, run * size))
         widths = ", ".join(f"{count} loads of {width} bytes to {name}" for name, count, width in found)
         by_instance = any("Alignment" in each.box.view_text for each in tiles)
-        total = f"vmcnt {sum(count for _, count, _ in found)}"
-        return f"A lane issues {widths} ({total}){', single elements with AnyAlignment' if by_instance else ''}"
+        total = f"{sum(count for _, count, _ in found)} vector-memory loads in flight per wave"
+        single = "; with AnyAlignment, where the rows of one tensor are unaligned, single elements of all"
+        return f"A lane issues {widths}, {total}{single if by_instance else ''}"
 
     def _declared(self, store: copy_ops.StoreRegisters, op: PipelinedLoop, printer: Printer) -> list[str]:
         """The registers of a tile, and the window from which it is loaded."""

@@ -76,7 +76,7 @@ class SharedTiles:
     def struct(self) -> Section:
         """The tiles with their layouts."""
         memory = self.plan.memory
-        title = f"shared memory: {self.bytes:,} of {memory.limit:,} bytes per block"
+        title = f"LDS: {self.bytes:,} of {memory.limit:,} bytes per workgroup"
         return Section(rule_line(title), tuple(line for each in memory.members for line in self._member(each)))
 
     @property
@@ -124,15 +124,24 @@ class SharedTiles:
         if tile.dtype.name not in SUPPORTED:
             raise unsupported(f"{tile.name} of {tile.dtype}", self.plan.launch.span)
         about = f"{member.bytes:,} bytes" + (f" in {member.stages} stages" if member.stages > 1 else "")
-        if tile.name in self.by_columns:
+        if self._is_own(tile):
             about += f"; {self._about_columns(tile)}"
         elif tile.rank > 1 or member.layout.swizzle:
             about += f"; {member.layout}{swizzled(member.layout) if member.layout.swizzle else ''}"
-        comments = (*(wrapped(tile.comment) if tile.comment else ()), *wrapped(f"{about}  [{member.rule}]"))
+        if not self._is_own(tile):  # whose layout is the style's own, not the rule's
+            about += f"  [{member.rule}]"
+        comments = (*(wrapped(tile.comment) if tile.comment else ()), *wrapped(about))
         stages = f"[{self.constants.stages_of(tile.memory, member.stages)}]" if member.stages else ""
         layout = self._layout(tile, member.layout)
         kind = f"{words.LDS_TILE}<{in_ck(tile.dtype.cpp)}, {layout}>"
         return Declaration(f"{kind} {name}{stages};", comments)
+
+    def own_layouts(self) -> dict[str, str]:
+        """How the tiles are stored whose layout no rule decides."""
+        return {each.tile.name: self._about_columns(each.tile) for each in self.plan.shared if self._is_own(each.tile)}
+
+    def _is_own(self, tile: Buffer) -> bool:
+        return tile.name in self.by_columns
 
     def _about_columns(self, tile: Buffer) -> str:
         """How a tile is stored along K."""

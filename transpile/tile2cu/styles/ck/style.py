@@ -89,4 +89,6 @@ class Ck:
             fragments=tiles,
             body=body,
             start=start,
+            own_layouts=ck.shared.own_layouts(),
+            operands=ck.gemms.most_operands,
         )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tile2cu.core.program import Copy
+from tile2cu.plan.buffer_loads import BufferLoads
 from tile2cu.plan.registers import staged_loads, staged_registers
 from tile2cu.plan.structure import PipelinedLoop
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
@@ -53,7 +54,8 @@ def _staged(op: PipelinedLoop, parts: dict[str, str], operations: Operations, vi
     count = sum(staged_registers(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy))
     loads = [staged_loads(each.source, op.threads) for each in op.stores if isinstance(each.source, Copy)]
     aligned = all(each.aligned for each in op.stores)
-    about = [f"// {line}" for line in _staged_about(tiles, loads, count, aligned=aligned)]
+    buffers = [each.buffer for each in op.stores]
+    about = [f"// {line}" for line in _staged_about(tiles, loads, buffers, count, aligned=aligned)]
     stores = [f"{tl.STORE}({registers[id(each.source)]}, {operations.operands(each.dst)});" for each in op.stores]
     parts |= {"store": part_name("store", op.number, printer), "stores": "\n".join(stores)}
     body = views(op.body)
@@ -68,17 +70,33 @@ def _staged(op: PipelinedLoop, parts: dict[str, str], operations: Operations, vi
 
 
 def _staged_about(
-    tiles: list[StagedTile], loads: list[tuple[int, int]], registers: int, *, aligned: bool
+    tiles: list[StagedTile],
+    loads: list[tuple[int, int]],
+    buffers: list[BufferLoads],
+    registers: int,
+    *,
+    aligned: bool,
 ) -> tuple[str, ...]:
     """What the registers are for, how many there are, and how tl::load fills them; `loads` are (number, bytes)."""
     names = ", ".join(tile.name for tile in tiles)
     total = sum(count for count, _ in loads)
     issued = " + ".join(f"{count} x {width} bytes" for count, width in loads)
-    where = "32-bit offsets reach the tile (tested per tile)"
-    where = where if aligned else f"rows are aligned and {where}"
+    always = all(each.always for each in buffers)
+    where = "" if aligned else " where rows are 16-byte aligned, else single elements"
+    if any(width < 4 for _, width in loads):  # no buffer load has fewer bytes
+        text = f"{names}: the next tile, in flight from global memory to LDS, in {registers} registers per thread"
+        return tuple(wrapped(text, BODY_WIDTH))
     text = (
         f"{names}: the next tile, in flight from global memory to LDS, in {registers} registers per thread. {tl.LOAD} "
-        f"issues {issued} per lane (vmcnt {total}): buffer loads where {where}, else predicated loads. The buffer ends "
-        "with the tensor's last row, and a lane past the last column takes an offset past that end: both load zeros"
+        f"issues {issued} per lane, {total} vector-memory loads in flight per wave{where}. "
+        + ("They are buffer loads" if aligned else "The wide ones are buffer loads")
+        + ("" if always else " where a tile starts in the tensor and 32-bit offsets reach it (tested), else predicated")
+        + ". "
     )
-    return tuple(wrapped(text, BODY_WIDTH))
+    rows, columns = (any(getattr(each, kind) for each in buffers) for kind in ("clips_rows", "clips_columns"))
+    if rows:
+        text += "A buffer spans the rows of its tile that the tensor has: past them loads give zeros"
+    if columns:
+        text += "; a lane" if rows else "A lane"
+        text += " past the last column takes an offset past the buffer's end" + ("" if rows else ": zeros")
+    return tuple(wrapped(text.rstrip(". "), BODY_WIDTH))

@@ -1,0 +1,91 @@
+"""How tiles that wait in registers are loaded as buffers (headers/tl/common/cdna/staged.h)."""
+
+from dataclasses import dataclass
+from math import prod
+
+from tile2cu.core.decisions import BOUNDS_CHECKED, PERSISTENT
+from tile2cu.core.expr import Binary, Call, Expr, Number, Var, static_value
+from tile2cu.core.program import Buffer, Copy
+from tile2cu.plan.operands import TensorTile
+from tile2cu.plan.resolved import Resolved
+
+_BUFFER_BYTES = 1 << 31
+_MAX_GRID_YZ = 65535  # blocks: launchers check it
+
+
+@dataclass(frozen=True, kw_only=True)
+class BufferLoads:
+    """A tile's buffer: `always`, where its condition provably holds for every tile; `clips_rows` and `clips_columns`,
+    whether some tiles end past the tensor's rows or columns.
+    """
+
+    always: bool
+    clips_rows: bool
+    clips_columns: bool
+
+
+def buffer_loads(op: Copy, src: TensorTile, resolved: Resolved) -> BufferLoads:
+    """The buffer of a copy's tile."""
+    checked = resolved.facts[src.buffer, BOUNDS_CHECKED]
+    clipped = [checked[dim] for dim in src.along]
+    return BufferLoads(
+        always=_is_reached(op, src, resolved) and (not clipped[0] or _starts_inside(src, resolved)),
+        clips_rows=len(clipped) > 1 and clipped[0],
+        clips_columns=clipped[-1],
+    )
+
+
+def _is_reached(op: Copy, src: TensorTile, resolved: Resolved) -> bool:
+    """Whether 32-bit offsets reach all of any tile, for all sizes that the launcher accepts."""
+    tensor, extents = src.buffer, op.dst.buffer.static_shape
+    if tensor.strides is not None or len(src.along) != len(extents) or src.ends:
+        return False
+    pitches = [_pitch(tensor, dim, resolved) for dim in src.along]
+    offsets = [extent * pitch for extent, pitch in zip(extents, pitches, strict=True) if pitch is not None]
+    return len(offsets) == len(extents) and sum(offsets) * tensor.dtype.bytes < _BUFFER_BYTES
+
+
+def _pitch(tensor: Buffer, dim: int, resolved: Resolved) -> int | None:
+    """The most elements between neighbours along a dimension; None where any number."""
+    inner = [_most(extent, resolved) for extent in tensor.shape[dim + 1 :]]
+    known = [each for each in inner if each is not None]
+    return prod(known) if len(known) == len(inner) else None
+
+
+def _most(extent: Expr, resolved: Resolved) -> int | None:
+    """The largest value of an extent: a size that is the grid's along y or z has a limit; None where any."""
+    value = static_value(extent)
+    if value is not None:
+        return int(value)
+    launch = resolved.launch
+    if isinstance(extent, Var) and extent in launch.grid[1:] and resolved.facts.get(launch, PERSISTENT) is None:
+        return _MAX_GRID_YZ
+    if isinstance(extent, Binary) and extent.op == "//":
+        lhs, by = _most(extent.lhs, resolved), static_value(extent.rhs)
+        return lhs // int(by) if lhs is not None and by is not None and by > 0 else None
+    return None
+
+
+def _starts_inside(src: TensorTile, resolved: Resolved) -> bool:
+    """Whether every tile's first row is one of the tensor's: tile number v of v < ceildiv(extent, rows of a tile)."""
+    dim, bounds = src.along[0], resolved.bounds
+    start, extent = src.region.ranges[dim].start, bounds.expanded(src.buffer.shape[dim])
+    if not (isinstance(start, Binary) and start.op == "*"):
+        return static_value(start) == 0
+    for var, rows in ((start.lhs, start.rhs), (start.rhs, start.lhs)):
+        size, stop = static_value(rows), bounds.stop(var) if isinstance(var, Var) else None
+        low = bounds.interval(var).low if stop is not None else None
+        if stop is not None and size is not None and low is not None and low >= 0:
+            return any(_is_count(end, extent, size) for end in _ends(bounds.expanded(stop)))
+    return False
+
+
+def _ends(stop: Expr) -> tuple[Expr, ...]:
+    """The bounds of which a bound is the least."""
+    return stop.args if isinstance(stop, Call) and stop.function == "min" else (stop,)
+
+
+def _is_count(stop: Expr, extent: Expr, size: Number) -> bool:
+    """Whether an expression is the number of tiles of so many rows that cover an extent."""
+    is_quotient = isinstance(stop, Call) and stop.function == "ceildiv"
+    return is_quotient and isinstance(stop, Call) and stop.args[0] == extent and static_value(stop.args[1]) == size

@@ -1,0 +1,62 @@
+"""The steps along K of a GEMM by MFMA, and the registers of their operands (headers/tl/common/cdna/mfma_gemm.h)."""
+
+from dataclasses import dataclass
+
+from tile2cu.core.decisions import INSTRUCTION, LAYOUT, WARPS
+from tile2cu.core.mfma_layout import WAVE, MfmaTile
+from tile2cu.core.program import Gemm, Region, Scope
+from tile2cu.plan.resolved import Resolved
+
+_WIDEST_READ = 16  # bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class MfmaSteps:
+    """A lane has `items` values along K of each line per step, in runs of `piece`; `each` are for one instruction.
+
+    `groups` of lanes hold different runs.
+    """
+
+    items: int
+    piece: int
+    each: int
+    groups: int
+
+    @property
+    def extent(self) -> int:
+        """The extent of a step along K."""
+        return self.items * self.groups
+
+
+def steps_of(op: Gemm, resolved: Resolved) -> MfmaSteps | None:
+    """The steps of a GEMM; None where it is computed by other instructions."""
+    layout, instruction = resolved.facts.get(op.c.buffer, LAYOUT), resolved.facts[op, INSTRUCTION]
+    if not isinstance(layout, MfmaTile) or not instruction.name.startswith("v_mfma"):
+        return None
+    groups = WAVE // layout.size
+    share = op.mnk[2] // groups
+    short = share & -share  # the largest power of two that divides a group's share
+    of_a, of_b = _piece(op.a, resolved), _piece(op.b, resolved)
+    widest = instruction.k // groups
+    items = min(max(of_a, of_b, widest), short)
+    return MfmaSteps(items=items, piece=min(of_a, short), each=min(widest, items), groups=groups)
+
+
+def _piece(operand: Region, resolved: Resolved) -> int:
+    """The values along K that are neighbours for a lane: of one read, or of its registers."""
+    layout = resolved.facts.get(operand.buffer, LAYOUT)
+    if operand.buffer.scope is Scope.FRAGMENT and isinstance(layout, MfmaTile):
+        return layout.run * layout.interleave
+    return _WIDEST_READ * 8 // operand.buffer.dtype.bits
+
+
+def operand_registers(op: Gemm, resolved: Resolved) -> int:
+    """The registers of operands that a lane has read from LDS: those of a step, and of the next one."""
+    steps, layout = steps_of(op, resolved), resolved.facts.get(op.c.buffer, LAYOUT)
+    if steps is None or not isinstance(layout, MfmaTile):
+        return 0
+    (m, n, k), warps = op.mnk, resolved.facts[op, WARPS]
+    of_a = m // warps.m if op.a.buffer.scope is Scope.SHARED else 0
+    lines = ((of_a, op.a), (n // warps.n, op.b))
+    words = (count // layout.size * -(-steps.items * each.buffer.dtype.bits // 32) for count, each in lines)
+    return min(2, k // steps.extent) * sum(words)
