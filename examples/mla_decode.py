@@ -81,8 +81,8 @@ def mla_decode(
                 T.gemm(Q_shared, KV_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
                 T.gemm(Q_pe_shared, K_pe_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
 
-                # Online softmax. A row's reference is kept while its maximum exceeds it by at most slack (in log2); when
-                # it follows the maximum, the accumulators are rescaled.
+                # Online softmax. A row's reference is kept while its maximum exceeds it by at most slack (in log2);
+                # when it follows the maximum, the accumulators are rescaled.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 for i in T.Parallel(block_H):
