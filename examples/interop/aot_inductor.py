@@ -1,8 +1,8 @@
 """A torch model with a tile2cu kernel, exported and compiled ahead of time by AOTInductor.
 
 python examples/interop/aot_inductor.py [FOLDER] [cpu|cuda] [LIBRARY] writes model.pt2, loads it, and compares it with
-eager torch: on the CPU engine, or on a GPU. A process that loads the package needs the operator: that of `register()` in
-Python, or that of LIBRARY, which C++ loads, too. `tile2cu gemm_relu.py --shim torch` writes its source
+eager torch, on the CPU engine or on a GPU. A process that loads the package needs the operator: that of `register()`
+in Python, or that of LIBRARY, which C++ loads, too. `tile2cu gemm_relu.py --shim torch` writes its source
 (docs/vendoring.md).
 
 Both ran on the CPU with torch 2.13, and on an H100 with torch 2.11. Inductor links the model by the C++ compiler of

@@ -1,7 +1,7 @@
 """Emits relu(A @ B), compiles it by NVRTC and launches it by cuda.core: without nvcc, and without the C launcher.
 
-pip install 'cuda-core[cu13]' torch; python examples/interop/cuda_core.py. Kernels for Hopper take tensor maps, which the
-launcher in the emitted source encodes: those are called through it (docs/vendoring.md).
+pip install 'cuda-core[cu13]' torch; python examples/interop/cuda_core.py. Kernels for Hopper take tensor maps, which
+the launcher in the emitted source encodes: those are called through it (docs/vendoring.md).
 """
 
 import json
