@@ -1,7 +1,7 @@
 // Includes for kernels in ck_tile's style: ck_tile's tiles, tl's launchers and scalar functions, and functions that
 // ck_tile lacks: tiles in LDS with tl's swizzles, windows over pipeline stages, a block GEMM whose warps own contiguous
-// parts of C, reductions across warps. C++17. Besides ck_tile's public names, reduce_across_warps uses two of its details,
-// get_partition_index and does_p_own_r_ of an encoding.
+// parts of C, reductions across warps. C++17. Besides ck_tile's public names, reduce_across_warps uses two of its
+// details, get_partition_index and does_p_own_r_ of an encoding.
 #pragma once
 #include "common/offsets.h"
 #include "tl.h"

@@ -14,7 +14,7 @@ EMITTED = ROOT / "emitted/cuda/sm_90a"
 HELD = {
     "attention": 8,
     "attention_block_sparse": 8,
-    "attention_forward": 8,
+    "attention_forward": 4,
     "attention_varlen": 8,
     "causal/attention": 8,
     "mla_decode": 8,

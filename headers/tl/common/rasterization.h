@@ -13,7 +13,7 @@ struct BlockTile {
 
 // Whether 32 bits number the blocks of a grid, whose extents along y and z are at most 65,535.
 template <class Grid> TL_DEVICE bool is_numbered_in_32_bits(const Grid& grid) {
-  return static_cast<uint64_t>(grid.x) * grid.y * grid.z <= UINT32_MAX;
+  return static_cast<uint64_t>(grid.x) * grid.y * grid.z >> 32 == 0;
 }
 
 // The index of a block in an order of `blocks` in which each XCD has a contiguous range. The hardware assigns blocks to
@@ -39,8 +39,8 @@ TL_DEVICE BlockTile tile_in_groups(unsigned number, unsigned columns, unsigned r
 // Grouped rasterisation (threadblock swizzle): blocks cover the grid in groups of up to `most` rows (or columns) of
 // tiles, so that concurrent blocks share operands in L2. If rows have fewer than `most` tiles, groups have two rows:
 // concurrent blocks then cover whole rows anyway, and share the other operand (benchmarks/RESULTS.md). On a GPU with
-// several XCDs, each with its own L2, the blocks of one XCD form the groups, always `most` wide; a grid of 2^32 blocks or
-// more keeps the order of the hardware. Each tile is computed by exactly one block. Any thread.
+// several XCDs, each with its own L2, the blocks of one XCD form the groups, always `most` wide; a grid of 2^32 blocks
+// or more keeps the order of the hardware. Each tile is computed by exactly one block. Any thread.
 template <int most, GroupOf across = GroupOf::rows, int xcds = 1> TL_DEVICE BlockTile grouped_order() {
   static_assert(most > 0, "a group has at least one row of tiles");
   if (xcds > 1 && !is_numbered_in_32_bits(gridDim)) return {static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y)};
@@ -97,8 +97,8 @@ template <int xcds, class Grid> TL_DEVICE BlockCoord contiguous_order(unsigned b
   return tile_coord(index_by_xcd<xcds>(block, grid.x * grid.y * grid.z), grid);
 }
 
-// The same of the block at `index`; a grid of 2^32 blocks or more keeps the order of the hardware. Each tile is computed
-// by exactly one block, for any grid. Any thread.
+// The same of the block at `index`; a grid of 2^32 blocks or more keeps the order of the hardware. Each tile is
+// computed by exactly one block, for any grid. Any thread.
 template <int xcds, class Index, class Grid>
 TL_DEVICE BlockCoord contiguous_order_of(const Index& index, const Grid& grid) {
   if (!is_numbered_in_32_bits(grid))
