@@ -31,6 +31,7 @@ FOR_CORRECTNESS = {
     "select.copy.explicit-tma": "the user's own TMA copy is one by it",
     "select.extern.ptx": "PTX on another target is rejected by it",
     "select.atomic.tile": "an atomic of a tile is one by it",
+    "layout.index.constant": "a number indexes a fragment only if all threads hold its elements",
     "layout.shared.addressed": "the user's addresses in a tile are right by it",
 }
 # Without these a decision is missing that emission needs: the kernel is not emitted (a KeyError, or a diagnostic).
