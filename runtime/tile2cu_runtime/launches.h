@@ -73,6 +73,21 @@ static int& compute_capability() {
   return capability;
 }
 
+// What a block may have. [CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"]
+static int shared_bytes_per_block() {
+  switch (compute_capability()) {
+    case 80:
+    case 87:
+      return 163 * 1024;
+    case 90:
+    case 100:
+    case 103:
+      return 227 * 1024;
+    default:
+      return 99 * 1024;
+  }
+}
+
 // cuTensorMapEncodeTiled: rejects what the driver rejects, and stores its arguments in the CUtensorMap, as
 // ptx/tensor_map.py reads them. [CUDA Driver API, "cuTensorMapEncodeTiled"]
 static int encode_tensor_map(void* map, int type, uint32_t rank, void* address, const uint64_t* extents,
@@ -191,10 +206,22 @@ int cudaMemsetAsync(void* memory, int value, size_t bytes, void*) {
   return 0;
 }
 int cudaDeviceGetAttribute(int* value, int attribute, int) {
-  if (attribute == 16) *value = 3;  // cudaDevAttrMultiProcessorCount: few, so that persistent blocks loop
-  if (attribute == 75) *value = tile2cu::compute_capability() / 10;      // cudaDevAttrComputeCapabilityMajor
-  if (attribute == 76) *value = tile2cu::compute_capability() % 10;      // cudaDevAttrComputeCapabilityMinor
-  return attribute == 16 || attribute == 75 || attribute == 76 ? 0 : 1;  // cudaErrorInvalidValue
+  switch (attribute) {
+    case 16:
+      *value = 3;
+      return 0;  // cudaDevAttrMultiProcessorCount: few, so that persistent blocks loop
+    case 75:
+      *value = tile2cu::compute_capability() / 10;
+      return 0;  // cudaDevAttrComputeCapabilityMajor
+    case 76:
+      *value = tile2cu::compute_capability() % 10;
+      return 0;  // cudaDevAttrComputeCapabilityMinor
+    case 97:
+      *value = tile2cu::shared_bytes_per_block();
+      return 0;  // cudaDevAttrMaxSharedMemoryPerBlockOptin
+    default:
+      return 1;  // cudaErrorInvalidValue
+  }
 }
 
 }  // extern "C"

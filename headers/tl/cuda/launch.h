@@ -129,7 +129,7 @@ inline tl_status check_device(const char* arch, int device, size_t shared_bytes 
   cudaError_t error = device == TL_CURRENT_DEVICE ? cudaGetDevice(&device) : cudaSuccess;
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
   if (error == cudaSuccess) error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-  if (error == cudaSuccess)
+  if (error == cudaSuccess && shared_bytes > 0)
     error = cudaDeviceGetAttribute(&shared_limit, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
   if (error != cudaSuccess) return TL_LAUNCH_FAILED + error;
   const bool fits = shared_bytes <= static_cast<size_t>(shared_limit);
