@@ -17,7 +17,7 @@ def attention(
     is_causal=False,
     group=1,  # query heads that share one head of K and V
     window=0,  # keys that a query of a causal kernel sees, itself included; 0 for all
-    slack=8,  # log2 units that a row's maximum may exceed its reference by: weights are at most 2**slack
+    slack=8,  # log2 units that a row's maximum may exceed its reference by: weights reach about 2**slack
     block_M=64,  # queries per block
     block_N=64,  # keys per iteration
     num_stages=2,
@@ -101,8 +101,8 @@ def attention(
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:
-                    # The reference is kept until the maximum exceeds it by more than slack, in log2 units: weights are
-                    # at most 2**slack, which float16 holds, and scores_scale is 1.
+                    # The reference is kept until the maximum exceeds it by more than slack, in log2 units: weights
+                    # reach about 2**slack, which float16 holds, and scores_scale is 1.
                     for i in T.Parallel(block_M):
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])

@@ -29,7 +29,7 @@ def attention_forward(
     seq_len,
     dim,
     is_causal=False,
-    slack=8,  # log2 units that a row's maximum may exceed its reference by: weights are at most 2**slack
+    slack=8,  # log2 units that a row's maximum may exceed its reference by: weights reach about 2**slack
     block_M=128,
     block_N=None,  # keys per iteration
     num_stages=2,
@@ -93,7 +93,7 @@ def attention_forward(
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 if slack:
                     # The reference is kept until the maximum exceeds it by more than slack, in log2 units: weights
-                    # are at most 2**slack, which float16 holds, and scores_scale is 1.
+                    # reach about 2**slack, which float16 holds, and scores_scale is 1.
                     for i in T.Parallel(block_M):
                         grown = (scores_max[i] - scores_max_prev[i]) * scale > slack
                         scores_max[i] = T.if_then_else(grown, scores_max[i], scores_max_prev[i])

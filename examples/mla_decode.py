@@ -22,7 +22,7 @@ def mla_decode(
     block_N=64,  # tokens per iteration
     num_stages=2,
     threads=256,
-    slack=8,  # log2 units that a row's maximum may exceed its reference by: weights are at most 2**slack
+    slack=8,  # log2 units that a row's maximum may exceed its reference by: weights reach about 2**slack
     dtype="float16",
 ):
     """Output = softmax((Q @ KV^T + Q_pe @ K_pe^T) / sqrt(dim + pe_dim)) @ KV over a sequence's tokens.
@@ -82,7 +82,7 @@ def mla_decode(
                 T.gemm(Q_pe_shared, K_pe_shared, acc_s, transpose_B=True, policy=T.GemmWarpPolicy.FullCol)
 
                 # Online softmax. A row's reference is kept while its maximum exceeds it by at most slack (in log2);
-                # when it follows the maximum, the accumulators are rescaled.
+                # the accumulators are rescaled to it, by 1 while it is kept.
                 T.copy(scores_max, scores_max_prev)
                 T.reduce_max(acc_s, scores_max, dim=1, clear=False)
                 for i in T.Parallel(block_H):

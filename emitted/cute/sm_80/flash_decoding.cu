@@ -45,9 +45,9 @@
 // lengths to 4 bytes; Output to 2 bytes (else TL_MISALIGNED). Null or undersized buffers are not detected. Outputs must
 // not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folders that contain tl/ and cute/ of CUTLASS. With -lineinfo
-// profilers and debuggers show these lines; in them the kernels are flash_decoding_split_kernel and
-// flash_decoding_combine_kernel. -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3 --expt-relaxed-constexpr -DNDEBUG, with -I the folders that contain tl/ and
+// cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernels are
+// flash_decoding_split_kernel and flash_decoding_combine_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and flash_decoding.py:N a line of that
 // file. A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
 // without operands of MMAs in flight, addresses and temporaries.
@@ -55,7 +55,7 @@
 
 namespace flash_decoding_impl {
 
-// tested with CUTLASS 4.2.0; nvcc takes --expt-relaxed-constexpr, and -DNDEBUG: its asserts end the process
+// tested with CUTLASS 4.2.0, whose asserts end the process without -DNDEBUG
 using namespace cute;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------

@@ -19,16 +19,16 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -arch=sm_80 -O3, with -I the folders that contain tl/ and cute/ of CUTLASS. With -lineinfo
-// profilers and debuggers show these lines; in them the kernel is vector_add_kernel. -Xptxas -v prints registers and
-// spills.
+// Build: nvcc -std=c++17 -arch=sm_80 -O3 --expt-relaxed-constexpr -DNDEBUG, with -I the folders that contain tl/ and
+// cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is
+// vector_add_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and vector_add.py:N a line of that file. A
 // TV layout is CuTe's: (thread, value) -> offset in the tile, column-major.
 #include <tl/cute.h>
 
 namespace vector_add_impl {
 
-// tested with CUTLASS 4.2.0; nvcc takes --expt-relaxed-constexpr, and -DNDEBUG: its asserts end the process
+// tested with CUTLASS 4.2.0, whose asserts end the process without -DNDEBUG
 using namespace cute;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------

@@ -23,9 +23,9 @@
 // Sizes are 32-bit, offsets of elements 64-bit. Base pointers must be 16-byte aligned (else TL_MISALIGNED). Null or
 // undersized buffers are not detected. Outputs must not alias other arguments (unchecked).
 //
-// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3, with -I the folders that contain tl/ and cute/
-// of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them the kernel is gemm_batched_kernel.
-// -Xptxas -v prints registers and spills.
+// Build: nvcc -std=c++17 -gencode arch=compute_90a,code=sm_90a -O3 --expt-relaxed-constexpr -DNDEBUG, with -I the
+// folders that contain tl/ and cute/ of CUTLASS. With -lineinfo profilers and debuggers show these lines; in them
+// the kernel is gemm_batched_kernel. -Xptxas -v prints registers and spills.
 // In comments, [name] is the rule of a decision (`tile2cu explain NAME`), and gemm_batched.py:N a line of that file.
 // A TV layout is CuTe's: (thread, value) -> offset in the tile, column-major. Registers for tiles are counted
 // without operands of MMAs in flight, addresses and temporaries.
@@ -33,7 +33,7 @@
 
 namespace gemm_batched_impl {
 
-// tested with CUTLASS 4.2.0; nvcc takes --expt-relaxed-constexpr, and -DNDEBUG: its asserts end the process
+// tested with CUTLASS 4.2.0, whose asserts end the process without -DNDEBUG
 using namespace cute;
 
 // ---- sizes ----------------------------------------------------------------------------------------------------------

@@ -298,8 +298,9 @@ def _build(resolved: Resolved, kernels: list[str], headers: tuple[str, ...]) -> 
     libraries = {"cute": "cute/ of CUTLASS", "ck": "ck_tile/ of Composable Kernel"}
     more = [text for name, text in libraries.items() if any(each.startswith(name) for each in headers)]
     folders = f"-I the folder{'s' * bool(more)} that contain{'s' * (not more)} {listed(['tl/', *more])}"
+    flags = " --expt-relaxed-constexpr -DNDEBUG" if any(each.startswith("cute") for each in headers) else ""
     return (
-        f"Build: {compiler_of(resolved.target)} -O3, with {folders}. With {lines} profilers and "
+        f"Build: {compiler_of(resolved.target)} -O3{flags}, with {folders}. With {lines} profilers and "
         f"debuggers show these lines; in them the kernel{'s are' if len(kernels) > 1 else ' is'} {names}. {used} "
         "prints registers and spills."
     )

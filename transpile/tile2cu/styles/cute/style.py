@@ -25,7 +25,7 @@ class Cute:
     """Writes kernels in CuTe's names."""
 
     uses = (
-        "// tested with CUTLASS 4.2.0; nvcc takes --expt-relaxed-constexpr, and -DNDEBUG: its asserts end the process\n"
+        "// tested with CUTLASS 4.2.0, whose asserts end the process without -DNDEBUG\n"
         "using namespace cute;"
     )
     functor = False
