@@ -24,10 +24,7 @@ from tile2cu.targets import Target
 class Cute:
     """Writes kernels in CuTe's names."""
 
-    uses = (
-        "// tested with CUTLASS 4.2.0, whose asserts end the process without -DNDEBUG\n"
-        "using namespace cute;"
-    )
+    uses = "// tested with CUTLASS 4.2.0, whose asserts end the process without -DNDEBUG\nusing namespace cute;"
     functor = False
     offset_bits = 64
 
