@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+_LIBC = ctypes.CDLL(None)
+_LIBC.uselocale.argtypes, _LIBC.uselocale.restype = [ctypes.c_void_p], ctypes.c_void_p
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,12 +82,13 @@ def _library(path: Path) -> ctypes.CDLL:
 
 @contextmanager
 def _program(nvrtc: ctypes.CDLL, source: str, name: str) -> Iterator[ctypes.c_void_p]:
-    program = ctypes.c_void_p()
+    program, before = ctypes.c_void_p(), _LIBC.uselocale(None)
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), name.encode(), 0, None, None) == 0
     try:
         yield program
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+        _LIBC.uselocale(before)  # NVRTC leaves the thread C's, in which Python reads the output of tools as ASCII
 
 
 def _bytes(nvrtc: ctypes.CDLL, program: ctypes.c_void_p, what: str) -> bytes:
