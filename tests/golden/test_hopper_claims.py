@@ -157,8 +157,10 @@ def test_one_tiled_mma_of_tiles_with_other_extents_asserts_that_they_are_equal(p
 def test_the_version_of_cutlass_is_that_which_the_tests_install(path: Path) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     (installed,) = project["optional-dependencies"]["cutlass"]
-    stated = re.search(r"// tested with CUTLASS ([\d.]+);", path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    stated = re.search(r"// tested with CUTLASS ([\d.]+),", text)
     assert stated is not None and installed.startswith(f"nvidia-cutlass=={stated[1]}.")
+    assert " --expt-relaxed-constexpr -DNDEBUG, with -I" in " ".join(text.replace("//", "").split())
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=str)
