@@ -3,52 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tile2cu.api import emit_text
-from tile2cu.core.origin import EmitOptions
-from tile2cu.targets import find
-from tile2cu_runtime.compile import host_flags
-from tile2cu_runtime.engine import load_engine
-from tile2cu_runtime.paths import headers_dir
+from tests.host.shims import EXAMPLES, build, torch_include, torch_link
 
 pytestmark = pytest.mark.binding
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "interop"
-
 
 def example(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / "interop" / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-def torch_library(gxx: str, folder: Path) -> Path:
-    """gemm_relu.py on the CPU engine, with its torch shim."""
-    import torch
-
-    options = EmitOptions(shims=("torch",))
-    file = EXAMPLES.parent / "gemm_relu.py"
-    (one,) = emit_text(file, kernel=None, target=find("cuda:sm_80"), bindings={}, options=options)
-    for name, text in one.files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    own = Path(torch.__file__).parent
-    includes = [f"-I{headers_dir()}", "-isystem", str(own / "include")]
-    engine = load_engine().path
-    link = [str(engine), f"-Wl,-rpath,{engine.parent}", f"-L{own / 'lib'}", "-ltorch_cpu", "-lc10"]
-    for command in (
-        [gxx, "-x", "c++", *host_flags(check=False), *includes, "-c", "gemm_relu.cu"],
-        [gxx, "-std=c++20", "-O1", "-fPIC", "-DTL_ON_CPU", *includes, "-c", "gemm_relu_torch.cpp"],
-        [gxx, "-shared", "gemm_relu.o", "gemm_relu_torch.o", *link, "-o", "libgemm_relu.so"],
-    ):
-        subprocess.run(command, cwd=folder, check=True)
-    return folder / "libgemm_relu.so"
 
 
 @pytest.mark.nightly  # Inductor compiles for half a minute
@@ -58,7 +28,10 @@ def test_a_model_is_compiled_ahead_of_time(operator: str, gxx: str, tmp_path: Pa
     """The kernel is an operator in the package, for any number of rows: of Python, or of a library that C++ loads."""
     import torch
 
-    library = str(torch_library(gxx, tmp_path)) if operator == "library" else None
+    library = None
+    if operator == "library":
+        includes = [str(torch_include())]
+        library = str(build(gxx, tmp_path, "torch", includes, torch_link(), "shim.so", example="gemm_relu"))
     package, model = example("aot_inductor").compile_ahead(tmp_path, "cpu", library)
     loaded = torch._inductor.aoti_load_package(str(package))
     for rows in (32, 5):

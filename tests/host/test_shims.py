@@ -12,35 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tile2cu.api import emit_text
-from tile2cu.core.origin import EmitOptions
-from tile2cu.targets import find
-from tile2cu_runtime.compile import host_flags
-from tile2cu_runtime.engine import load_engine
+from tests.host.shims import EXAMPLES, build, emitted, torch_include, torch_link
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def build(
-    gxx: str, folder: Path, kind: str, includes: list[str], link: list[str], name: str, defines: tuple[str, ...] = ()
-) -> Path:
-    """linear_int4 with a shim, as a shared library."""
-    options = EmitOptions(shims=(kind,))
-    (one,) = emit_text(
-        ROOT / "examples/linear_int4.py", kernel=None, target=find("cuda:sm_80"), bindings={}, options=options
-    )
-    for file, text in one.files.items():
-        (folder / file).write_text(text, encoding="utf-8")
-    flags = [f"-I{ROOT / 'headers'}", *(word for path in includes for word in ("-isystem", path))]
-    kernel = [gxx, "-x", "c++", *host_flags(check=False), *flags, "-c", "linear_int4.cu"]
-    shim = [gxx, "-std=c++20" if kind == "torch" else "-std=c++17", "-O1", "-fPIC", "-Wall", "-Werror", "-DTL_ON_CPU"]
-    shim += [f"-D{define}" for define in defines]
-    kind = kind.replace("-", "_")
-    objects = ["linear_int4.o", f"linear_int4_{kind}.o"]
-    for command in (kernel, [*shim, *flags, "-c", f"linear_int4_{kind}.cpp"]):
-        subprocess.run(command, cwd=folder, check=True)
-    subprocess.run([gxx, "-shared", *objects, str(load_engine().path), *link, "-o", name], cwd=folder, check=True)
-    return folder / name
 
 
 def inputs() -> tuple[np.ndarray, ...]:
@@ -52,23 +26,15 @@ def inputs() -> tuple[np.ndarray, ...]:
     return x, w, s, np.full((5, 9), np.nan, np.float16), x @ (nibbles - 8).T
 
 
-def torch_include() -> Path:
-    import torch
-
-    return Path(torch.__file__).parent / "include"
-
-
 @pytest.mark.needs("torch")
 @pytest.mark.parametrize("api", ["TL_TORCH_STABLE", "TL_TORCH_CPP_API"])
 def test_torch(api: str, gxx: str, tmp_path: Path) -> None:
     """On the stable ABI in tile2cu's namespace, and on the C++ API of older versions in the user's."""
     import torch
 
-    libraries = torch_include().parent / "lib"
-    link = [f"-L{libraries}", "-ltorch_cpu", "-lc10", f"-Wl,-rpath,{libraries}"]
     namespace = "tile2cu" if api == "TL_TORCH_STABLE" else "engine"
     defines = (api, *((f"TL_TORCH_NAMESPACE={namespace}",) if namespace != "tile2cu" else ()))
-    library = build(gxx, tmp_path, "torch", [str(torch_include())], link, "shim.so", defines)
+    library = build(gxx, tmp_path, "torch", [str(torch_include())], torch_link(), "shim.so", defines)
     torch.ops.load_library(str(library))
     run: Any = getattr(torch.ops, namespace).linear_int4
     *arrays, expected = inputs()
@@ -85,12 +51,7 @@ def test_torch(api: str, gxx: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("api", ["TL_TORCH_STABLE", "TL_TORCH_CPP_API"])
 def test_torch_compiles_for_a_gpu(api: str, gxx: str, tmp_path: Path) -> None:
     """The part that the CPU engine does not run: the current stream, and the guard of the device."""
-    options = EmitOptions(shims=("torch",))
-    (one,) = emit_text(
-        ROOT / "examples/linear_int4.py", kernel=None, target=find("cuda:sm_80"), bindings={}, options=options
-    )
-    for file, text in one.files.items():
-        (tmp_path / file).write_text(text, encoding="utf-8")
+    emitted(EXAMPLES / "linear_int4.py", "torch", tmp_path)
     cuda = [path / "nvidia/cu13/include" for path in map(Path, site.getsitepackages())]
     toolkit = [str(path) for path in cuda if (path / "cuda_runtime_api.h").is_file()]
     if api == "TL_TORCH_CPP_API" and not toolkit:
@@ -105,12 +66,7 @@ def test_torch_compiles_for_a_gpu(api: str, gxx: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("version, stable", [((2, 11), False), ((2, 13), True), ((3, 0), True)])
 def test_torch_takes_the_api_of_its_version(version: tuple[int, int], stable: bool, gxx: str, tmp_path: Path) -> None:
     """torch 2.11 has the headers of the stable ABI, but no native handle of a stream."""
-    options = EmitOptions(shims=("torch",))
-    (one,) = emit_text(
-        ROOT / "examples/linear_int4.py", kernel=None, target=find("cuda:sm_80"), bindings={}, options=options
-    )
-    for file, text in one.files.items():
-        (tmp_path / file).write_text(text, encoding="utf-8")
+    emitted(EXAMPLES / "linear_int4.py", "torch", tmp_path)
     own = tmp_path / "include/torch/headeronly/version.h"
     own.parent.mkdir(parents=True)
     numbers = zip(("MAJOR", "MINOR", "PATCH", "ABI_TAG"), (*version, 0, 0), strict=True)
@@ -228,11 +184,7 @@ def test_jax_compiles_for_a_gpu(gxx: str, tmp_path: Path) -> None:
     jax = pytest.importorskip("jax")
     path = tmp_path / "add_to.py"
     path.write_text(ADD_TO, encoding="utf-8")
-    options = EmitOptions(shims=("jax",))
-    (one,) = emit_text(path, kernel=None, target=find("cuda:sm_80"), bindings={}, options=options)
-    for file, text in one.files.items():
-        (tmp_path / file).write_text(text, encoding="utf-8")
-    shim = one.files["add_to_jax.cpp"]
+    shim = emitted(path, "jax", tmp_path)["add_to_jax.cpp"]
     assert "input_output_aliases={1: 0}" in shim and 'platform="CUDA"' in shim and "alpha=..." in shim
     includes = [f"-I{ROOT / 'headers'}", "-isystem", jax.ffi.include_dir()]
     flags = ["-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Werror"]
