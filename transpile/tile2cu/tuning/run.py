@@ -169,7 +169,12 @@ def tune_shapes(
     """
     kernel = family[0]
     file = TuneFile(kernel=kernel.program.name, target=kernel.target.name, sha256=kernel.program.source.sha256)
-    identities = dict(zip(workers.each, spread([device.identity] * len(workers.each), workers.each), strict=True))
+    own = spread(
+        [device.identity] * len(workers.each),
+        workers.each,
+        suits=lambda number, worker: worker is workers.each[number],
+    )
+    identities = dict(zip(workers.each, own, strict=True))
     open_: list[tuple[Task, Identity, str]] = []
     for identity in dict.fromkeys(identities.values()):
         for shape in shapes:
