@@ -32,7 +32,7 @@ def run_of(layout: FragmentLayout) -> int | None:
             return None
 
 
-def packet_bytes(elements: int, dtype: DType) -> int:
+def access_bytes(elements: int, dtype: DType) -> int:
     """The widest access that moves this many elements: a power of two."""
     bytes_ = elements * dtype.bits // 8
     return min(WIDEST, bytes_ & -bytes_)
@@ -42,10 +42,10 @@ def copied_bytes(tensor: Region, tile: Region, layout: FragmentLayout | None) ->
     """The widest access of a copy to `tensor`, of a tile or a fragment with this layout."""
     dtype, run = tensor.buffer.dtype, run_of(layout) if layout is not None else None
     if run is not None:
-        return packet_bytes(run, dtype)
+        return access_bytes(run, dtype)
     if layout is not None:
         return WIDEST
     extent = static_value(tensor.ranges[-1].extent) if tensor.ranges else None
     both = min(8 * WIDEST // dtype.bits, 8 * WIDEST // tile.buffer.dtype.bits)
     row = int(extent) if extent is not None and extent > 1 else both
-    return min(packet_bytes(both, dtype), packet_bytes(row, dtype)) or WIDEST
+    return min(access_bytes(both, dtype), access_bytes(row, dtype)) or WIDEST

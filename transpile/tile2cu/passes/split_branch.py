@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
-from tile2cu.analysis.accesses import variables
+from tile2cu.analysis.accesses import loaded, variables
 from tile2cu.analysis.effects import effects
 from tile2cu.analysis.prelude import around
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.analysis.uses import all_expressions, declared_in, statements
 from tile2cu.core.dtype import BOOL
-from tile2cu.core.expr import Const, Expr, Load, Role, Unary, Var, binary, walk
+from tile2cu.core.expr import Const, Expr, Role, Unary, Var, binary
 from tile2cu.core.program import Assign, Atomic, Declare, If, Launch, Let, Loop, LoopKind, Stmt
 from tile2cu.core.rebuild import Body, under_comments, with_expressions, with_instead
 from tile2cu.core.span import Span
@@ -79,7 +79,7 @@ class _Splitter:
             case Loop(kind=kind, start=start, stop=stop, step=step, body=body) if kind in _SPLIT:
                 bounds = (start, stop, step)
                 leaves = any(effects(part).may_leave for part in body)
-                return not leaves and all(map(self.known.holds, bounds)) and not any(map(_has_loads, bounds))
+                return not leaves and all(map(self.known.holds, bounds)) and not any(map(loaded, bounds))
             case _:
                 return False
 
@@ -101,7 +101,7 @@ class _Splitter:
         """The condition, with a name where its value may be another one behind the barrier."""
         condition = branch.condition
         mutable = any(var.role is Role.MUTABLE for var in variables(condition))
-        if not mutable and not _has_loads(condition):
+        if not mutable and not loaded(condition):
             return (), condition
         wishes = ("taken", *(f"taken_{count}" for count in range(1, len(self.names) + 2)))
         name = next(each for each in wishes if not self.names[each])
@@ -205,10 +205,6 @@ def _stmts(part: _Part) -> Body:
 
 def _renamed(var: Var, own: Var, part: Expr) -> Expr | None:
     return own if part == var else None
-
-
-def _has_loads(expr: Expr) -> bool:
-    return any(isinstance(part, Load) for part in walk(expr))
 
 
 def _all_of(conditions: Conditions) -> Expr:

@@ -87,5 +87,8 @@ def _ends(stop: Expr) -> tuple[Expr, ...]:
 
 def _is_count(stop: Expr, extent: Expr, size: Number) -> bool:
     """Whether an expression is the number of tiles of so many rows that cover an extent."""
-    is_quotient = isinstance(stop, Call) and stop.function == "ceildiv"
-    return is_quotient and isinstance(stop, Call) and stop.args[0] == extent and static_value(stop.args[1]) == size
+    match stop:
+        case Call(function="ceildiv", args=(whole, rows)):
+            return whole == extent and static_value(rows) == size
+        case _:
+            return False

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tile2cu.analysis.access_width import access_bytes
 from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import (
     CALL,
@@ -71,7 +72,7 @@ def _stored_by_lanes(op: Copy, resolved: Resolved) -> Iterator[StoredByLanes]:
     if dst.dtype.bits % 8 or op.dst.kept[-1:] != (dst.rank - 1,):
         return
     size, row = dst.dtype.bytes, layout.cols // layout.waves_of_columns // (WAVE // layout.size)
-    width = min(columns * size & -(columns * size), 16)
+    width = access_bytes(columns, dst.dtype)
     rounded = str(dst.dtype) if dst.dtype.bytes < op.src.buffer.dtype.bytes and dst.dtype.is_float else ""
     known = resolved.row_alignment(dst) >= width
     yield StoredByLanes(columns=columns, count=row * size // width, bytes=width, rounded=rounded, if_aligned=not known)

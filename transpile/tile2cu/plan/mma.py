@@ -13,10 +13,11 @@ from tile2cu.core.decisions import (
 )
 from tile2cu.core.facts import Facts
 from tile2cu.core.instruction import WARPGROUP_WARPS, MmaUnit, executed
-from tile2cu.core.mfma_layout import WAVE, MfmaAccumulator, MfmaTile
+from tile2cu.core.mfma_layout import MfmaAccumulator
 from tile2cu.core.program import Gemm, Region, Scope, Stmt, WgmmaWait
 from tile2cu.plan.claims import AwaitedAtOnce, Claim, Executes, NoTensorCore, Prioritised, Widened
 from tile2cu.plan.lds_reads import RUN_BYTES, is_interleaved, lds_ways_of
+from tile2cu.plan.mfma_steps import steps_of
 from tile2cu.plan.operands import Tile
 from tile2cu.plan.ops import ClearIf, Mma, MmaWait, WaitPoint
 from tile2cu.plan.resolved import Resolved
@@ -98,11 +99,10 @@ def _lds_reads(op: Gemm, resolved: Resolved) -> tuple[int, int] | None:
     size = op.a.buffer.dtype.bytes
     if size == 1 or op.b.buffer.dtype.bytes != size or op.a.buffer.dtype.is_packed:
         return None
-    a_in_registers = op.a.buffer.scope is Scope.FRAGMENT
-    share = op.mnk[2] // (WAVE // layout.size)  # elements along K per group of lanes
-    widest = layout.run * _interleave_of(op, resolved) if a_in_registers else 16 // size
-    piece = min(widest if not op.transpose_a or a_in_registers else 16 // size, share & -share)
-    along = min(piece * size, 16)
+    a_in_registers, steps = op.a.buffer.scope is Scope.FRAGMENT, steps_of(op, resolved)
+    if steps is None:
+        return None
+    along = min(steps.piece * size, 16)
     if is_interleaved(op.a.buffer, resolved):
         a = RUN_BYTES
     else:
@@ -110,12 +110,6 @@ def _lds_reads(op: Gemm, resolved: Resolved) -> tuple[int, int] | None:
     if is_interleaved(op.b.buffer, resolved):
         return a, RUN_BYTES * layout.interleave
     return a, along if op.transpose_b else min(layout.interleave * size, 16)
-
-
-def _interleave_of(op: Gemm, resolved: Resolved) -> int:
-    """The interleave of operand A's layout."""
-    layout = resolved.facts.get(op.a.buffer, LAYOUT)
-    return layout.interleave if isinstance(layout, MfmaTile) else 1
 
 
 def _operand(region: Region, *, transposed: bool = False) -> Tile:

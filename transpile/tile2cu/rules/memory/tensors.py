@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import gcd
 
-from tile2cu.analysis.access_width import WIDEST, copied_bytes, packet_bytes
+from tile2cu.analysis.access_width import WIDEST, access_bytes, copied_bytes
 from tile2cu.analysis.accesses import expressions, loads, own_accesses, parts_of, touches, written_through
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.runs import of_vector
@@ -282,7 +282,7 @@ def _accesses_of(
                         1,
                     )
                     wide = vector > 1 and divisor < vector and op.vars[-1] in walk(position)
-                    below, size = _lasting_on(inside, lasts), packet_bytes(vector // divisor, access.buffer.dtype)
+                    below, size = _lasting_on(inside, lasts), access_bytes(vector // divisor, access.buffer.dtype)
                     yield access.buffer, _Box(_points(access.indices), size * wide, below, divisor, divided)
         case Copy() | AtomicTile():
             for region, other in ((op.src, op.dst), (op.dst, op.src)):
