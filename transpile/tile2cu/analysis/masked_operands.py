@@ -5,7 +5,7 @@ from itertools import takewhile
 from math import isinf
 
 from tile2cu.analysis.accesses import parts_of
-from tile2cu.analysis.uses import conditions_on
+from tile2cu.analysis.control import conditions_on
 from tile2cu.core.expr import Binary, Call, Expr, Load, Unary, Var, static_value, walk
 from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Scope, Stmt, Store, with_paths
 from tile2cu.core.program import walk_stmts as walk_body

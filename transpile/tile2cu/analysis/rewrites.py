@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from tile2cu.analysis.accesses import overwrites
+from tile2cu.analysis.control import conditions_on
 from tile2cu.analysis.dependence import conflicts, same_storage
 from tile2cu.analysis.effects import Access, Effects, own_effects
-from tile2cu.analysis.uses import conditions_on
 from tile2cu.core.expr import Expr, Var, binary, static_value
 from tile2cu.core.program import Buffer, If, Launch, Loop, Parallel, Scope, Stmt, While, with_paths
 

@@ -27,8 +27,8 @@ from tile2cu.core.program import (
     Loop,
     LoopKind,
     Parallel,
-    Path,
     Stmt,
+    bodies,
     operations,
     steps,
     walk_stmts,
@@ -154,11 +154,6 @@ def is_at_top(stmt: Stmt, launch: Launch) -> bool:
     return any(other is stmt for other in launch.body)
 
 
-def conditions_on(path: Path) -> tuple[tuple[Expr, bool], ...]:
-    """The conditions of the branches around a statement, outermost first, and whether they held."""
-    return tuple((outer.condition, place == 0) for outer, place in path if isinstance(outer, If))
-
-
 def is_only_use(stmt: Stmt, tile: Buffer, body: tuple[Stmt, ...]) -> bool:
     """Whether nothing below a body but the statement uses a tile under this name, conditions and bounds included."""
     return all((tile in used_by_itself(other)) == (other is stmt) for other in steps(body))
@@ -185,6 +180,11 @@ def declares(stmt: Stmt) -> tuple[Var, ...]:
             return (previous,)
         case _:
             return ()
+
+
+def declared_by_arms(branch: If) -> set[Var]:
+    """The variables that the arms of a branch declare, not those of loops and branches in them."""
+    return {var for arm in bodies(branch) for stmt in arm for var in declares(stmt)}
 
 
 def loop_variables(stmt: Stmt) -> tuple[Var, ...]:

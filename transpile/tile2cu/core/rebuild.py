@@ -95,6 +95,14 @@ def with_bodies(stmt: Kind, change: Callable[[Body], Body]) -> Kind:
             return stmt
 
 
+def with_all_bodies(stmt: Kind, change: Callable[[Body], Body | None]) -> Kind | None:
+    """The same; None where `change` returns None for one of the bodies."""
+    found = [change(body) for body in bodies(stmt)]
+    changed = [body for body in found if body is not None]
+    inside = iter(changed)
+    return with_bodies(stmt, lambda _: next(inside)) if len(changed) == len(found) else None
+
+
 def under_comments(op: Stmt, stmts: Sequence[Stmt]) -> Body:
     """The statements in the place of one, whose comments are moved to the first."""
     first = replace(stmts[0], comments=op.comments, trailing=op.trailing)

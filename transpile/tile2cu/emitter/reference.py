@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import may_change
+from tile2cu.analysis.control import arms
 from tile2cu.core.dtype import FLOAT8_E8M0, FLOATS_OF_8_BITS, PACKED, DType
 from tile2cu.core.expr import (
     Binary,
@@ -51,7 +52,6 @@ from tile2cu.core.program import (
     Sync,
     WgmmaWait,
     While,
-    bodies,
 )
 from tile2cu.styles.base.expressions import PRECEDENCE, SPELLING
 from tile2cu.styles.base.names import Names
@@ -175,7 +175,7 @@ class Reference:
             case While():
                 return [f"while ({self.text(stmt.condition)}) {{", *self._block(stmt.body), "}"]
             case If():
-                then, orelse = map(self._block, bodies(stmt))
+                then, orelse = (self._block(arm) for arm, _ in arms(stmt))
                 otherwise = ["} else {", *orelse] if orelse else []
                 return [f"if ({self.text(stmt.condition)}) {{", *then, *otherwise, "}"]
             case Break():

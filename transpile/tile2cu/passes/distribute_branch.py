@@ -10,7 +10,7 @@ from tile2cu.analysis.effects import REGISTERS, Order, effects
 from tile2cu.analysis.groups import is_tile_work, tile_work
 from tile2cu.analysis.prelude import depends_on
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
-from tile2cu.analysis.uses import all_expressions, declares, statements
+from tile2cu.analysis.uses import all_expressions, declared_by_arms, declares, statements
 from tile2cu.core.expr import Call, Expr, Load, Var, is_of_thread, walk
 from tile2cu.core.program import (
     Copy,
@@ -22,10 +22,9 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     asked_warpgroups,
-    bodies,
     steps,
 )
-from tile2cu.core.rebuild import Body, with_bodies, with_expressions
+from tile2cu.core.rebuild import Body, with_all_bodies, with_expressions
 
 
 def is_only_tile_work(body: Body) -> bool:
@@ -114,8 +113,7 @@ def _by_more(stmt: Stmt, condition: Expr, known: Uniformity, said: str) -> Stmt 
         return None
     if not isinstance(stmt, Loop | If) or asked_warpgroups(stmt) is not None:
         return None
-    inside = {id(body): shared_out(body, condition, known, said) for body in bodies(stmt)}
-    return None if None in inside.values() else with_bodies(stmt, lambda body: inside[id(body)] or ())
+    return with_all_bodies(stmt, lambda body: shared_out(body, condition, known, said))
 
 
 def are_uniform(body: Body, known: Uniformity) -> bool:
@@ -150,5 +148,5 @@ def _hidden(body: list[Stmt]) -> bool:
         if names & depends_on(stmt):
             return True
         if isinstance(stmt, If):
-            names |= {var for arm in bodies(stmt) for part in arm for var in declares(part)}
+            names |= declared_by_arms(stmt)
     return False

@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+from tile2cu.analysis.control import arms
 from tile2cu.analysis.uniformity import Uniformity
 from tile2cu.analysis.uses import pipelined_loops, statements
 from tile2cu.core.expr import Call, Expr
-from tile2cu.core.program import Copy, If, Launch, Region, Scope, bodies
+from tile2cu.core.program import Copy, If, Launch, Region, Scope
 from tile2cu.core.rebuild import Body, with_instead
 
 IF_CONVERSION = "rewrite.copy.if-conversion"
@@ -44,7 +45,7 @@ def _between_the_same(one: Copy, other: Copy) -> bool:
 
 def _chosen(branch: If) -> Body:
     """One copy for each pair of copies in the arms, where both copy from the same tensors to the same tiles alone."""
-    then, orelse = bodies(branch)
+    (then, _), (orelse, _) = arms(branch)
     if branch.once or len(then) != len(orelse):
         return ()
     both = zip(then, orelse, strict=True)

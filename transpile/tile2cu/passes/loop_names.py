@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from tile2cu.analysis.control import places
 from tile2cu.analysis.uses import loop_variables, names_but_of_loops, names_used, variables_of_loops
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Role, Var
-from tile2cu.core.program import Launch, Stmt, with_paths
+from tile2cu.core.program import Launch, Stmt
 
 _LETTERS = ("i", "j", "k", "l", "m", "n")
 
@@ -21,8 +22,8 @@ class LoopNames:
         loops = variables_of_loops(launch)
         self._taken = names_but_of_loops(launch)
         self._around = {
-            id(stmt): frozenset(var.name for outer, _ in path for var in loop_variables(outer))
-            for stmt, path in with_paths(launch.body)
+            id(place.stmt): frozenset(var.name for outer in place.around for var in loop_variables(outer))
+            for place in places(launch.body)
         }
         self._number = max((var.number for var in loops), default=0)
 

@@ -13,7 +13,7 @@ from tile2cu.analysis.accesses import (
 )
 from tile2cu.analysis.uses import statements
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Loop, Scope, Stmt, While, bodies
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Launch, Loop, Scope, Stmt, While
 from tile2cu.core.rebuild import Body, under_comments, with_bodies, with_buffer
 from tile2cu.passes.tiles import fresh, whole
 
@@ -95,9 +95,14 @@ class _Moves:
 
     def inside(self, stmt: Stmt, fresh_view: bool) -> tuple[Stmt, bool]:
         """The same for a loop or a branch, each of whose bodies begins so."""
-        parts = [self.body(body, fresh_view=fresh_view) for body in bodies(stmt)]
-        changed = (body for body, _ in parts)
-        return with_bodies(stmt, lambda _: next(changed)), all(after for _, after in parts)
+        ends: list[bool] = []
+
+        def moved(body: Body) -> Body:
+            found, after = self.body(body, fresh_view=fresh_view)
+            ends.append(after)
+            return found
+
+        return with_bodies(stmt, moved), all(ends)
 
     def moved(self, stmt: Stmt, fresh_view: bool) -> Body:
         """The statement on the view's own tile, after the copy to it and before the copy from it."""

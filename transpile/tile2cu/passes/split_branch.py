@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 
 from tile2cu.analysis.accesses import loaded, variables
-from tile2cu.analysis.effects import effects
+from tile2cu.analysis.control import arms
+from tile2cu.analysis.effects import may_leave
 from tile2cu.analysis.prelude import around
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.analysis.uses import all_expressions, declared_in, statements
@@ -76,10 +77,10 @@ class _Splitter:
 
     def is_uniform(self, stmt: Stmt) -> bool:
         match stmt:
-            case Loop(kind=kind, start=start, stop=stop, step=step, body=body) if kind in _SPLIT:
-                bounds = (start, stop, step)
-                leaves = any(effects(part).may_leave for part in body)
-                return not leaves and all(map(self.known.holds, bounds)) and not any(map(loaded, bounds))
+            case Loop() if stmt.kind in _SPLIT:
+                bounds = (stmt.start, stmt.stop, stmt.step)
+                fixed = all(map(self.known.holds, bounds)) and not any(map(loaded, bounds))
+                return fixed and not may_leave(stmt.body)
             case _:
                 return False
 
@@ -90,12 +91,14 @@ class _Splitter:
 
     def branch(self, branch: If, given: Conditions) -> list[Stmt] | None:
         """A branch under conditions, whose arms are parts under one condition more."""
-        match branch:
-            case If(then=then, orelse=orelse, span=span):
-                named, condition = self.named(branch, given)
-                taken = self.body(then, (*given, condition), span)
-                left = self.body(orelse, (*given, Unary(BOOL, "not", condition)), span)
-                return None if taken is None or left is None else [*named, *taken, *left]
+        named, condition = self.named(branch, given)
+        parts = list(named)
+        for arm, held in arms(branch):
+            part = self.body(arm, (*given, condition if held else Unary(BOOL, "not", condition)), branch.span)
+            if part is None:
+                return None
+            parts += part
+        return parts
 
     def named(self, branch: If, given: Conditions) -> tuple[Body, Expr]:
         """The condition, with a name where its value may be another one behind the barrier."""
@@ -143,8 +146,8 @@ class _Splitter:
             case If():
                 parts = self.branch(stmt, given)
                 return None if parts is None else under_comments(stmt, parts)
-            case Loop(body=body):
-                found = self.body(body, given, span)
+            case Loop():
+                found = self.body(stmt.body, given, span)
                 return None if found is None else (replace(stmt, body=tuple(found)),)
             case _:
                 return None

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, read_by_itself
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.control import arms, places_of_operations
 from tile2cu.analysis.groups import in_group, is_tile_work, tile_work
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.analysis.uses import outside_of, statements
@@ -21,7 +22,6 @@ from tile2cu.core.program import (
     SetRegisters,
     Stmt,
     asked_warpgroups,
-    bodies,
 )
 from tile2cu.core.rebuild import Body, each_replaced, under_comments, with_bodies
 from tile2cu.passes.distribute_branch import (
@@ -52,7 +52,7 @@ def by_thread(launch: Launch, *, groups: bool) -> Launch:
     """
     launch = without_overlaps(launch)
     reader = _Reader(launch)
-    branches = list(reader.branches(launch.body, range(launch.threads)))
+    branches = list(reader.branches())
     if not branches:
         return launch
     found = reader.groups(branches, by_branches=groups)
@@ -75,7 +75,7 @@ class _Branch:
 
     @property
     def both(self) -> tuple[tuple[Body, range | None], ...]:
-        then, orelse = bodies(self.stmt)
+        (then, _), (orelse, _) = arms(self.stmt)
         return (then, self.taken), (orelse, self.left)
 
     @property
@@ -109,19 +109,16 @@ class _Reader:
             self.known_of_parts[threads] = part
         return self.known_of_parts[threads]
 
-    def branches(self, body: Body, threads: range | None) -> Iterator[_Branch]:
-        """The branches on the thread that contain operations on whole tiles, outermost first; `threads` reach them."""
-        for stmt in body:
-            if is_tile_work(stmt) or not any(map(_needs_its_threads, statements((stmt,), Stmt))):
-                continue
-            if isinstance(stmt, If) and self.of_thread(stmt, threads):
-                branch = self.branch(stmt, threads)
-                yield branch
-                for arm, taken in branch.arms:
-                    yield from self.branches(arm, taken)
-            else:
-                for part in bodies(stmt):
-                    yield from self.branches(part, threads)
+    def branches(self) -> Iterator[_Branch]:
+        """The branches on the thread that contain operations on whole tiles, outermost first."""
+        found: dict[int, _Branch] = {}
+        for place in places_of_operations(self.launch.body):
+            if isinstance(place.stmt, If) and any(map(_needs_its_threads, statements((place.stmt,), Stmt))):
+                taken = (found[id(outer)].both[arm][1] for outer, arm in reversed(place.path) if id(outer) in found)
+                threads = next(taken, range(self.launch.threads))  # that reach the branch
+                if self.of_thread(place.stmt, threads):
+                    found[id(place.stmt)] = self.branch(place.stmt, threads)
+                    yield found[id(place.stmt)]
 
     def branch(self, stmt: If, threads: range | None) -> _Branch:
         """The branch, with the threads that take its arms."""
@@ -144,13 +141,12 @@ class _Reader:
 
     def work(self, body: Body, threads: range | None) -> list[Stmt]:
         """What all `threads` of an arm execute together: operations on whole tiles, and setmaxnreg."""
-        found: list[Stmt] = []
-        for stmt in body:
-            if is_tile_work(stmt) or isinstance(stmt, SetRegisters):
-                found.append(stmt)
-            elif not (isinstance(stmt, If) and self.of_thread(stmt, threads)):
-                found += (part for arm in bodies(stmt) for part in self.work(arm, threads))
-        return found
+        return [
+            place.stmt
+            for place in places_of_operations(body)
+            if (is_tile_work(place.stmt) or isinstance(place.stmt, SetRegisters))
+            and not any(isinstance(outer, If) and self.of_thread(outer, threads) for outer in place.around)
+        ]
 
     def groups(self, branches: list[_Branch], *, by_branches: bool) -> tuple[range, ...]:
         """The threads of each group, where T.ws or the arms define groups; none where all threads may run the arms."""
@@ -243,12 +239,12 @@ class _Writer:
         grouped = branch.asked or any(taken in self.groups for _, taken in branch.arms)
         if grouped or any(taken is None or not taken for _, taken in branch.arms):
             return None
-        if _share_fragments(*bodies(branch.stmt)):
+        (then, _), (orelse, _) = branch.both
+        if _share_fragments(then, orelse):
             return None
-        conditions = branch.stmt.condition, Unary(BOOL, "not", branch.stmt.condition)
-        arms = [self.for_all(arm, condition) for arm, condition in zip(bodies(branch.stmt), conditions, strict=True)]
-        then, orelse = arms
-        return None if then is None or orelse is None else (*then, *orelse)
+        first = self.for_all(then, branch.stmt.condition)
+        second = self.for_all(orelse, Unary(BOOL, "not", branch.stmt.condition))
+        return None if first is None or second is None else (*first, *second)
 
     def for_all(self, arm: Body, condition: Expr) -> Body | None:
         """An arm with its operations on whole tiles executed by all threads."""
@@ -294,7 +290,8 @@ class _Writer:
         (first, *rest) = body
         if rest or taken is None or not isinstance(first, If) or self.reader.split(first.condition, taken)[0] != taken:
             return body
-        return self.asked_once(bodies(first)[0], taken)
+        (then, _), _ = arms(first)
+        return self.asked_once(then, taken)
 
 
 def _all_of(conditions: tuple[Expr, ...]) -> Expr:

@@ -1,5 +1,6 @@
 """Which statements are together under one comment, as the user wrote them."""
 
+from tile2cu.analysis.control import arms
 from tile2cu.analysis.uses import statements
 from tile2cu.core.program import If, Loop, LoopKind, Stmt, While
 
@@ -22,10 +23,13 @@ def groups(body: tuple[Stmt, ...], barriers: frozenset[int]) -> list[tuple[Stmt,
 def is_of_rules(stmt: Stmt) -> bool:
     """Whether a branch or a pipelined loop is none of the user's."""
     match stmt:
-        case If(then=inside) | Loop(kind=LoopKind.PIPELINED, body=inside):
-            return bool(inside) and inside[0].span == stmt.span
+        case If():
+            (inside, _), _ = arms(stmt)
+        case Loop(kind=LoopKind.PIPELINED):
+            inside = stmt.body
         case _:
             return False
+    return bool(inside) and inside[0].span == stmt.span
 
 
 def last_line(stmt: Stmt) -> int:

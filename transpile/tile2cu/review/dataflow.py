@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from tile2cu.analysis.control import places_of_operations
 from tile2cu.analysis.effects import Access, effects, effects_of
 from tile2cu.core.program import (
     Buffer,
@@ -10,12 +11,10 @@ from tile2cu.core.program import (
     Launch,
     Loop,
     LoopKind,
-    Parallel,
     Reduce,
     Scan,
     Scope,
     While,
-    with_paths,
 )
 from tile2cu.plan.resolved import Resolved
 from tile2cu.review import svg
@@ -88,11 +87,10 @@ def dataflow_picture(resolved: Resolved) -> str:
 
 
 def _steps(launch: Launch, lines: dict[int, str]) -> Iterator[Step]:
-    for stmt, path in with_paths(launch.body):
-        if any(isinstance(outer, Parallel) for outer, _ in path):
-            continue  # an elementwise loop is one step
+    for place in places_of_operations(launch.body):
+        stmt = place.stmt
         text = lines.get(stmt.span.line, "").strip()
-        step = Step(line=stmt.span.line, text=text, depth=len(path))
+        step = Step(line=stmt.span.line, text=text, depth=len(place.path))
         if isinstance(stmt, If | Loop | While):
             pipelined = isinstance(stmt, Loop) and stmt.kind is LoopKind.PIPELINED
             yield replace(step, text=f"{text}  (pipelined)" if pipelined else text, loop=True)

@@ -5,10 +5,11 @@ from math import prod
 
 from tile2cu.analysis.accesses import buffers_written, loaded, variables
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.control import places
 from tile2cu.analysis.prelude import prelude
 from tile2cu.analysis.producer_loads import why_no_prelude
 from tile2cu.analysis.uniformity import Uniformity
-from tile2cu.analysis.uses import all_expressions, conditions_on, roots_written
+from tile2cu.analysis.uses import all_expressions, roots_written
 from tile2cu.core.decisions import EARLY_EXIT, PERSISTENT
 from tile2cu.core.expr import Expr, Load, Role, Var, negated, walk
 from tile2cu.core.program import (
@@ -27,7 +28,6 @@ from tile2cu.core.program import (
     Stmt,
     Store,
     While,
-    with_paths,
 )
 from tile2cu.core.schedule import EarlyExit
 from tile2cu.passes.mask_after_gemm import conjuncts, some_fails
@@ -99,12 +99,11 @@ def early_exit_where(launch: Launch, known: frozenset[Var], bounds: Bounds) -> E
 
 def _never(launch: Launch, bounds: Bounds) -> Iterator[list[Expr]]:
     """For each statement that writes a tensor, conditions under which it never runs."""
-    for stmt, path in with_paths(launch.body):
-        writes = any(buffer.scope is Scope.GLOBAL for buffer in buffers_written(stmt))
-        if not writes or isinstance(stmt, If | Loop | Parallel):
+    for place in places(launch.body):
+        writes = any(buffer.scope is Scope.GLOBAL for buffer in buffers_written(place.stmt))
+        if not writes or isinstance(place.stmt, If | Loop | Parallel):
             continue
-        loops = [outer for outer, _ in path if isinstance(outer, Parallel)]
-        extents = {var: extent for loop in loops for var, extent in zip(loop.vars, loop.extents, strict=True)}
-        conditions = (condition if held else negated(condition) for condition, held in conditions_on(path))
-        some = (some_fails(negated(each), extents, bounds) for condition in conditions for each in conjuncts(condition))
+        conditions = (condition if held else negated(condition) for condition, held in place.conditions)
+        parts = (part for condition in conditions for part in conjuncts(condition))
+        some = (some_fails(negated(part), place.elements, bounds) for part in parts)
         yield [negated(found) for found in some if found is not None]

@@ -3,14 +3,15 @@
 from collections.abc import Collection, Iterable, Iterator
 
 from tile2cu.analysis.accesses import Access, element_accesses
-from tile2cu.analysis.uses import conditions_on, statements
+from tile2cu.analysis.control import places
+from tile2cu.analysis.loop_dependent import dependent, mentions
+from tile2cu.analysis.uses import statements
 from tile2cu.core.decisions import LAYOUT
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Expr, Var, static_value
 from tile2cu.core.layout import FragmentLayout, Replicated, Slice, slice_of
-from tile2cu.core.program import Copy, Launch, Parallel, Reduce, Scan, Scope, Store, with_paths
+from tile2cu.core.program import Copy, Launch, Parallel, Reduce, Scan, Scope, Store
 from tile2cu.rules.engine import Context, Decision, Elsewhere, Example, Phase, rule
-from tile2cu.rules.layout.dependence import dependent, mentions
 
 _SOFTMAX = """
 A_shared = T.alloc_shared((64, 32), "float16")
@@ -215,10 +216,11 @@ def uneven_stores(op: Parallel) -> Iterator[Access]:
     """Stores to fragments by some of the loop's variables, of values (or under conditions) that depend on others."""
     pairs = zip(op.vars, op.extents, strict=True)
     iterations = [dependent(op, (var,)) for var, extent in pairs if static_value(extent) != 1]
-    for stmt, path in with_paths(op.body):
+    for place in places(op.body):
+        stmt = place.stmt
         if isinstance(stmt, Store) and stmt.buffer.scope is Scope.FRAGMENT:
             others = {var for each in iterations for var in each if not _any_mentions(stmt.indices, each)}
-            if _any_mentions((stmt.value, *(condition for condition, _ in conditions_on(path))), others):
+            if _any_mentions((stmt.value, *(condition for condition, _ in place.conditions)), others):
                 yield Access(stmt.buffer, stmt.indices, True, stmt.span)
 
 

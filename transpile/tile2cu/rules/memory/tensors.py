@@ -8,8 +8,9 @@ from math import gcd
 from tile2cu.analysis.access_width import WIDEST, access_bytes, copied_bytes
 from tile2cu.analysis.accesses import expressions, loads, own_accesses, parts_of, touches, written_through
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.control import Place, places
 from tile2cu.analysis.runs import of_vector
-from tile2cu.analysis.uses import conditions_on, written_in
+from tile2cu.analysis.uses import written_in
 from tile2cu.analysis.whole_quotients import whole_multiples, whole_quotients
 from tile2cu.core.decisions import (
     BOUNDS_CHECKED,
@@ -41,12 +42,10 @@ from tile2cu.core.program import (
     Fill,
     Launch,
     Parallel,
-    Path,
     Region,
     Scope,
     Stmt,
     Store,
-    with_paths,
 )
 from tile2cu.core.schedule import Multiple
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -240,8 +239,8 @@ def _boxes(context: Context) -> list[tuple[Buffer, list[_Box]]]:
     """All accesses to each tensor, in program order of first use."""
     found: dict[int, tuple[Buffer, list[_Box]]] = {}
     lasts = functools.cache(_lasting(context))
-    for op, path in with_paths(context.launch.body):
-        for tensor, box in _accesses_of(op, path, lasts, context):
+    for place in places(context.launch.body):
+        for tensor, box in _accesses_of(place, lasts, context):
             if tensor.scope is Scope.GLOBAL:
                 found.setdefault(id(tensor), (tensor, []))[1].append(box)
     return list(found.values())
@@ -260,22 +259,20 @@ def _lasting(context: Context) -> Callable[[Expr], bool]:
     return lasts
 
 
-def _lasting_on(path: Path, lasts: Callable[[Expr], bool]) -> Conditions:
+def _lasting_on(place: Place, lasts: Callable[[Expr], bool]) -> Conditions:
     """The conditions that hold throughout a statement."""
-    found = ((condition, held) for condition, held in conditions_on(path) if lasts(condition))
+    found = ((condition, held) for condition, held in place.conditions if lasts(condition))
     return tuple(condition if held else Unary(BOOL, "not", condition) for condition, held in found)
 
 
-def _accesses_of(
-    op: Stmt, path: Path, lasts: Callable[[Expr], bool], context: Context
-) -> Iterator[tuple[Buffer, _Box]]:
+def _accesses_of(place: Place, lasts: Callable[[Expr], bool], context: Context) -> Iterator[tuple[Buffer, _Box]]:
     """The accesses that a statement makes itself; a T.Parallel represents its whole body."""
-    given = _lasting_on(path, lasts)
+    op, given = place.stmt, _lasting_on(place, lasts)
     match op:
         case Parallel():
             vector = context.facts.get(op, VECTOR) or 1
-            for stmt, inside in with_paths((op,), path):
-                for access in own_accesses(stmt):
+            for inside in places((op,), place.path):
+                for access in own_accesses(inside.stmt):
                     position = context.bounds.expanded(access.indices[-1])
                     divided, divisor = quotient_of(position, op.vars[-1]) or (
                         of_vector(position, op.vars[-1], vector, context.bounds),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from tile2cu.analysis.accesses import (
     variables,
 )
+from tile2cu.analysis.control import places
 from tile2cu.analysis.dependence import Conflict, conflicts
 from tile2cu.analysis.effects import Effects, effects
 from tile2cu.analysis.lifetimes import Lifetimes
@@ -46,8 +47,6 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     While,
-    operations,
-    with_paths,
 )
 from tile2cu.core.schedule import Multiple, SharedBudget, Staging
 from tile2cu.passes.predicated_copies import bounded
@@ -221,7 +220,7 @@ def _enclosing_bodies(context: Context) -> Iterator[Stmt]:
     def counts(outer: Stmt) -> bool:
         return outer in path or (isinstance(outer, If) and uniformity.holds(outer.condition))
 
-    return (stmt for stmt, above in with_paths(context.launch.body) if all(counts(outer) for outer, _ in above))
+    return (place.stmt for place in places(context.launch.body) if all(map(counts, place.around)))
 
 
 def _added_in_iterations(context: Context) -> Iterator[AtomicTile]:
@@ -292,7 +291,7 @@ def _written_again(op: Copy, context: Context) -> bool:
 
 def _here(op: Copy, context: Context) -> Stmt:
     """The statement of the program that a copy is, or which it replaces: a loop that copies."""
-    return next((stmt for stmt in operations(context.launch.body) if stmt.span == op.span), op)
+    return next((stmt for stmt in statements(context.launch.body, Copy, Parallel) if stmt.span == op.span), op)
 
 
 def _carried(one: Effects, other: Effects, loop: Loop) -> Iterator[Conflict]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, read_by_itself
+from tile2cu.analysis.control import arms
 from tile2cu.analysis.uses import has, statements
 from tile2cu.core.decisions import AWAITED_AT, NOT_IN_FLIGHT, ON_WGMMA, RETIRED, WARP_SPECIALISED
 from tile2cu.core.expr import static_value
@@ -20,7 +21,6 @@ from tile2cu.core.program import (
     Stmt,
     WgmmaWait,
     While,
-    bodies,
     group_of,
 )
 from tile2cu.core.schedule import Retirement
@@ -123,7 +123,7 @@ class _Tracker:
                 own = group_of(stmt)
                 inside = group if own is None else own
                 flights = flights if own is not None else self.plain(stmt, flights, group, nested=False)
-                return _joined(*(self.body(arm, flights, inside) for arm in bodies(stmt)))
+                return _joined(*(self.body(arm, flights, inside) for arm, _ in arms(stmt)))
             case Loop() | While():
                 return self.loop(stmt, self.plain(stmt, flights, group, nested=False), group)
             case WgmmaWait():

@@ -13,10 +13,11 @@ from tile2cu.analysis.accesses import (
     variables,
     viewed,
 )
+from tile2cu.analysis.control import places_of_operations
 from tile2cu.analysis.uses import all_expressions, is_at_top, outside_of, read_in, statements, using, written_in
 from tile2cu.core.decisions import NO_PING_PONG, ON_WGMMA, SCHEDULE, WARP_SPECIALISED
 from tile2cu.core.facts import rejected
-from tile2cu.core.program import Buffer, Copy, Fill, Gemm, If, Let, Loop, Parallel, Reduce, Scope, Stmt, bodies
+from tile2cu.core.program import Buffer, Copy, Fill, Gemm, If, Let, Loop, Parallel, Reduce, Scope, Stmt
 from tile2cu.core.schedule import PingPong, Pipeline, RowFactor
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.mma.hopper import all_on_wgmma, warpgroups
@@ -207,7 +208,8 @@ def _why_not_alone(
 
 def _is_own(op: Stmt) -> bool:
     """Whether one warpgroup can run the statement alone."""
-    return isinstance(op, _OWN) and all(isinstance(each, Parallel) for arm in bodies(op) for each in arm)
+    below = (place.stmt for place in places_of_operations((op,)) if place.path)
+    return isinstance(op, _OWN) and all(isinstance(stmt, Parallel) for stmt in below)
 
 
 def _exchanged(

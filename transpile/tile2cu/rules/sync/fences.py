@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tile2cu.analysis.accesses import buffers_written, shared
+from tile2cu.analysis.control import arms
 from tile2cu.analysis.groups import with_groups
 from tile2cu.core.decisions import BARRIER, ON_WGMMA, PIPELINE, PROXY_FENCE, WARP_SPECIALISED
 from tile2cu.core.expr import Call
@@ -19,7 +20,6 @@ from tile2cu.core.program import (
     Stmt,
     Sync,
     While,
-    bodies,
     group_of,
 )
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
@@ -96,7 +96,7 @@ class _Writers:
                 case If():
                     outside, own = self.group, group_of(stmt)
                     self.group = own if own is not None and not stmt.once else outside
-                    for arm in bodies(stmt):
+                    for arm, _ in arms(stmt):
                         self.body(arm, after, later)
                     self.group = outside
                 case Loop() | While():
@@ -165,8 +165,8 @@ class _Readers:
             fenced = False
         match stmt:
             case If():
-                arms = [self.body(arm, fenced=fenced) for arm in bodies(stmt)]
-                return all(arms)
+                ends = [self.body(arm, fenced=fenced) for arm, _ in arms(stmt)]
+                return all(ends)
             case Loop() | While():
                 self.body(stmt.body, fenced=False)
                 return False

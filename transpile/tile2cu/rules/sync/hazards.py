@@ -14,6 +14,7 @@ from tile2cu.analysis.accesses import (
     shared,
     updated_in_several_ways,
 )
+from tile2cu.analysis.control import arms
 from tile2cu.analysis.prelude import begins_pipeline
 from tile2cu.analysis.sync_calls import awaits_stores
 from tile2cu.analysis.uniformity import Uniformity
@@ -51,7 +52,6 @@ from tile2cu.core.program import (
     Sync,
     WgmmaWait,
     While,
-    bodies,
     group_of,
     only_arm,
 )
@@ -411,9 +411,9 @@ class _Walker:
         These barriers order accesses among those threads only, so that all of the branch's are pending after it.
         """
         after = pending
-        for body, arm in zip(bodies(stmt), (True, False), strict=True):
+        for body, held in arms(stmt):
             around, outer, past = self.conditions, self.part, self.past_part_barriers
-            self.conditions = (*around, (stmt.condition, arm))
+            self.conditions = (*around, (stmt.condition, held))
             part = self.part_of(self.owners.taking(self.conditions))
             self.part, self.past_part_barriers = None if part is None else (stmt, part), Pending()
             try:
@@ -439,8 +439,8 @@ class _Walker:
     def arms(self, stmt: If, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         around, after = self.conditions, Pending()
         try:
-            for body, arm in zip(bodies(stmt), (True, False), strict=True):
-                self.conditions = (*around, (stmt.condition, arm))
+            for body, held in arms(stmt):
+                self.conditions = (*around, (stmt.condition, held))
                 after = after.merge(self.body(body, pending.copy(), divergent))
             return after
         finally:
@@ -552,7 +552,7 @@ class _Walker:
     def reading(self, loop: Loop, buffer: Buffer) -> Iterator[Touch]:
         """How the iterations of a loop access a tile that they read; unknown for conditions and bounds."""
         for stmt in readers(loop.body, buffer):
-            yield None if bodies(stmt) else self.owners.touch(stmt, buffer, self.conditions)
+            yield None if isinstance(stmt, If | Loop | While) else self.owners.touch(stmt, buffer, self.conditions)
 
     def pipelined(
         self, stmt: Loop, pipeline: Pipeline, pending: Pending, divergent: If | While | Loop | None

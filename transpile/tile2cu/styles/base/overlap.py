@@ -1,7 +1,8 @@
 """What is written around a loop that interleaves two iterations: a time line, trip counts."""
 
+from tile2cu.analysis.uses import statements
 from tile2cu.core.expr import Call, walk
-from tile2cu.core.program import Buffer, Reduce, Reduction, Store, walk_stmts
+from tile2cu.core.program import Buffer, Reduce, Reduction, Store
 from tile2cu.plan.producer_ops import Overlapped, Part, PartKind
 from tile2cu.plan.structure import Block
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, table, wrapped
@@ -24,13 +25,12 @@ def part_wish(part: Part, op: Overlapped, names: Names) -> str:
 def wish_of(kind: PartKind, tile: Buffer, block: Block, names: Names, *, rescales: bool) -> str:
     """The same of a part of that kind; `rescales`: it also multiplies rows of the result by factors."""
     sources = tuple(source for paragraph in block for source in paragraph.sources)
-    stmts = list(walk_stmts(sources))
     name = names(tile.name)
-    if kind is PartKind.PROCESS and any(isinstance(each, Reduce) and each.kind is Reduction.MAX for each in stmts):
+    if kind is PartKind.PROCESS and any(each.kind is Reduction.MAX for each in statements(sources, Reduce)):
         return f"row_max_{name}"
     if kind is not PartKind.PREPARE:
         return f"{kind.value}_{name}"
-    stores = [each for each in stmts if isinstance(each, Store)]
+    stores = list(statements(sources, Store))
     rescales |= any(each.op == "*" and each.buffer.memory is tile.memory for each in stores)
     calls = (part for each in stores for part in walk(each.value) if isinstance(part, Call))
     if any(call.function in ("exp", "exp2") for call in calls):

@@ -3,8 +3,9 @@
 from collections.abc import Collection
 
 from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.control import places
 from tile2cu.core.expr import Expr, Var, walk
-from tile2cu.core.program import Assign, Declare, Let, Loop, Parallel, with_paths
+from tile2cu.core.program import Assign, Declare, Let, Loop, Parallel
 
 
 def dependent(op: Parallel, variables: Collection[Var]) -> frozenset[Var]:
@@ -12,8 +13,9 @@ def dependent(op: Parallel, variables: Collection[Var]) -> frozenset[Var]:
     found, known = frozenset(variables), -1
     while known != len(found):  # a name may get the value that a later statement gives another one
         known = len(found)
-        for stmt, path in with_paths(op.body):
-            deciding = (expr for each in (stmt, *(outer for outer, _ in path)) for expr in expressions(each))
+        for place in places(op.body):
+            stmt = place.stmt
+            deciding = (expr for each in (stmt, *place.around) for expr in expressions(each))
             if isinstance(stmt, Let | Declare | Assign | Loop) and any(mentions(expr, found) for expr in deciding):
                 found |= {stmt.var}
     return found

@@ -1,0 +1,53 @@
+"""Queries about control flow: what is around each statement, and on which conditions it runs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tile2cu.core.expr import Expr, Var
+from tile2cu.core.program import If, Parallel, Path, Stmt, with_paths
+
+Body = tuple[Stmt, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A statement, and its path: the statements around it, outermost first, and which of their bodies it is in."""
+
+    stmt: Stmt
+    path: Path
+
+    @property
+    def around(self) -> tuple[Stmt, ...]:
+        """The loops and branches around the statement, outermost first."""
+        return tuple(outer for outer, _ in self.path)
+
+    @property
+    def conditions(self) -> tuple[tuple[Expr, bool], ...]:
+        """The conditions of the branches around the statement, outermost first, and whether they hold."""
+        return conditions_on(self.path)
+
+    @property
+    def elements(self) -> dict[Var, Expr]:
+        """The variables of the elementwise loops around the statement, with their extents."""
+        loops = (outer for outer in self.around if isinstance(outer, Parallel))
+        return {var: extent for loop in loops for var, extent in zip(loop.vars, loop.extents, strict=True)}
+
+
+def places(body: Body, path: Path = ()) -> Iterator[Place]:
+    """Where each statement below a body is, in order, outermost first; the body itself is at the end of `path`."""
+    return (Place(stmt, inside) for stmt, inside in with_paths(body, path))
+
+
+def places_of_operations(body: Body) -> Iterator[Place]:
+    """The same of the statements outside of elementwise loops, each of which is one operation."""
+    return (place for place in places(body) if not any(isinstance(outer, Parallel) for outer in place.around))
+
+
+def conditions_on(path: Path) -> tuple[tuple[Expr, bool], ...]:
+    """The conditions of the branches around a statement, outermost first, and whether they held."""
+    return tuple((outer.condition, place == 0) for outer, place in path if isinstance(outer, If))
+
+
+def arms(branch: If) -> tuple[tuple[Body, bool], tuple[Body, bool]]:
+    """The statements that a branch runs, each arm with whether the condition holds there."""
+    return (branch.then, True), (branch.orelse, False)
