@@ -27,7 +27,7 @@ from tile2cu.core.schedule import MmaInFlight, Pipeline
 from tile2cu.emitter.tma import asked_blocks, producer_loop
 from tile2cu.emitter.view import words
 from tile2cu.plan.grid import kernel_expressions
-from tile2cu.plan.producer import ping_pong_of
+from tile2cu.plan.ping_pong import ping_pong_of
 from tile2cu.plan.registers import tile_registers
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.comments import WIDTH, ascii_only, file_of, listed, rule_line, wrapped

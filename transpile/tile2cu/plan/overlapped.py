@@ -23,9 +23,8 @@ from tile2cu.plan.producer_ops import (
     RunPart,
     RunStatement,
 )
-from tile2cu.plan.structure import Block, Statement, Where
+from tile2cu.plan.structure import Block, Lower, Statement, Where, mapped
 
-Lower = Callable[[tuple[Stmt, ...], Where], Block]
 _Group = tuple[Step, ...]  # neighbouring steps of one iteration: those of a part, or waits
 
 
@@ -57,15 +56,15 @@ class Lowering:
         runs: dict[int, RunPart | RunStatement] = {}
         for place, group in enumerate(groups):
             if self.copied is not None and group[0].stmt is self.copied:
-                runs[id(group)] = RunStatement(earlier=_earlier(group), statement=self.single(self.copied, self.where))
+                runs[id(group)] = RunStatement(shift=_shift(group), statement=self.single(self.copied, self.where))
             elif not _waits(group):
                 part = self._part(group, groups[:place], schedule.steps)
-                runs[id(group)] = RunPart(earlier=_earlier(group), part=part)
+                runs[id(group)] = RunPart(shift=_shift(group), part=part)
         flying: list[tuple[Gemm, int]] = []
         prologue = self._done(groups, 0, runs, flying, schedule.steps)
         steady = self._done(groups, None, runs, flying, schedule.steps)
         epilogue = self._done(groups, 1, runs, flying, schedule.steps)
-        ordered = sorted(runs.values(), key=lambda run: run.earlier)  # an iteration's own order
+        ordered = sorted(runs.values(), key=lambda run: -run.shift)  # an iteration's own order
         parts = tuple(run.part for run in ordered if isinstance(run, RunPart))
         return Phases(parts=parts, prologue=prologue, steady=steady, epilogue=epilogue)
 
@@ -115,7 +114,7 @@ class Lowering:
         steps: tuple[Step, ...],
     ) -> tuple[Do, ...]:
         """What a phase does: the groups of a `shift`, or all; `flying` are the MMAs in flight, by their iterations."""
-        found: list[Do] = [AwaitLoads(earlier=False)] if not self.rings and shift != 1 else []
+        found: list[Do] = [AwaitLoads(shift=0)] if not self.rings and shift != 1 else []
         flying[:] = [(mma, before + 1) for mma, before in flying]
         for group in (group for group in groups if shift is None or group[0].shift == shift):
             if id(group) in runs:
@@ -128,10 +127,10 @@ class Lowering:
             results = tuple(step.stmt.c.buffer for step in group if isinstance(step.stmt, Gemm))
             del flying[: last + 1]
             found.append(
-                AwaitMmas(earlier=_earlier(group), results=results, pending=tuple(mma.c.buffer for mma, _ in flying))
+                AwaitMmas(shift=_shift(group), results=results, pending=tuple(mma.c.buffer for mma, _ in flying))
             )
             found += (
-                ReleaseStage(earlier=_earlier(group), ring=ring, waits_for_loads=ring is not None and ring.loaded)
+                ReleaseStage(shift=_shift(group), ring=ring, waits_for_loads=ring is not None and ring.loaded)
                 for ring in self._released(group, steps)
             )
         return tuple(found)
@@ -174,8 +173,8 @@ def _waits(group: _Group) -> bool:
     return group[0].action is Action.WAIT
 
 
-def _earlier(group: _Group) -> bool:
-    return group[0].shift > 0
+def _shift(group: _Group) -> int:
+    return -1 if group[0].shift > 0 else 0
 
 
 def _is_one(stmt: Stmt, of: Iterable[Stmt]) -> bool:
@@ -206,4 +205,4 @@ def _starting(block: Block, started: list[Gemm], rings: Iterable[Ring]) -> Block
         waits = (AwaitStage(source=each.source, ring=ring, claims=of) for ring, of in zip(rings, claims, strict=True))
         return replace(each, op=replace(each.op, starts=True, claims=()), first=(*waits,))
 
-    return tuple(replace(each, statements=tuple(map(start, each.statements))) for each in block)
+    return mapped(block, start)

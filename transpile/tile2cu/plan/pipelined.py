@@ -1,7 +1,6 @@
 """Loops whose loads all threads run ahead: by cp.async, or through registers."""
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import buffers_read, shared, viewed
@@ -13,9 +12,7 @@ from tile2cu.core.program import Buffer, Loop, Stmt
 from tile2cu.core.schedule import MmaInFlight, Pipeline
 from tile2cu.plan.copies import store_registers
 from tile2cu.plan.resolved import Resolved
-from tile2cu.plan.structure import Block, PipelinedLoop, Where
-
-Lower = Callable[[tuple[Stmt, ...], Where], Block]
+from tile2cu.plan.structure import Lower, PipelinedLoop, Where
 
 
 def pipelined(op: Loop, pipeline: Pipeline, resolved: Resolved, where: Where, lower: Lower) -> PipelinedLoop:

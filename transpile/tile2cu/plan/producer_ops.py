@@ -157,9 +157,9 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Do:
-    """What a phase does for an iteration: for the one before, if it is of the `earlier` one."""
+    """What is done for an iteration: the current one, shifted by `shift`: -1 for the one before, 1 for the next."""
 
-    earlier: bool
+    shift: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,41 +256,6 @@ class Overlapped(Op):
     def rolled(self) -> bool:
         """Whether an iteration only waits for MMAs of the one before, so that its prologue needs no code of its own."""
         return not any(isinstance(do, RunPart | RunStatement) for do in self.phases.epilogue)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PingPong(Op):
-    """A loop whose iterations two warpgroups take in alternation, but for the last MMA, whose columns they share.
-
-    One does `products` and `store_fragment`, which ends with a copy of the result to its `own` fragment, and sends that
-    and what is `handed` through shared memory; both do `late`, if the iteration `has_late`, and `second`, which reads
-    the fragment that is used `now`. `taken` is what the other receives of an iteration: values, and what it computes
-    from them. `late_asks`, `second_asks` and `taken_asks`: whether these depend on which iteration it is. `kept`: what
-    `late` reads and the next iteration, which starts before it, overwrites. `running` adds to `sums`, of which each
-    thread keeps a part until `total` adds them.
-    """
-
-    iterations: Iterations
-    products: Block
-    store_fragment: Block
-    handed: tuple[Buffer, ...]
-    taken: tuple[Block | Buffer, ...]
-    taken_asks: bool
-    running: Block
-    sums: Buffer | None
-    total: Buffer | None
-    late: Block
-    rescale: Rescale | None
-    has_late: bool
-    late_asks: bool
-    second: Block
-    second_asks: bool
-    kept: tuple[Buffer, ...]
-    tile: Buffer
-    own: Buffer
-    now: Buffer
-    accumulators: tuple[Buffer, Buffer]
-    rule: str
 
 
 # -- the way to a producer's loop

@@ -10,7 +10,7 @@ from tile2cu.core.layout import FragmentLayout
 from tile2cu.core.program import Buffer, Copy, Gemm, Loop, Parallel, Scope
 from tile2cu.core.schedule import InOrder
 from tile2cu.plan.mfma_steps import operand_registers
-from tile2cu.plan.producer import operands_of, ping_pong_of, values_kept
+from tile2cu.plan.ping_pong import operands_of, ping_pong_of, values_kept
 from tile2cu.plan.resolved import Resolved
 
 

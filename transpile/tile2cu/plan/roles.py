@@ -30,7 +30,8 @@ from tile2cu.core.expr import Load
 from tile2cu.core.program import Buffer, Copy, Loop, Stmt
 from tile2cu.core.schedule import handed_name
 from tile2cu.plan.body import Lowering
-from tile2cu.plan.producer import iterations_of, ping_pong_of, rings_of, second_part
+from tile2cu.plan.ping_pong import ping_pong_of, second_part
+from tile2cu.plan.producer import iterations_of, rings_of
 from tile2cu.plan.producer_ops import Iterations, Ring, VisitedWork
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.structure import Block, Paragraph, Statement, Where

@@ -18,8 +18,9 @@ from tile2cu.core.decisions import (
 from tile2cu.core.layout import SharedLayout
 from tile2cu.core.program import Buffer, Scope
 from tile2cu.core.schedule import BARRIER_BYTES, BARRIERS
+from tile2cu.plan.ping_pong import ping_pong_of
 from tile2cu.plan.pipelined import number_of
-from tile2cu.plan.producer import ping_pong_of, rings_of
+from tile2cu.plan.producer import rings_of
 from tile2cu.plan.producer_ops import Ring
 from tile2cu.plan.resolved import Resolved
 

@@ -1,6 +1,7 @@
 """The structure of a plan: paragraphs of statements, and the operations that hold others."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from tile2cu.core.expr import Address, Call, Expr, Var, negated
@@ -251,3 +252,11 @@ class Where:
     elect: Parallel | None = None
     to_registers: frozenset[int] = field(default=frozenset())
     from_registers: frozenset[int] = field(default=frozenset())
+
+
+Lower = Callable[[tuple[Stmt, ...], Where], Block]  # how the statements of a place become a block
+
+
+def mapped(block: Block, change: Callable[[Statement], Statement]) -> Block:
+    """A block with each of its statements changed."""
+    return tuple(replace(each, statements=tuple(map(change, each.statements))) for each in block)

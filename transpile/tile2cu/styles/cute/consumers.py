@@ -179,12 +179,12 @@ class Overlap:
 
     def __post_init__(self) -> None:
         """Errors: T2C-E034 where a part reads a stage that its pipeline's state has left, or is not yet at."""
-        releases = {id(do.ring.tile): do.earlier for do in self._steady if isinstance(do, ReleaseStage) and do.ring}
+        releases = {id(do.ring.tile): do.shift for do in self._steady if isinstance(do, ReleaseStage) and do.ring}
         for do in self._steady:
             if isinstance(do, RunPart):
                 statements = (each for paragraph in do.part.block for each in paragraph.statements)
                 read = {id(tile.memory) for each in statements for tile in buffers_read(each.source)}
-                if any(releases[tile] != do.earlier for tile in read & releases.keys()):
+                if any(releases[tile] != do.shift for tile in read & releases.keys()):
                     raise unsupported("a part of an iteration that reads a stage of another", self.op.source.span)
         if not self.op.rings:
             raise unsupported("MMAs that overlap and share a pipeline", self.op.source.span)
@@ -287,12 +287,12 @@ class Overlap:
                 return [self.kernel.statement(statement, [])]
             case ReleaseStage():
                 return self._release(do, "")
-            case AwaitMmas(results=results, pending=pending, earlier=earlier):
+            case AwaitMmas(results=results, pending=pending, shift=shift):
                 note = ""
                 if pending:
                     stay = "stays" if len(pending) == 1 else "stay"
                     note = f"  // {listed([names(tile.name) for tile in pending])} {stay} in flight"
-                elif earlier and not last:
+                elif shift and not last:
                     note = "  // before its operands and accumulator are written"
                 done = fences(tuple(names(tile.name) for tile in results))
                 return [text_line(f"warpgroup_wait<{len(pending)}>();{note}\n{done}")]
@@ -307,7 +307,7 @@ class Overlap:
         return [text_line(f"{whole}({k});" if whole and k != "0" else f"if ({masked}({k})) {mask}({k});")]
 
     def _call(self, do: RunPart, k: str) -> str:
-        number = f"{k} - 1" if do.earlier else k
+        number = f"{k} - 1" if do.shift else k
         return f"{self.names[id(do.part)]}({number if do.part.asks else ''})"
 
     def _release(self, do: ReleaseStage, known: str) -> list[StatementView]:

@@ -3,12 +3,12 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tile2cu.plan.ping_pong_ops import PingPong
 from tile2cu.plan.producer_ops import (
     Consume,
     EachActive,
     Loads,
     Overlapped,
-    PingPong,
     Prefetch,
     Produce,
     Visit,

@@ -175,7 +175,7 @@ class _Loop:
             behind = dos[place + 1] if place + 1 < len(dos) else None
             voting = isinstance(behind, RunPart) and behind.part.kind is PartKind.PROCESS and bool(self.changed)
             match do:
-                case ReleaseStage(earlier=True) if self.op.rolled and k == self.texts.k:
+                case ReleaseStage(shift=-1) if self.op.rolled and k == self.texts.k:
                     found.append(self.line(f"if ({k} > 0) {self._release(do, k)}"))
                 case RunPart(part=part) if self.op.rolled:
                     found += self.body.views(part.block)
@@ -221,14 +221,14 @@ class _Loop:
                 return [self.line(f"pipeline.consumer_wait({_stage(self.texts.before, k)});")]
             case ReleaseStage():
                 return [self.line(self._release(do, k))]
-            case AwaitMmas(results=results, pending=pending, earlier=earlier):
+            case AwaitMmas(results=results, pending=pending, shift=shift):
                 done = ", ".join(names(tile.name) for tile in results if tile not in pending)
                 note = ""
                 if pending:
                     stay = "stays" if len(pending) == 1 else "stay"
                     of = "" if done else f" of iteration {k}"
                     note = f"  // {listed([names(tile.name) for tile in pending])}{of} {stay} in flight"
-                elif earlier and self.op.first and not any(do is each for each in self.op.phases.epilogue):
+                elif shift and self.op.first and not any(do is each for each in self.op.phases.epilogue):
                     note = "  // before its operands and accumulator are written"
                 return [self.line(f"{tl.GEMM_WAIT}<{len(pending)}>({done});{note}")]
         raise TypeError(type(do).__name__)
@@ -249,7 +249,7 @@ class _Loop:
 
 def _number(do: Do, k: str) -> str:
     """The iteration of what is done for iteration `k`."""
-    return f"{k} - 1" if do.earlier else k
+    return f"{k} - 1" if do.shift else k
 
 
 def _stage(before: str, k: str) -> str:

@@ -1,0 +1,171 @@
+"""The operations of a loop whose iterations two warpgroups take in alternation: its parts, and each one's steps."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from tile2cu.core.program import Buffer
+from tile2cu.plan.ops import Op
+from tile2cu.plan.producer_ops import Do, Iterations, Rescale
+from tile2cu.plan.structure import Block
+
+# -- operations within an iteration
+
+
+class Event(Enum):
+    """What one warpgroup signals to the other, of an iteration: its first MMAs are issued, or its result is stored."""
+
+    MMAS_ISSUED = "MMAs issued"
+    STORED = "stored"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Signal(Op):
+    """An event is signalled to the other warpgroup."""
+
+    event: Event
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AwaitSignal(Op):
+    """Until the other warpgroup has signalled an event."""
+
+    event: Event
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FollowLoads(Op):
+    """The MMAs behind it start panel by panel, as the loads of the iteration arrive."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HandOver(Op):
+    """A fragment is stored to the shared memory `through`, from which the other warpgroup takes it."""
+
+    fragment: Buffer
+    through: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TakeOver(Op):
+    """The same elements are loaded to the other warpgroup's `fragment`."""
+
+    fragment: Buffer
+    through: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CopyRegisters(Op):
+    """Each thread's elements of `src` become those of `dst`."""
+
+    src: Buffer
+    dst: Buffer
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ClearPartial(Op):
+    """A partial sum becomes zero in the warpgroup whose iteration it is not."""
+
+    tile: Buffer
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AddUp(Op):
+    """The partial sums of all threads are added, `through` shared memory."""
+
+    total: Buffer
+    through: str
+
+
+Exchange = Signal | AwaitSignal | FollowLoads | HandOver | TakeOver | CopyRegisters | ClearPartial | AddUp
+
+
+# -- what a warpgroup does of an iteration, and in which
+
+
+class PingPongKind(Enum):
+    """What a part of an iteration is for.
+
+    Its owner starts the first MMAs and sends what follows from them, which the other receives. Both prepare the last
+    MMA, with values that one keeps while the next iteration computes them anew, and start it.
+    """
+
+    START_OWN = "start own"
+    SEND = "send"
+    RECEIVE = "receive"
+    KEEP = "keep"
+    PREPARE = "prepare"
+    START_BOTH = "start both"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PingPongPart:
+    """Statements and operations of an iteration that are run as one; `asks` whether they depend on which it is.
+
+    `tile` is the accumulator that it starts or prepares, or the tile that it sends or receives. It is given the
+    `values` of an iteration, where it has some.
+    """
+
+    kind: PingPongKind
+    tile: Buffer
+    contents: tuple[Block | Op | Rescale, ...]
+    asks: bool
+    values: tuple[Buffer, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPingPong(Do):
+    """A part, with the fragments in which its `values` are."""
+
+    part: PingPongPart
+    values: tuple[Buffer, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Perform(Do):
+    """An operation."""
+
+    op: Op
+
+
+@dataclass(frozen=True, kw_only=True)
+class IfNext(Do):
+    """What is done where the iteration is `followed` by another, or is the `last`."""
+
+    followed: tuple[Do, ...]
+    last: tuple[Do, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarpgroupSteps:
+    """What a warpgroup does in each iteration: its `own` ones, the `other` one's, and then `both`.
+
+    With `early` it computes its own iterations in those before. It alone has the `parts`.
+    """
+
+    own: tuple[Do, ...]
+    other: tuple[Do, ...]
+    both: tuple[Do, ...]
+    early: bool
+    parts: tuple[PingPongPart, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PingPong(Op):
+    """A loop whose iterations two warpgroups take in alternation, but for the last MMA, whose columns they share.
+
+    Warpgroup k % 2 owns iteration k, and does the `steps` of its number. The result of an own iteration, `first`, is
+    copied to the fragment `own`, and sent through `tile` with what is `handed`; the last MMA adds to `second`, and
+    reads the fragment `now`. A running sum is added up behind the loop.
+    """
+
+    iterations: Iterations
+    parts: tuple[PingPongPart, ...]
+    steps: tuple[WarpgroupSteps, WarpgroupSteps]
+    add_up: AddUp | None
+    first: Buffer
+    second: Buffer
+    tile: Buffer
+    handed: tuple[Buffer, ...]
+    own: Buffer
+    now: Buffer
+    rule: str
