@@ -20,7 +20,6 @@ from tile2cu.core.program import (
     Atomic,
     AtomicTile,
     Buffer,
-    Constant,
     Copy,
     Declare,
     Gemm,
@@ -31,6 +30,7 @@ from tile2cu.core.program import (
     Store,
     walk_stmts,
 )
+from tile2cu.core.user_file import Constant
 
 # The values of sizes: those that count blocks (batch, heads) take the first values of a choice in rotation, those along
 # which tiles run the last. The first choice is not divisible by any tile; kernels that need whole tiles, rows aligned

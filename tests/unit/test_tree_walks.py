@@ -21,7 +21,7 @@ _LOWERS = (
     "styles/ck/elementwise.py",
     "styles/ck/kernel.py",
 )  # the tree to a plan, a plan's own branches, and those to text
-_TRAVERSALS = ("bodies", "walk_stmts", "with_paths")
+_TRAVERSALS = ("bodies", "walk_stmts")
 
 
 def walks(source: str) -> int:
@@ -67,7 +67,6 @@ def counted() -> dict[str, int]:
     [
         ("found = list(walk_stmts(body))", 1),
         ("arms = branch.then, branch.orelse", 2),
-        ("found = {id(stmt): len(path) for stmt, path in with_paths(stmts)}", 1),
         ("match stmt:\n    case If(then=then, orelse=orelse): pass", 2),
         ("match stmt:\n    case Loop(body=(Copy() as copy,)): pass", 0),
         ("found = [run(below) for below in bodies(stmt)]", 1),

@@ -18,7 +18,9 @@ from tests.conformance.reference.numbers import Array, CannotInterpret, KernelFa
 from tests.conformance.reference.philox import Generators
 from tests.conformance.reference.tiles import COMBINE, Tiles
 from tile2cu.analysis.accesses import buffers_used, expressions
+from tile2cu.analysis.control import operations, steps
 from tile2cu.analysis.effects import Order, effects_of
+from tile2cu.analysis.groups import asked_warpgroups
 from tile2cu.analysis.sync_calls import syncs_grid
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Address, Binary, Call, Load, Role, Var, int_const, is_of_thread, walk
@@ -47,9 +49,6 @@ from tile2cu.core.program import (
     Sync,
     WgmmaWait,
     While,
-    asked_warpgroups,
-    operations,
-    steps,
     walk_stmts,
 )
 

@@ -3,9 +3,10 @@
 import pytest
 
 from tests.unit.rules.kernels import resolved
+from tile2cu.analysis.groups import group_of
 from tile2cu.core.decisions import INSTRUCTION
 from tile2cu.core.instruction import MmaUnit
-from tile2cu.core.program import Fill, Gemm, If, group_of, walk_stmts
+from tile2cu.core.program import Fill, Gemm, If, walk_stmts
 
 BY_ALL = """
 S = T.alloc_shared((64, 64), "float16")

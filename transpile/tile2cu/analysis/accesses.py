@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tile2cu.analysis import effects as effect
+from tile2cu.analysis.control import steps
 from tile2cu.analysis.dependence import keeps
 from tile2cu.analysis.effects import effects, evaluated, own_effects
 from tile2cu.core.expr import Address, Binary, Call, Expr, Load, Var, children, static_value, substitute, walk
@@ -32,7 +33,6 @@ from tile2cu.core.program import (
     Stmt,
     Store,
     While,
-    steps,
     walk_stmts,
 )
 from tile2cu.core.span import Span

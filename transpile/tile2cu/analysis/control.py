@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tile2cu.core.expr import Expr, Var
-from tile2cu.core.program import If, Parallel, Path, Stmt, with_paths
+from tile2cu.core.program import If, Parallel, Stmt, bodies
 
 Body = tuple[Stmt, ...]
+Path = tuple[tuple[Stmt, int], ...]  # the statements around one, outermost first, and which of their bodies it is in
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,28 @@ class Place:
 
 def places(body: Body, path: Path = ()) -> Iterator[Place]:
     """Where each statement below a body is, in order, outermost first; the body itself is at the end of `path`."""
-    return (Place(stmt, inside) for stmt, inside in with_paths(body, path))
+    for stmt in body:
+        yield Place(stmt, path)
+        for place, below in enumerate((stmt.body,) if isinstance(stmt, Parallel) else bodies(stmt)):
+            yield from places(below, (*path, (stmt, place)))
 
 
 def places_of_operations(body: Body) -> Iterator[Place]:
     """The same of the statements outside of elementwise loops, each of which is one operation."""
     return (place for place in places(body) if not any(isinstance(outer, Parallel) for outer in place.around))
+
+
+def steps(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """All statements below a body, in order, outermost first, without those in elementwise loops."""
+    for stmt in body:
+        yield stmt
+        for below in bodies(stmt):
+            yield from steps(below)
+
+
+def operations(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The operations of a body, in order, within branches and loops; elementwise loops are one operation."""
+    return (stmt for stmt in steps(body) if not bodies(stmt))
 
 
 def conditions_on(path: Path) -> tuple[tuple[Expr, bool], ...]:
@@ -51,3 +68,8 @@ def conditions_on(path: Path) -> tuple[tuple[Expr, bool], ...]:
 def arms(branch: If) -> tuple[tuple[Body, bool], tuple[Body, bool]]:
     """The statements that a branch runs, each arm with whether the condition holds there."""
     return (branch.then, True), (branch.orelse, False)
+
+
+def only_arm(stmt: Stmt) -> tuple[Stmt, ...] | None:
+    """The statements of a branch without `else`; None for other statements."""
+    return stmt.then if isinstance(stmt, If) and not stmt.orelse else None

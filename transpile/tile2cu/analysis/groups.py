@@ -4,25 +4,10 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from tile2cu.analysis.accesses import buffers_used, buffers_written
+from tile2cu.analysis.control import operations, places
 from tile2cu.core.dtype import BOOL, INT32
-from tile2cu.core.expr import Call, Expr, binary, int_const
-from tile2cu.core.program import (
-    AtomicTile,
-    Buffer,
-    Copy,
-    Fill,
-    Gemm,
-    If,
-    Parallel,
-    Reduce,
-    Scan,
-    Scope,
-    Stmt,
-    bodies,
-    group_of,
-    operations,
-    with_paths,
-)
+from tile2cu.core.expr import Binary, Call, Expr, binary, int_const, static_value
+from tile2cu.core.program import AtomicTile, Buffer, Copy, Fill, Gemm, If, Parallel, Reduce, Scan, Scope, Stmt, bodies
 from tile2cu.core.rebuild import with_bodies
 
 _MEMORY = (Scope.GLOBAL, Scope.SHARED)
@@ -30,9 +15,27 @@ _MEMORY = (Scope.GLOBAL, Scope.SHARED)
 
 def with_groups(body: tuple[Stmt, ...]) -> Iterator[tuple[Stmt, int | None]]:
     """All statements below a body, those in elementwise loops included, with the group that runs each: None for all."""
-    for stmt, path in with_paths(body):
-        own = (group_of(each) for each in (stmt, *(outer for outer, _ in reversed(path))))
-        yield stmt, next((group for group in own if group is not None), None)
+    for place in places(body):
+        own = (group_of(each) for each in (place.stmt, *reversed(place.around)))
+        yield place.stmt, next((group for group in own if group is not None), None)
+
+
+def group_of(stmt: Stmt) -> int | None:
+    """The group of threads that runs a branch of `with T.ws(group)`; None for any other statement."""
+    match stmt:
+        case If(condition=Binary(op="==", lhs=Call(function="group"), rhs=group)):
+            return int(static_value(group) or 0)
+        case _:
+            return None
+
+
+def asked_warpgroups(stmt: Stmt) -> tuple[int, ...] | None:
+    """The warpgroups that `with T.ws(...)` names, as the user wrote it; None for any other statement."""
+    match stmt:
+        case If(condition=Call(function="warpgroups", args=numbers)):
+            return tuple(int(static_value(number) or 0) for number in numbers)
+        case _:
+            return None
 
 
 def in_group(group: int) -> Expr:

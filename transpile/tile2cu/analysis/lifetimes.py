@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from enum import Enum
 
 from tile2cu.analysis.accesses import buffers_read, overwrites, read_by_itself, touches
+from tile2cu.analysis.control import steps
 from tile2cu.analysis.effects import own_effects
 from tile2cu.analysis.sync_calls import is_cluster_barrier
 from tile2cu.core.expr import Address, Expr, Load, Var, walk
@@ -22,7 +23,6 @@ from tile2cu.core.program import (
     Stmt,
     While,
     bodies,
-    steps,
     walk_stmts,
 )
 

@@ -5,9 +5,9 @@ from itertools import takewhile
 from math import isinf
 
 from tile2cu.analysis.accesses import parts_of
-from tile2cu.analysis.control import conditions_on
+from tile2cu.analysis.control import conditions_on, places
 from tile2cu.core.expr import Binary, Call, Expr, Load, Unary, Var, static_value, walk
-from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Scope, Stmt, Store, with_paths
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Scope, Stmt, Store
 from tile2cu.core.program import walk_stmts as walk_body
 
 
@@ -41,9 +41,10 @@ def masked_operands(body: tuple[Stmt, ...]) -> tuple[tuple[Buffer, tuple[Buffer,
 
 def _stores(body: tuple[Stmt, ...]) -> Iterator[tuple[Store, tuple[Expr, ...]]]:
     """The stores of elementwise loops to fragments, with the conditions inside of the loop."""
-    for stmt, path in with_paths(body):
+    for place in places(body):
+        stmt = place.stmt
         if isinstance(stmt, Store) and stmt.buffer.memory.scope is Scope.FRAGMENT:
-            inside = tuple(takewhile(lambda step: isinstance(step[0], If), reversed(path)))[::-1]
+            inside = tuple(takewhile(lambda step: isinstance(step[0], If), reversed(place.path)))[::-1]
             yield stmt, tuple(condition for condition, _ in conditions_on(inside))
 
 

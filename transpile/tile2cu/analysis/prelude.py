@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tile2cu.analysis.accesses import expressions, variables, variables_of
+from tile2cu.analysis.control import places
 from tile2cu.analysis.sync_calls import waits_for_kernels
 from tile2cu.core.decisions import PERSISTENT, PIPELINE, PROLOGUE_LOADS
 from tile2cu.core.expr import Expr, Role, Var
@@ -19,7 +20,6 @@ from tile2cu.core.program import (
     Stmt,
     bodies,
     walk_stmts,
-    with_paths,
 )
 from tile2cu.core.rebuild import with_bodies
 from tile2cu.core.schedule import Pipeline
@@ -72,7 +72,7 @@ def around(body: tuple[Stmt, ...], stmt: Stmt) -> tuple[Stmt, ...]:
 
 def in_other_arms(one: Stmt, other: Stmt, body: tuple[Stmt, ...]) -> bool:
     """Whether two statements are in different arms of a branch: at most one of them runs each time."""
-    paths = {id(stmt): dict((id(outer), place) for outer, place in path) for stmt, path in with_paths(body)}
+    paths = {id(each.stmt): {id(outer): arm for outer, arm in each.path} for each in places(body)}
     first, second = paths.get(id(one), {}), paths.get(id(other), {})
     return any(second.get(outer, place) != place for outer, place in first.items())
 

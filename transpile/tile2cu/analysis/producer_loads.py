@@ -10,6 +10,7 @@ from tile2cu.analysis.accesses import (
     used_by_itself,
     variables,
 )
+from tile2cu.analysis.control import steps
 from tile2cu.analysis.prelude import around, before, deciding, defined_in, depends_on, loaded_by, needed_on, prelude
 from tile2cu.analysis.sync_calls import waits_for_kernels
 from tile2cu.analysis.uses import outside_of
@@ -29,7 +30,6 @@ from tile2cu.core.program import (
     Stmt,
     While,
     bodies,
-    steps,
     walk_stmts,
 )
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from tile2cu.analysis.accesses import overwrites
-from tile2cu.analysis.control import conditions_on
+from tile2cu.analysis.control import places
 from tile2cu.analysis.dependence import conflicts, same_storage
 from tile2cu.analysis.effects import Access, Effects, own_effects
 from tile2cu.core.expr import Expr, Var, binary, static_value
-from tile2cu.core.program import Buffer, If, Launch, Loop, Parallel, Scope, Stmt, While, with_paths
+from tile2cu.core.program import Buffer, If, Launch, Loop, Parallel, Scope, Stmt, While
 
 Body = tuple[Stmt, ...]
 
@@ -78,12 +78,11 @@ def violations(before: Launch, after: Launch) -> Iterator[Violation]:
 
 def _places(body: Body) -> Iterator[_Place]:
     """The operations of a launch in order."""
-    for at, (stmt, path) in enumerate(with_paths(body)):
-        outer = [each for each, _ in path]
-        if not any(isinstance(each, Parallel) for each in outer):
-            loops = (each for each in outer if isinstance(each, Loop | While) and not _runs_once(each))
+    for at, place in enumerate(places(body)):
+        if not any(isinstance(each, Parallel) for each in place.around):
+            loops = (each for each in place.around if isinstance(each, Loop | While) and not _runs_once(each))
             around = tuple(each.var if isinstance(each, Loop) else each.span.line for each in loops)
-            yield _Place(stmt, at, around, conditions_on(path))
+            yield _Place(place.stmt, at, around, place.conditions)
 
 
 def _runs_once(loop: Loop | While) -> bool:
@@ -170,10 +169,10 @@ def _anywhere(found: Effects) -> Effects:
 
 def _loops(was: _Place, is_: _Place, old: tuple[_Place, ...], new: tuple[_Place, ...]) -> Iterator[Violation]:
     """In or out of a loop, an operation gives the same in each iteration, and what it writes is used there alone."""
-    for places, place, other in ((old, was, is_), (new, is_, was)):
+    for launch, place, other in ((old, was, is_), (new, is_, was)):
         for loop in set(place.loops) - set(other.loops):
-            inside = [each for each in places if loop in each.loops and each is not place]
-            outside = [each for each in places if loop not in each.loops and each is not other]
+            inside = [each for each in launch if loop in each.loops and each is not place]
+            outside = [each for each in launch if loop not in each.loops and each is not other]
             earlier = [each for each in inside if each.at < place.at and _reads_of(each, place)]
             same = _same_each_time(place, loop) and all(_commute_or_read(place, each) for each in inside)
             if not same or earlier:  # an earlier one reads what was there before, in the first iteration

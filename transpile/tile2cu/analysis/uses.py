@@ -14,6 +14,7 @@ from tile2cu.analysis.accesses import (
     variables,
     variables_of,
 )
+from tile2cu.analysis.control import operations, steps
 from tile2cu.core.expr import Expr, Named, Var, walk
 from tile2cu.core.program import (
     Assign,
@@ -29,8 +30,6 @@ from tile2cu.core.program import (
     Parallel,
     Stmt,
     bodies,
-    operations,
-    steps,
     walk_stmts,
 )
 

@@ -3,17 +3,17 @@
 Read top down: a Program has parameters and launches; a Launch has tiles and a body of statements.
 """
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from math import inf
 
 from tile2cu.core.choice import Choice, Unchosen
 from tile2cu.core.dtype import DType
-from tile2cu.core.expr import Binary, Call, Expr, Load, Number, Var, int_const, negated, static_value
+from tile2cu.core.expr import Call, Expr, Load, Number, Var, int_const, negated, static_value
 from tile2cu.core.span import Span
+from tile2cu.core.user_file import Constant, Decided, Derived, Source, UserCode
 
 
 class Scope(Enum):
@@ -65,10 +65,10 @@ class Buffer:
     @property
     def static_shape(self) -> tuple[int, ...]:
         """The extents as ints; tiles always have them. Raises ValueError for a run-time extent."""
-        values = tuple(static_value(extent) for extent in self.shape)
-        if any(value is None for value in values):
+        values = [int(value) for extent in self.shape if (value := static_value(extent)) is not None]
+        if len(values) < self.rank:
             raise ValueError(f"{self.name} has an extent that is known only at run time")
-        return tuple(int(value) for value in values if value is not None)
+        return tuple(values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,9 +199,8 @@ class Gemm(Stmt):
 
     @property
     def mnk(self) -> tuple[int, int, int]:
-        m, n = _static_extents(self.c)
-        a = _static_extents(self.a)
-        k = a[0] if self.transpose_a else a[1]
+        m, n, *a = (int(static_value(extent) or 0) for part in (self.c, self.a) for extent in part.extents)
+        k = a[0 if self.transpose_a else 1]
         return m, n, k if self.metadata is None else 2 * k
 
     @property
@@ -505,50 +504,6 @@ AnyStmt = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Constant:
-    """A static number with a name in the user's file, printed as a named constant.
-
-    `formula` is the Python text it came from, empty for an argument; `computed` the same as an expression of other
-    constants, where it is one. `origin` is where an argument's value came from: "-D", "default", "call at FILE:LINE" or
-    "" for a computed one.
-    """
-
-    name: str
-    value: Number
-    dtype: DType
-    span: Span
-    formula: str = ""
-    origin: str = ""
-    comment: str = ""
-    computed: Expr | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decided:
-    """A comparison of static numbers that holds: where it does not, the file gives another program, or none.
-
-    `found` is what the file's own comparison gave: the condition is that, or its opposite. `asserted` comparisons are
-    those that an `assert` asks for, with its `message`.
-    """
-
-    condition: Expr
-    span: Span
-    found: bool = True
-    asserted: bool = False
-    message: str = ""
-
-
-@dataclass(frozen=True)
-class Derived:
-    """A size that the user's file computes from others before the kernel, by its name: `blocks = T.ceildiv(n, 128)`."""
-
-    name: str
-    value: Expr
-    span: Span
-    formula: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Launch:
     """One `with T.Kernel(...)`: a grid of blocks, and what each block does."""
 
@@ -581,34 +536,6 @@ class Launch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class UserCode:
-    """Inline user code in C++ (T.import_source, `prelude` of T.Kernel), kept unchanged."""
-
-    text: str
-    what: str
-    span: Span
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """The user's file. `name` has no folder, so that no path reaches the output.
-
-    `imports` are the files next to it that were read for the kernel: (path relative to it, sha256), in order of names.
-    """
-
-    name: str
-    sha256: str
-    text: str = field(repr=False)
-    imports: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def licence(self) -> str:
-        """The licence of the file: the expression after `# SPDX-License-Identifier:`, or empty."""
-        found = re.search(r"^#\s*SPDX-License-Identifier:\s*([\w.+() -]*\w\)?)", self.text, re.MULTILINE)
-        return found[1] if found else ""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Program:
     """One kernel of the user's file.
 
@@ -620,11 +547,11 @@ class Program:
     in global memory that the launches share (T.alloc_global): the launcher provides them, callers do not see them. With
     `own_barriers` the user writes all barriers between accesses to shared tiles (tl.disable_thread_storage_sync).
     `derived` are names for sizes, in the order in which the file computes them; expressions hold the values. `decided`
-    are comparisons of named numbers on which the program depends. `dropped`
-    are calls in the kernel's body that Python makes when it traces the file, by their names; `rebound` are assignments
-    in one arm of a branch to names that the other reads, in a loop, which the next iteration does not see. `doc` is the
-    function's docstring, `about` the file's, without the paragraph that is its title, and both without paragraphs about
-    other values of the arguments. `choice` is how the values of its tile parameters were chosen, if they were to be.
+    are comparisons of named numbers on which the program depends. `dropped` are calls in the kernel's body that Python
+    makes when it traces the file, by their names; `rebound` are assignments in one arm of a branch to names that the
+    other reads, in a loop, which the next iteration does not see. `doc` is the function's docstring, `about` the
+    file's, without the paragraph that is its title, and both without paragraphs about other values of the arguments.
+    `choice` is how the values of its tile parameters were chosen, if they were to be.
     """
 
     name: str
@@ -651,28 +578,6 @@ class Program:
     choice: Choice | Unchosen | None = None
 
 
-def group_of(stmt: Stmt) -> int | None:
-    """The group of threads that runs a branch of `with T.ws(group)`; None for any other statement."""
-    match stmt:
-        case If(condition=Binary(op="==", lhs=Call(function="group"), rhs=group)):
-            return int(static_value(group) or 0)
-        case _:
-            return None
-
-
-def asked_warpgroups(stmt: Stmt) -> tuple[int, ...] | None:
-    """The warpgroups that `with T.ws(...)` names, as the user wrote it; None for any other statement."""
-    match stmt:
-        case If(condition=Call(function="warpgroups", args=numbers)):
-            return tuple(int(static_value(number) or 0) for number in numbers)
-        case _:
-            return None
-
-
-def _static_extents(region: Region) -> tuple[int, ...]:
-    return tuple(int(static_value(extent) or 0) for extent in region.extents)
-
-
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """The bodies of a loop or a branch; none of other statements, nor of loops over elements."""
     match stmt:
@@ -684,38 +589,9 @@ def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
             return ()
 
 
-def only_arm(stmt: Stmt) -> tuple[Stmt, ...] | None:
-    """The statements of a branch without `else`; None for other statements."""
-    return stmt.then if isinstance(stmt, If) and not stmt.orelse else None
-
-
-def steps(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """All statements below a body, in order, outermost first, without those in elementwise loops."""
-    for stmt in body:
-        yield stmt
-        for below in bodies(stmt):
-            yield from steps(below)
-
-
-def operations(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
-    """The operations of a body, in order, within branches and loops; elementwise loops are one operation."""
-    return (stmt for stmt in steps(body) if not bodies(stmt))
-
-
 def walk_stmts(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
     """All statements below `body`, in order, outermost first."""
     for stmt in body:
         yield stmt
         for below in (stmt.body,) if isinstance(stmt, Parallel) else bodies(stmt):
             yield from walk_stmts(below)
-
-
-Path = tuple[tuple[Stmt, int], ...]  # the statements around one, outermost first, and which of their bodies it is in
-
-
-def with_paths(body: tuple[Stmt, ...], path: Path = ()) -> Iterator[tuple[Stmt, Path]]:
-    """The statements that walk_stmts yields, with their paths."""
-    for stmt in body:
-        yield stmt, path
-        for place, below in enumerate((stmt.body,) if isinstance(stmt, Parallel) else bodies(stmt)):
-            yield from with_paths(below, (*path, (stmt, place)))

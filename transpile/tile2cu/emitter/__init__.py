@@ -10,21 +10,8 @@ from tile2cu.core.errors import Tile2CuError, Tile2CuWarning
 from tile2cu.core.expr import Call, Var, walk
 from tile2cu.core.facts import Facts
 from tile2cu.core.origin import EmitOptions, Tool
-from tile2cu.core.program import (
-    AtomicTile,
-    Constant,
-    Copy,
-    Derived,
-    Gemm,
-    Launch,
-    Let,
-    Program,
-    Reduce,
-    Scan,
-    Stmt,
-    Sync,
-    walk_stmts,
-)
+from tile2cu.core.program import AtomicTile, Copy, Gemm, Launch, Let, Program, Reduce, Scan, Stmt, Sync, walk_stmts
+from tile2cu.core.user_file import Constant, Derived
 from tile2cu.emitter.contract import contract, provenance
 from tile2cu.emitter.execution import compiler_of
 from tile2cu.emitter.host import grid_sizes, grid_text, host, kargs, kernel_params, scalars, workspace_in_words

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from tile2cu.analysis.accesses import expressions, parts_of, used_by_itself
+from tile2cu.analysis.groups import asked_warpgroups
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.expr import ROUNDINGS, Call, is_of_thread
-from tile2cu.core.program import Atomic, BindTensor, CallStmt, Gemm, Program, Reduce, Stmt, asked_warpgroups
+from tile2cu.core.program import Atomic, BindTensor, CallStmt, Gemm, Program, Reduce, Stmt
 
 _OF_BITS = ("first_set", "nth_set", "popcount", "truncdiv", "truncmod")
 _ROUNDINGS = tuple(f"_{each}" for each in ROUNDINGS)

@@ -9,12 +9,9 @@ from tile2cu.core.decisions import (
     TMA_IF,
 )
 from tile2cu.core.facts import Fact, Key, Subject
-from tile2cu.core.program import (
-    Buffer,
-    Copy,
-    UserCode,
-)
+from tile2cu.core.program import Buffer, Copy
 from tile2cu.core.schedule import Multiple, strictest
+from tile2cu.core.user_file import UserCode
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import POINTER_BYTES, instance_alignment, viewed_tensors
 from tile2cu.styles.base.comments import ascii_source, rule_line

@@ -16,14 +16,9 @@ from tile2cu.core.decisions import (
     WAVES_PER_SIMD,
 )
 from tile2cu.core.expr import Binary, Call, Const, Expr, Named, static_value, walk
-from tile2cu.core.program import (
-    Constant,
-    Derived,
-    Gemm,
-    Loop,
-    Program,
-)
+from tile2cu.core.program import Gemm, Loop, Program
 from tile2cu.core.schedule import MmaInFlight, Pipeline
+from tile2cu.core.user_file import Constant, Derived
 from tile2cu.emitter.tma import asked_blocks, producer_loop
 from tile2cu.emitter.view import words
 from tile2cu.plan.grid import kernel_expressions

@@ -9,8 +9,8 @@ import libcst as cst
 
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Binary, Call, Const, Expr, Named, Role, Var, binary, children, negated, walk
-from tile2cu.core.program import Constant, Decided, Derived
 from tile2cu.core.span import Span
+from tile2cu.core.user_file import Constant, Decided, Derived
 from tile2cu.frontend.limits import Budget
 from tile2cu.frontend.parse import SourceFile
 from tile2cu.frontend.record import Recorder

@@ -11,15 +11,8 @@ from dataclasses import dataclass, field
 
 from tile2cu.analysis.uses import declares
 from tile2cu.core.expr import Expr, Named, Role, Var
-from tile2cu.core.program import (
-    Buffer,
-    Constant,
-    Launch,
-    Range,
-    Region,
-    Scope,
-    Stmt,
-)
+from tile2cu.core.program import Buffer, Launch, Range, Region, Scope, Stmt
+from tile2cu.core.user_file import Constant
 
 _OWN_NAMES = (Role.SIZE, Role.SCALAR)  # variables that are arguments: callers know them by name
 

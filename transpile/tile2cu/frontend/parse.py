@@ -13,8 +13,8 @@ from libcst.metadata import PositionProvider
 from libcst.metadata.position_provider import PositionProvidingCodegenState
 
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.program import Source
 from tile2cu.core.span import Span
+from tile2cu.core.user_file import Source
 
 MAX_CHARACTERS = 500_000
 _LINE_END = re.compile("\r\n|\r|\n")  # to Python; str.splitlines ends lines at form feeds, too

@@ -9,8 +9,9 @@ from typing import TypedDict
 
 from tile2cu.core.dtype import INT32, DType
 from tile2cu.core.expr import Expr, Role, Var
-from tile2cu.core.program import BindTensor, Buffer, Launch, Reduction, Scope, Stmt, UserCode, walk_stmts
+from tile2cu.core.program import BindTensor, Buffer, Launch, Reduction, Scope, Stmt, walk_stmts
 from tile2cu.core.span import Span
+from tile2cu.core.user_file import UserCode
 from tile2cu.frontend.fault import Fault
 from tile2cu.frontend.leaving import without_leaves
 from tile2cu.frontend.limits import MAX_BLOCKS

@@ -6,24 +6,14 @@ from dataclasses import replace
 from functools import partial
 
 from tile2cu.analysis.accesses import expressions
+from tile2cu.analysis.control import steps
 from tile2cu.analysis.effects import REGISTERS, Order, effects
-from tile2cu.analysis.groups import is_tile_work, tile_work
+from tile2cu.analysis.groups import asked_warpgroups, is_tile_work, tile_work
 from tile2cu.analysis.prelude import depends_on
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.analysis.uses import all_expressions, declared_by_arms, declares, statements
 from tile2cu.core.expr import Call, Expr, Load, Var, is_of_thread, walk
-from tile2cu.core.program import (
-    Copy,
-    Declare,
-    If,
-    Launch,
-    Let,
-    Loop,
-    Scope,
-    Stmt,
-    asked_warpgroups,
-    steps,
-)
+from tile2cu.core.program import Copy, Declare, If, Launch, Let, Loop, Scope, Stmt
 from tile2cu.core.rebuild import Body, with_all_bodies, with_expressions
 
 

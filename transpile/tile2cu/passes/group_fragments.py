@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import buffers_written
-from tile2cu.analysis.groups import fragment_users, fragments, in_group, is_operation, outside_of_groups
+from tile2cu.analysis.groups import fragment_users, fragments, group_of, in_group, is_operation, outside_of_groups
 from tile2cu.core.errors import Tile2CuError
-from tile2cu.core.program import Buffer, If, Launch, Scope, Stmt, group_of
+from tile2cu.core.program import Buffer, If, Launch, Scope, Stmt
 from tile2cu.core.rebuild import Body, each_replaced, with_bodies, with_buffer
 
 

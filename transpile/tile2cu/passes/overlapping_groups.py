@@ -3,11 +3,12 @@
 from dataclasses import replace
 from itertools import combinations
 
-from tile2cu.analysis.groups import in_warpgroups
+from tile2cu.analysis.control import only_arm
+from tile2cu.analysis.groups import asked_warpgroups, in_warpgroups
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, binary, int_const
-from tile2cu.core.program import If, Launch, Stmt, asked_warpgroups, only_arm
+from tile2cu.core.program import If, Launch, Stmt
 from tile2cu.core.rebuild import Body, each_replaced, with_bodies
 from tile2cu.passes.distribute_branch import declared, shared_out, with_own_names
 

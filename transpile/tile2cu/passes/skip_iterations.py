@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
+from tile2cu.analysis.control import only_arm
 from tile2cu.analysis.dependence import keeps
 from tile2cu.analysis.effects import effects, may_leave
 from tile2cu.analysis.prelude import before, outermost
 from tile2cu.analysis.uses import pipelined_loops, read_in, statements, writers
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Expr, Load, Role, Var, binary, int_const
-from tile2cu.core.program import Buffer, Copy, If, Launch, Let, LoopKind, Scope, only_arm
+from tile2cu.core.program import Buffer, Copy, If, Launch, Let, LoopKind, Scope
 from tile2cu.core.rebuild import Body, in_body, with_expressions, with_instead
 
 SKIPPED = "rewrite.iterations.skipped"

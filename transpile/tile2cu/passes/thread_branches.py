@@ -8,21 +8,13 @@ from itertools import pairwise
 from tile2cu.analysis.accesses import buffers_read, buffers_written, read_by_itself
 from tile2cu.analysis.bounds import Bounds
 from tile2cu.analysis.control import arms, places_of_operations
-from tile2cu.analysis.groups import in_group, is_tile_work, tile_work
+from tile2cu.analysis.groups import asked_warpgroups, in_group, is_tile_work, tile_work
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.analysis.uses import outside_of, statements
 from tile2cu.core.dtype import BOOL, INT32
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Expr, Unary, binary, int_const, static_value, substitute
-from tile2cu.core.program import (
-    Buffer,
-    If,
-    Launch,
-    Scope,
-    SetRegisters,
-    Stmt,
-    asked_warpgroups,
-)
+from tile2cu.core.program import Buffer, If, Launch, Scope, SetRegisters, Stmt
 from tile2cu.core.rebuild import Body, each_replaced, under_comments, with_bodies
 from tile2cu.passes.distribute_branch import (
     are_uniform,

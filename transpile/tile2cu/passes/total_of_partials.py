@@ -4,22 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.accesses import buffers_used
+from tile2cu.analysis.control import steps
 from tile2cu.analysis.prelude import block_of
 from tile2cu.analysis.uses import statements, users
 from tile2cu.core.expr import Expr, static_value
-from tile2cu.core.program import (
-    Atomic,
-    Buffer,
-    Fill,
-    Launch,
-    Parallel,
-    Reduce,
-    Reduction,
-    Scope,
-    Stmt,
-    Store,
-    steps,
-)
+from tile2cu.core.program import Atomic, Buffer, Fill, Launch, Parallel, Reduce, Reduction, Scope, Stmt, Store
 from tile2cu.core.rebuild import Body, with_instead
 from tile2cu.passes.tiles import fresh
 

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 from tile2cu.analysis.accesses import expressions
 from tile2cu.analysis.bounds import Bounds
+from tile2cu.analysis.groups import group_of
 from tile2cu.analysis.uniformity import MEMORY, Uniformity
 from tile2cu.analysis.uses import names_of
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, binary, int_const, walk
-from tile2cu.core.program import Buffer, If, Launch, Let, Stmt, Store, group_of
+from tile2cu.core.program import Buffer, If, Launch, Let, Stmt, Store
 from tile2cu.core.rebuild import Body, each_replaced, with_bodies
 
 _ELECTED = "One thread of the group updates the element, once"

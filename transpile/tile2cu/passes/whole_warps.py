@@ -2,10 +2,11 @@
 
 from dataclasses import replace
 
+from tile2cu.analysis.control import steps
 from tile2cu.analysis.sync_calls import closes_or_awaits_copies
 from tile2cu.analysis.uses import all_expressions
 from tile2cu.core.expr import is_of_thread
-from tile2cu.core.program import Atomic, CallStmt, Gemm, Launch, Parallel, Reduce, Scan, steps
+from tile2cu.core.program import Atomic, CallStmt, Gemm, Launch, Parallel, Reduce, Scan
 
 
 def in_whole_warps(launch: Launch, warp_size: int) -> Launch | None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from tile2cu.analysis.accesses import may_change, parts_of
+from tile2cu.analysis.groups import group_of
 from tile2cu.analysis.prelude import around, for_loads_alone, hoisted, is_iteration, producer_loops, walk_to
 from tile2cu.core.decisions import (
     ATOMIC_VECTOR,
@@ -51,7 +52,6 @@ from tile2cu.core.program import (
     Sync,
     WgmmaWait,
     While,
-    group_of,
 )
 from tile2cu.plan import ops
 from tile2cu.plan.copies import load_registers, store_registers

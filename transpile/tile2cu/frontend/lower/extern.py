@@ -6,7 +6,8 @@ from math import prod
 
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Address, Call, Expr, Load, binary, int_const, static_value
-from tile2cu.core.program import Buffer, Scope, Store, UserCode
+from tile2cu.core.program import Buffer, Scope, Store
+from tile2cu.core.user_file import UserCode
 from tile2cu.frontend import builtins
 from tile2cu.frontend.context import Context
 from tile2cu.frontend.fault import Fault

@@ -5,24 +5,12 @@ from dataclasses import dataclass, field, replace
 
 from tile2cu.analysis.accesses import buffers_read, buffers_written, read_by_itself
 from tile2cu.analysis.control import arms
+from tile2cu.analysis.groups import group_of
 from tile2cu.analysis.uses import has, statements
 from tile2cu.core.decisions import AWAITED_AT, NOT_IN_FLIGHT, ON_WGMMA, RETIRED, WARP_SPECIALISED
 from tile2cu.core.expr import static_value
 from tile2cu.core.facts import rejected
-from tile2cu.core.program import (
-    Break,
-    Buffer,
-    Continue,
-    Gemm,
-    If,
-    Launch,
-    Loop,
-    Scope,
-    Stmt,
-    WgmmaWait,
-    While,
-    group_of,
-)
+from tile2cu.core.program import Break, Buffer, Continue, Gemm, If, Launch, Loop, Scope, Stmt, WgmmaWait, While
 from tile2cu.core.schedule import Retirement
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.mma.hopper import is_specialised

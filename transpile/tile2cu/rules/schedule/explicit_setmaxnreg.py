@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from tile2cu.analysis.groups import with_groups
+from tile2cu.analysis.groups import group_of, with_groups
 from tile2cu.analysis.prelude import around
 from tile2cu.core.decisions import NO_SETMAXNREG, SETMAXNREG
 from tile2cu.core.facts import rejected
-from tile2cu.core.program import Launch, SetRegisters, group_of
+from tile2cu.core.program import Launch, SetRegisters
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 
 _SHARES = """\

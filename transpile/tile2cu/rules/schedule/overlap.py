@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tile2cu.analysis.accesses import buffers_used, buffers_written, shared, variables, variables_of
+from tile2cu.analysis.control import only_arm
 from tile2cu.analysis.dependence import depends
 from tile2cu.analysis.prelude import walk_to_active
 from tile2cu.analysis.regions import is_fixed
@@ -19,7 +20,7 @@ from tile2cu.core.decisions import (
     WARPS,
 )
 from tile2cu.core.expr import Load, walk
-from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Loop, Parallel, Scope, Stmt, only_arm
+from tile2cu.core.program import Buffer, Copy, Gemm, If, Let, Loop, Parallel, Scope, Stmt
 from tile2cu.core.schedule import MmaOverlap, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.launch.grid import equal_trip_counts

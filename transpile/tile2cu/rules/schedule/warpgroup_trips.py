@@ -5,6 +5,7 @@ from math import inf
 
 from tile2cu.analysis.accesses import buffers_written, element_accesses, viewed, with_values
 from tile2cu.analysis.bounds import Linear
+from tile2cu.analysis.control import only_arm
 from tile2cu.analysis.lifetimes import begins_by_writing
 from tile2cu.analysis.prelude import before, behind
 from tile2cu.analysis.uniformity import Uniformity
@@ -41,7 +42,6 @@ from tile2cu.core.program import (
     Scope,
     Stmt,
     Store,
-    only_arm,
 )
 from tile2cu.core.schedule import MmaOverlap, Pipeline, WarpgroupTripCount
 from tile2cu.rules.engine import Context

@@ -5,23 +5,10 @@ from dataclasses import dataclass, field
 
 from tile2cu.analysis.accesses import buffers_written, shared
 from tile2cu.analysis.control import arms
-from tile2cu.analysis.groups import with_groups
+from tile2cu.analysis.groups import group_of, with_groups
 from tile2cu.core.decisions import BARRIER, ON_WGMMA, PIPELINE, PROXY_FENCE, WARP_SPECIALISED
 from tile2cu.core.expr import Call
-from tile2cu.core.program import (
-    Buffer,
-    CallStmt,
-    Copy,
-    Gemm,
-    If,
-    Launch,
-    Loop,
-    Region,
-    Stmt,
-    Sync,
-    While,
-    group_of,
-)
+from tile2cu.core.program import Buffer, CallStmt, Copy, Gemm, If, Launch, Loop, Region, Stmt, Sync, While
 from tile2cu.rules.engine import Context, Decision, Example, Phase, rule
 from tile2cu.rules.mma.hopper import is_specialised
 from tile2cu.rules.mma.warps import runs_on_wgmma

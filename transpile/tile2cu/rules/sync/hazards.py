@@ -14,7 +14,8 @@ from tile2cu.analysis.accesses import (
     shared,
     updated_in_several_ways,
 )
-from tile2cu.analysis.control import arms
+from tile2cu.analysis.control import arms, only_arm
+from tile2cu.analysis.groups import group_of
 from tile2cu.analysis.prelude import begins_pipeline
 from tile2cu.analysis.sync_calls import awaits_stores
 from tile2cu.analysis.uniformity import Uniformity
@@ -52,8 +53,6 @@ from tile2cu.core.program import (
     Sync,
     WgmmaWait,
     While,
-    group_of,
-    only_arm,
 )
 from tile2cu.core.schedule import Aliasing, Hazard, PartBarrier, Pipeline
 from tile2cu.rules.engine import Context, Decision, Example, InDivergentCode, Phase, rule

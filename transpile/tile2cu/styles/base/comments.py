@@ -4,7 +4,8 @@ import re
 from pathlib import PurePath
 from textwrap import wrap
 
-from tile2cu.core.program import Constant, If, Let, Loop, Stmt, While
+from tile2cu.core.program import If, Let, Loop, Stmt, While
+from tile2cu.core.user_file import Constant
 from tile2cu.plan.paragraphs import is_of_rules, last_line
 
 WIDTH = 120
