@@ -106,7 +106,7 @@ def two_waves_per_simd(launch: Launch, context: Context) -> Iterator[Decision]:
 
 def _waves_per_simd(context: Context, more: int = 0) -> int:
     """The waves, of at most two, that a SIMD has registers for, with so many `more` for each lane; 0 for none."""
-    operands = [_operand_registers(op, context) for op in on_mfma(context)]
+    operands = [_registers_of_step(op, context) for op in on_mfma(context)]
     tiles = _tile_registers(context.launch, context) + _staged_registers(context.launch, context) + more
     needed = tiles + sum(operands) + (_OTHER_REGISTERS if len(operands) == 1 else 0)
     return min(2, context.target.max_registers // needed)
@@ -130,8 +130,8 @@ def _staged_registers(launch: Launch, context: Context) -> int:
     return max((sum(each) for each in tiles), default=0) // launch.threads // 4
 
 
-def _operand_registers(op: Gemm, context: Context) -> int:
-    """Registers that a lane loads from the LDS per step of K."""
+def _registers_of_step(op: Gemm, context: Context) -> int:
+    """Registers that one read of the operands takes in a lane; the plan knows those of all reads in flight."""
     (m, n, _), warps = op.mnk, context.facts[op, WARPS]
     of_a = _registers_of_reads(m // warps.m) if op.a.buffer.scope is Scope.SHARED else 0
     return of_a + _registers_of_reads(n // warps.n)

@@ -41,7 +41,7 @@ def described(layout: FragmentLayout, part: str = "", *, in_tv: bool = True) -> 
             if runs > 1:
                 elements = f"{runs} elements" if layout.vector == 1 else f"{runs} runs of {elements}"
             if layout.replicas == layout.threads_of_block:
-                return f"{text}; {_in_all(layout)}" + (in_cute(layout) if in_tv else "")
+                return f"{text}; {_in_all(layout)}" + (in_cute_notation(layout) if in_tv else "")
             text += f"; one thread with {elements}" if grid == "1" else f"; {grid} threads with {elements} each"
             text += f", of {layout.rows} neighbouring rows" if layout.rows > 1 else ""
         case SplitColumns():
@@ -51,7 +51,7 @@ def described(layout: FragmentLayout, part: str = "", *, in_tv: bool = True) -> 
     if layout.replicas > 1:
         alike = f"{layout.replicas} threads hold the same value"
         text += f"; {_in_all(layout) if layout.replicas == layout.threads_of_block else alike}"
-    return text + (in_cute(layout) if in_tv else "")
+    return text + (in_cute_notation(layout) if in_tv else "")
 
 
 def _in_all(layout: FragmentLayout) -> str:
@@ -73,7 +73,7 @@ def of_interleaved(layout: FragmentLayout, rule: str, *, in_runs: bool = False) 
     return f"; value {count} r + t is register r of MFMA t, of {count} that interleave their columns"
 
 
-def in_cute(layout: FragmentLayout) -> str:
+def in_cute_notation(layout: FragmentLayout) -> str:
     """The layout as CuTe writes it, behind a semicolon; of an MFMA, as digits of lanes; empty where it adds nothing."""
     of = layout.of if isinstance(layout, Slice) else layout
     if isinstance(of, MfmaTile) and (digits := in_digits(layout)):

@@ -39,6 +39,20 @@ def c_names() -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(macros.split()), frozenset(others.split())
 
 
+@functools.cache
+def names_in(file: Path) -> frozenset[str]:
+    """The names of a list that tools/ writes: behind a line that states its source."""
+    _, *lines = file.read_text(encoding="ascii").splitlines()
+    return frozenset(" ".join(lines).split())
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """A text with other names in the places of some."""
+    for ours, theirs in names.items():
+        text = text.replace(ours, theirs)
+    return text
+
+
 def can_be_c_function(name: str) -> bool:
     """Whether the launcher of a kernel can have that name, which is also that of its files."""
     macros, others = c_names()

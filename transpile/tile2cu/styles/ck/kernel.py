@@ -1,6 +1,5 @@
 """A kernel's plan as ck_tile: its views, tiles and windows, and the statements over them."""
 
-from collections.abc import Iterator
 from dataclasses import fields, replace
 
 from tile2cu.core.expr import Named, static_value
@@ -11,6 +10,7 @@ from tile2cu.plan import copy_ops, ops, structure
 from tile2cu.plan.claims import ElementsTogether, Evicts, Executes, Streams
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
+from tile2cu.plan.traversal import operations
 from tile2cu.styles.base.claims import comment
 from tile2cu.styles.base.comments import about_vote, listed, rule_line
 from tile2cu.styles.base.constants import Constants
@@ -45,10 +45,10 @@ class CkKernel(Statements):
         everywhere = frozenset(name for name, layout in held.items() if isinstance(layout, Replicated))
         given = {each.name: getattr(printer, each.name) for each in fields(Printer)}
         self.printer = CkPrinter(**given, everywhere=everywhere)
-        operations = tuple(_operations(plan.body))
-        copied = written_by_copies(operations)
+        every = tuple(operations(plan.body))
+        copied = written_by_copies(every)
         accumulators = {name: layout for name, layout in held.items() if isinstance(layout, MfmaTile)}
-        by_columns = layouts_of_operands(operations, accumulators)
+        by_columns = layouts_of_operands(every, accumulators)
         self.fragments = Fragments(plan, self.printer)
         self.tensors = Tensors(plan, self.printer)
         kept = {name: each for name, each in by_columns.items() if name in copied}
@@ -203,20 +203,3 @@ class CkKernel(Statements):
                 raise unsupported("a pipeline whose tiles do not pass through registers", op.source.span)
             case _:
                 raise unsupported(f"the operation {type(op).__name__}", op.source.span)
-
-
-def _operations(block: structure.Block) -> Iterator[ops.Op]:
-    """All operations of a block, those inside loops and branches included."""
-    for statement in (each for paragraph in block for each in paragraph.statements):
-        yield from _of_statement(statement)
-
-
-def _of_statement(statement: structure.Statement) -> Iterator[ops.Op]:
-    for op in (*statement.before, *statement.first, statement.op, *statement.after):
-        yield op
-        yield from getattr(op, "stores", ())
-        for part in (getattr(op, name, ()) for name in ("loads", "body", "then", "orelse")):
-            for each in part:
-                inner = each.statements if isinstance(each, structure.Paragraph) else (each,)
-                for statement in inner:
-                    yield from _of_statement(statement)

@@ -9,6 +9,7 @@ from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import viewed_tensors
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.names import names_in
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import KernelParts, Limit
 from tile2cu.styles.ck import support
@@ -16,7 +17,7 @@ from tile2cu.styles.ck.kernel import CkKernel
 from tile2cu.styles.ck.limits import size_limits
 from tile2cu.styles.ck.tensors import has_vectors
 from tile2cu.styles.ck.types import in_ck
-from tile2cu.styles.ck.vocabulary import RESERVED, all_names
+from tile2cu.styles.ck.vocabulary import ALL_NAMES, RESERVED
 from tile2cu.targets import Target
 
 
@@ -30,7 +31,7 @@ class Ck:
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in ck_tile: the launcher sees both."""
-        return RESERVED | (constants & all_names())
+        return RESERVED | (constants & names_in(ALL_NAMES))
 
     def seen(self, target: Target) -> Target:
         """Without gfx950's loads from global memory to LDS, and its transposing reads of LDS."""

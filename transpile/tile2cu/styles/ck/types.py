@@ -11,6 +11,7 @@ from tile2cu.core.dtype import (
     FLOATS_OF_8_BITS,
     DType,
 )
+from tile2cu.styles.base.names import renamed
 
 # fp8_t and bf8_t are the target's own formats of 8 bits: FNUZ on gfx942, OCP on gfx950 (support.check).
 _TYPES = {
@@ -32,9 +33,7 @@ VECTOR = 16  # bytes that an access has at most
 
 def in_ck(text: str) -> str:
     """A text with ck_tile's names of element types."""
-    for ours, theirs in _TYPES.items():
-        text = text.replace(ours, theirs)
-    return text
+    return renamed(text, _TYPES)
 
 
 def in_windows(dtype: DType) -> str | None:

@@ -1,6 +1,5 @@
 """The names of headers/tl/ck.h, and those of ck_tile that a name of the user's would hide."""
 
-import functools
 from pathlib import Path
 
 ABS_MAXIMUM = "tl::AbsMaximum"
@@ -47,11 +46,4 @@ _CK = (
     "get_x_indices_from_distributed_indices address_space_enum ReduceOp WarpGemmMfmaDispatcher numeric "
 )
 RESERVED = frozenset(_CK.split())
-_NAMES = Path(__file__).with_name("ck_names.txt")  # by tools/ck_names.py
-
-
-@functools.cache
-def all_names() -> frozenset[str]:
-    """What `using namespace ck_tile` brings."""
-    _, *lines = _NAMES.read_text(encoding="ascii").splitlines()
-    return frozenset(" ".join(lines).split())
+ALL_NAMES = Path(__file__).with_name("ck_names.txt")  # what `using namespace ck_tile` brings; by tools/ck_names.py

@@ -14,6 +14,7 @@ from tile2cu.plan import copy_ops, ops, producer_ops, structure
 from tile2cu.plan.claims import Claim, ElementsTogether, Evicts, Streams
 from tile2cu.plan.kernel import Kernel
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
+from tile2cu.plan.traversal import operations
 from tile2cu.styles.base.claims import comment, fence_comment
 from tile2cu.styles.base.comments import BODY_WIDTH, listed, rule_line, wrapped
 from tile2cu.styles.base.constants import Constants
@@ -67,7 +68,9 @@ class CuteKernel(Statements):
         self._check()
         self.printer = CutePrinter(**given, checked=checked, everywhere=everywhere)
         self.mmas: dict[str, ops.Mma] = {}  # by the accumulator
-        self.operations = tuple(_all_operations(plan))
+        role = plan.producer
+        loading = (role.prologue, role.loads, role.nested) if role is not None else ()
+        self.operations = tuple(operations(loading, plan.body))
         for op in self.operations:
             if isinstance(op, ops.Mma):
                 first = self.mmas.setdefault(op.c.buffer.name, op)
@@ -387,44 +390,3 @@ def _target(op: ops.Op) -> Buffer | None:
 
 def _is_of_warpgroups(op: ops.Op) -> bool:
     return isinstance(op, ops.Mma) and op.instruction.unit is MmaUnit.WARPGROUP
-
-
-def _all_operations(plan: Kernel) -> Iterator[ops.Op]:
-    """Those of the body and of the producer."""
-    producer = plan.producer
-    if producer is not None:
-        prologue = producer.prologue.loads if producer.prologue is not None else ()
-        for block in (prologue, producer.loads, producer.nested):
-            yield from _operations(block)
-    yield from _operations(plan.body)
-
-
-def _operations(block: structure.Block) -> Iterator[ops.Op]:
-    """All operations of a block, those that stand in loops and branches included."""
-    for statement in (each for paragraph in block for each in paragraph.statements):
-        yield from _of_statement(statement)
-
-
-def _of_statement(statement: structure.Statement) -> Iterator[ops.Op]:
-    for op in (*statement.before, *statement.first, statement.op, *statement.after):
-        yield op
-        for each in _parts_of(op):
-            inner = each.statements if isinstance(each, structure.Paragraph) else (each,)
-            for statement in inner:
-                yield from _of_statement(statement)
-
-
-def _parts_of(op: ops.Op) -> Iterator[structure.Paragraph | structure.Statement]:
-    """The paragraphs and statements that an operation holds."""
-    for name in ("loads", "body", "then", "orelse"):
-        yield from getattr(op, name, ())
-    if isinstance(op, copy_ops.StoreByInstance):
-        by = op.by_tma, op.by_threads
-        yield from (structure.Statement(source=op.source, op=store) for store in by)
-    if isinstance(op, producer_ops.Overlapped):
-        for part in op.phases.parts:
-            yield from part.block
-        steps = (*op.phases.prologue, *op.phases.steady, *op.phases.epilogue)
-        yield from (step.statement for step in steps if isinstance(step, producer_ops.RunStatement))
-        yield from op.mask.branch if op.mask is not None else ()
-        yield from (*op.rescale.compute, *op.rescale.apply) if op.rescale is not None else ()

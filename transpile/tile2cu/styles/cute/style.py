@@ -10,6 +10,7 @@ from tile2cu.plan.kernel import kernel
 from tile2cu.plan.resolved import Resolved
 from tile2cu.styles.base.constants import Constants
 from tile2cu.styles.base.expressions import Printer
+from tile2cu.styles.base.names import names_in
 from tile2cu.styles.base.roles import work_types
 from tile2cu.styles.base.tensor_map import TensorMap
 from tile2cu.styles.base.view import KernelParts, Limit
@@ -17,7 +18,7 @@ from tile2cu.styles.cute import maps as map_texts
 from tile2cu.styles.cute import support
 from tile2cu.styles.cute.kernel import CuteKernel
 from tile2cu.styles.cute.types import in_cute
-from tile2cu.styles.cute.vocabulary import RESERVED, all_names
+from tile2cu.styles.cute.vocabulary import ALL_NAMES, RESERVED
 from tile2cu.targets import Target
 
 
@@ -30,7 +31,7 @@ class Cute:
 
     def reserved(self, constants: frozenset[str]) -> frozenset[str]:
         """What kernels use unqualified, and constants named like anything in cute: the launcher sees both."""
-        return RESERVED | (constants & all_names())
+        return RESERVED | (constants & names_in(ALL_NAMES))
 
     def seen(self, target: Target) -> Target:
         """All of it."""

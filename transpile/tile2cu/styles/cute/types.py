@@ -1,6 +1,7 @@
 """CuTe's names of element types, and of what one instruction moves."""
 
 from tile2cu.core.dtype import BFLOAT16, FLOAT8_E4M3, FLOAT8_E5M2, FLOAT16, DType
+from tile2cu.styles.base.names import renamed
 
 _HALVES = {FLOAT16.cpp: "half_t", BFLOAT16.cpp: "bfloat16_t"}
 _TYPES = _HALVES | {FLOAT8_E4M3.cpp: "float_e4m3_t", FLOAT8_E5M2.cpp: "float_e5m2_t"}
@@ -13,9 +14,7 @@ VECTOR = 16  # bytes that a copy moves at once where rows start at multiples of 
 
 def in_cute(text: str) -> str:
     """A text with CuTe's names of element types."""
-    for ours, theirs in _TYPES.items():
-        text = text.replace(ours, theirs)
-    return text
+    return renamed(text, _TYPES)
 
 
 def is_half(dtype: DType) -> bool:

@@ -1,6 +1,5 @@
 """The names of headers/tl/cute.h, and those of the launcher's side that kernels in CuTe's style use."""
 
-import functools
 from pathlib import Path
 
 ACCUMULATE_ROWS = "tl::accumulate_rows"
@@ -88,11 +87,5 @@ _CUTE = (
     "set_barrier_transaction_bytes cluster_sync cluster_arrive cluster_arrive_relaxed cluster_wait "
 )
 RESERVED = frozenset(_CUTE.split())
-_NAMES = Path(__file__).with_name("cute_names.txt")  # by tools/cute_names.py
-
-
-@functools.cache
-def all_names() -> frozenset[str]:
-    """What `using namespace cute` brings, but for the names of instructions."""
-    _, *lines = _NAMES.read_text(encoding="ascii").splitlines()
-    return frozenset(" ".join(lines).split())
+# What `using namespace cute` brings, but for the names of instructions; by tools/cute_names.py.
+ALL_NAMES = Path(__file__).with_name("cute_names.txt")

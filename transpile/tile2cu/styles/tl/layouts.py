@@ -22,7 +22,7 @@ from tile2cu.core.program import Buffer
 from tile2cu.plan.registers import Registers
 from tile2cu.styles.base.comments import rule_line, wrapped
 from tile2cu.styles.base.expressions import Printer
-from tile2cu.styles.base.layouts import described, in_cute, of_interleaved
+from tile2cu.styles.base.layouts import described, in_cute_notation, of_interleaved
 from tile2cu.styles.base.register_sum import with_sum
 from tile2cu.styles.base.view import Declaration, Section
 from tile2cu.styles.tl import vocabulary as tl
@@ -133,7 +133,7 @@ class Layouts:
         text = f"(T{layout.threads_of_block} threads, V{layout.registers} values each) -> ({shape}); each warpgroup "
         if layout == own:
             text += f"holds the tile of {_ITERATIONS}, its warp w rows 16 w to 16 w + 15 of each 64 rows"
-            return text + in_cute(layout)
+            return text + in_cute_notation(layout)
         if isinstance(layout, Slice) and layout == slice_of(own, layout.kept):
             groups = layout.threads_of_block // 128
             same = f"{layout.replicas // groups} threads of a warpgroup hold the same value"

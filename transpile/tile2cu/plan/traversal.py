@@ -1,0 +1,25 @@
+"""The one traversal of a plan."""
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+
+from tile2cu.plan.ops import Op
+from tile2cu.plan.structure import Statement
+
+
+def operations(*parts: object) -> Iterator[Op]:
+    """All operations of parts of a plan, in order, each once: also those in blocks, loops and phases of loops."""
+    return _operations(parts, set())
+
+
+def _operations(part: object, seen: set[int]) -> Iterator[Op]:
+    if isinstance(part, tuple):
+        for each in part:
+            yield from _operations(each, seen)
+    elif isinstance(part, Statement):
+        yield from _operations((*part.before, *part.first, part.op, *part.after), seen)
+    elif is_dataclass(part) and type(part).__module__.startswith("tile2cu.plan.") and id(part) not in seen:
+        seen.add(id(part))
+        if isinstance(part, Op):
+            yield part
+        yield from _operations(tuple(getattr(part, field.name) for field in fields(part)), seen)
