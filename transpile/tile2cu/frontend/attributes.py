@@ -186,18 +186,16 @@ def _occurrences(cx: Context, values: object, item: object) -> object:
     return sum(operators.same(cx.budget, item, other) for other in builtins.items(cx, values))
 
 
-def _append(cx: Context, values: list[object], item: object) -> object:
+def _append(cx: Context, values: list[object], item: object) -> None:
     cx.budget.sequence(1)
     _grow(values, 1)
     values.append(item)
-    return None
 
 
-def _extend(cx: Context, values: list[object], more: object) -> object:
+def _extend(cx: Context, values: list[object], more: object) -> None:
     added = builtins.items(cx, more)
     _grow(values, len(added))
     values.extend(added)
-    return None
 
 
 def _grow(values: list[object], count: int) -> None:
@@ -205,10 +203,9 @@ def _grow(values: list[object], count: int) -> None:
         raise Fault("T2C-F016", f"a list of {len(values) + count:,} items is too large")
 
 
-def _insert(cx: Context, values: list[object], at: object, item: object) -> object:
+def _insert(cx: Context, values: list[object], at: object, item: object) -> None:
     cx.budget.sequence(len(values) + 1)
     values.insert(int(static_int(at, ".insert()")), item)
-    return None
 
 
 def _pop(cx: Context, values: list[object], at: object = -1) -> object:
@@ -216,15 +213,13 @@ def _pop(cx: Context, values: list[object], at: object = -1) -> object:
     return values.pop(int(static_int(at, ".pop()")))
 
 
-def _reverse(cx: Context, values: list[object]) -> object:
+def _reverse(cx: Context, values: list[object]) -> None:
     cx.budget.sequence(len(values))
     values.reverse()
-    return None
 
 
-def _sort(cx: Context, values: list[object], *, key: object = None, reverse: object = False) -> object:
+def _sort(cx: Context, values: list[object], *, key: object = None, reverse: object = False) -> None:
     values[:] = builtins.sort(cx, list(values), key, reverse)
-    return None
 
 
 def _get(cx: Context, table: dict[object, object], wanted: object, default: object = None) -> object:
@@ -235,12 +230,11 @@ def _setdefault(cx: Context, table: dict[object, object], wanted: object, defaul
     return table.setdefault(builtins.key(cx, wanted), default)
 
 
-def _update(cx: Context, table: dict[object, object], more: object = None, **named: object) -> object:
+def _update(cx: Context, table: dict[object, object], more: object = None, **named: object) -> None:
     if isinstance(more, dict):
         table.update(more)
     table.update(named)
     cx.budget.sequence(len(table))
-    return None
 
 
 def _dict_pop(cx: Context, table: dict[object, object], wanted: object, *default: object) -> object:

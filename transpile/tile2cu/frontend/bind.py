@@ -279,10 +279,9 @@ class Calls:
                 self._add(call, dict(zip(listed, args, strict=False)) | named)
             return Opaque(function.name, cx.here)
 
-        def compiled(cx: Context, out_idx: object) -> object:
+        def compiled(cx: Context, out_idx: object) -> None:
             if self.out_idx is None and not isinstance(out_idx, Opaque):
                 self.out_idx = plain(out_idx)
-            return None
 
         return Instance(
             function.name, {"__call__": Builtin(function.name, called), "__compile__": Builtin("compile", compiled)}

@@ -332,10 +332,9 @@ def _all(cx: Context, values: object) -> object:
     return all([truth(value, "all()") for value in items(cx, values)])
 
 
-def _print(cx: Context, *values: object, **named: object) -> object:
+def _print(cx: Context, *values: object, **named: object) -> None:
     if cx.recorder.tracing and cx.here is not None:
         cx.recorder.dropped.setdefault(cx.here, "print")
-    return None
 
 
 def _isinstance(cx: Context, value: object, types: object) -> object:

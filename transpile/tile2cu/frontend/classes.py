@@ -107,9 +107,8 @@ def apply_autograd(cx: Context, of: Class, arguments: Arguments) -> object:
     """`Function.apply(...)`: the forward pass, and the backward pass with what it saved."""
     context = Instance("ctx", {"saved_tensors": ()})
 
-    def save(cx: Context, *tensors: object) -> object:
+    def save(cx: Context, *tensors: object) -> None:
         context.values["saved_tensors"] = tensors
-        return None
 
     context.values["save_for_backward"] = Builtin("save_for_backward", save)
     result: object = Opaque(of.name)

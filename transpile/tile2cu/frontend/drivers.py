@@ -23,9 +23,8 @@ def _parser(cx: Context, *arguments: object, **options: object) -> object:
     def parse_args(cx: Context, *arguments: object) -> object:
         return Instance("args", dict(defaults))
 
-    def set_defaults(cx: Context, **values: object) -> object:
+    def set_defaults(cx: Context, **values: object) -> None:
         defaults.update(values)
-        return None
 
     parser.values.update(
         add_argument=Builtin("add_argument", add_argument),

@@ -30,7 +30,7 @@ def _layout(name: str) -> Callable[..., object]:
     return run
 
 
-def annotate_layout(cx: Context, layouts: object, **options: object) -> object:
+def annotate_layout(cx: Context, layouts: object, **options: object) -> None:
     """`T.annotate_layout({tile: layout})`: the rules choose the layouts of tiles themselves."""
     cx.recorder.require_kernel("T.annotate_layout")
     if not isinstance(layouts, dict):
@@ -49,7 +49,6 @@ def annotate_layout(cx: Context, layouts: object, **options: object) -> object:
             cx.recorder.placements[buffer.name] = placement(cx, buffer, layout)
         elif buffer.scope is Scope.SHARED and isinstance(layouts[buffer], Layout):
             require_injective(cx, buffer, layouts[buffer])
-    return None
 
 
 _NAMES = (

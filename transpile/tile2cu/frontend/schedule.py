@@ -134,13 +134,12 @@ def attribute(cx: Context, scheduler: TileScheduler, name: str, text: str) -> ob
 def _init(scheduler: TileScheduler) -> Callable[[Context, object], object]:
     """`init(worker_id)`: the first tile is the one with the worker's number."""
 
-    def run(cx: Context, worker_id: object) -> object:
+    def run(cx: Context, worker_id: object) -> None:
         first = as_integer(worker_id, "the worker of init()")
         starts = scheduler.home is not None and scheduler.home.block is cx.recorder.position.block
         if starts:
             scheduler.home = None
         _set(cx, scheduler, first, int_const(0), starts=starts)
-        return None
 
     return run
 
@@ -148,9 +147,8 @@ def _init(scheduler: TileScheduler) -> Callable[[Context, object], object]:
 def _next_tile(scheduler: TileScheduler) -> Callable[[Context], object]:
     """`next_tile()`: the tile that comes when every worker has taken one."""
 
-    def run(cx: Context) -> object:
+    def run(cx: Context) -> None:
         _set(cx, scheduler, scheduler.order.workers, int_const(1), op="+")
-        return None
 
     return run
 

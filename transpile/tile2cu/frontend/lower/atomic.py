@@ -1,6 +1,7 @@
 """Atomic updates, of one element or of a whole tile, and the user's own barriers."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from tile2cu.core.dtype import INT32
 from tile2cu.core.expr import Call, Expr, Load, Role, Var, int_const, static_value
@@ -32,32 +33,32 @@ _ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 _NARROWEST = 16  # bits of the narrowest element that all machines update atomically
 
 
-def _atomic(name: str, kind: Reduction) -> Callable[..., object]:
-    def run(
-        cx: Context,
-        dst: object,
-        value: object,
-        memory_order: object = None,
-        return_prev: object = False,
-        use_tma: object = False,
-    ) -> object:
-        """`T.atomic_add(dst, value)`: of an element, or of tiles by T.copy's rules."""
-        cx.recorder.require_kernel(name)
-        order, returns = _order(name, memory_order), as_flag(return_prev, f"`return_prev` of {name}")
-        if not isinstance(dst, Buffer | View) and not isinstance(value, Buffer | View | TileValue):
-            return _element(cx, name, kind, dst, value, order, returns=returns)
-        if returns:
-            message = f"{name} of tiles gives no old values"
-            raise Fault("T2C-F023", message, help="write a T.Parallel loop over its elements")
-        if isinstance(dst, Load) and isinstance(value, TileValue):
-            value = tiles.written(cx, value, "value")
-        if order or not isinstance(value, Buffer | View):
-            _elements(cx, name, kind, dst, value, order)
-        else:
-            _tile(cx, name, kind, dst, value)
-        return None
-
-    return run
+def _atomic(
+    name: str,
+    kind: Reduction,
+    cx: Context,
+    /,
+    dst: object,
+    value: object,
+    memory_order: object = None,
+    return_prev: object = False,
+    use_tma: object = False,
+) -> object:
+    """`T.atomic_add(dst, value)`: of an element, or of tiles by T.copy's rules."""
+    cx.recorder.require_kernel(name)
+    order, returns = _order(name, memory_order), as_flag(return_prev, f"`return_prev` of {name}")
+    if not isinstance(dst, Buffer | View) and not isinstance(value, Buffer | View | TileValue):
+        return _element(cx, name, kind, dst, value, order, returns=returns)
+    if returns:
+        message = f"{name} of tiles gives no old values"
+        raise Fault("T2C-F023", message, help="write a T.Parallel loop over its elements")
+    if isinstance(dst, Load) and isinstance(value, TileValue):
+        value = tiles.written(cx, value, "value")
+    if order or not isinstance(value, Buffer | View):
+        _elements(cx, name, kind, dst, value, order)
+    else:
+        _tile(cx, name, kind, dst, value)
+    return None
 
 
 def _order(name: str, order: object, *, default: str = "relaxed", allowed: tuple[str, ...] = _ORDERS) -> str:
@@ -161,47 +162,50 @@ def atomic_load(cx: Context, src: object, memory_order: object = None) -> object
     return cx.expression(Call(place.dtype, f"atomic_load_{order}".rstrip("_"), (place,)))
 
 
-def atomic_store(cx: Context, dst: object, value: object, memory_order: object = None) -> object:
+def atomic_store(cx: Context, dst: object, value: object, memory_order: object = None) -> None:
     """`T.atomic_store(element, value, memory_order)`: writes in one step."""
     cx.recorder.require_kernel("T.atomic_store")
     orders = ("relaxed", "release", "seq_cst")
     order = _order("T.atomic_store", memory_order, default="seq_cst", allowed=orders)
     _element(cx, "T.atomic_store", None, dst, value, order)
-    return None
 
 
-def _packed(name: str, width: int) -> Callable[..., object]:
-    def run(
-        cx: Context, dst: object, value: object, memory_order: object = None, return_prev: object = False
-    ) -> object:
-        """`T.atomic_addx2(dst, src)` and x4: as many elements from both places on."""
-        cx.recorder.require_kernel(name)
-        order = _order(name, memory_order)
-        first, added = (_first(cx, name, side, width) for side in (dst, value))
-        at, kept = cx.recorder.take(), None
-        if as_flag(return_prev, f"`return_prev` of {name}"):
-            kept = cx.recorder.allocate_at(at, "previous", (int_const(width),), first.dtype, Scope.LOCAL)
-        with cx.recorder.block() as body:
-            lane = cx.recorder.variable("lane", INT32, Role.LOOP)
-            cx.recorder.begin(at.span, (), "")
-            previous = None if kept is None else cx.recorder.variable("before", first.dtype, Role.THREAD)
-            _emit_element(cx, Reduction.SUM, _shifted(first, lane), _shifted(added, lane), order, previous)
-            if kept is not None and previous is not None:
-                cx.recorder.emit(Store(buffer=kept, indices=(lane,), value=previous, span=at.span))
-        cx.recorder.emit(
-            Loop(
-                kind=LoopKind.UNROLL,
-                var=lane,
-                start=int_const(0),
-                stop=int_const(width),
-                step=int_const(1),
-                body=tuple(body),
-                **at.fields,
-            )
+def _packed(
+    name: str,
+    width: int,
+    cx: Context,
+    /,
+    dst: object,
+    value: object,
+    memory_order: object = None,
+    return_prev: object = False,
+) -> object:
+    """`T.atomic_addx2(dst, src)` and x4: as many elements from both places on."""
+    cx.recorder.require_kernel(name)
+    order = _order(name, memory_order)
+    first, added = (_first(cx, name, side, width) for side in (dst, value))
+    at, kept = cx.recorder.take(), None
+    if as_flag(return_prev, f"`return_prev` of {name}"):
+        kept = cx.recorder.allocate_at(at, "previous", (int_const(width),), first.dtype, Scope.LOCAL)
+    with cx.recorder.block() as body:
+        lane = cx.recorder.variable("lane", INT32, Role.LOOP)
+        cx.recorder.begin(at.span, (), "")
+        previous = None if kept is None else cx.recorder.variable("before", first.dtype, Role.THREAD)
+        _emit_element(cx, Reduction.SUM, _shifted(first, lane), _shifted(added, lane), order, previous)
+        if kept is not None and previous is not None:
+            cx.recorder.emit(Store(buffer=kept, indices=(lane,), value=previous, span=at.span))
+    cx.recorder.emit(
+        Loop(
+            kind=LoopKind.UNROLL,
+            var=lane,
+            start=int_const(0),
+            stop=int_const(width),
+            step=int_const(1),
+            body=tuple(body),
+            **at.fields,
         )
-        return kept
-
-    return run
+    )
+    return kept
 
 
 def _first(cx: Context, name: str, side: object, width: int) -> Load:
@@ -238,27 +242,26 @@ def _shifted(load: Load, lane: Var) -> Load:
     return Load(load.dtype, load.buffer, (*load.indices[:-1], add("+", load.indices[-1], lane)))
 
 
-def sync_threads(cx: Context, barrier_id: object = None, arrive_count: object = None) -> object:
+def sync_threads(cx: Context, barrier_id: object = None, arrive_count: object = None) -> None:
     """`T.sync_threads()`: a barrier of the whole block."""
     cx.recorder.require_kernel("T.sync_threads")
     if barrier_id is not None or arrive_count is not None:
         barriers.sync_threads(cx, barrier_id, arrive_count)
-        return None
+        return
     if cx.recorder.parallel:
         raise Fault("T2C-F026", "T.sync_threads cannot be inside T.Parallel")
     at = cx.recorder.take()
     cx.recorder.emit(Sync(**at.fields))
-    return None
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
-    "atomic_add": _atomic("T.atomic_add", Reduction.SUM),
-    "atomic_max": _atomic("T.atomic_max", Reduction.MAX),
-    "atomic_min": _atomic("T.atomic_min", Reduction.MIN),
-    "atomic_or": _atomic("T.atomic_or", Reduction.BITOR),
+    "atomic_add": partial(_atomic, "T.atomic_add", Reduction.SUM),
+    "atomic_max": partial(_atomic, "T.atomic_max", Reduction.MAX),
+    "atomic_min": partial(_atomic, "T.atomic_min", Reduction.MIN),
+    "atomic_or": partial(_atomic, "T.atomic_or", Reduction.BITOR),
     "atomic_load": atomic_load,
     "atomic_store": atomic_store,
-    "atomic_addx2": _packed("T.atomic_addx2", 2),
-    "atomic_addx4": _packed("T.atomic_addx4", 4),
+    "atomic_addx2": partial(_packed, "T.atomic_addx2", 2),
+    "atomic_addx4": partial(_packed, "T.atomic_addx4", 4),
     "sync_threads": sync_threads,
 }

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 from tile2cu.analysis.sync_calls import (
@@ -60,21 +61,20 @@ def record(cx: Context, name: str, function: str, *arguments: Expr) -> None:
     perform(cx, Call(INT32, function, arguments))
 
 
-def barrier_wait(cx: Context, mbarrier: object, parity: object) -> object:
+def barrier_wait(cx: Context, mbarrier: object, parity: object) -> None:
     """`T.barrier_wait(bar, parity)`: until the phase of this parity is over."""
     bar = barrier_of(cx, mbarrier, "the first argument of T.barrier_wait")
     assert isinstance(bar.buffer, Buffer)
     wait = "mbarrier_wait_cluster" if bar.buffer.across else "mbarrier_wait"
     record(cx, "T.barrier_wait", wait, bar, as_integer(parity, "`parity` of T.barrier_wait"))
-    return None
 
 
-def barrier_arrive(cx: Context, mbarrier: object, cta_id: object = None) -> object:
+def barrier_arrive(cx: Context, mbarrier: object, cta_id: object = None) -> None:
     """`T.barrier_arrive(bar)`: an arrival by each thread that comes there; with a rank, at that block's barrier."""
     name, bar = "T.mbarrier_arrive", barrier_of(cx, mbarrier, "the argument of T.barrier_arrive")
     if cta_id is None:
         record(cx, name, "mbarrier_arrive", bar)
-        return None
+        return
     assert isinstance(bar.buffer, Buffer)
     if not bar.buffer.across:
         raise Fault(
@@ -83,23 +83,16 @@ def barrier_arrive(cx: Context, mbarrier: object, cta_id: object = None) -> obje
             help="write T.alloc_cluster_barrier",
         )
     record(cx, name, "mbarrier_arrive", bar, rank_of(cx, cta_id, f"the block of {name}"))
-    return None
 
 
-def _expect(name: str, function: str) -> Callable[..., object]:
-    def run(cx: Context, mbarrier: object, tx: object) -> object:
-        """`T.mbarrier_expect_tx(bar, bytes)`: the phase also waits for so many bytes."""
-        record(
-            cx, name, function, barrier_of(cx, mbarrier, f"the barrier of {name}"), as_integer(tx, f"`tx` of {name}")
-        )
-        return None
-
-    return run
+def _expect(name: str, function: str, cx: Context, /, mbarrier: object, tx: object) -> None:
+    """`T.mbarrier_expect_tx(bar, bytes)`: the phase also waits for so many bytes."""
+    record(cx, name, function, barrier_of(cx, mbarrier, f"the barrier of {name}"), as_integer(tx, f"`tx` of {name}"))
 
 
 def tma_copy(
     cx: Context, src: object, dst: object, *, barrier: object = None, cluster_mask: object = None, **options: object
-) -> object:
+) -> None:
     """`T.tma_copy(src, dst, barrier=bar)`: TMA begins to load a tile, and announces its bytes at the barrier.
 
     With `cluster_mask` the first block of the mask loads for all of it; each block announces and waits on its own. From
@@ -117,7 +110,7 @@ def tma_copy(
                 help="T.tma_store_wait() waits for it",
             )
         cx.recorder.emit(Copy(src=source, dst=target, begun=True, **cx.recorder.take().fields))
-        return None
+        return
     if ends != (Scope.GLOBAL, Scope.SHARED):
         raise Fault(
             "T2C-F011",
@@ -128,21 +121,18 @@ def tma_copy(
     blocks = 0 if cluster_mask is None else mask(cx, cluster_mask, "T.tma_copy")
     at = cx.recorder.take()
     cx.recorder.emit(Copy(src=source, dst=target, barrier=bar, blocks=blocks, **at.fields))
-    return None
 
 
-def tma_store_arrive(cx: Context) -> object:
+def tma_store_arrive(cx: Context) -> None:
     """`T.tma_store_arrive()`: closes a group of stores by TMA, as T.tma_copy does on its own."""
     record(cx, "T.tma_store_arrive", TMA_STORE_COMMIT)
-    return None
 
 
-def tma_store_wait(cx: Context, count: object = 0, read: object = True) -> object:
+def tma_store_wait(cx: Context, count: object = 0, read: object = True) -> None:
     """`T.tma_store_wait(n)`: until TMA has read all but the last n groups' tiles; with `read=False`, stored them."""
     groups = as_count(count, "the number of T.tma_store_wait")
     function = TMA_STORE_WAIT_READ if as_flag(read, "`read` of T.tma_store_wait") else TMA_STORE_WAIT
     record(cx, "T.tma_store_wait", f"{function}<{groups}>")
-    return None
 
 
 def ws(cx: Context, *groups: object) -> object:
@@ -157,10 +147,9 @@ def ws(cx: Context, *groups: object) -> object:
     return GroupFrame(tuple(sorted(set(numbers))))
 
 
-def fence_proxy_async(cx: Context) -> object:
+def fence_proxy_async(cx: Context) -> None:
     """`T.fence_proxy_async()`: what this thread wrote to shared memory is there for TMA and wgmma."""
     record(cx, "T.fence_proxy_async", "fence_async_proxy")
-    return None
 
 
 def sync_threads(cx: Context, barrier_id: object, arrive_count: object) -> None:
@@ -176,32 +165,26 @@ def sync_threads(cx: Context, barrier_id: object, arrive_count: object) -> None:
     record(cx, "T.sync_threads", "barrier_sync", int_const(number), int_const(count))
 
 
-def sync_grid(cx: Context) -> object:
+def sync_grid(cx: Context) -> None:
     """`T.sync_grid()`: all blocks of the grid come there before any goes on (frontend/phases.py)."""
     if cx.recorder.in_kernel and cx.recorder.blocks_per_cluster > 1:
         raise Fault("T2C-F011", "T.sync_grid in a kernel of clusters is not supported yet")
     record(cx, "T.sync_grid", SYNC_GRID)
-    return None
 
 
-def _about_kernels(name: str, function: str) -> Callable[..., object]:
-    def run(cx: Context) -> object:
-        """`T.pdl_sync()`: the kernels before this one are done; `T.pdl_trigger()`: later ones may start."""
-        record(cx, name, function)
-        return None
-
-    return run
+def _about_kernels(name: str, function: str, cx: Context, /) -> None:
+    """`T.pdl_sync()`: the kernels before this one are done; `T.pdl_trigger()`: later ones may start."""
+    record(cx, name, function)
 
 
-def named_barrier_arrive(cx: Context, barrier_id: object, thread_count: object) -> object:
+def named_barrier_arrive(cx: Context, barrier_id: object, thread_count: object) -> None:
     """`T.named_barrier_arrive(id, n)`: counts at a barrier of n threads without waiting."""
     number = as_count(barrier_id, "`barrier_id` of T.named_barrier_arrive", least=1)
     count = as_count(thread_count, "`thread_count` of T.named_barrier_arrive", least=1)
     record(cx, "T.named_barrier_arrive", "barrier_arrive", int_const(number), int_const(count))
-    return None
 
 
-def ptx_cp_async(cx: Context, dst: object, src: object, num_elems: object, predicate: object = None) -> object:
+def ptx_cp_async(cx: Context, dst: object, src: object, num_elems: object, predicate: object = None) -> None:
     """`T.ptx_cp_async(T.access_ptr(S[i], "w", n), T.access_ptr(A[i], "r", n), n)`: begins to copy n elements.
 
     Where the predicate does not hold it fills them with zeros.
@@ -221,26 +204,22 @@ def ptx_cp_async(cx: Context, dst: object, src: object, num_elems: object, predi
         given = select(cx, as_number(predicate, f"`predicate` of {name}"), size, 0)  # type: ignore[assignment]
     ends = (replace(dst, access="w", extent=count), replace(src, access="r", extent=count))
     record(cx, name, f"cp_async<{size}>", *ends, given)
-    return None
 
 
-def ptx_commit_group(cx: Context) -> object:
+def ptx_commit_group(cx: Context) -> None:
     """`T.ptx_commit_group()`: closes this thread's group of copies."""
     record(cx, "T.ptx_commit_group", "cp_async_commit")
-    return None
 
 
-def ptx_wait_group(cx: Context, num: object = 0) -> object:
+def ptx_wait_group(cx: Context, num: object = 0) -> None:
     """`T.ptx_wait_group(n)`: until at most n of this thread's groups are in flight."""
     record(cx, "T.ptx_wait_group", f"cp_async_wait<{as_count(num, 'the number of T.ptx_wait_group')}>")
-    return None
 
 
-def cp_async_barrier_noinc(cx: Context, barrier: object) -> object:
+def cp_async_barrier_noinc(cx: Context, barrier: object) -> None:
     """`T.cp_async_barrier_noinc(bar)`: an arrival by each thread, when its copies of T.ptx_cp_async are there."""
     name = "T.cp_async_barrier_noinc"
     record(cx, name, "cp_async_arrive", barrier_of(cx, barrier, f"the argument of {name}"))
-    return None
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
@@ -250,8 +229,8 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "mbarrier_wait_parity": barrier_wait,
     "barrier_arrive": barrier_arrive,
     "mbarrier_arrive": barrier_arrive,
-    "mbarrier_expect_tx": _expect("T.mbarrier_expect_tx", "mbarrier_expect"),
-    "mbarrier_arrive_expect_tx": _expect("T.mbarrier_arrive_expect_tx", "mbarrier_arrive_expect"),
+    "mbarrier_expect_tx": partial(_expect, "T.mbarrier_expect_tx", "mbarrier_expect"),
+    "mbarrier_arrive_expect_tx": partial(_expect, "T.mbarrier_arrive_expect_tx", "mbarrier_arrive_expect"),
     "tma_copy": tma_copy,
     "tma_store_arrive": tma_store_arrive,
     "tma_store_wait": tma_store_wait,
@@ -260,8 +239,8 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "named_barrier_arrive": named_barrier_arrive,
     "ptx_cp_async": ptx_cp_async,
     "sync_grid": sync_grid,
-    "pdl_sync": _about_kernels("T.pdl_sync", WAIT_FOR_KERNELS),
-    "pdl_trigger": _about_kernels("T.pdl_trigger", START_KERNELS),
+    "pdl_sync": partial(_about_kernels, "T.pdl_sync", WAIT_FOR_KERNELS),
+    "pdl_trigger": partial(_about_kernels, "T.pdl_trigger", START_KERNELS),
     "ptx_commit_group": ptx_commit_group,
     "ptx_wait_group": ptx_wait_group,
     "cp_async_barrier_noinc": cp_async_barrier_noinc,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 from tile2cu.analysis.sync_calls import SYNC_CLUSTER
@@ -23,13 +24,9 @@ def block_rank(cx: Context) -> object:
     return Call(INT32, "block_rank", ())
 
 
-def _meeting(name: str, function: str) -> Callable[..., object]:
-    def run(cx: Context) -> object:
-        """`T.cluster_sync()` and its halves: a barrier of all threads of the cluster."""
-        barriers.record(cx, f"T.{name}", function)
-        return None
-
-    return run
+def _meeting(name: str, function: str, cx: Context, /) -> None:
+    """`T.cluster_sync()` and its halves: a barrier of all threads of the cluster."""
+    barriers.record(cx, f"T.{name}", function)
 
 
 def copy_cluster(
@@ -44,7 +41,7 @@ def copy_cluster(
     coalesced_width: object = None,
     annotations: object = None,
     loop_layout: object = None,
-) -> object:
+) -> None:
     """`T.copy_cluster(src, dst, dst_block=r)`: to another block's tile; with `cluster_mask`, a load for several blocks.
 
     With `remote_barrier` the copy arrives there in the other block, once, when it is done; without one a barrier of the
@@ -58,7 +55,7 @@ def copy_cluster(
     source, target = operands(cx, name, src, dst)
     if cluster_mask is not None:
         _load_for_blocks(cx, source, target, mask(cx, cluster_mask, name))
-        return None
+        return
     source, target = _of_rows(source), _of_rows(target)
     for region in (source, target):
         if region.buffer.scope is not Scope.SHARED or not region.is_shared_part:
@@ -70,7 +67,6 @@ def copy_cluster(
     remote = None if remote_barrier is None else barriers.barrier_of(cx, remote_barrier, f"`remote_barrier` of {name}")
     rank, at = rank_of(cx, dst_block, f"`dst_block` of {name}"), cx.recorder.take()
     cx.recorder.emit(Copy(src=source, dst=target, block=rank, remote=remote, **at.fields))
-    return None
 
 
 def _of_rows(region: Region) -> Region:
@@ -100,9 +96,9 @@ def _load_for_blocks(cx: Context, source: Region, target: Region, blocks: int) -
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "block_rank_in_cluster": block_rank,
-    "cluster_sync": _meeting("cluster_sync", SYNC_CLUSTER),
-    "cluster_arrive": _meeting("cluster_arrive", "cluster_arrive"),
-    "cluster_arrive_relaxed": _meeting("cluster_arrive_relaxed", "cluster_arrive_relaxed"),
-    "cluster_wait": _meeting("cluster_wait", "cluster_wait"),
+    "cluster_sync": partial(_meeting, "cluster_sync", SYNC_CLUSTER),
+    "cluster_arrive": partial(_meeting, "cluster_arrive", "cluster_arrive"),
+    "cluster_arrive_relaxed": partial(_meeting, "cluster_arrive_relaxed", "cluster_arrive_relaxed"),
+    "cluster_wait": partial(_meeting, "cluster_wait", "cluster_wait"),
     "copy_cluster": copy_cluster,
 }

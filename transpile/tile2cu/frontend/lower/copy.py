@@ -26,7 +26,7 @@ def copy(
     prefer_instruction: object = None,
     annotations: object = None,
     loop_layout: object = None,
-) -> object:
+) -> None:
     """`T.copy(src, dst)`: the same box of elements, converted to dst's type.
 
     The options are hints and dropped, but for `disable_tma`, and `eviction_policy` where registers are loaded from a
@@ -35,22 +35,21 @@ def copy(
     cx.recorder.require_kernel("T.copy")
     if isinstance(dst, Load | Var) and isinstance(number := as_expr(src), Load | Var):
         _copy_number(cx, number, dst)
-        return None
+        return
     cx.recorder.require_tile_operation("T.copy")
     if isinstance(src, TileValue) and isinstance(dst, Buffer) and tiles.is_tile(dst) and dst.rank == len(src.shape):
         tiles.store(cx, dst, src, "")
-        return None
+        return
     if isinstance(src, TileValue):
         src = tiles.written(cx, src, "value", dst.dtype if isinstance(dst, Buffer) else None)
     source, target = operands(cx, "T.copy", src, dst)
     if is_spread(cx, source, target):
         spread(cx, source, target, None)
-        return None
+        return
     at = cx.recorder.take()
     evict = str(eviction_policy) if eviction_policy in ("evict_first", "evict_last") else ""
     laid_out, by_threads = loop_layout is not None, disable_tma is True
     cx.recorder.emit(Copy(src=source, dst=target, evict=evict, laid_out=laid_out, by_threads=by_threads, **at.fields))
-    return None
 
 
 def operands(cx: Context, name: str, src: object, dst: object) -> tuple[Region, Region]:
@@ -155,16 +154,14 @@ def _help(src: Region, dst: Region) -> str:
     return f"name the corner only, `{side.buffer.name}[{zeros}]`: the box is then as large as the other side"
 
 
-def fill(cx: Context, dst: object, value: object) -> object:
+def fill(cx: Context, dst: object, value: object) -> None:
     """`T.fill(buffer, value)`."""
     _fill(cx, "T.fill", dst, value, is_clear=False)
-    return None
 
 
-def clear(cx: Context, dst: object) -> object:
+def clear(cx: Context, dst: object) -> None:
     """`T.clear(buffer)`: fills with 0."""
     _fill(cx, "T.clear", dst, 0, is_clear=True)
-    return None
 
 
 def _fill(cx: Context, name: str, dst: object, value: object, *, is_clear: bool) -> None:

@@ -25,13 +25,12 @@ def check(cx: Context, condition: Expr, message: object) -> None:
         cx.recorder.emit(Assert(condition=condition, message=message, **at.fields))
 
 
-def device_assert(cx: Context, condition: object, msg: object = "", no_stack_info: object = False) -> object:
+def device_assert(cx: Context, condition: object, msg: object = "", no_stack_info: object = False) -> None:
     """`T.device_assert(condition, msg)`: ends the launch with an error where the condition does not hold."""
     check(cx, as_number(condition, "the condition of T.device_assert"), msg)
-    return None
 
 
-def print_(cx: Context, obj: object, msg: object = "", warp_group_id: object = 0, warp_id: object = 0) -> object:
+def print_(cx: Context, obj: object, msg: object = "", warp_group_id: object = 0, warp_id: object = 0) -> None:
     """`T.print(obj, msg)`: a number by each thread, or the elements of a tile once.
 
     Which thread prints a tile does not change what is printed: the last two arguments are not read.
@@ -42,7 +41,6 @@ def print_(cx: Context, obj: object, msg: object = "", warp_group_id: object = 0
     what = _tile(cx, obj) if isinstance(obj, Buffer | View) else as_number(obj, "what T.print prints")
     at = cx.recorder.take()
     cx.recorder.emit(Print(what=what, message=msg, **at.fields))
-    return None
 
 
 def _tile(cx: Context, obj: Buffer | View) -> Buffer:

@@ -1,6 +1,7 @@
 """Scalar functions of the tile language. Numbers stay numbers where the result is exact; the rest is program."""
 
 from collections.abc import Callable
+from functools import partial
 
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32, UINT32, DType
 from tile2cu.core.expr import Call, Const, Expr, Role, Var, binary, is_weak, result_dtype, static_value
@@ -73,12 +74,9 @@ def select(cx: Context, condition: Expr, then: object, orelse: object) -> object
     return cx.expression(Call(result_dtype(left, right), "if_then_else", (condition, left, right)))
 
 
-def _extreme(name: str) -> Callable[..., object]:
-    def run(cx: Context, a: object, b: object) -> object:
-        """`T.max(a, b)` and `T.min(a, b)`."""
-        return builtins.extreme(cx, name, [a, b])
-
-    return run
+def _extreme(name: str, cx: Context, /, a: object, b: object) -> object:
+    """`T.max(a, b)` and `T.min(a, b)`."""
+    return builtins.extreme(cx, name, [a, b])
 
 
 def clamp(cx: Context, dst: object, min_val: object, max_val: object) -> object:
@@ -92,7 +90,7 @@ _HALVES = {"ties-to-even": "round", "ties-away-from-zero": "round_away"}
 def round_to_integer(cx: Context, value: object, rounding_mode: object = "ties-to-even") -> object:
     """`T.round(x, rounding_mode)`: halves to even, or away from zero."""
     mode = as_word(rounding_mode, "`rounding_mode` of T.round", _HALVES)
-    return _function(_HALVES[mode])(cx, value)
+    return _function(_HALVES[mode], cx, value)
 
 
 def align_up(cx: Context, value: object, alignment: object) -> object:
@@ -100,17 +98,14 @@ def align_up(cx: Context, value: object, alignment: object) -> object:
     return operators.binary(cx.budget, "*", ceildiv(cx, value, alignment), alignment)
 
 
-def _connective(name: str, word: str) -> Callable[..., object]:
-    def run(cx: Context, a: object, b: object) -> object:
-        """`T.And(a, b)` and `T.Or(a, b)`: a part that is known now leaves the other, or decides."""
-        left, right = as_number(a, f"an argument of T.{name}"), as_number(b, f"an argument of T.{name}")
-        for known, other in ((left, right), (right, left)):
-            value = static_value(known)
-            if value is not None:
-                return from_expr(other) if bool(value) == (word == "and") else word == "or"
-        return operators.binary_logical(cx.budget, word, left, right)
-
-    return run
+def _connective(name: str, word: str, cx: Context, /, a: object, b: object) -> object:
+    """`T.And(a, b)` and `T.Or(a, b)`: a part that is known now leaves the other, or decides."""
+    left, right = as_number(a, f"an argument of T.{name}"), as_number(b, f"an argument of T.{name}")
+    for known, other in ((left, right), (right, left)):
+        value = static_value(known)
+        if value is not None:
+            return from_expr(other) if bool(value) == (word == "and") else word == "or"
+    return operators.binary_logical(cx.budget, word, left, right)
 
 
 def negation(cx: Context, value: object) -> object:
@@ -120,44 +115,32 @@ def negation(cx: Context, value: object) -> object:
     return operators.negation(cx.budget, condition) if known is None else not known
 
 
-def _operator(name: str, op: str) -> Callable[..., object]:
-    def run(cx: Context, a: object, b: object) -> object:
-        """A function that is the same as an operator."""
-        as_number(a, f"an argument of T.{name}")
-        as_number(b, f"an argument of T.{name}")
-        return operators.binary(cx.budget, op, a, b)
-
-    return run
+def _operator(name: str, op: str, cx: Context, /, a: object, b: object) -> object:
+    """A function that is the same as an operator."""
+    as_number(a, f"an argument of T.{name}")
+    as_number(b, f"an argument of T.{name}")
+    return operators.binary(cx.budget, op, a, b)
 
 
-def _function(name: str) -> Callable[..., object]:
-    def run(cx: Context, value: object) -> object:
-        """A function of one number; integers are converted to float32 first."""
-        argument = as_number(value, f"an argument of T.{name}")
-        dtype = argument.dtype if argument.dtype.is_float else FLOAT32
-        if not argument.dtype.is_float and not is_weak(argument):
-            argument = Call(FLOAT32, "cast", (argument,))
-        return cx.expression(Call(dtype, name, (argument,)))
-
-    return run
+def _function(name: str, cx: Context, /, value: object) -> object:
+    """A function of one number; integers are converted to float32 first."""
+    argument = as_number(value, f"an argument of T.{name}")
+    dtype = argument.dtype if argument.dtype.is_float else FLOAT32
+    if not argument.dtype.is_float and not is_weak(argument):
+        argument = Call(FLOAT32, "cast", (argument,))
+    return cx.expression(Call(dtype, name, (argument,)))
 
 
-def _function_of_two(name: str) -> Callable[..., object]:
-    def run(cx: Context, a: object, b: object) -> object:
-        """A function of two floating-point numbers."""
-        left, right = as_number(a, f"an argument of T.{name}"), as_number(b, f"an argument of T.{name}")
-        dtype = result_dtype(left, right)
-        return cx.expression(Call(dtype if dtype.is_float else FLOAT32, name, (left, right)))
-
-    return run
+def _function_of_two(name: str, cx: Context, /, a: object, b: object) -> object:
+    """A function of two floating-point numbers."""
+    left, right = as_number(a, f"an argument of T.{name}"), as_number(b, f"an argument of T.{name}")
+    dtype = result_dtype(left, right)
+    return cx.expression(Call(dtype if dtype.is_float else FLOAT32, name, (left, right)))
 
 
-def _test(name: str) -> Callable[..., object]:
-    def run(cx: Context, value: object) -> object:
-        """A question about a floating-point number."""
-        return cx.expression(Call(BOOL, name, (as_number(value, f"an argument of T.{name}"),)))
-
-    return run
+def _test(name: str, cx: Context, /, value: object) -> object:
+    """A question about a floating-point number."""
+    return cx.expression(Call(BOOL, name, (as_number(value, f"an argument of T.{name}"),)))
 
 
 def reinterpret(cx: Context, value: object, dtype: object) -> object:
@@ -223,17 +206,14 @@ def popcount(cx: Context, value: object) -> object:
     return cx.expression(Call(bits.dtype, "popcount", (bits,)))
 
 
-def _truncating(name: str, rounded: Callable[[int, int], int]) -> Callable[..., object]:
-    def run(cx: Context, a: object, b: object) -> object:
-        """`T.truncdiv(a, b)` and `T.truncmod(a, b)`: the quotient rounded toward zero, and what it leaves."""
-        left, right = _bits(a, name), _bits(b, name)
-        if static_value(right) == 0:
-            raise Fault("T2C-F014", f"T.{name} divides by zero")
-        if isinstance(a, int) and isinstance(b, int):
-            return rounded(int(a), int(b))
-        return cx.expression(Call(result_dtype(left, right), name, (left, right)))
-
-    return run
+def _truncating(name: str, rounded: Callable[[int, int], int], cx: Context, /, a: object, b: object) -> object:
+    """`T.truncdiv(a, b)` and `T.truncmod(a, b)`: the quotient rounded toward zero, and what it leaves."""
+    left, right = _bits(a, name), _bits(b, name)
+    if static_value(right) == 0:
+        raise Fault("T2C-F014", f"T.{name} divides by zero")
+    if isinstance(a, int) and isinstance(b, int):
+        return rounded(int(a), int(b))
+    return cx.expression(Call(result_dtype(left, right), name, (left, right)))
 
 
 def _quotient(a: int, b: int) -> int:
@@ -289,34 +269,34 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "ceildiv": ceildiv,
     "infinity": infinity,
     "if_then_else": if_then_else,
-    "max": _extreme("max"),
-    "min": _extreme("min"),
+    "max": partial(_extreme, "max"),
+    "min": partial(_extreme, "min"),
     "clamp": clamp,
     "round": round_to_integer,
-    "nearbyint": _function("round"),
+    "nearbyint": partial(_function, "round"),
     "align_up": align_up,
     "abs": absolute,
     "index_to_coordinates": index_to_coordinates,
     "bitwise_not": bitwise_not,
-    "And": _connective("And", "and"),
-    "Or": _connective("Or", "or"),
+    "And": partial(_connective, "And", "and"),
+    "Or": partial(_connective, "Or", "or"),
     "Not": negation,
-    **{name: _operator(name, op) for name, op in _OPERATORS.items()},
+    **{name: partial(_operator, name, op) for name, op in _OPERATORS.items()},
     "Select": if_then_else,
     "reinterpret": reinterpret,
     "pow": _power,
     "power": _power,
-    "fmod": _function_of_two("fmod"),
-    "copysign": _function_of_two("copysign"),
-    "atan2": _function_of_two("atan2"),
+    "fmod": partial(_function_of_two, "fmod"),
+    "copysign": partial(_function_of_two, "copysign"),
+    "atan2": partial(_function_of_two, "atan2"),
     "__ffs": first_set,
     "__fns": nth_set,
     "popcount": popcount,
-    "truncdiv": _truncating("truncdiv", _quotient),
-    "truncmod": _truncating("truncmod", lambda a, b: a - b * _quotient(a, b)),
+    "truncdiv": partial(_truncating, "truncdiv", _quotient),
+    "truncmod": partial(_truncating, "truncmod", lambda a, b: a - b * _quotient(a, b)),
     "max_value": largest,
     "min_value": smallest,
-    **{name: _test(name) for name in ("isfinite", "isnan", "isinf")},
-    **{name: _function(name) for name in _UNARY},
-    **{f"__{name}": _function(name) for name in _FAST},
+    **{name: partial(_test, name) for name in ("isfinite", "isnan", "isinf")},
+    **{name: partial(_function, name) for name in _UNARY},
+    **{f"__{name}": partial(_function, name) for name in _FAST},
 }

@@ -21,10 +21,9 @@ _NOTHING = ("handle", "void", "")
 _MODES = {1: "r", 2: "w", 3: "rw"}
 
 
-def import_source(cx: Context, source: object = None) -> object:
+def import_source(cx: Context, source: object = None) -> None:
     """`T.import_source(text)`: C++ that is before the kernel, as it is written."""
     paste(cx, source, "T.import_source")
-    return None
 
 
 def paste(cx: Context, source: object, what: str) -> None:
@@ -135,12 +134,11 @@ def address_of(cx: Context, base: object) -> object:
     return address(cx, base, "rw", "what T.address_of takes")
 
 
-def evaluate(cx: Context, value: object = None) -> object:
+def evaluate(cx: Context, value: object = None) -> None:
     """`T.evaluate(call)`: a call for what it does."""
     if is_effect(value):
         assert isinstance(value, Call)
         perform(cx, value)
-    return None
 
 
 def attr(cx: Context, node: object, key: object, value: object = None) -> object:
@@ -154,7 +152,7 @@ def attr(cx: Context, node: object, key: object, value: object = None) -> object
     raise Fault("T2C-F011", f"T.attr with {describe(key)} is not supported yet", help="leave it out")
 
 
-def dp4a(cx: Context, a: object, b: object, c: object) -> object:
+def dp4a(cx: Context, a: object, b: object, c: object) -> None:
     """`T.dp4a(A[i], B[j], C[k])`: adds the products of 4 int8 from both places to an int32."""
     cx.recorder.require_kernel("T.dp4a")
     places = [address(cx, each, "r", "an operand of T.dp4a", 4) for each in (a, b)]
@@ -176,7 +174,6 @@ def dp4a(cx: Context, a: object, b: object, c: object) -> object:
             **at.fields,
         )
     )
-    return None
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {

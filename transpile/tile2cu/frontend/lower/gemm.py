@@ -164,7 +164,7 @@ def gemm_sp(
     clear_accum: object = False,
     k_pack: object = 1,
     wg_wait: object = 0,
-) -> object:
+) -> None:
     """`T.gemm_sp(A, E, B, C)`: C += op(A) @ op(B), where A holds two of each four neighbours along K, given by E."""
     cx.recorder.require_kernel("T.gemm_sp")
     cx.recorder.require_tile_operation("T.gemm_sp")
@@ -189,7 +189,6 @@ def gemm_sp(
             **at.fields,
         )
     )
-    return None
 
 
 def _require_sparse(a: Region, e: Region, b: Region, c: Region, transposed: Mapping[str, bool]) -> None:
@@ -234,14 +233,13 @@ def wgmma_gemm(cx: Context, *operands: object, **options: object) -> object:
     return result
 
 
-def wait_wgmma(cx: Context, id: object = 0) -> object:
+def wait_wgmma(cx: Context, id: object = 0) -> None:
     """`T.wait_wgmma(n)`: until at most n of the MMAs that T.wgmma_gemm started are in flight."""
     cx.recorder.require_kernel("T.wait_wgmma")
     if cx.recorder.parallel:
         raise Fault("T2C-F026", "T.wait_wgmma cannot be inside T.Parallel")
     pending = as_count(id, "the number of T.wait_wgmma")
     cx.recorder.emit(WgmmaWait(pending=pending, **cx.recorder.take().fields))
-    return None
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {

@@ -21,7 +21,7 @@ def im2col(
     dilation: object,
     pad: object,
     eviction_policy: object = None,
-) -> object:
+) -> None:
     """`T.im2col(img, col, nhw_step, c_step, kernel, stride, dilation, pad)` of an image (N, H, W, C).
 
     Row m of the matrix is the patch of output pixel m, its columns run over (kernel row, kernel column, channel);
@@ -53,7 +53,6 @@ def im2col(
             **at.fields,
         )
     )
-    return None
 
 
 def _pixel(image: Buffer, row: Expr, column: Expr, size: int, steps: tuple[int, int], padding: int) -> Expr:

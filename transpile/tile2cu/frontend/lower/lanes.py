@@ -128,31 +128,25 @@ def extract_lane(cx: Context, vector: object, lane: object) -> object:
     return vector.parts[at]
 
 
-def _constructor(dtype: DType, count: int) -> Callable[..., object]:
-    def run(cx: Context, *values: object) -> object:
-        """`T.float16x2(a, b)`: a vector of these, or of n times one value."""
-        parts = [part for value in values for part in (value.parts if isinstance(value, Lanes) else (value,))]
-        parts = parts * count if len(parts) == 1 else parts
-        if len(parts) != count:
-            raise Fault("T2C-F017", f"T.{dtype.name}x{count} takes {count} values, not {len(parts)}")
-        return of(cx, [cast(cx, part, dtype) for part in parts], f"T.{dtype.name}x{count}")
-
-    return run
+def _constructor(dtype: DType, count: int, cx: Context, /, *values: object) -> object:
+    """`T.float16x2(a, b)`: a vector of these, or of n times one value."""
+    parts = [part for value in values for part in (value.parts if isinstance(value, Lanes) else (value,))]
+    parts = parts * count if len(parts) == 1 else parts
+    if len(parts) != count:
+        raise Fault("T2C-F017", f"T.{dtype.name}x{count} takes {count} values, not {len(parts)}")
+    return of(cx, [cast(cx, part, dtype) for part in parts], f"T.{dtype.name}x{count}")
 
 
-def _pairwise(name: str, compute: Callable[..., object]) -> Callable[..., object]:
-    def run(cx: Context, *values: object, **options: object) -> object:
-        """`T.add2(a, b)` and its kin: of vectors of two elements."""
-        wrong = next((value for value in values if not isinstance(value, Lanes) or len(value.parts) != 2), None)
-        if wrong is not None or not values:
-            raise Fault(
-                "T2C-F023",
-                f"T.{name} takes vectors of two elements, not {describe(wrong)}",
-                help="index a buffer by T.Ramp(i, 1, 2)",
-            )
-        return lifted(compute)(cx, *values)
-
-    return run
+def _pairwise(name: str, compute: Callable[..., object], cx: Context, /, *values: object, **options: object) -> object:
+    """`T.add2(a, b)` and its kin: of vectors of two elements."""
+    wrong = next((value for value in values if not isinstance(value, Lanes) or len(value.parts) != 2), None)
+    if wrong is not None or not values:
+        raise Fault(
+            "T2C-F023",
+            f"T.{name} takes vectors of two elements, not {describe(wrong)}",
+            help="index a buffer by T.Ramp(i, 1, 2)",
+        )
+    return lifted(compute)(cx, *values)
 
 
 def _operator(op: str) -> Callable[..., object]:
@@ -172,38 +166,31 @@ def _extreme(name: str) -> Callable[..., object]:
     return lambda cx, a, b: builtins.extreme(cx, name, [a, b])
 
 
-def load(name: str, bits: int) -> Callable[..., object]:
-    def run(cx: Context, src: object, pred: object = None) -> object:
-        """`T.ldg128(A[i])`, `T.lds64(S[i])`: so many bits from an element on, as words of 32; 0 unless `pred`."""
-        cx.recorder.require_kernel(f"T.{name}")
-        elements: list[object] = list(_elements(cx, name, src, bits))
-        if pred is not None:
-            elements = [if_then_else(cx, pred, each, 0) for each in elements]
-        found = _of_words([as_number(each, "an element") for each in elements])
-        return found.parts[0] if len(found.parts) == 1 else found
-
-    return run
+def load(name: str, bits: int, cx: Context, /, src: object, pred: object = None) -> object:
+    """`T.ldg128(A[i])`, `T.lds64(S[i])`: so many bits from an element on, as words of 32; 0 unless `pred`."""
+    cx.recorder.require_kernel(f"T.{name}")
+    elements: list[object] = list(_elements(cx, name, src, bits))
+    if pred is not None:
+        elements = [if_then_else(cx, pred, each, 0) for each in elements]
+    found = _of_words([as_number(each, "an element") for each in elements])
+    return found.parts[0] if len(found.parts) == 1 else found
 
 
-def store(name: str, bits: int) -> Callable[..., object]:
-    def run(cx: Context, dst: object, value: object, pred: object = None) -> object:
-        """`T.stg128(A[i], words)`: writes so many bits from an element on, if `pred`."""
-        cx.recorder.require_kernel(f"T.{name}")
-        places = _elements(cx, name, dst, bits)
-        given_bits = value if isinstance(value, Lanes) else Lanes((as_number(value, f"the value of T.{name}"),))
-        if _width(given_bits) != bits:
-            raise Fault("T2C-F023", f"T.{name} writes {bits} bits, not {_width(given_bits)}")
-        values = _as_elements(given_bits, places[0].dtype)
-        given = None if pred is None else as_expr(pred)
-        with cx.recorder.block() as body:
-            _write_all(cx, places, values)
-        if given is not None and static_value(given) is None:
-            body = [If(condition=given, then=tuple(body), span=cx.recorder.peek().span)]
-        for stmt in body:
-            cx.recorder.emit(stmt)
-        return None
-
-    return run
+def store(name: str, bits: int, cx: Context, /, dst: object, value: object, pred: object = None) -> None:
+    """`T.stg128(A[i], words)`: writes so many bits from an element on, if `pred`."""
+    cx.recorder.require_kernel(f"T.{name}")
+    places = _elements(cx, name, dst, bits)
+    given_bits = value if isinstance(value, Lanes) else Lanes((as_number(value, f"the value of T.{name}"),))
+    if _width(given_bits) != bits:
+        raise Fault("T2C-F023", f"T.{name} writes {bits} bits, not {_width(given_bits)}")
+    values = _as_elements(given_bits, places[0].dtype)
+    given = None if pred is None else as_expr(pred)
+    with cx.recorder.block() as body:
+        _write_all(cx, places, values)
+    if given is not None and static_value(given) is None:
+        body = [If(condition=given, then=tuple(body), span=cx.recorder.peek().span)]
+    for stmt in body:
+        cx.recorder.emit(stmt)
 
 
 def store_all(cx: Context, target: Lanes | View, value: object, op: str = "") -> None:
@@ -357,7 +344,7 @@ def _number(value: int) -> Const:
 
 
 _CONSTRUCTORS = {
-    f"{name}x{count}": _constructor(BY_NAME[name], count)
+    f"{name}x{count}": partial(_constructor, BY_NAME[name], count)
     for name in ("float16", "bfloat16", "float32", "int32", "uint32", "int8", "uint8")
     for count in (2, 4, 8)
 }
@@ -366,17 +353,17 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "Broadcast": broadcast,
     "Shuffle": shuffle,
     "extract_lane": extract_lane,
-    "add2": _pairwise("add2", _operator("+")),
-    "sub2": _pairwise("sub2", _operator("-")),
-    "mul2": _pairwise("mul2", _operator("*")),
-    "fma2": _pairwise("fma2", _multiply_add),
-    "max2": _pairwise("max2", _extreme("max")),
-    "min2": _pairwise("min2", _extreme("min")),
-    "abs2": _pairwise("abs2", _absolute),
+    "add2": partial(_pairwise, "add2", _operator("+")),
+    "sub2": partial(_pairwise, "sub2", _operator("-")),
+    "mul2": partial(_pairwise, "mul2", _operator("*")),
+    "fma2": partial(_pairwise, "fma2", _multiply_add),
+    "max2": partial(_pairwise, "max2", _extreme("max")),
+    "min2": partial(_pairwise, "min2", _extreme("min")),
+    "abs2": partial(_pairwise, "abs2", _absolute),
     "reinterpret": cast_bits,
     **_CONSTRUCTORS,
-    **{f"ldg{bits}": load(f"ldg{bits}", bits) for bits in (32, 64, 128, 256)},
-    **{f"lds{bits}": load(f"lds{bits}", bits) for bits in (32, 64, 128)},
-    **{f"stg{bits}": store(f"stg{bits}", bits) for bits in (32, 64, 128, 256)},
-    **{f"sts{bits}": store(f"sts{bits}", bits) for bits in (32, 64, 128)},
+    **{f"ldg{bits}": partial(load, f"ldg{bits}", bits) for bits in (32, 64, 128, 256)},
+    **{f"lds{bits}": partial(load, f"lds{bits}", bits) for bits in (32, 64, 128)},
+    **{f"stg{bits}": partial(store, f"stg{bits}", bits) for bits in (32, 64, 128, 256)},
+    **{f"sts{bits}": partial(store, f"sts{bits}", bits) for bits in (32, 64, 128)},
 }

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from tile2cu.core.dtype import FLOAT32, INT32, DType
 from tile2cu.core.expr import int_const
@@ -111,7 +112,7 @@ def dtype(cx: Context, value: object) -> object:
     return as_dtype(value, "T.dtype")
 
 
-def use_swizzle(cx: Context, panel_size: object, order: object = "row", enable: object = True) -> object:
+def use_swizzle(cx: Context, panel_size: object, order: object = "row", enable: object = True) -> None:
     """`T.use_swizzle(panel_size)`: blocks take output tiles panel by panel, for the sake of the L2 cache."""
     cx.recorder.require_kernel("T.use_swizzle")
     panel = as_count(panel_size, "the panel of T.use_swizzle", least=1)
@@ -120,7 +121,6 @@ def use_swizzle(cx: Context, panel_size: object, order: object = "row", enable: 
     if as_flag(enable, "`enable` of T.use_swizzle"):
         at = cx.recorder.take()
         cx.recorder.emit(Swizzle(panel=panel, order=str(order), **at.fields))
-    return None
 
 
 def annotate_min_blocks_per_sm(cx: Context, num: object) -> None:
@@ -129,9 +129,8 @@ def annotate_min_blocks_per_sm(cx: Context, num: object) -> None:
     cx.recorder.ask_for_blocks(as_count(num, "the blocks of T.annotate_min_blocks_per_sm", least=1))
 
 
-def hint(cx: Context, *arguments: object, **options: object) -> object:
+def hint(cx: Context, *arguments: object, **options: object) -> None:
     """A hint to another compiler that changes no result."""
-    return None
 
 
 def set_max_nreg(cx: Context, reg_count: object, is_inc: object) -> None:
@@ -157,13 +156,9 @@ def _set_registers(cx: Context, name: str, reg_count: object, *, more: bool) -> 
     cx.recorder.emit(SetRegisters(count=count, more=more, **cx.recorder.take().fields))
 
 
-def not_called(name: str) -> Callable[..., object]:
+def not_called(name: str, cx: Context, /, *arguments: object, **named: object) -> object:
     """Names that are decorators or have members only."""
-
-    def run(cx: Context, *arguments: object, **named: object) -> object:
-        raise Fault("T2C-F012", f"T.{name} cannot be called here")
-
-    return run
+    raise Fault("T2C-F012", f"T.{name} cannot be called here")
 
 
 def make_tensor(cx: Context, ptr: object, shape: object, dtype: object = FLOAT32, strides: object = None) -> object:
@@ -213,8 +208,8 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "annotate_pass_configs": hint,
     "annotate_producer_reg_dealloc": hint,
     "annotate_consumer_reg_alloc": hint,
-    "Ref": not_called("Ref"),
-    "prim_func": not_called("prim_func"),
-    "macro": not_called("macro"),
-    "GemmWarpPolicy": not_called("GemmWarpPolicy"),
+    "Ref": partial(not_called, "Ref"),
+    "prim_func": partial(not_called, "prim_func"),
+    "macro": partial(not_called, "macro"),
+    "GemmWarpPolicy": partial(not_called, "GemmWarpPolicy"),
 }

@@ -14,7 +14,7 @@ from tile2cu.frontend.lower.operand import as_integer
 _PHILOX = "curandStatePhilox4_32_10_t"
 
 
-def rng_init(cx: Context, seed: object, seq: object = None, off: object = 0, generator: object = _PHILOX) -> object:
+def rng_init(cx: Context, seed: object, seq: object = None, off: object = 0, generator: object = _PHILOX) -> None:
     """`T.rng_init(seed, seq, off)`: where in which sequence a thread's numbers begin."""
     cx.recorder.require_kernel("T.rng_init")
     if generator != _PHILOX:
@@ -24,7 +24,6 @@ def rng_init(cx: Context, seed: object, seq: object = None, off: object = 0, gen
     arguments = tuple(value for place in places if isinstance(value := cast(cx, place, UINT64), Expr))
     perform(cx, Call(INT32, "random.start", arguments))
     cx.recorder.random = True
-    return None
 
 
 def _thread_of_grid(cx: Context) -> Expr:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from tile2cu.core.expr import Call, Const, Expr, Load, Role, Var, binary, int_const, static_value
 from tile2cu.core.program import Assign, Buffer, Copy, Reduce, Reduction, Scan, Scope, Store
@@ -15,42 +16,40 @@ from tile2cu.frontend.subscript import extents_text
 from tile2cu.frontend.values import View, describe
 
 
-def _reduction(kind: Reduction) -> Callable[..., object]:
+def _reduction(
+    kind: Reduction,
+    cx: Context,
+    /,
+    buffer: object,
+    out: object = None,
+    dim: object = -1,
+    clear: object = True,
+    batch: object = 1,
+    nan_propagate: object = False,
+    axis: object = None,
+) -> object:
+    """`T.reduce_max(buffer, out, dim, clear)`: `clear=False` lets out take part; without out, it gives a tile."""
     name = f"T.reduce_{kind.value}"
-
-    def run(
-        cx: Context,
-        buffer: object,
-        out: object = None,
-        dim: object = -1,
-        clear: object = True,
-        batch: object = 1,
-        nan_propagate: object = False,
-        axis: object = None,
-    ) -> object:
-        """`T.reduce_max(buffer, out, dim, clear)`: `clear=False` lets out take part; without out, it gives a tile."""
-        cx.recorder.require_kernel(name)
-        cx.recorder.require_tile_operation(name)
-        dim = dim if axis is None else axis
-        if out is None:
-            return tiles.reduced(cx, kind, buffer, dim)
-        keeps_old = not as_flag(clear, f"`clear` of {name}")
-        src = _tile_of(cx, buffer, f"the source of {name}", read=True)
-        dst = _tile_of(cx, out, f"the result of {name}", read=keeps_old)
-        along = _dimension(name, src, dim)
-        keeps_nan = _keeps_nan(kind, src, as_flag(nan_propagate, f"`nan_propagate` of {name}"))
-        _require_tiles(name, src, dst)
-        _require_shape(name, src, dst, along)
-        at = cx.recorder.take()
-        stmt = Reduce(kind=kind, src=src, dst=dst, dim=along, clear=not keeps_old, keeps_nan=keeps_nan, **at.fields)
-        if Scope.LOCAL in (src.scope, dst.scope):
-            _reduce_in_each_thread(cx, name, stmt)
-        else:
-            cx.recorder.emit(stmt)
-        _put_back(cx, dst, out)
-        return None
-
-    return run
+    cx.recorder.require_kernel(name)
+    cx.recorder.require_tile_operation(name)
+    dim = dim if axis is None else axis
+    if out is None:
+        return tiles.reduced(cx, kind, buffer, dim)
+    keeps_old = not as_flag(clear, f"`clear` of {name}")
+    src = _tile_of(cx, buffer, f"the source of {name}", read=True)
+    dst = _tile_of(cx, out, f"the result of {name}", read=keeps_old)
+    along = _dimension(name, src, dim)
+    keeps_nan = _keeps_nan(kind, src, as_flag(nan_propagate, f"`nan_propagate` of {name}"))
+    _require_tiles(name, src, dst)
+    _require_shape(name, src, dst, along)
+    at = cx.recorder.take()
+    stmt = Reduce(kind=kind, src=src, dst=dst, dim=along, clear=not keeps_old, keeps_nan=keeps_nan, **at.fields)
+    if Scope.LOCAL in (src.scope, dst.scope):
+        _reduce_in_each_thread(cx, name, stmt)
+    else:
+        cx.recorder.emit(stmt)
+    _put_back(cx, dst, out)
+    return None
 
 
 def _tile_of(cx: Context, value: object, what: str, *, read: bool) -> Buffer:
@@ -160,51 +159,51 @@ def _require_shape(name: str, src: Buffer, dst: Buffer, axis: int) -> None:
         )
 
 
-def _scan(name: str, kind: Reduction) -> Callable[..., object]:
-    def run(
-        cx: Context,
-        src: object,
-        dst: object = None,
-        dim: object = 0,
-        reverse: object = False,
-        *,
-        annotations: object = None,
-    ) -> object:
-        """`T.cumsum(src, dst, dim, reverse)`: the inclusive running sum; in place where `dst` is left out.
+def _scan(
+    name: str,
+    kind: Reduction,
+    cx: Context,
+    /,
+    src: object,
+    dst: object = None,
+    dim: object = 0,
+    reverse: object = False,
+    *,
+    annotations: object = None,
+) -> None:
+    """`T.cumsum(src, dst, dim, reverse)`: the inclusive running sum; in place where `dst` is left out.
 
-        `annotations` are hints and dropped.
-        """
-        cx.recorder.require_kernel(name)
-        cx.recorder.require_tile_operation(name)
-        source = _tile_of(cx, src, f"the source of {name}", read=True)
-        target = source if dst is None else _tile_of(cx, dst, f"the result of {name}", read=False)
-        axis = _dimension(name, source, dim)
-        _require_tiles(name, source, target)
-        if [static_value(extent) for extent in source.shape] != [static_value(extent) for extent in target.shape]:
-            raise Fault(
-                "T2C-F022",
-                f"{name} of `{source.name}` {extents_text(source.shape)} does not fit "
-                f"`{target.name}` {extents_text(target.shape)}",
-            )
-        backwards = as_flag(reverse, f"`reverse` of {name}")
-        at = cx.recorder.take()
-        cx.recorder.emit(
-            Scan(
-                kind=kind,
-                src=source,
-                dst=target,
-                dim=axis,
-                reverse=backwards,
-                **at.fields,
-            )
+    `annotations` are hints and dropped.
+    """
+    cx.recorder.require_kernel(name)
+    cx.recorder.require_tile_operation(name)
+    source = _tile_of(cx, src, f"the source of {name}", read=True)
+    target = source if dst is None else _tile_of(cx, dst, f"the result of {name}", read=False)
+    axis = _dimension(name, source, dim)
+    _require_tiles(name, source, target)
+    if [static_value(extent) for extent in source.shape] != [static_value(extent) for extent in target.shape]:
+        raise Fault(
+            "T2C-F022",
+            f"{name} of `{source.name}` {extents_text(source.shape)} does not fit "
+            f"`{target.name}` {extents_text(target.shape)}",
         )
-        _put_back(cx, target, src if dst is None else dst)
-        return None
+    backwards = as_flag(reverse, f"`reverse` of {name}")
+    at = cx.recorder.take()
+    cx.recorder.emit(
+        Scan(
+            kind=kind,
+            src=source,
+            dst=target,
+            dim=axis,
+            reverse=backwards,
+            **at.fields,
+        )
+    )
+    _put_back(cx, target, src if dst is None else dst)
 
-    return run
 
-
-FUNCTIONS: dict[str, Callable[..., object]] = {f"reduce_{kind.value}": _reduction(kind) for kind in Reduction} | {
-    "cumsum": _scan("T.cumsum", Reduction.SUM),
-    "cummax": _scan("T.cummax", Reduction.MAX),
+FUNCTIONS: dict[str, Callable[..., object]] = {
+    **{f"reduce_{kind.value}": partial(_reduction, kind) for kind in Reduction},
+    "cumsum": partial(_scan, "T.cumsum", Reduction.SUM),
+    "cummax": partial(_scan, "T.cummax", Reduction.MAX),
 }

@@ -30,17 +30,16 @@ def alloc_reducer(cx: Context, shape: object, dtype: object, op: object = "sum",
     return Allocation(extents, as_dtype(dtype, "the type of T.alloc_reducer"), Scope.FRAGMENT, reducer=kind)
 
 
-def reducer_init(cx: Context, reducer: object, init: object = None) -> object:
+def reducer_init(cx: Context, reducer: object, init: object = None) -> None:
     """`T.reducer_init(acc, init)`: the value to start from; the one that changes nothing where it is left out."""
     acc, kind = _reducer(cx, reducer, "T.reducer_init")
     number = Const(acc.dtype, kind.identity(acc.dtype), weak=False)
     value = number if init is None else as_number(init, "the value of T.reducer_init")
     at = cx.recorder.take()
     cx.recorder.emit(Fill(dst=Region.all_of(acc, place(cx)), value=value, **at.fields))
-    return None
 
 
-def reducer_update(cx: Context, element: object, value: object) -> object:
+def reducer_update(cx: Context, element: object, value: object) -> None:
     """`T.reducer_update(acc[i], value)`: one more value, in T.Parallel."""
     if not isinstance(element, Load):
         raise Fault("T2C-F023", f"T.reducer_update takes an element of a reducer, not {describe(element)}")
@@ -61,14 +60,13 @@ def reducer_update(cx: Context, element: object, value: object) -> object:
             **at.fields,
         )
     )
-    return None
 
 
-def finalize_reducer(cx: Context, reducer: object, dst: object = None, batch: object = 1) -> object:
+def finalize_reducer(cx: Context, reducer: object, dst: object = None, batch: object = 1) -> None:
     """`T.finalize_reducer(acc, dst)`: the combined values, in every thread that needs them; in `dst` if it is given."""
     acc, _ = _reducer(cx, reducer, "T.finalize_reducer")
     if dst is None:
-        return None  # each update is combined where it is
+        return  # each update is combined where it is
     target = as_buffer(cx, dst, "the destination of T.finalize_reducer")
     at = cx.recorder.take()
     cx.recorder.emit(
@@ -78,7 +76,6 @@ def finalize_reducer(cx: Context, reducer: object, dst: object = None, batch: ob
             **at.fields,
         )
     )
-    return None
 
 
 def _reducer(cx: Context, value: object, name: str) -> tuple[Buffer, Reduction]:

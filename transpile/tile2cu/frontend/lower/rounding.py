@@ -1,7 +1,7 @@
 """Arithmetic whose rounding is stated: T.ieee_add and its kin."""
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 
 from tile2cu.core.dtype import FLOAT32, FLOAT64, promote
 from tile2cu.core.expr import ROUNDINGS, Call, is_weak
@@ -34,30 +34,23 @@ def ieee_frsqrt(cx: Context, x: object) -> object:
     return _rounded(cx, "ieee_frsqrt", "rsqrt", (x,), "rn")
 
 
-def _of_one(name: str, function: str) -> Callable[..., object]:
-    def run(cx: Context, x: object, rounding_mode: object = "rn") -> object:
-        return _rounded(cx, name, function, (x,), rounding_mode)
-
-    return run
+def _of_one(name: str, function: str, cx: Context, /, x: object, rounding_mode: object = "rn") -> object:
+    return _rounded(cx, name, function, (x,), rounding_mode)
 
 
-def _of_two(name: str, function: str) -> Callable[..., object]:
-    def run(cx: Context, x: object, y: object, rounding_mode: object = "rn") -> object:
-        return _rounded(cx, name, function, (x, y), rounding_mode)
-
-    return run
+def _of_two(name: str, function: str, cx: Context, /, x: object, y: object, rounding_mode: object = "rn") -> object:
+    return _rounded(cx, name, function, (x, y), rounding_mode)
 
 
-def _of_three(name: str, function: str) -> Callable[..., object]:
-    def run(cx: Context, x: object, y: object, z: object, rounding_mode: object = "rn") -> object:
-        return _rounded(cx, name, function, (x, y, z), rounding_mode)
-
-    return run
+def _of_three(
+    name: str, function: str, cx: Context, /, x: object, y: object, z: object, rounding_mode: object = "rn"
+) -> object:
+    return _rounded(cx, name, function, (x, y, z), rounding_mode)
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
     "ieee_frsqrt": ieee_frsqrt,
-    **{f"ieee_{name}": _of_two(f"ieee_{name}", function) for name, function in _OF_TWO.items()},
-    **{f"ieee_{name}": _of_one(f"ieee_{name}", function) for name, function in _OF_ONE.items()},
-    "ieee_fmaf": _of_three("ieee_fmaf", "fma"),
+    **{f"ieee_{name}": partial(_of_two, f"ieee_{name}", function) for name, function in _OF_TWO.items()},
+    **{f"ieee_{name}": partial(_of_one, f"ieee_{name}", function) for name, function in _OF_ONE.items()},
+    "ieee_fmaf": partial(_of_three, "ieee_fmaf", "fma"),
 }

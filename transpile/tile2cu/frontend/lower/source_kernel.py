@@ -28,7 +28,7 @@ def source_kernel(
     entry_name: object = "main_kernel",
     cluster_dims: object = None,
     prelude: object = None,
-) -> object:
+) -> None:
     """`T.CUDASourceCodeKernel(x, threads=128, source_code_or_path=text, entry_name="f")`: the user's own kernel.
 
     Its text is kept, but the entry is a device function, which the emitted kernel calls with the tensors and scalars of
@@ -51,7 +51,6 @@ def source_kernel(
         raise Fault("T2C-F023", f"{takes}, and {_NAME} passes {len(passed)}", help=help)
     with cx.recorder.launch(frame, ("bx", "by", "bz")[: len(frame.grid)]):
         perform(cx, Call(INT32, f"::{entry_name}", passed))
-    return None
 
 
 def _text(source: object) -> str:

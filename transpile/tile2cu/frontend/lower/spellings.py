@@ -1,6 +1,7 @@
 """Other spellings: TVM's names for what the language has, and asynchronous copies that nobody has to wait for."""
 
 from collections.abc import Callable
+from functools import partial
 
 from tile2cu.core.dtype import BOOL, FLOAT32, INT32
 from tile2cu.core.expr import Binary, Call, Const, Expr, Load, Role, Var, binary, int_const, static_value
@@ -18,29 +19,25 @@ from tile2cu.frontend.subscript import subscript
 from tile2cu.frontend.values import AttrFrame, BranchFrame, Handle, IfFrame, WhileFrame, describe
 
 
-def _any_or_all(name: str) -> Callable[..., object]:
+def _any_or_all(name: str, cx: Context, /, buffer: object) -> object:
     """`T.any_of(flags)` and `T.all_of(flags)`: whether one, or each, element of a buffer or a slice of it is true."""
     is_any = name == "any_of"
-
-    def run(cx: Context, buffer: object) -> object:
-        cx.recorder.require_kernel(f"T.{name}")
-        region = as_region(cx, buffer, f"the argument of T.{name}")
-        tile = region.buffer
-        if tile.scope is Scope.FRAGMENT:
-            raise Fault(
-                "T2C-F023",
-                f"the argument of T.{name} is {describe(tile)}, whose elements are in the registers of many threads",
-                help="T.copy it to a shared tile first",
-            )
-        found = _among(cx, region, "any" if is_any else "all", "or" if is_any else "and", Const(BOOL, not is_any))
-        if tile.scope is not Scope.SHARED or cx.recorder.parallel:
-            return found
-        vote = Call(BOOL, f"{'any' if is_any else 'all'}_of_block", (found,))  # one value, for all threads
-        decided = cx.recorder.variable(f"{found.name}_of_block", BOOL, Role.MUTABLE)
-        cx.recorder.emit(Declare(var=decided, init=vote, span=here(cx)))
-        return decided
-
-    return run
+    cx.recorder.require_kernel(f"T.{name}")
+    region = as_region(cx, buffer, f"the argument of T.{name}")
+    tile = region.buffer
+    if tile.scope is Scope.FRAGMENT:
+        raise Fault(
+            "T2C-F023",
+            f"the argument of T.{name} is {describe(tile)}, whose elements are in the registers of many threads",
+            help="T.copy it to a shared tile first",
+        )
+    found = _among(cx, region, "any" if is_any else "all", "or" if is_any else "and", Const(BOOL, not is_any))
+    if tile.scope is not Scope.SHARED or cx.recorder.parallel:
+        return found
+    vote = Call(BOOL, f"{'any' if is_any else 'all'}_of_block", (found,))  # one value, for all threads
+    decided = cx.recorder.variable(f"{found.name}_of_block", BOOL, Role.MUTABLE)
+    cx.recorder.emit(Declare(var=decided, init=vote, span=here(cx)))
+    return decided
 
 
 def _among(cx: Context, region: Region, name: str, op: str, start: Const) -> Var:
@@ -71,17 +68,15 @@ def _among(cx: Context, region: Region, name: str, op: str, start: Const) -> Var
     return found
 
 
-def storage_sync(cx: Context, scope: object, *options: object) -> object:
+def storage_sync(cx: Context, scope: object, *options: object) -> None:
     """`T.tvm_storage_sync("shared")`: T.sync_threads(); of "warp": T.sync_warp()."""
-    if scope in ("shared", "shared.dyn"):
-        return atomic.sync_threads(cx)
-    if scope == "warp":
-        return warp.sync_warp(cx)
-    raise Fault(
-        "T2C-F023",
-        f'T.tvm_storage_sync takes "shared" or "warp", not {describe(scope)}',
-        help="write T.sync_grid() for a barrier of all blocks",
-    )
+    if scope not in ("shared", "shared.dyn", "warp"):
+        raise Fault(
+            "T2C-F023",
+            f'T.tvm_storage_sync takes "shared" or "warp", not {describe(scope)}',
+            help="write T.sync_grid() for a barrier of all blocks",
+        )
+    (warp.sync_warp if scope == "warp" else atomic.sync_threads)(cx)
 
 
 def load_read_only(cx: Context, value: object, index: object = None) -> object:
@@ -158,7 +153,7 @@ def tvm_access_ptr(
     return extern.access_ptr(cx, data, rw_mask, offset=offset, extent=extent)
 
 
-def annotate_safe_value(cx: Context, values: object) -> object:
+def annotate_safe_value(cx: Context, values: object) -> None:
     """`T.annotate_safe_value({A: x})`: what is read outside of tensor A is x, not 0, from here on."""
     cx.recorder.require_kernel("T.annotate_safe_value")
     if not isinstance(values, dict):
@@ -170,7 +165,6 @@ def annotate_safe_value(cx: Context, values: object) -> object:
         otherwise = cast(cx, value, tensor.dtype)
         assert isinstance(otherwise, Expr)
         cx.recorder.otherwise[tensor.name] = otherwise
-    return None
 
 
 def sblock(cx: Context, name: object = "root", **options: object) -> object:
@@ -183,7 +177,7 @@ def type_annotation(cx: Context, dtype: object) -> object:
     return as_dtype(dtype, "the argument of T.type_annotation")
 
 
-def async_copy(cx: Context, src: object, dst: object, **options: object) -> object:
+def async_copy(cx: Context, src: object, dst: object, **options: object) -> None:
     """`T.async_copy(src, dst)`: a copy, and a group for T.ptx_wait_group; here it is done when it returns."""
     cx.recorder.require_kernel("T.async_copy")
     cx.recorder.require_tile_operation("T.async_copy")
@@ -202,7 +196,6 @@ def async_copy(cx: Context, src: object, dst: object, **options: object) -> obje
         laid_out = options.get("loop_layout") is not None
         cx.recorder.emit(Copy(src=source, dst=target, laid_out=laid_out, **cx.recorder.take().fields))
     cx.recorder.emit(CallStmt(call=Call(INT32, "cp_async_commit", ()), span=at.span))
-    return None
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
@@ -210,8 +203,8 @@ FUNCTIONS: dict[str, Callable[..., object]] = {
     "Then": _branch_frame("Then"),
     "Else": _branch_frame("Else"),
     "While": while_frame,
-    "any_of": _any_or_all("any_of"),
-    "all_of": _any_or_all("all_of"),
+    "any_of": partial(_any_or_all, "any_of"),
+    "all_of": partial(_any_or_all, "all_of"),
     "tvm_storage_sync": storage_sync,
     "fast_rcp": fast_rcp,
     "__ldg": load_read_only,

@@ -92,12 +92,11 @@ def _lanes(cx: Context, warp_size: object) -> int:
     return cx.target.warp_size if warp_size is None else as_count(warp_size, "`warp_size`", least=1)
 
 
-def thread_return(cx: Context) -> object:
+def thread_return(cx: Context) -> None:
     """`T.thread_return()`: the thread is done."""
     cx.recorder.require_kernel("T.thread_return")
     at = cx.recorder.take()
     cx.recorder.emit(Leave(**at.fields))
-    return None
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {

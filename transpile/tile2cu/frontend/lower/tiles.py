@@ -8,6 +8,7 @@ slices of tensors and tiles, take part like tiles; of what each thread has for i
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
 
 from tile2cu.core.dtype import FLOAT32, DType
@@ -302,16 +303,12 @@ def softmax(cx: Context, value: object, axis: object = -1) -> object:
     return binary(cx, "/", powers, reduced(cx, Reduction.SUM, powers, axis))
 
 
-def _extreme(name: str) -> Callable[..., object]:
+def _extreme(name: str, cx: Context, /, a: object, b: object = None, axis: object = None) -> object:
+    """`T.max(a, b)`, and `T.max(S, axis=1)` of a tile."""
     of_numbers = lifted(elementwise.FUNCTIONS[name])
-
-    def run(cx: Context, a: object, b: object = None, axis: object = None) -> object:
-        """`T.max(a, b)`, and `T.max(S, axis=1)` of a tile."""
-        if b is None:
-            return reduced(cx, Reduction(name), a, -1 if axis is None else axis)
-        return of_numbers(cx, a, b)
-
-    return run
+    if b is None:
+        return reduced(cx, Reduction(name), a, -1 if axis is None else axis)
+    return of_numbers(cx, a, b)
 
 
 def total(cx: Context, value: object, axis: object = -1, dim: object = None) -> object:
@@ -342,8 +339,8 @@ def transpose(cx: Context, value: object, dst: object = None) -> object:
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
-    "max": _extreme("max"),
-    "min": _extreme("min"),
+    "max": partial(_extreme, "max"),
+    "min": partial(_extreme, "min"),
     "sum": total,
     "softmax": softmax,
     "transpose": transpose,

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 from tile2cu.core.dtype import BOOL, INT32, UINT32, UINT64, DType
 from tile2cu.core.expr import Binary, Call, Expr, Load, Role, Var, binary, int_const, static_value
@@ -54,23 +55,29 @@ def _width(cx: Context, width: object, name: str) -> str:
     return "" if lanes == cx.target.warp_size else f"<{lanes}>"
 
 
-def _shuffle(name: str, function: str) -> Callable[..., object]:
-    def run(cx: Context, value: object, lane: object, width: object = None, mask: object = -1) -> object:
-        """`T.shfl_sync(value, lane)` and its kin: the value of another lane."""
-        _require(cx, name)
-        lanes = _lanes(cx, mask, name)
-        what, where = as_number(value, f"the value of {name}"), as_integer(lane, f"the lane of {name}")
-        return cx.expression(Call(what.dtype, function + _width(cx, width, name), (what, where, *lanes)))
+def _shuffle(
+    name: str, function: str, cx: Context, /, value: object, lane: object, width: object = None, mask: object = -1
+) -> object:
+    """`T.shfl_sync(value, lane)` and its kin: the value of another lane."""
+    _require(cx, name)
+    lanes = _lanes(cx, mask, name)
+    what, where = as_number(value, f"the value of {name}"), as_integer(lane, f"the lane of {name}")
+    return cx.expression(Call(what.dtype, function + _width(cx, width, name), (what, where, *lanes)))
 
-    return run
 
-
-def _tvm_shuffle(name: str, function: str) -> Callable[..., object]:
-    def run(cx: Context, mask: object, value: object, lane: object, width: object, warp_size: object) -> object:
-        """The same in TVM's order of arguments."""
-        return _shuffle(name, function)(cx, value, lane, width, mask)
-
-    return run
+def _tvm_shuffle(
+    name: str,
+    function: str,
+    cx: Context,
+    /,
+    mask: object,
+    value: object,
+    lane: object,
+    width: object,
+    warp_size: object,
+) -> object:
+    """The same in TVM's order of arguments."""
+    return _shuffle(name, function, cx, value, lane, width, mask)
 
 
 def _predicate(value: object, name: str) -> Expr:
@@ -78,34 +85,25 @@ def _predicate(value: object, name: str) -> Expr:
     return written if written.dtype is BOOL else binary("!=", written, int_const(0))
 
 
-def _vote(name: str, function: str, dtype: DType) -> Callable[..., object]:
-    def run(cx: Context, predicate: object, mask: object = -1) -> object:
-        """`T.any_sync(p)` and its kin: what the lanes of the warp say."""
-        _require(cx, name)
-        lanes = _lanes(cx, mask, name)
-        return cx.expression(Call(dtype, function, (_predicate(predicate, name), *lanes)))
-
-    return run
+def _vote(name: str, function: str, dtype: DType, cx: Context, /, predicate: object, mask: object = -1) -> object:
+    """`T.any_sync(p)` and its kin: what the lanes of the warp say."""
+    _require(cx, name)
+    lanes = _lanes(cx, mask, name)
+    return cx.expression(Call(dtype, function, (_predicate(predicate, name), *lanes)))
 
 
-def _block_vote(name: str, function: str) -> Callable[..., object]:
-    def run(cx: Context, predicate: object) -> object:
-        """`T.syncthreads_count(p)` and its kin: a barrier of the block that counts."""
-        _require(cx, name)
-        return cx.expression(Call(INT32, function, (_predicate(predicate, name),)))
-
-    return run
+def _block_vote(name: str, function: str, cx: Context, /, predicate: object) -> object:
+    """`T.syncthreads_count(p)` and its kin: a barrier of the block that counts."""
+    _require(cx, name)
+    return cx.expression(Call(INT32, function, (_predicate(predicate, name),)))
 
 
-def _match(name: str, function: str) -> Callable[..., object]:
-    def run(cx: Context, value: object, mask: object = -1) -> object:
-        """`T.match_any_sync(v)`: the lanes that bring the same value."""
-        _require(cx, name)
-        lanes = _lanes(cx, mask, name)
-        found: Expr = Call(UINT64, function, (as_number(value, f"the value of {name}"), *lanes))
-        return cx.expression(Call(UINT32, "cast", (found,)))
-
-    return run
+def _match(name: str, function: str, cx: Context, /, value: object, mask: object = -1) -> object:
+    """`T.match_any_sync(v)`: the lanes that bring the same value."""
+    _require(cx, name)
+    lanes = _lanes(cx, mask, name)
+    found: Expr = Call(UINT64, function, (as_number(value, f"the value of {name}"), *lanes))
+    return cx.expression(Call(UINT32, "cast", (found,)))
 
 
 def active_mask(cx: Context) -> object:
@@ -114,18 +112,14 @@ def active_mask(cx: Context) -> object:
     return Call(UINT64, "ballot", (binary("==", int_const(0), int_const(0)),))
 
 
-def _warp_reduce(kind: str) -> Callable[..., object]:
+def _warp_reduce(kind: str, cx: Context, /, value: object) -> object:
+    """`T.warp_reduce_sum(x)`: the sum of the lanes' values, in all of them."""
     name = f"T.warp_reduce_{kind}"
-
-    def run(cx: Context, value: object) -> object:
-        """`T.warp_reduce_sum(x)`: the sum of the lanes' values, in all of them."""
-        _require(cx, name)
-        what = as_number(value, f"the value of {name}")
-        if kind.startswith("bit") and what.dtype.is_float:
-            raise Fault("T2C-F018", f"{name} takes integers, not {what.dtype}")
-        return cx.expression(Call(what.dtype, f"warp_{kind}", (what,)))
-
-    return run
+    _require(cx, name)
+    what = as_number(value, f"the value of {name}")
+    if kind.startswith("bit") and what.dtype.is_float:
+        raise Fault("T2C-F018", f"{name} takes integers, not {what.dtype}")
+    return cx.expression(Call(what.dtype, f"warp_{kind}", (what,)))
 
 
 def shuffle_elect(cx: Context, thread_extent: object) -> object:
@@ -136,11 +130,10 @@ def shuffle_elect(cx: Context, thread_extent: object) -> object:
     return binary("==", binary("%", thread, int_const(group)) if group else thread, int_const(0))
 
 
-def sync_warp(cx: Context, mask: object = -1) -> object:
+def sync_warp(cx: Context, mask: object = -1) -> None:
     """`T.sync_warp()`: waits for the lanes of the warp and orders their accesses to memory."""
     _require(cx, "T.sync_warp")
     perform(cx, Call(INT32, "sync_warp", _lanes(cx, -1 if mask is None else mask, "T.sync_warp")))
-    return None
 
 
 def comm_reducer(cx: Context, combine: object, identity: object) -> object:
@@ -157,7 +150,7 @@ def comm_reducer(cx: Context, combine: object, identity: object) -> object:
 
 def thread_allreduce(
     cx: Context, size: object, value: object, condition: object, out: object, *axes: object, dtype: object = None
-) -> object:
+) -> None:
     """`T.tvm_thread_allreduce(1, value, True, out[0], tx)`: all threads' values along an axis, in each."""
     name = "T.tvm_thread_allreduce"
     _require(cx, name)
@@ -177,7 +170,6 @@ def thread_allreduce(
         what = Call(what.dtype, f"warp_{cx.recorder.reducer.kind}<{lanes}>", (what,))
     assert isinstance(out.buffer, Buffer)
     _emit(cx, Store, buffer=out.buffer, indices=out.indices, value=cx.expression(what))
-    return None
 
 
 def _through_shared(cx: Context, value: Expr, axis: int) -> Expr:
@@ -239,24 +231,24 @@ def _axis_of(cx: Context, axes: tuple[object, ...]) -> int:
 
 
 FUNCTIONS: dict[str, Callable[..., object]] = {
-    "shfl_sync": _shuffle("T.shfl_sync", "shuffle"),
-    "shfl_xor": _shuffle("T.shfl_xor", "shuffle_xor"),
-    "shfl_up": _shuffle("T.shfl_up", "shuffle_up"),
-    "shfl_down": _shuffle("T.shfl_down", "shuffle_down"),
-    "tvm_warp_shuffle": _tvm_shuffle("T.tvm_warp_shuffle", "shuffle"),
-    "tvm_warp_shuffle_up": _tvm_shuffle("T.tvm_warp_shuffle_up", "shuffle_up"),
-    "tvm_warp_shuffle_down": _tvm_shuffle("T.tvm_warp_shuffle_down", "shuffle_down"),
-    "any_sync": _vote("T.any_sync", "any_of_warp", INT32),
-    "all_sync": _vote("T.all_sync", "all_of_warp", INT32),
-    "ballot_sync": _vote("T.ballot_sync", "ballot", UINT64),
-    "ballot": _vote("T.ballot", "ballot", UINT64),
+    "shfl_sync": partial(_shuffle, "T.shfl_sync", "shuffle"),
+    "shfl_xor": partial(_shuffle, "T.shfl_xor", "shuffle_xor"),
+    "shfl_up": partial(_shuffle, "T.shfl_up", "shuffle_up"),
+    "shfl_down": partial(_shuffle, "T.shfl_down", "shuffle_down"),
+    "tvm_warp_shuffle": partial(_tvm_shuffle, "T.tvm_warp_shuffle", "shuffle"),
+    "tvm_warp_shuffle_up": partial(_tvm_shuffle, "T.tvm_warp_shuffle_up", "shuffle_up"),
+    "tvm_warp_shuffle_down": partial(_tvm_shuffle, "T.tvm_warp_shuffle_down", "shuffle_down"),
+    "any_sync": partial(_vote, "T.any_sync", "any_of_warp", INT32),
+    "all_sync": partial(_vote, "T.all_sync", "all_of_warp", INT32),
+    "ballot_sync": partial(_vote, "T.ballot_sync", "ballot", UINT64),
+    "ballot": partial(_vote, "T.ballot", "ballot", UINT64),
     "activemask": active_mask,
-    "match_any_sync": _match("T.match_any_sync", "match_any"),
-    "match_all_sync": _match("T.match_all_sync", "match_all"),
-    "syncthreads_count": _block_vote("T.syncthreads_count", "count_of_block"),
-    "syncthreads_and": _block_vote("T.syncthreads_and", "all_of_block"),
-    "syncthreads_or": _block_vote("T.syncthreads_or", "any_of_block"),
-    **{f"warp_reduce_{kind}": _warp_reduce(kind) for kind in ("sum", "max", "min", "bitand", "bitor")},
+    "match_any_sync": partial(_match, "T.match_any_sync", "match_any"),
+    "match_all_sync": partial(_match, "T.match_all_sync", "match_all"),
+    "syncthreads_count": partial(_block_vote, "T.syncthreads_count", "count_of_block"),
+    "syncthreads_and": partial(_block_vote, "T.syncthreads_and", "all_of_block"),
+    "syncthreads_or": partial(_block_vote, "T.syncthreads_or", "any_of_block"),
+    **{f"warp_reduce_{kind}": partial(_warp_reduce, kind) for kind in ("sum", "max", "min", "bitand", "bitor")},
     "shuffle_elect": shuffle_elect,
     "sync_warp": sync_warp,
     "comm_reducer": comm_reducer,
