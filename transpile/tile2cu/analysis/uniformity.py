@@ -3,13 +3,14 @@
 from collections.abc import Callable
 
 from tile2cu.analysis.dependence import same_storage
-from tile2cu.analysis.effects import effects
-from tile2cu.analysis.uses import roots_written
+from tile2cu.analysis.uses import exits, roots_written
 from tile2cu.core.expr import Address, Call, Expr, Load, Role, Var, children, is_of_thread
 from tile2cu.core.program import (
     Assign,
     Atomic,
+    Break,
     Buffer,
+    Continue,
     Copy,
     Declare,
     Fill,
@@ -108,10 +109,10 @@ class Uniformity:
                     self._visit(stmt.then, divergent=inside)
                     self._visit(stmt.orelse, divergent=inside)
                 case While():
-                    same = self.holds(stmt.condition) and not self._is_left_by_some(stmt.body)
+                    same = self.holds(stmt.condition) and not any(map(self.diverging_exit, stmt.body))
                     self._visit(stmt.body, divergent=divergent or not same)
                 case Loop():
-                    same = self.holds(stmt.start) and self.holds(stmt.stop) and not self._is_left_by_some(stmt.body)
+                    same = self.holds(stmt.start) and self.holds(stmt.stop) and not any(map(self.diverging_exit, stmt.body))
                     self._visit(stmt.body, divergent=divergent or not same)
                 case Parallel():
                     kept = () if divergent else self._elements(stmt)
@@ -134,11 +135,19 @@ class Uniformity:
         """Whether all threads take the same arm of a branch."""
         return self.holds(branch.condition) or self._uniform_branches(branch)
 
-    def _is_left_by_some(self, body: tuple[Stmt, ...]) -> bool:
-        """Whether some threads may leave the loop around a body, or its iteration, before others do."""
-        branches = [stmt for stmt in body if isinstance(stmt, If) and effects(stmt).may_leave]
-        disjoint = not all(map(self._is_uniform_branch, branches))
-        return disjoint or any(self._is_left_by_some((*branch.then, *branch.orelse)) for branch in branches)
+    def is_left_by_some(self, body: tuple[Stmt, ...]) -> bool:
+        """Whether some threads may leave the loop around a body before others do."""
+        return any(self.diverging_exit(stmt, Break) is not None for stmt in body)
+
+    def diverging_exit(self, stmt: Stmt, *kinds: type[Break | Continue]) -> If | None:
+        """The branch by which some threads leave the loop around a statement, or its iteration, and others do not."""
+        leaving = kinds or (Break, Continue)
+        if not isinstance(stmt, If) or not any(isinstance(each, leaving) for each in exits((stmt,))):
+            return None
+        if not self._is_uniform_branch(stmt):
+            return stmt
+        inside = (self.diverging_exit(each, *leaving) for each in (*stmt.then, *stmt.orelse))
+        return next((branch for branch in inside if branch is not None), None)
 
     def _assign(self, stmt: Stmt, divergent: bool) -> None:
         values: tuple[Expr, ...] = ()

@@ -19,7 +19,9 @@ from tile2cu.core.expr import Expr, Named, Var, walk
 from tile2cu.core.program import (
     Assign,
     Atomic,
+    Break,
     Buffer,
+    Continue,
     Declare,
     Gemm,
     If,
@@ -46,6 +48,18 @@ def statements(
 def statements(body: tuple[Stmt, ...], *kinds: type[Stmt], below: bool = True) -> Iterator[Stmt]:
     """The statements of some kinds in a body, in order, outermost first; also those `below` its own, or not."""
     return (stmt for stmt in (walk_stmts(body) if below else body) if isinstance(stmt, kinds))
+
+
+def exits(body: tuple[Stmt, ...]) -> Iterator[Break | Continue]:
+    """The statements of a body that leave the loop around it, or its iteration."""
+    for stmt in body:
+        match stmt:
+            case Break() | Continue():
+                yield stmt
+            case If():
+                yield from exits((*stmt.then, *stmt.orelse))
+            case _:
+                pass
 
 
 def has(body: tuple[Stmt, ...], *kinds: type[Stmt]) -> bool:

@@ -24,6 +24,7 @@ from tile2cu.passes.linear_index import flat_loops
 from tile2cu.passes.loop_to_copy import loops_that_copy
 from tile2cu.passes.lower_tile_ops import normal_form
 from tile2cu.passes.mask_after_gemm import masks_after_gemms
+from tile2cu.passes.predicate_exits import exits_beside_tiles
 from tile2cu.passes.prefetch_rows import prefetched_rows
 from tile2cu.passes.reshape_fragments import views_through_shared
 from tile2cu.passes.shared_divisors import divisions_by_shared_numbers
@@ -116,7 +117,12 @@ _FRAGMENTS = frozenset((Change.BRANCHES, Change.LEFT_OUT))
 # A condition on a fragment becomes one on the tensor that it is a copy of.
 _CONDITIONS = frozenset((Change.BRANCHES,))
 
+# A statement behind a `break` or `continue` of some threads is in a branch on the predicate that is set in its place.
+_EXITS = frozenset((Change.BRANCHES, Change.WAITS))
+
 _WAVE = 64  # threads: of every target with MFMA
+
+PREDICATE_EXITS = "predicate-exits"
 
 PREPARATION: tuple[Pass, ...] = (
     Pass(name="drop-wgmma-waits", run=without_waits, when=lambda needs: not needs.target.wgmma, claims=_WAITS),
@@ -126,6 +132,7 @@ PREPARATION: tuple[Pass, ...] = (
         when=lambda needs: not _sm90_or_later(needs),
         claims=_WAITS,
     ),
+    Pass(name=PREDICATE_EXITS, run=exits_beside_tiles, claims=_EXITS),
     Pass(
         name="thread-branches",
         run=lambda launch: by_thread(launch, groups=True),
@@ -184,6 +191,7 @@ ASKED = {
     COPY_OPERAND: "The first operand of an asynchronous MMA is copied to registers that nothing else writes.",
     UNSTAGE_RESULTS: "A shared tile that only takes a result to a tensor is left out.",
     IN_PLACE_UPDATES: "An in-place loop writes shared tiles: one thread executes all iterations of an element.",
+    PREDICATE_EXITS: "A loop that some threads leave before others has predicates instead: all threads reach barriers.",
     SPLIT_BRANCHES: "A divergent branch in which a barrier is needed is split: all threads reach the barrier between.",
     STORES_INSTEAD: "A loop that only stores a result's transpose, or a result under a condition, is a copy.",
 }
@@ -193,6 +201,7 @@ ASKED = {
 CLAIMS_OF_ASKED = {
     STORES_INSTEAD: frozenset((Change.BRANCHES, Change.ADDED)),
     SPLIT_BRANCHES: frozenset((Change.BRANCHES, Change.ADDED)),
+    PREDICATE_EXITS: _EXITS,
 }
 
 PASSES = tuple(dict.fromkeys((*(each.name for each in (*PREPARATION, *FOR_PRODUCERS, GATHER_ROWS)), *ASKED)))

@@ -46,6 +46,7 @@ from tile2cu.passes import (
     HOLD_OPERAND,
     IN_PLACE_UPDATES,
     LOAD_OPERAND,
+    PREDICATE_EXITS,
     PREPARATION,
     SPLIT_BRANCHES,
     STAGE_THROUGH_SHARED,
@@ -58,6 +59,7 @@ from tile2cu.passes import (
 )
 from tile2cu.passes.in_place_updates import by_one_thread_each
 from tile2cu.passes.lower_tile_ops import normal_form
+from tile2cu.passes.predicate_exits import exits_around
 from tile2cu.passes.register_operands import in_flight, in_registers, loaded
 from tile2cu.passes.split_branch import split_before
 from tile2cu.passes.stage_through_shared import through_shared
@@ -259,8 +261,10 @@ def _remedy(launch: Launch, error: Elsewhere | InDivergentCode) -> tuple[str, La
     if isinstance(error, Elsewhere):
         staged = through_shared(launch, error.op, error.tile, error.why)
         return None if staged is None else (STAGE_THROUGH_SHARED, normal_form(staged))
-    split = split_before(launch, error.op)
-    return None if split is None else (SPLIT_BRANCHES, split)
+    if (split := split_before(launch, error.op)) is not None:
+        return SPLIT_BRANCHES, split
+    staying = exits_around(launch, error.op)
+    return None if staying is None else (PREDICATE_EXITS, staying)
 
 
 def _asked(context: Context) -> tuple[str, Launch] | None:

@@ -132,6 +132,8 @@ class _Walker:
         self.part_barriers: dict[int, tuple[Stmt, PartBarrier, dict[str, Hazard]]] = {}
         self.part_numbers: dict[tuple[int, ...], int] = {}  # the named barriers of sets of threads
         self.past_part_barriers = Pending()  # accesses that a part's barrier ordered among its own threads
+        # A branch whose arms have barriers of their own, and the accesses of its earlier arms, which these do not order.
+        self.of_other_arms: tuple[If | None, Pending] = None, Pending()
         self.group: int | None = None
         self.once = False
         self.own = ordered_by_user(context) if context.program.own_barriers else ping_pong_tile(context)
@@ -215,11 +217,13 @@ class _Walker:
         return Pending() if self.group is None else pending.known_to(self.group)
 
     def body(self, body: tuple[Stmt, ...], pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        """Statements in order; only some threads reach those behind a branch in which others leave the iteration."""
         for position, stmt in enumerate(body):
             if self.group is None and _is_of_groups(stmt) and not (position and _is_of_groups(body[position - 1])):
                 run = takewhile(_is_of_groups, body[position:])
                 pending = self.before_groups(stmt, [part for part in run if isinstance(part, If)], pending, divergent)
             pending = self.statement(stmt, pending, divergent)
+            divergent = divergent or self.uniformity.diverging_exit(stmt)
         return pending
 
     def before_groups(
@@ -256,14 +260,18 @@ class _Walker:
                 return self.after_barrier(pending)
             case Break():
                 self.broken = self.broken.merge(pending)
-                return Pending()
+                return self.after_exit(pending, divergent)
             case Continue():
                 self.continued = self.continued.merge(pending)
-                return Pending()
+                return self.after_exit(pending, divergent)
             case WgmmaWait():
                 return pending.merge(self.done({}, self.read_until(stmt)))
             case _:
                 return self.simple(stmt, pending, divergent)
+
+    def after_exit(self, pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        """What is pending behind a `break` or `continue`: all where other threads go on, nothing where none does."""
+        return Pending() if divergent is None else pending
 
     def simple(self, stmt: Stmt, pending: Pending, divergent: If | While | Loop | None) -> Pending:
         """One operation: a barrier before it if it conflicts with accesses of other threads since the last one."""
@@ -281,6 +289,7 @@ class _Walker:
             for name, hazard in self.all_come(hazards, divergent).items()
             if hazard.taken_over or self.may_conflict(name, touches.get(name), name in changed, pending)
         }
+        self.require_disjoint_arms(stmt, reads, changed, touches, atomic)
         if hazards or id(stmt) in self.barriers:
             if pending.written:
                 self.end_reads.discard(id(stmt))
@@ -332,17 +341,7 @@ class _Walker:
             self.part_barriers.setdefault(id(stmt), (stmt, self.part[1], {}))[2].update(hazards)
             return
         if divergent is not None:
-            what = "branch" if isinstance(divergent, If) else "loop"
-            error = InDivergentCode(
-                "T2C-P002",
-                f"a barrier is needed here, inside a {what} that diverges within the block",
-                stmt.span,
-                notes=(Note(f"the {what} depends on the thread", divergent.span),),
-                help=f"move the copy out of the {what}, make it the same for all threads, or write all "
-                "barriers yourself: `pass_configs={'tl.disable_thread_storage_sync': True}`",
-            )
-            error.op = stmt
-            raise error
+            raise _in_divergent_code(stmt, divergent)
         known = self.barriers.setdefault(id(stmt), (stmt, {}))[1]
         known |= hazards
 
@@ -407,19 +406,46 @@ class _Walker:
     def parts(self, stmt: If, pending: Pending) -> Pending:
         """A branch whose arms have barriers of the threads that take them.
 
-        These barriers order accesses among those threads only, so that all of the branch's are pending after it.
+        These barriers order accesses among those threads only, so that all of the branch's are pending after it, and
+        no later arm may conflict with an earlier one.
         """
-        after = pending
+        after, outside = pending, self.of_other_arms
         for body, held in arms(stmt):
             around, outer, past = self.conditions, self.part, self.past_part_barriers
             self.conditions = (*around, (stmt.condition, held))
             part = self.part_of(self.owners.taking(self.conditions))
             self.part, self.past_part_barriers = None if part is None else (stmt, part), Pending()
             try:
-                after = after.merge(self.body(body, pending.copy(), stmt)).merge(self.past_part_barriers)
+                done = self.body(body, pending.copy(), stmt).merge(self.past_part_barriers)
+                after = after.merge(done)
             finally:
                 self.conditions, self.part, self.past_part_barriers = around, outer, past
+                self.of_other_arms = outside
+            self.of_other_arms = stmt, outside[1].merge(done)
+        self.of_other_arms = outside
         return after
+
+    def require_disjoint_arms(
+        self,
+        stmt: Stmt,
+        reads: dict[str, Buffer],
+        writes: dict[str, Buffer],
+        touches: Mapping[str, Touch],
+        atomic: frozenset[str],
+    ) -> None:
+        """Requires that no access of earlier arms conflicts with a statement, where no barrier orders the arms.
+
+        Errors: T2C-P002.
+        """
+        divergent, before = self.of_other_arms
+        hazards = {
+            name: hazard
+            for name, hazard in self.all_come(self.hazards(reads, writes, before), divergent).items()
+            if name not in atomic - before.plainly
+            and self.may_conflict(name, touches.get(name), name in writes, before)
+        }
+        if hazards and divergent is not None:
+            raise _in_divergent_code(stmt, divergent)
 
     def part_of(self, taking: tuple[bool, ...] | None) -> PartBarrier | None:
         """The barrier of these threads of a block, or None if they can have none."""
@@ -436,11 +462,13 @@ class _Walker:
         return PartBarrier((), len(taken), number=number) if len(self.part_numbers) <= len(_NAMED_BARRIERS) else None
 
     def arms(self, stmt: If, pending: Pending, divergent: If | While | Loop | None) -> Pending:
+        """Both arms; where different threads take them, the second one's accesses may conflict with the first one's."""
         around, after = self.conditions, Pending()
         try:
             for body, held in arms(stmt):
                 self.conditions = (*around, (stmt.condition, held))
-                after = after.merge(self.body(body, pending.copy(), divergent))
+                before = pending.merge(after) if divergent is stmt else pending.copy()
+                after = after.merge(self.body(body, before, divergent))
             return after
         finally:
             self.conditions = around
@@ -462,6 +490,7 @@ class _Walker:
         accesses = [access for expr in expressions(stmt) for access in loads(expr, stmt.span) if not access.atomic]
         shared_reads = self.tracked(access.buffer for access in accesses)
         touches = {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in shared_reads.items()}
+        self.require_disjoint_arms(stmt, shared_reads, {}, touches, frozenset())
         hazards = {
             name: hazard
             for name, hazard in self.all_come(self.hazards(shared_reads, {}, pending), divergent).items()
@@ -478,8 +507,10 @@ class _Walker:
         if pipeline is None or pipeline.producer:
             pending = self.before_loop(stmt, pending, divergent)
         if pipeline is not None:
-            return self.pipelined(stmt, pipeline, pending, divergent)
-        uniform = all(map(self.uniformity.holds, (stmt.start, stmt.stop, stmt.step)))  # all threads run each iteration
+            left = stmt if self.uniformity.is_left_by_some(stmt.body) else None
+            return self.pipelined(stmt, pipeline, pending, divergent or left)
+        bounds = (stmt.start, stmt.stop, stmt.step)  # uniform: all threads run each iteration
+        uniform = all(map(self.uniformity.holds, bounds)) and not self.uniformity.is_left_by_some(stmt.body)
         if uniform:
             return self.iterations(stmt, pending, divergent)
         return self.diverging(stmt, pending, divergent, lambda before: self.iterations(stmt, before, stmt))
@@ -508,7 +539,7 @@ class _Walker:
 
         Where the condition is evaluated again, at an iteration's end, no barrier can be placed.
         """
-        uniform = self.uniformity.holds(stmt.condition)
+        uniform = self.uniformity.holds(stmt.condition) and not self.uniformity.is_left_by_some(stmt.body)
         pending = self.condition(stmt, pending, divergent)
         if uniform:
             return self.evaluations(stmt, pending, divergent)
@@ -582,6 +613,20 @@ class _Walker:
         if pipeline.producer and not is_at_top(stmt, self.context.launch):
             return before.merge(after.without(set(stages)))  # nothing else uses them
         return before.merge(after).merge(self.done({}, stages))
+
+
+def _in_divergent_code(stmt: Stmt, divergent: If | While | Loop) -> InDivergentCode:
+    what = "branch" if isinstance(divergent, If) else "loop"
+    error = InDivergentCode(
+        "T2C-P002",
+        f"a barrier is needed here, inside a {what} that diverges within the block",
+        stmt.span,
+        notes=(Note(f"the {what} depends on the thread", divergent.span),),
+        help=f"move the copy out of the {what}, make it the same for all threads, or write all "
+        "barriers yourself: `pass_configs={'tl.disable_thread_storage_sync': True}`",
+    )
+    error.op = stmt
+    return error
 
 
 def _is_of_groups(stmt: Stmt) -> bool:
