@@ -313,6 +313,33 @@ KERNELS: dict[str, tuple[str, int, str]] = {
         T.copy(total, Y[0, 0:32])
         """,
     ),
+    "predicate-exits": (
+        "cuda:sm_80",
+        128,
+        """
+        S = T.alloc_shared((64,), "float32")
+        t = T.get_thread_binding() % 64
+        S[t] = 0
+        for k in T.serial(6):
+            if X[k, t] > 1:
+                continue
+            S[t] = X[k, t]
+            Y[k, t] = S[63 - t]
+            if X[k + 8, t] > 1:
+                break
+        """,
+    ),
+    "read-first": (
+        "cuda:sm_80",
+        64,
+        """
+        S = T.alloc_shared((64,), "float32")
+        t = T.get_thread_binding()
+        S[t] = X[0, t]
+        S[t] = S[63 - t] + X[1, t]
+        Y[0, t] = S[t]
+        """,
+    ),
     "split-branches": (
         "cuda:sm_80",
         128,

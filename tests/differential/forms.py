@@ -34,7 +34,15 @@ from tests.differential.gemm_forms import (
     sparse_blocks,
     two_accumulators,
 )
-from tests.differential.thread_forms import cluster, divergent_branches, explicit, extern, private_branches, threads
+from tests.differential.thread_forms import (
+    cluster,
+    divergent_branches,
+    divergent_exits,
+    explicit,
+    extern,
+    private_branches,
+    threads,
+)
 from tests.differential.writer import Writer
 
 NVIDIA = ("cuda:sm_80", "cuda:sm_90a")
@@ -47,6 +55,7 @@ FORMS: dict[str, tuple[Callable[[Writer], None], tuple[str, ...]]] = {
     "threads": (threads, ANY),
     "private_branches": (private_branches, ANY),
     "divergent_branches": (divergent_branches, ANY),
+    "divergent_exits": (divergent_exits, ANY),
     "extern": (extern, HOPPER),
     "rows_and_vectors": (rows_and_vectors, ANY),
     "shared_to_shared": (shared_to_shared, ANY),

@@ -34,7 +34,7 @@ def private_branches(w: Writer) -> None:
 
 
 def divergent_branches(w: Writer) -> None:
-    """Some threads exchange values through shared memory, perhaps in a loop or branch; others may, in another tile."""
+    """Some threads exchange values through shared memory, perhaps in a loop or branch; others may, in any tile."""
     w.threads = int(w.one(64, 128))
     lane, tile = w.random.randrange(1, w.threads), w.shared(w.threads, dtype="float32")
     source, to = (w.tensor(8, w.threads, dtype="float32", written=each) for each in (False, True))
@@ -56,13 +56,37 @@ def divergent_branches(w: Writer) -> None:
             _exchanged(w, tile, "1.0")
         w.add(f"{to}[bx, tx] = {mine} + own")
     if w.often():
-        other = w.shared(w.threads, dtype="float32")  # nothing orders the arms' accesses to one tile
+        other = tile if w.often() else w.shared(w.threads, dtype="float32")
         w.lines.insert(0, f"T.clear({other})")
         with w.within("else:"):
             w.add(f"{other}[tx] = {source}[bx, tx] - 1.0")
             if w.often():
                 _exchanged(w, other, "0.5")
             w.add(f"{to}[bx + 2, tx] = {other}[tx]")
+
+
+def divergent_exits(w: Writer) -> None:
+    """A loop that some threads leave, or an iteration of it, between statements that exchange values."""
+    w.threads = int(w.one(64, 128))
+    tile = w.shared(w.threads, dtype="float32")
+    source, to = (w.tensor(8, w.threads, dtype="float32", written=each) for each in (False, True))
+    w.add("tx = T.get_thread_binding()", f"{tile}[tx] = {source}[bx, tx]")
+    with w.within(f"for r in T.{w.one('serial', 'unroll')}({w.one(2, 3, 4)}):"):
+        for _ in range(int(w.one(2, 3, 4))):
+            match w.one("exchange", "update", "exit", "exit", "store"):
+                case "exchange":
+                    _exchanged(w, tile, f"{source}[r, tx]")
+                case "update":
+                    w.add(f"{tile}[tx] {w.one('=', '+=')} {tile}[tx ^ {w.one(1, 3, 32)}] * 0.5")
+                case "exit":
+                    asked = w.one(f"{source}[r, tx] > 0.25", f"{tile}[tx] < 0.0", "tx % 5 == r", "r > bx + 1")
+                    with w.within(f"if {asked}:"):
+                        if w.often():
+                            w.add(f"{tile}[tx] = {w.one(1.0, 2.0)}")
+                        w.add(str(w.one("break", "continue")))
+                case _:
+                    w.add(f"{to}[bx + r * 2, tx] = {tile}[{w.threads - 1} - tx]")
+    w.show(tile, w.threads)
 
 
 def _exchanged(w: Writer, tile: str, value: str) -> None:

@@ -197,3 +197,78 @@ for k in T.serial(4):
 Y[0, tx] = S[255 - tx]
 """,
 }
+
+# By name: the diagnostic's code, and the statements of a kernel of 128 threads.
+UNSUPPORTED = {
+    "while_that_some_leave": (
+        "T2C-P002",
+        f"""
+{_S}
+n = T.alloc_var("int32")
+n = 0
+while n < 4:
+    S[tx] = X[n, tx]
+    if S[tx ^ 1] > 2:
+        break
+    n = n + 1
+""",
+    ),
+    "while_of_own_length_that_exchanges": (
+        "T2C-P002",
+        f"""
+{_S}
+n = T.alloc_var("int32")
+n = T.max(X[0, tx], 0)
+while n > 0:
+    S[tx] = n
+    Y[0, tx] = S[tx ^ 1]
+    n = n - 1
+""",
+    ),
+    "exchange_in_a_loop_of_own_length": (
+        "T2C-P002",
+        f"""
+{_S}
+S[tx] = X[0, tx]
+for k in T.serial(T.max(X[0, tx], 0)):
+    S[tx] = S[tx ^ 1] + k
+""",
+    ),
+    "tile_work_behind_a_continue": (
+        "T2C-P004",
+        f"""
+{_S}
+for k in T.serial(4):
+    if X[k, tx] > 2:
+        continue
+    T.copy(X[k, :], S)
+    Y[k, tx] = S[127 - tx]
+""",
+    ),
+    "tile_work_of_those_that_stay": (
+        "T2C-P004",
+        f"""
+{_S}
+F = T.alloc_fragment((128,), "int32")
+for k in T.Pipelined(4, num_stages=2):
+    T.copy(X[k, :], S)
+    for i in T.Parallel(128):
+        F[i] = S[127 - i]
+    T.copy(F, Y[k, 0:128])
+    if X[k, tx] > 2:
+        break
+""",
+    ),
+    "arms_in_a_loop_of_own_length": (
+        "T2C-P002",
+        f"""
+{_S}
+S[tx] = X[0, tx]
+for k in T.serial(X[1, tx] % 2):
+    if tx % 2 == 0:
+        S[tx] = k
+    else:
+        Y[0, tx] = S[tx - 1]
+""",
+    ),
+}

@@ -272,13 +272,13 @@ def tensors_accessed_again(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
 
 
 def updated_in_several_ways(body: tuple[Stmt, ...]) -> frozenset[Buffer]:
-    """The memory that tile operations update by sums in one statement and by maxima in another: they do not commute."""
+    """The memory that is updated by sums in one statement and by maxima in another: they do not commute."""
     kinds: dict[Buffer, set[Reduction | None]] = {}
     for stmt in walk_stmts(body):
         for update in walk_stmts(stmt.body) if isinstance(stmt, Parallel) else (stmt,):
             if isinstance(update, AtomicTile):
                 kinds.setdefault(update.dst.buffer.memory, set()).add(update.kind)
-            elif isinstance(update, Atomic) and isinstance(stmt, Parallel):
+            elif isinstance(update, Atomic) and (isinstance(stmt, Parallel) or update.kind is not None):
                 kinds.setdefault(update.buffer.memory, set()).add(update.kind)
     return frozenset(memory for memory, found in kinds.items() if len(found) > 1)
 

@@ -112,7 +112,11 @@ class Uniformity:
                     same = self.holds(stmt.condition) and not any(map(self.diverging_exit, stmt.body))
                     self._visit(stmt.body, divergent=divergent or not same)
                 case Loop():
-                    same = self.holds(stmt.start) and self.holds(stmt.stop) and not any(map(self.diverging_exit, stmt.body))
+                    same = (
+                        self.holds(stmt.start)
+                        and self.holds(stmt.stop)
+                        and not any(map(self.diverging_exit, stmt.body))
+                    )
                     self._visit(stmt.body, divergent=divergent or not same)
                 case Parallel():
                     kept = () if divergent else self._elements(stmt)

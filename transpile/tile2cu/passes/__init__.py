@@ -123,6 +123,7 @@ _EXITS = frozenset((Change.BRANCHES, Change.WAITS))
 _WAVE = 64  # threads: of every target with MFMA
 
 PREDICATE_EXITS = "predicate-exits"
+READ_FIRST = "read-first"
 
 PREPARATION: tuple[Pass, ...] = (
     Pass(name="drop-wgmma-waits", run=without_waits, when=lambda needs: not needs.target.wgmma, claims=_WAITS),
@@ -191,7 +192,7 @@ ASKED = {
     COPY_OPERAND: "The first operand of an asynchronous MMA is copied to registers that nothing else writes.",
     UNSTAGE_RESULTS: "A shared tile that only takes a result to a tensor is left out.",
     IN_PLACE_UPDATES: "An in-place loop writes shared tiles: one thread executes all iterations of an element.",
-    PREDICATE_EXITS: "A loop that some threads leave before others has predicates instead: all threads reach barriers.",
+    READ_FIRST: "A statement in which threads read elements that others write is two: all have read before any writes.",
     SPLIT_BRANCHES: "A divergent branch in which a barrier is needed is split: all threads reach the barrier between.",
     STORES_INSTEAD: "A loop that only stores a result's transpose, or a result under a condition, is a copy.",
 }

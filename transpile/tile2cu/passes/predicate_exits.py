@@ -28,8 +28,13 @@ def exits_around(launch: Launch, stmt: Stmt) -> Launch | None:
 
 
 def exits_beside_tiles(launch: Launch) -> Launch | None:
-    """The launch with predicates in loops with operations on whole tiles that some threads leave; None for none."""
-    loops = [loop for loop in statements(launch.body, Loop, While) if any(exits(loop.body)) and any(tile_work(loop.body))]
+    """The launch with predicates in a loop that some threads leave, and that has operations on whole tiles.
+
+    Rules ask for the same in a loop in which a barrier is needed.
+    """
+    loops = [
+        loop for loop in statements(launch.body, Loop, While) if any(exits(loop.body)) and any(tile_work(loop.body))
+    ]
     known = Uniformity(launch, ordered=MEMORY) if loops else None
     left = (loop for loop in loops if known is not None and any(map(known.diverging_exit, loop.body)))
     return _predicated(launch, next(left, None))
@@ -63,14 +68,22 @@ class _Predicates:
     def stmts(self) -> Body:
         """The loop, with the declaration of its predicate."""
         body, span = self.rest(self.loop.body), self.loop.span
+        if self.running is not None:
+            body = (If(condition=self.guard, then=body, span=span),)
         if self.active is not None:
-            body = (Declare(var=self.active, init=Const(BOOL, True) if self.running is None else self.running, span=span), *body)
+            init = Const(BOOL, True) if self.running is None else self.running
+            body = (Declare(var=self.active, init=init, span=span), *body)
         if self.running is None:
             return (replace(self.loop, body=body),)
-        if self.active is None:
-            body = (If(condition=self.running, then=body, span=span),)
         declared_before = Declare(var=self.running, init=Const(BOOL, True), span=span)
         return under_comments(self.loop, (declared_before, replace(self.loop, body=body)))
+
+    @property
+    def guard(self) -> Var:
+        """The predicate of the statements of an iteration."""
+        found = self.running if self.active is None else self.active
+        assert found is not None
+        return found
 
     def rest(self, body: Body) -> Body:
         """Statements; those behind a branch with exits run where the thread is still active."""
@@ -80,9 +93,7 @@ class _Predicates:
                     return (*body[:at], *self.left(stmt))
                 case If() if any(exits((stmt,))):
                     behind = self.rest(body[at + 1 :])
-                    guard = self.running if self.active is None else self.active
-                    assert guard is not None
-                    guarded = (If(condition=guard, then=behind, span=behind[0].span),) if behind else ()
+                    guarded = (If(condition=self.guard, then=behind, span=behind[0].span),) if behind else ()
                     return (*body[:at], with_bodies(stmt, self.rest), *guarded)
                 case _:
                     pass

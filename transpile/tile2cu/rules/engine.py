@@ -26,6 +26,7 @@ from tile2cu.core.decisions import (
 from tile2cu.core.errors import Tile2CuError
 from tile2cu.core.facts import Fact, Facts, Key, Subject, UndeclaredError
 from tile2cu.core.program import (
+    Atomic,
     Buffer,
     Gemm,
     If,
@@ -35,6 +36,7 @@ from tile2cu.core.program import (
     Program,
     Scope,
     Stmt,
+    Store,
     While,
 )
 from tile2cu.core.rebuild import with_instead
@@ -48,6 +50,7 @@ from tile2cu.passes import (
     LOAD_OPERAND,
     PREDICATE_EXITS,
     PREPARATION,
+    READ_FIRST,
     SPLIT_BRANCHES,
     STAGE_THROUGH_SHARED,
     STORES_INSTEAD,
@@ -60,6 +63,7 @@ from tile2cu.passes import (
 from tile2cu.passes.in_place_updates import by_one_thread_each
 from tile2cu.passes.lower_tile_ops import normal_form
 from tile2cu.passes.predicate_exits import exits_around
+from tile2cu.passes.read_first import reads_first
 from tile2cu.passes.register_operands import in_flight, in_registers, loaded
 from tile2cu.passes.split_branch import split_before
 from tile2cu.passes.stage_through_shared import through_shared
@@ -174,6 +178,20 @@ class InDivergentCode(Tile2CuError):
     op: Stmt
 
 
+class ReadsWhatOthersWrite(Tile2CuError):
+    """A statement in which threads read elements that other threads write."""
+
+    op: Store | Atomic
+
+    @classmethod
+    def of(cls, op: Store | Atomic) -> "ReadsWhatOthersWrite":
+        found = cls(
+            "T2C-P002", "threads read elements that others write here", op.span, help="give the value a name before it"
+        )
+        found.op = op
+        return found
+
+
 def rule(
     id: str,
     *,
@@ -235,7 +253,7 @@ def _decided(program: Program, launch: Launch, target: Target, rules: tuple[Rule
         try:
             context = _decide(Context.start(program, launch, target), rules)
             asked = _asked(context)
-        except (Elsewhere, InDivergentCode) as error:
+        except (Elsewhere, InDivergentCode, ReadsWhatOthersWrite) as error:
             asked = _remedy(launch, error)
             if asked is None or not _accepted(launch, asked):
                 raise
@@ -256,11 +274,13 @@ def _accepted(launch: Launch, asked: tuple[str, Launch]) -> bool:
     return accepted(name, launch, after, CLAIMS_OF_ASKED.get(name, frozenset()))
 
 
-def _remedy(launch: Launch, error: Elsewhere | InDivergentCode) -> tuple[str, Launch] | None:
+def _remedy(launch: Launch, error: Elsewhere | InDivergentCode | ReadsWhatOthersWrite) -> tuple[str, Launch] | None:
     """The rewrite after which an error does not occur: the pass's name, and the launch that it returns."""
     if isinstance(error, Elsewhere):
         staged = through_shared(launch, error.op, error.tile, error.why)
         return None if staged is None else (STAGE_THROUGH_SHARED, normal_form(staged))
+    if isinstance(error, ReadsWhatOthersWrite):
+        return READ_FIRST, reads_first(launch, error.op)
     if (split := split_before(launch, error.op)) is not None:
         return SPLIT_BRANCHES, split
     staying = exits_around(launch, error.op)

@@ -38,6 +38,7 @@ from tile2cu.core.decisions import (
 from tile2cu.core.errors import Note, Tile2CuError
 from tile2cu.core.expr import Call, Expr, Load
 from tile2cu.core.program import (
+    Atomic,
     AtomicTile,
     Break,
     Buffer,
@@ -50,12 +51,13 @@ from tile2cu.core.program import (
     Parallel,
     Scope,
     Stmt,
+    Store,
     Sync,
     WgmmaWait,
     While,
 )
 from tile2cu.core.schedule import Aliasing, Hazard, PartBarrier, Pipeline
-from tile2cu.rules.engine import Context, Decision, Example, InDivergentCode, Phase, rule
+from tile2cu.rules.engine import Context, Decision, Example, InDivergentCode, Phase, ReadsWhatOthersWrite, rule
 from tile2cu.rules.sync.barrier_scope import exchanged_tiles, ordered_by_user, ping_pong_tile, tensors_read_again
 from tile2cu.rules.sync.pending_accesses import Pending, Touches, for_all_of, is_of_all
 from tile2cu.rules.sync.thread_ownership import Conditions, Owners, Touch, disjoint
@@ -92,8 +94,9 @@ def shared_hazard(launch: Launch, context: Context) -> Iterator[Decision]:
     on nothing but the thread's index. Prefetched copies of a pipelined loop are ordered by the pipeline's barrier;
     tiles that groups of threads exchange by the user's barriers, where there are some; all the user's tiles, where the
     user disabled inserted barriers. Where the user writes all barriers, T.sync_threads() is the block's, even in
-    divergent code. In a branch that whole warps take, or lanes of one warp, a barrier of these threads orders them;
-    another branch is split at the barrier.
+    divergent code. Statements are in order for all threads: the second arm of a branch finds what the first one wrote.
+    In a branch that whole warps take, or lanes of one warp, a barrier of these threads orders them; another branch is
+    split at the barrier, and a loop that some threads leave has predicates.
 
     Gives: at which T.sync_threads() it is divergent; the hazards that a barrier before the statement ends, and those
     between iterations that a pipeline's barrier ends; nothing where none is needed. Whether the barrier ends reads
@@ -132,7 +135,7 @@ class _Walker:
         self.part_barriers: dict[int, tuple[Stmt, PartBarrier, dict[str, Hazard]]] = {}
         self.part_numbers: dict[tuple[int, ...], int] = {}  # the named barriers of sets of threads
         self.past_part_barriers = Pending()  # accesses that a part's barrier ordered among its own threads
-        # A branch whose arms have barriers of their own, and the accesses of its earlier arms, which these do not order.
+        # A branch whose arms have barriers of their own, and the accesses of earlier arms, which these do not order.
         self.of_other_arms: tuple[If | None, Pending] = None, Pending()
         self.group: int | None = None
         self.once = False
@@ -280,7 +283,7 @@ class _Walker:
         hazards = self.hazards(reads, changed, pending)
         hazards |= self.taken_over(writes, pending)
         atomic = frozenset(self.tracked(atomic_only(stmt)))
-        if isinstance(stmt, AtomicTile | Parallel):  # a sum, then a maximum: they do not commute
+        if isinstance(stmt, AtomicTile | Parallel | Atomic):  # a sum, then a maximum: they do not commute
             atomic -= {buffer.name for buffer in updated_in_several_ways(self.context.launch.body)}
         hazards = {name: hazard for name, hazard in hazards.items() if name not in atomic - pending.plainly}
         touches = {name: self.owners.touch(stmt, tile, self.conditions) for name, tile in (reads | writes).items()}
@@ -290,6 +293,10 @@ class _Walker:
             if hazard.taken_over or self.may_conflict(name, touches.get(name), name in changed, pending)
         }
         self.require_disjoint_arms(stmt, reads, changed, touches, atomic)
+        if isinstance(stmt, Store | Atomic) and any(
+            self.owners.overlaps_itself(stmt, tile, self.conditions) for tile in writes.values()
+        ):
+            raise ReadsWhatOthersWrite.of(stmt)
         if hazards or id(stmt) in self.barriers:
             if pending.written:
                 self.end_reads.discard(id(stmt))

@@ -244,6 +244,33 @@ class Owners:
             return None
         return tuple(found)
 
+    def overlaps_itself(self, stmt: Stmt, tile: Buffer, conditions: Conditions) -> bool:
+        """Whether threads may read elements of a tile that others write in the same statement of single threads.
+
+        An element that a statement reads and writes is the thread's own where it is unknown which threads execute it.
+        """
+        accesses = [each for each in own_accesses(stmt) if each.buffer.memory is tile]
+        writes = [access for access in accesses if access.is_store]
+        known = self.taking(conditions) is not None
+        indices = {(write.buffer, write.indices) for write in writes}
+        reads = [
+            access
+            for access in accesses
+            if not access.is_store and not access.atomic and (known or {(access.buffer, access.indices)} != indices)
+        ]
+        active = self._active(conditions)
+        if not reads or not writes or sum(active) == 1:
+            return False
+        read, written = (
+            [each for access in of for each in self._lists(access, tile, active)] for of in (reads, writes)
+        )
+        if None in read or None in written:
+            return {(access.buffer, access.indices) for access in reads} != indices
+        return not disjoint(
+            frozenset(each for each in read if each is not None),
+            frozenset(each for each in written if each is not None),
+        )
+
     def is_one_for_all(self, condition: Expr) -> bool:
         """Whether a condition is uniform over all threads of the block: `tx < 256` in a block of 256."""
         alone = _is_of_thread_alone(self.context.bounds.expanded(condition))

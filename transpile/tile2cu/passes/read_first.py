@@ -1,0 +1,36 @@
+"""A statement in which threads read elements that others write: all have read before any writes.
+
+`S[tx] = S[tx + 1]` is `value = S[tx + 1]`, a barrier, `S[tx] = value`.
+"""
+
+from dataclasses import replace
+
+from tile2cu.analysis.accesses import loaded
+from tile2cu.core.expr import Const, Expr, Load, Role, Var, binary
+from tile2cu.core.program import Atomic, Launch, Let, Store
+from tile2cu.core.rebuild import under_comments, with_instead
+from tile2cu.passes.distribute_branch import declared
+
+
+def reads_first(launch: Launch, stmt: Store | Atomic) -> Launch:
+    """The launch with the values that a statement reads named before it."""
+    taken = declared(launch)
+    lets: list[Let] = []
+
+    def named(expr: Expr, wish: str) -> Expr:
+        if isinstance(expr, Const) or not loaded(expr):
+            return expr
+        wishes = (wish, *(f"{wish}_{count}" for count in range(1, len(taken) + 2)))
+        var = Var(expr.dtype, next(name for name in wishes if not taken[name]), Role.LET)
+        taken[var.name] += 1
+        lets.append(Let(var=var, value=expr, span=stmt.span))
+        return var
+
+    value = stmt.value
+    if isinstance(stmt, Store) and stmt.op:
+        value = binary(stmt.op, Load(stmt.buffer.dtype, stmt.buffer, stmt.indices), value)
+    indices = tuple(named(index, "index") for index in stmt.indices)
+    value = named(value, "value")
+    changed = replace(stmt, indices=indices, value=value)
+    written = replace(changed, op="") if isinstance(changed, Store) else changed
+    return replace(launch, body=with_instead(launch.body, {id(stmt): under_comments(stmt, (*lets, written))}))
