@@ -1,7 +1,8 @@
 """From a file and sizes to the setting of its tile parameters: the front end, the rules and the chooser together."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from math import inf
@@ -27,6 +28,18 @@ from tile2cu.tuning import record
 
 _PROBED_SIZE = 1024  # for which counts of a kernel with open sizes are compared
 _KEPT = 64
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Python's collection of cycles waits: it would visit all programs, which stay, for some 200 ms."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,6 +104,7 @@ class Tunable:
             return tuned[1]
         return self.predicted_choice(sizes)
 
+    @_uncollected()
     def predicted_choice(self, sizes: Mapping[str, int]) -> Choice:
         """The setting for these run-time sizes as the model predicts it. Raises as `ranking`."""
         return choose(self.ranking(sizes), self.costs, {**self.bound, **sizes})
@@ -214,6 +228,7 @@ def _measured(members: Sequence[Tunable], sizes: Mapping[str, int]) -> tuple[int
     return None
 
 
+@_uncollected()
 def fastest(members: Sequence[Tunable], sizes: Mapping[str, int]) -> tuple[int, Choice | None]:
     """The member of a family that is fastest, and its setting: as they were measured, else as the model predicts.
 

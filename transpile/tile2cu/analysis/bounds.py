@@ -25,8 +25,8 @@ from tile2cu.core.expr import (
     int_const,
     negated,
     static_value,
-    substitute,
     walk,
+    with_changed_operands,
 )
 from tile2cu.core.program import (
     Assign,
@@ -333,12 +333,12 @@ class Bounds:
 
     def expanded(self, expr: Expr) -> Expr:
         """The expression with the values of its immutable names in their place."""
-        if expr not in self._expansions:
-            found = expr
-            while any(part in self._values for part in walk(found)):
-                found = substitute(found, self._values)
+        found = self._expansions.get(expr)
+        if found is None:
+            value = self._values.get(expr)
+            found = with_changed_operands(expr, self.expanded) if value is None else self.expanded(value)
             self._expansions[expr] = found
-        return self._expansions[expr]
+        return found
 
     def never_falls(self, expr: Expr, var: Var) -> bool:
         """Whether an integer expression provably does not get smaller when `var` grows."""

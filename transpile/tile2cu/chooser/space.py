@@ -58,6 +58,7 @@ VALUES: Mapping[Kind, tuple[int, ...]] = {
 }
 
 
+_WGMMA_ROWS = 64
 OF_BLOCKS = (Kind.THREADS, Kind.ROW_THREADS, Kind.STAGES)  # which change no count of a tile
 
 
@@ -95,14 +96,46 @@ class Space:
         return {parameter.name: parameter.default for parameter in self.parameters}
 
     def tiles(self, sizes: Mapping[str, int]) -> Iterator[tuple[dict[str, int], tuple[Work, ...]]]:
-        """Every setting of the parameters that are no threads and stages, with its work, but those that do not fit."""
+        """Every setting of the parameters that are no threads and stages, with its work, but those that do not fit.
+
+        Sides that only add rows or columns outside of the tensors are left out.
+        """
         tiles = [each for each in self.parameters if each.kind not in OF_BLOCKS]
-        for sides in product(*(each.values for each in tiles)):
+        for sides in product(*(self._useful(each, sizes) for each in tiles)):
             if not self.fits.get(sides, True):
                 continue
             own = {each.name: value for each, value in zip(tiles, sides, strict=True)}
             with suppress(Unknown):
                 yield own, self.works({**self.default, **own}, sizes)
+
+    def _useful(self, parameter: Parameter, sizes: Mapping[str, int]) -> list[int]:
+        """The values of a parameter, but those of a GEMM's sides for which a smaller one gives as many tiles.
+
+        That is, all that it divides has the same quotients. The smaller one has all rows of a wgmma.
+        """
+        divide, found, seen = self._quotients.get(parameter.name), list[int](), set[tuple[int, ...]]()
+        if not divide:
+            return list(parameter.values)
+        values = self.values(self.default, sizes)
+        for value in parameter.values:
+            with suppress(Unknown):
+                quotients = tuple(each({**values, parameter_key(parameter.name): value}) for each in divide)
+                if quotients in seen:
+                    continue
+                if value % _WGMMA_ROWS == 0:
+                    seen.add(quotients)
+            found.append(value)
+        return found
+
+    @cached_property
+    def _quotients(self) -> dict[str, tuple[Number, ...]]:
+        """The divisions by a side of a GEMM's tile that decide grids and trip counts, by the parameter."""
+        sides = [each.name for each in self.parameters if each.kind in (Kind.M, Kind.N)]
+        divisions = [each for launch in self.program.launches for each in _divisions(launch)]
+        return {
+            name: tuple(number(division) for division, divisor in divisions if name in _names(divisor))
+            for name in sides
+        }
 
     def of_tile(
         self, own: Mapping[str, int], stages: Callable[[Iterable[int]], int] | None = None
@@ -276,20 +309,23 @@ def _adds_to_memory(launch: Launch) -> bool:
 
 def _divisors(launch: Launch) -> set[str]:
     """The parameters that divide extents of the grid or trip counts."""
+    return {name for _, divisor in _divisions(launch) for name in _names(divisor)}
+
+
+def _divisions(launch: Launch) -> Iterator[tuple[Expr, Expr]]:
+    """The divisions in extents of the grid and in trip counts, each with its divisor."""
     exprs: list[Expr] = [*launch.grid, *(let.value for let in launch.prelude)]
     for stmt in launch.statements:
         if isinstance(stmt, Loop):
             exprs += [stmt.start, stmt.stop]
         elif isinstance(stmt, Let):
             exprs.append(stmt.value)
-    found: set[str] = set()
     for part in (part for expr in exprs for part in walk(expr)):
         match part:
             case Call(function="ceildiv", args=(_, divisor)) | Binary(op="//", rhs=divisor):
-                found |= _names(divisor)
+                yield part, divisor
             case _:
                 pass
-    return found
 
 
 def _names(expr: Expr) -> set[str]:

@@ -75,13 +75,19 @@ class Counts:
     gathered: float = 0.0
     elementwise: float = 0.0
 
-    def add(self, other: "Counts", times: int) -> None:
-        """Adds the work of another block, so many times."""
-        for shape, repeated in other.mma.items():
-            self.mma[shape] = self.mma.get(shape, 0) + times * repeated
-        for name, amount in vars(other).items():
-            if amount and name != "mma":
-                vars(self)[name] += times * amount
+    def adding(self) -> Callable[["Counts", int], None]:
+        """A function that adds this work to another block's, so many times."""
+        mma = tuple(self.mma.items())
+        amounts = tuple((name, amount) for name, amount in vars(self).items() if amount and name != "mma")
+
+        def add(other: Counts, times: int) -> None:
+            for shape, repeated in mma:
+                other.mma[shape] = other.mma.get(shape, 0) + times * repeated
+            own = vars(other)
+            for name, amount in amounts:
+                own[name] += times * amount
+
+        return add
 
     @property
     def amount(self) -> tuple[float, ...]:
@@ -589,19 +595,19 @@ def _keys_of(exprs: list[Expr], body: tuple[Stmt, ...]) -> Set[str]:
 
 def _remembered(body: tuple[Stmt, ...], scope: _Scope) -> Count:
     """As `_body`, counted once for the same values of what it reads from outside."""
-    parts, found = _body(body, scope), dict[tuple[int | None, ...], Counts]()
+    parts, found = _body(body, scope), dict[tuple[int | None, ...], Callable[[Counts, int], None]]()
     read = sorted(_read_by(body) - {key_of(var) for var in declared_in(body)})
 
     def count(values: Values, counts: Counts, times: int) -> None:
         key = tuple(map(values.get, read))
-        once = found.get(key)
-        if once is None:
+        add = found.get(key)
+        if add is None:
             if len(found) == _KEPT:
                 found.clear()
             once = Counts()
             parts(values, once, 1)
-            found[key] = once
-        counts.add(once, times)
+            found[key] = add = once.adding()
+        add(counts, times)
 
     return count
 

@@ -260,12 +260,18 @@ def rebuilt(expr: Expr, change: Callable[[Expr], Expr | None]) -> Expr:
 
     Unchanged parts stay the same object; operators whose operands change are folded as `binary` folds them.
     """
-    operands = children(expr)
-    parts = tuple(rebuilt(operand, change) for operand in operands)
-    if any(part is not operand for part, operand in zip(parts, operands, strict=True)):
-        expr = _with_operands(expr, parts)
+    expr = with_changed_operands(expr, lambda operand: rebuilt(operand, change))
     found = change(expr)
     return expr if found is None else found
+
+
+def with_changed_operands(expr: Expr, changed: Callable[[Expr], Expr]) -> Expr:
+    """The expression with what its operands are changed to; the same object if they stay, else folded."""
+    operands = children(expr)
+    parts = tuple(map(changed, operands))
+    if any(part is not operand for part, operand in zip(parts, operands, strict=True)):
+        return _with_operands(expr, parts)
+    return expr
 
 
 def substitute(expr: Expr, values: Mapping[Expr, Expr]) -> Expr:
