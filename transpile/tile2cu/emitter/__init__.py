@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tile2cu.analysis.uses import declares, statements
@@ -23,7 +24,7 @@ from tile2cu.emitter.sections import aligned_when, pasted
 from tile2cu.emitter.sizes import common_sizes, derived_sizes, sizes, sizes_with_names
 from tile2cu.emitter.tma import asked_blocks, block_threads, bounds_notes, is_producer, persistent_in, tensor_maps
 from tile2cu.emitter.view import HostView, KernelView, LaunchView, words
-from tile2cu.plan.grid import kernel_expressions, used_sizes
+from tile2cu.plan.grid import kernel_expressions, passed_numbers, used_sizes
 from tile2cu.plan.grid_schedule import grid_schedule
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import tensors
@@ -325,7 +326,9 @@ def _launch_view(written: Written, style: Style) -> LaunchView:
         namespace=resolved.namespace,
         title=kernel_line(resolved.namespace) if resolved.namespace else "",
         sizes=NO_SECTION,
-        comments=_above(resolved, (_grid_note(written), *bounds_notes(resolved), *style.map_notes(maps))),
+        comments=_above(
+            resolved, (_grid_note(written), *bounds_notes(resolved), *_passed(written), *style.map_notes(maps))
+        ),
         template="class Alignment" if aligned_when(resolved, written.multiples) else "",
         bounds=_bounds(resolved, leading=bool(parts.producer)),
         cluster=", ".join(map(str, resolved.launch.cluster)),
@@ -356,6 +359,16 @@ def _above(resolved: Resolved, notes: tuple[str, ...]) -> tuple[str, ...]:
     """The comments above a kernel: the user's, and `notes` on what its declaration does not say."""
     own = (line for line in resolved.launch.comments if line.strip() != _word(resolved.launch))
     return tuple(line for text in (*own, *notes) for line in wrapped(text))
+
+
+def _passed(written: Written) -> Iterator[str]:
+    """Why the kernel takes static numbers as arguments."""
+    names = [written.printer.names(name) for name in passed_numbers(written.resolved)]
+    if names:
+        yield (
+            f"{listed(names)}: an argument, since with a trip count that it knows ptxas issues other instructions "
+            "between the wgmmas of an MMA  [pipeline.loop.mma-in-flight]"
+        )
 
 
 def _grid_note(written: Written) -> str:

@@ -15,7 +15,7 @@ from tile2cu.emitter.schedule import SCHEDULE, declared, with_schedule
 from tile2cu.emitter.sections import aligned_when, rows_aligned_to, rule_of_rows
 from tile2cu.emitter.tma import block_threads, distinct, persistent_in, run_time_columns
 from tile2cu.emitter.view import HostLaunch, HostView
-from tile2cu.plan.grid import used_sizes
+from tile2cu.plan.grid import passed_numbers, used_sizes
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import POINTER_BYTES, memories, pointer_alignment, viewed_tensors
 from tile2cu.styles.base.comments import listed, rule_line, wrapped
@@ -261,7 +261,7 @@ def _type_and_extents(tensor: Buffer, printer: Printer) -> str:
 
 
 def kernel_params(resolved: Resolved, printer: Printer, maps: dict[int, TensorMap], style: Style) -> tuple[str, ...]:
-    """The kernel's parameters: tensor maps, the tensors it reaches by pointer, its scalars, and the sizes it needs."""
+    """The kernel's parameters: tensor maps, the tensors it reaches by pointer, its scalars, and the numbers it needs."""
     params = [style.map_parameter(view) for view in distinct(maps)]
     for tensor in memories(resolved):
         const, name = _const(tensor, (resolved,)), f"{printer.names(tensor.name)}_data"
@@ -271,7 +271,8 @@ def kernel_params(resolved: Resolved, printer: Printer, maps: dict[int, TensorMa
     persistent = persistent_in(resolved)
     params += ["dim3 tiles"] * (persistent is not None) + ["int* next_tile"] * bool(persistent and persistent.queue)
     params += [f"{scalar.dtype.cpp} {printer.names(scalar.name)}" for scalar in scalars(resolved)]
-    return (*params, *(f"int {printer.names(size.name)}" for size in used_sizes(resolved)))
+    names = (*(size.name for size in used_sizes(resolved)), *passed_numbers(resolved))
+    return (*params, *(f"int {printer.names(name)}" for name in names))
 
 
 def scalars(resolved: Resolved) -> list[Var]:
@@ -380,6 +381,7 @@ def _launch(written: Written, style: Style) -> str:
     arguments += ["tiles"] * (persistent is not None) + ["next_tile"] * bool(persistent and persistent.queue)
     arguments += [printer.names(scalar.name) for scalar in scalars(resolved)]
     arguments += [printer.names(size.name) for size in used_sizes(resolved)]
+    arguments += map(printer.names, passed_numbers(resolved))
     shared = "<Shared>" if resolved.facts[resolved.launch, SHARED_BUDGET].tiles else ""
     threads = block_threads(resolved)
     if threads == resolved.program.name:  # the launcher's own name, whose constant identifies it

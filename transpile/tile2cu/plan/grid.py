@@ -1,13 +1,14 @@
 """Where a block's tile of work is in the grid, and in which order blocks take them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 
 from tile2cu.analysis.uses import all_expressions, statements
-from tile2cu.core.decisions import PERSISTENT, RASTER_GROUP, TILE_ORDER, XCD_ORDER
-from tile2cu.core.expr import Expr, Var, walk
-from tile2cu.core.program import Swizzle
+from tile2cu.core.decisions import PERSISTENT, RASTER_GROUP, SCHEDULE, TILE_ORDER, XCD_ORDER
+from tile2cu.core.expr import Expr, Named, Var, walk
+from tile2cu.core.program import Loop, Swizzle
+from tile2cu.core.schedule import MmaInFlight, Schedule
 from tile2cu.plan.resolved import Resolved
 from tile2cu.plan.tensors import viewed_tensors
 
@@ -88,6 +89,29 @@ def used_sizes(resolved: Resolved) -> tuple[Var, ...]:
     if resolved.scheduled and resolved.grid_schedule is not None:
         read |= set(resolved.grid_schedule.sizes)
     return tuple(size for size in resolved.program.sizes if size in read)
+
+
+def passed_numbers(resolved: Resolved) -> tuple[str, ...]:
+    """The static numbers that the kernel takes as arguments: those of the trip counts of loops whose MMA reads a copy.
+
+    Where ptxas knows the trip count, it issues more of the next iteration's instructions between the wgmmas, and a
+    kernel took 4 to 7 % longer on an H200 (docs/lab/gemm.md). Numbers of a tile's extents stay constants.
+    """
+    launch, facts = resolved.launch, resolved.facts
+    loops = [loop for loop in statements(launch.body, Loop) if _reads_a_copy(facts.get(loop, SCHEDULE))]
+    extents = _names(extent for tile in launch.tiles for extent in tile.shape)
+    return tuple(
+        name for name in _names(end for loop in loops for end in (loop.start, loop.stop)) if name not in extents
+    )
+
+
+def _names(exprs: Iterable[Expr]) -> dict[str, None]:
+    """The names of static numbers in expressions."""
+    return {part.name: None for expr in exprs for part in walk(expr) if isinstance(part, Named)}
+
+
+def _reads_a_copy(found: Schedule | None) -> bool:
+    return isinstance(found, MmaInFlight) and found.copied is not None
 
 
 def _order(resolved: Resolved) -> TileOrder | None:
