@@ -261,7 +261,7 @@ def _type_and_extents(tensor: Buffer, printer: Printer) -> str:
 
 
 def kernel_params(resolved: Resolved, printer: Printer, maps: dict[int, TensorMap], style: Style) -> tuple[str, ...]:
-    """The kernel's parameters: tensor maps, the tensors it reaches by pointer, its scalars, and the numbers it needs."""
+    """The kernel's parameters: tensor maps, the tensors it reaches by pointer, scalars, and the numbers it needs."""
     params = [style.map_parameter(view) for view in distinct(maps)]
     for tensor in memories(resolved):
         const, name = _const(tensor, (resolved,)), f"{printer.names(tensor.name)}_data"
