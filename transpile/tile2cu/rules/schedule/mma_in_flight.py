@@ -133,8 +133,8 @@ def mma_in_flight(op: Loop, context: Context) -> Iterator[Decision]:
 
     So do several MMAs that end an iteration, of operands in shared memory. Each iteration must overwrite the operand,
     which nothing else accesses, nothing else in the loop may access the results, and there must be room: in shared
-    memory for the second stages, in registers for a copy, which the MMA reads. Where it reads a copy, a known trip count
-    is an argument of the kernel: ptxas issues other instructions between wgmmas where it is a constant.
+    memory for the second stages, in registers for a copy, which the MMA reads. Where it reads a copy, a known
+    trip count is an argument of the kernel: ptxas issues other instructions between wgmmas where it is a constant.
 
     Gives: the statements that run while the MMA is in flight, and two stages for each shared tile that they write; or,
     for the MMA, the fragment to copy. All decisions are then made again with the copy.
