@@ -131,6 +131,19 @@ template <int span, int rows, int cols> struct LdsSwizzled {
   }
 };
 
+// A vector of n elements, stored as rows of `span` bytes with that swizzle.
+template <int span, int n> struct LdsSwizzledVector {
+  template <class T> static CK_TILE_HOST_DEVICE constexpr auto operand_descriptor() { return descriptor<T>(); }
+  template <class T> static CK_TILE_HOST_DEVICE constexpr auto descriptor() {
+    using namespace ck_tile;
+    constexpr int cols = span / static_cast<int>(sizeof(T)), rows = n / cols;
+    return transform_tensor_descriptor(
+        LdsSwizzled<span, rows, cols>::template descriptor<T>(),
+        make_tuple(make_merge_transform_v3_division_mod(make_tuple(number<rows>{}, number<cols>{}))),
+        make_tuple(sequence<0, 1>{}), make_tuple(sequence<0>{}));
+  }
+};
+
 // The order along K in which registers of A hold it: `groups` groups of lanes have `held` neighbours each, of one
 // instruction after another. groups = 1: in order.
 template <int groups_, int held_> struct HeldK {
@@ -210,8 +223,8 @@ template <class T, class Layout_> struct alignas(16) LdsTile {
   }
 };
 
-// The whole of a tile in LDS as the threads of a distribution access it, in any of its stages: coordinates are computed
-// once, a stage moves the base address.
+// A tile in LDS, or the part of it that begins at `origin`, as the threads of a distribution access it, in any of the
+// tile's stages: coordinates are computed once, a stage moves the base address.
 template <class Tile, class Window> struct StagedWindow {
   Tile* stages;
   Window window;
@@ -221,24 +234,32 @@ template <class Tile, class Window> struct StagedWindow {
     return window;
   }
 };
-template <class Tile, class Encoding, class Descriptor>
-CK_TILE_DEVICE auto staged_window(Tile* stages, Encoding, Descriptor) {
+template <class Tile, class Encoding, class Descriptor, class... Origin>
+CK_TILE_DEVICE auto window_on(Tile* stages, Encoding, Descriptor, Origin... origin) {
   using namespace ck_tile;
-  constexpr auto window_lengths = generate_tuple([](auto i) { return number<Descriptor{}.get_length(i)>{}; },
-                                                 number<Descriptor::get_num_of_dimension()>{});
-  const auto origin = generate_tuple([](auto) { return 0; }, number<Descriptor::get_num_of_dimension()>{});
+  constexpr auto distribution = make_static_tile_distribution(Encoding{});
   const auto view = make_tensor_view<address_space_enum::lds>(window_data(stages[0].data), Descriptor{});
-  auto window =
-      make_tile_window(view, window_lengths, to_multi_index(origin), make_static_tile_distribution(Encoding{}));
+  auto window = [&] {
+    if constexpr (sizeof...(Origin) > 0) {
+      return make_tile_window(view, distribution.get_lengths(), multi_index<sizeof...(Origin)>{origin...},
+                              distribution);
+    } else {
+      const auto zeros = generate_tuple([](auto) { return 0; }, number<Descriptor::get_num_of_dimension()>{});
+      return make_tile_window(view, distribution.get_lengths(), to_multi_index(zeros), distribution);
+    }
+  }();
   return StagedWindow<Tile, decltype(window)>{stages, window};
 }
 // For stores, and loads of other than operands.
-template <class Tile, class Encoding> CK_TILE_DEVICE auto staged_window(Tile* stages, Encoding encoding) {
-  return staged_window(stages, encoding, Tile::descriptor());
+template <class Tile, class Encoding, class... Origin>
+CK_TILE_DEVICE auto staged_window(Tile* stages, Encoding encoding, Origin... origin) {
+  return window_on(stages, encoding, Tile::descriptor(), origin...);
 }
 // For the operands of MFMAs, whose coordinate along K is in the order of A's registers.
-template <class Tile, class Encoding> CK_TILE_DEVICE auto operand_window(Tile* stages, Encoding encoding) {
-  return staged_window(stages, encoding, Tile::Layout::template operand_descriptor<typename Tile::Element>());
+template <class Tile, class Encoding, class... Origin>
+CK_TILE_DEVICE auto operand_window(Tile* stages, Encoding encoding, Origin... origin) {
+  using Layout = typename Tile::Layout;
+  return window_on(stages, encoding, Layout::template operand_descriptor<typename Tile::Element>(), origin...);
 }
 
 // ---- warp GEMMs -----------------------------------------------------------------------------------------------------
@@ -296,18 +317,45 @@ using Minimum = Combine<ReduceMin>;
 using AbsSum = Combine<ReduceAbsSum>;
 using AbsMaximum = Combine<ReduceAbsMax>;
 
-// block_tile_reduce along the rows of a tile: one value per column.
-template <class Columns, class Tile, class Function>
-CK_TILE_DEVICE void block_tile_reduce_columns(Columns& columns, const Tile& tile, const Function& f) {
+// Places of a tile at or beyond `extent` of dimension `dim` become `value`: ck_tile's set_tile_if has two dimensions.
+template <int dim, class Tile, class T> CK_TILE_DEVICE void set_tile_beyond(Tile& tile, int extent, T value) {
   using namespace ck_tile;
-  constexpr auto spans = Tile::get_distributed_spans();
-  sweep_tile_span(spans[number<1>{}], [&](auto j) {
-    constexpr auto column = make_tuple(j);
-    auto sum = columns[column];
-    sweep_tile_span(spans[number<0>{}], [&](auto i) { sum = f(sum, tile[make_tuple(i, j)]); });
-    columns(column) = sum;
+  sweep_tile(tile, [&](auto at) {
+    const auto indices = get_x_indices_from_distributed_indices(Tile::get_tile_distribution(), at);
+    if (indices[number<dim>{}] >= extent) tile(at) = value;
   });
 }
+
+// block_tile_reduce of dimension `dim` of a tile of any rank: ck_tile's reduces the second of two. Of a tile of one
+// dimension `into` is of OneValue.
+template <int dim, class Into, class Tile, class Function>
+CK_TILE_DEVICE void block_tile_reduce_dimension(Into& into, const Tile& tile, const Function& f) {
+  using namespace ck_tile;
+  constexpr int rank = Tile::get_num_of_dimension();
+  sweep_tile(tile, [&](auto at) {
+    if constexpr (rank == 1) {
+      auto value = into.get_thread_buffer()[number<0>{}];
+      into.get_thread_buffer()(number<0>{}) = f(value, tile[at]);
+    } else {
+      constexpr auto kept =
+          generate_tuple([](auto d) { return decltype(at){}[number<(d < dim ? d : d + 1)>{}]; }, number<rank - 1>{});
+      auto value = into[kept];
+      into(kept) = f(value, tile[at]);
+    }
+  });
+}
+
+// The distribution of one value of which every thread of the block holds a part, or a copy.
+template <int threads>
+using OneValue = std::conditional_t<
+    (threads > 64),
+    ck_tile::tile_distribution_encoding<ck_tile::sequence<threads / 64, 64>, ck_tile::tuple<ck_tile::sequence<1>>,
+                                        ck_tile::tuple<ck_tile::sequence<0>, ck_tile::sequence<0>>,
+                                        ck_tile::tuple<ck_tile::sequence<0>, ck_tile::sequence<1>>,
+                                        ck_tile::sequence<1>, ck_tile::sequence<0>>,
+    ck_tile::tile_distribution_encoding<ck_tile::sequence<64>, ck_tile::tuple<ck_tile::sequence<1>>,
+                                        ck_tile::tuple<ck_tile::sequence<0>>, ck_tile::tuple<ck_tile::sequence<0>>,
+                                        ck_tile::sequence<1>, ck_tile::sequence<0>>>;
 
 // Combines the values that warps hold for the same row: each warp writes its own to LDS, all threads read all. All
 // threads of the block; a barrier before and after the reads.
@@ -332,6 +380,16 @@ CK_TILE_DEVICE void reduce_across_warps(Rows& rows, T (&workspace)[size], const 
     rows(i) = found;
   });
   block_sync_lds();
+}
+
+// ---- packed dot products --------------------------------------------------------------------------------------------
+// sum + the four 2-bit numbers of a byte, the lowest bits first, less `less` each, times y[0] to y[3]: v_dot4. y is
+// aligned to 4 bytes. [CDNA3 ISA, "VOP3P: V_DOT4_I32_I8"]
+CK_TILE_DEVICE int dot_of_quarters(uint8_t quarters, int less, const int8_t* y, int sum) {
+  const uint32_t four = *reinterpret_cast<const uint32_t*>(y);
+  const uint32_t halves = (quarters | quarters << 12) & 0x000f000f;
+  const uint32_t bytes = (halves | halves << 6) & 0x03030303;
+  return dot_of_bytes(bytes, four, sum - less * dot_of_bytes(0x01010101, four, 0));
 }
 
 // ---- votes ----------------------------------------------------------------------------------------------------------

@@ -16,17 +16,18 @@ import inputs
 import references
 import tile2cu
 from tests.amdgcn.chips import require_compiler
-from tests.amdgcn.code import assert_well_compiled
+from tests.amdgcn.code import assert_fits, assert_well_compiled
 from tests.host.example_calls import EXAMPLES, RAGGED, Example
+from tests.host.more_calls import MORE, Case
+from tile2cu_runtime.hip import CODE_OBJECT
 
 pytestmark = pytest.mark.needs("ck")
 
 EACH_TIME = ("vector_add", "gemm_relu")
-UNSUPPORTED = ("gemv",)
+OTHER_FP8 = {"float8_e4m3fn", "float8_e5m2"}  # gfx942 has no type for these in ck_tile
 CASES = [
     pytest.param(example, marks=() if str(example) in EACH_TIME else pytest.mark.nightly, id=f"{number} {example}")
     for number, example in enumerate(RAGGED)
-    if str(example) not in UNSUPPORTED
 ]
 
 
@@ -181,6 +182,123 @@ def test_flash_decoding(style: str) -> None:
     found = np.asarray(kernel(q, k, v, data[3].astype(np.int32))).astype(float)
     np.testing.assert_allclose(found, expected, atol=2e-3)
     assert kernel.report is not None and kernel.report.is_clean
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("case", [each for each in MORE if not (OTHER_FP8 & set(each.types))], ids=str)
+def test_more_examples(case: Case) -> None:
+    """Also what reduces vectors across threads, dimensions of three, and halves."""
+    kernel = case.load("hip:gfx942", "sim", "ck")
+    assert_fits(kernel.library.parent / CODE_OBJECT)
+    case.check(kernel)
+    assert kernel.report is not None and kernel.report.is_clean
+
+
+ONE_VALUE = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def one_value(M, N=1000, threads=256):
+    @T.prim_func
+    def main(A: T.Tensor((M, N), "{dtype}"), C: T.Tensor((M, 4), "{dtype}")):
+        with T.Kernel(M, threads=threads) as row:
+            x = T.alloc_fragment((N,), "{dtype}")
+            total = T.alloc_fragment((1,), "{dtype}")
+            largest = T.alloc_fragment((1,), "{dtype}")
+            smallest = T.alloc_fragment((1,), "{dtype}")
+            magnitude = T.alloc_fragment((1,), "{dtype}")
+            T.copy(A[row, 0], x)
+            T.fill(total, 1)
+            T.reduce_sum(x, total, dim=0, clear=False)
+            T.reduce_max(x, largest, dim=0)
+            T.reduce_min(x, smallest, dim=0)
+            T.reduce_absmax(x, magnitude, dim=0)
+            for i in T.Parallel(1):
+                C[row, i] = total[0]
+                C[row, i + 1] = largest[0]
+                C[row, i + 2] = smallest[0]
+                C[row, i + 3] = magnitude[0]
+
+    return main
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("n", "threads", "dtype"), [(1000, 256, "float32"), (40, 64, "float32"), (32, 128, "int32"), (1024, 128, "int32")]
+)
+def test_a_vector_becomes_one_value(n: int, threads: int, dtype: str, tmp_path: Path) -> None:
+    """Of vectors with idle places, of fewer elements than threads, in one wave and in several."""
+    path = tmp_path / "one_value.py"
+    path.write_text(ONE_VALUE.replace("{dtype}", dtype), encoding="utf-8")
+    a = np.random.default_rng(n).integers(-9, 10, (3, n)).astype(dtype)
+    expected = np.stack([a.sum(1) + 1, a.max(1), a.min(1), abs(a).max(1)], 1)
+    for style in ("ck", "tl"):
+        kernel = tile2cu.load(
+            path, target="hip:gfx942", device="sim", style=style, check=True, options={}, N=n, threads=threads
+        )
+        c = np.zeros((3, 4), dtype)
+        kernel(a, c)
+        np.testing.assert_array_equal(c, expected)
+        assert kernel.report is not None and kernel.report.is_clean
+
+
+MATRIX_VECTOR = [
+    ("gemv.py", "gemv", {"block_K": 256}, [((1000,), "float16"), ((13, 1000), "float16")]),
+    ("w2a8.py", "w2a8_gemv", {}, [((3, 2040), "int8"), ((21, 510), "uint8")]),
+    (
+        "dequant.py",
+        "dequant_gemv",
+        {"weights": "fp4", "group": 64, "block_K": 512},
+        [((2, 1536), "float16"), ((21, 768), "uint8"), ((21, 24), "float16")],
+    ),
+]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("file", "name", "bindings", "given"), MATRIX_VECTOR, ids=[each[1] for each in MATRIX_VECTOR])
+def test_products_with_vectors_have_the_bytes_of_the_style_tl(
+    file: str, name: str, bindings: dict[str, object], given: list[tuple[tuple[int, ...], str]]
+) -> None:
+    """Sums of small integers are exact, also those of 32 products in float16."""
+    generator = np.random.default_rng(2)
+    data = []
+    for shape, dtype in given:
+        low, high = (0, 256) if dtype == "uint8" else (-1, 2)
+        data.append(generator.integers(low, high, shape).astype(dtype))
+    found = []
+    for style in ("ck", "tl"):
+        kernel = tile2cu.load(
+            EXAMPLES / file, name, target="hip:gfx942", device="sim", style=style, check=True, options={}, **bindings
+        )
+        found.append(np.asarray(kernel(*data)))
+        assert kernel.report is not None and kernel.report.is_clean
+    assert found[0].any() and found[0].tobytes() == found[1].tobytes()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("chip", "dtype"), [("gfx942", "float8_e4m3fnuz"), ("gfx950", "float8_e4m3fn")])
+def test_operands_that_are_parts_of_a_tile(chip: str, dtype: str, request: pytest.FixtureRequest) -> None:
+    """Both halves of B's tile, each with its scales; scales are powers of two, so that sums are exact."""
+    require_compiler(chip, request)
+    generator, found = np.random.default_rng(4), []
+    m, n, k = 70, 300, 272
+    a, b = (generator.integers(-3, 4, shape).astype(getattr(ml_dtypes, dtype)) for shape in ((m, k), (n, k)))
+    scales = [2.0 ** generator.integers(-1, 2, shape).astype(np.float32) for shape in ((m, 3), (3, 3))]
+    wide = [np.pad(each.astype(float), ((0, 0), (0, 112))).reshape(-1, 3, 128) for each in (a, b)]
+    of_b = np.repeat(scales[1], 128, 0)[:n]
+    expected = np.einsum("mgk,ngk,mg,ng->mn", *wide, scales[0], of_b)
+    for style in ("ck", "tl"):
+        kernel = tile2cu.load(
+            EXAMPLES / "gemm_fp8_scaled.py", target=f"hip:{chip}", device="sim", style=style, check=True, options={},
+            dtype=dtype, out_dtype="float32",
+        )  # fmt: skip
+        found.append(np.asarray(kernel(a, b, *scales)))
+        np.testing.assert_array_equal(found[-1], expected)
+        assert kernel.report is not None and kernel.report.is_clean
+    assert found[0].tobytes() == found[1].tobytes()
 
 
 @pytest.mark.nightly

@@ -34,11 +34,9 @@ class Case:
         name = self.kernel or self.file.removesuffix(".py")
         return f"{name} {dtype}" if (dtype := self.bindings.get("dtype")) else name
 
-    def load(self, target: str, device: str, **options: object) -> Kernel:
-        path = EXAMPLES / self.file
-        return tile2cu.load(
-            path, self.kernel, target=target, device=device, check=True, options=options, **self.bindings
-        )
+    def load(self, target: str, device: str, style: str = "tl", **options: object) -> Kernel:
+        path, given = EXAMPLES / self.file, {"device": device, "style": style, "check": True, "options": options}
+        return tile2cu.load(path, self.kernel, target=target, **given, **self.bindings)
 
     def check(self, kernel: Kernel) -> None:
         expected = self.expected if isinstance(self.expected, tuple | list) else [self.expected]

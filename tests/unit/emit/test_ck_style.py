@@ -80,10 +80,58 @@ def test_waves_vote_on_a_rescale() -> None:
     assert "tl::scale_rows_if(tl::any_changed(scores_max_prev, scores_max), acc_o, scores_scale);" in found.source
 
 
-def test_an_operation_that_it_lacks_has_its_line() -> None:
-    with pytest.raises(Tile2CuError, match="a reduction of other than two dimensions") as raised:
-        tile2cu.emit(EXAMPLES / "gemv.py", style="ck", target="hip:gfx942")
-    assert raised.value.code == "T2C-E034" and "gemv.py:" in raised.value.render()
+SCAN = """
+import tilelang
+import tilelang.language as T
+
+
+@tilelang.jit
+def scan(M, N=256):
+    @T.prim_func
+    def main(A: T.Tensor((M, N), "float32"), C: T.Tensor((M, N), "float32")):
+        with T.Kernel(M, threads=128) as row:
+            x = T.alloc_fragment((1, N), "float32")
+            T.copy(A[row, 0], x)
+            T.cumsum(x, x, dim=1)
+            T.copy(x, C[row, 0])
+
+    return main
+"""
+
+
+def test_an_operation_that_it_lacks_has_its_line(tmp_path: Path) -> None:
+    (tmp_path / "scan.py").write_text(SCAN, encoding="utf-8")
+    tile2cu.emit(tmp_path / "scan.py", target="hip:gfx942")
+    with pytest.raises(Tile2CuError, match="the style `ck` does not support the operation Scan") as raised:
+        tile2cu.emit(tmp_path / "scan.py", style="ck", target="hip:gfx942")
+    text = raised.value.render()
+    assert raised.value.code == "T2C-E034" and "scan.py:13" in text and "--style tl" in text
+
+
+REDUCED = [
+    ("gemv.py", "gemv", "tl::block_tile_reduce_dimension<2>(sums, products, ReduceOp::Add{});"),
+    ("cross_entropy.py", "cross_entropy", "tl::block_tile_reduce_dimension<0>(parts_of_largest, x, tl::Maximum{});"),
+    ("dequant.py", "dequant_gemv", "tl::block_tile_reduce_dimension<2>(partial, products, ReduceOp::Add{});"),
+    (
+        "w2a8.py",
+        "w2a8_gemv",
+        "partial(i_j) = tl::dot_of_quarters(packed(i_j), 1, &x[ko % shared_stages](4 * j), partial",
+    ),
+]
+
+
+@pytest.mark.parametrize(("file", "name", "line"), REDUCED, ids=[each[1] for each in REDUCED])
+def test_products_with_vectors(file: str, name: str, line: str) -> None:
+    (found,) = tile2cu.emit(EXAMPLES / file, name, style="ck", target="hip:gfx942").values()
+    assert line in " ".join(found.source.split()).replace("( ", "(")
+
+
+def test_parts_of_a_tile_are_operands() -> None:
+    """A window begins where the part does; the format of gfx942 is FNUZ."""
+    bindings = {"dtype": "float8_e4m3fnuz"}
+    (found,) = tile2cu.emit(EXAMPLES / "gemm_fp8_scaled.py", style="ck", target="hip:gfx942", **bindings).values()
+    assert "tl::operand_window(B_shared, B_shared_operand_layout{}, 0, 0);" in found.source
+    assert "tl::operand_window(B_shared, B_shared_operand_layout{}, group, 0);" in found.source
 
 
 def test_the_manifest_names_the_style_and_what_it_needs() -> None:

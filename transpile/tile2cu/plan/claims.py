@@ -17,10 +17,14 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Exchanged(Claim):
-    """`parts` partial results of a reduction are exchanged in shared memory: of warps, or of groups of `lanes`."""
+    """`parts` partial results of a reduction are exchanged in shared memory: of warps, or of groups of `lanes`.
+
+    `waves`: AMD's words for warps and shared memory.
+    """
 
     parts: int
     lanes: int | None
+    waves: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -142,7 +142,8 @@ def _exchanged(op: Reduce, parts: int, resolved: Resolved) -> Exchanged:
     layout = resolved.facts[op.src, LAYOUT]
     within = isinstance(layout, Blocked) and layout.parts_within_warps(op.dim)
     lanes = layout.along(op.dim).lanes if isinstance(layout, Blocked) and within else None
-    return Exchanged(parts=parts, lanes=lanes, rule=resolved.facts.rule(op, REDUCTION_WARPS))
+    rule, waves = resolved.facts.rule(op, REDUCTION_WARPS), resolved.target.is_amd
+    return Exchanged(parts=parts, lanes=lanes, waves=waves, rule=rule)
 
 
 def _registers(stmt: SetRegisters, resolved: Resolved) -> ops.SetRegisters:

@@ -62,8 +62,9 @@ def comment(claim: Claim, names: Names) -> str:
 def _sentence(claim: Claim, names: Names) -> str:
     match claim:
         case Exchanged():
-            who = "warps" if claim.lanes is None else f"groups of {claim.lanes} lanes"
-            return f"{claim.parts} {who} hold a part each: exchanged through shared memory, with two barriers"
+            warps, through = ("waves", "LDS") if claim.waves else ("warps", "shared memory")
+            who = warps if claim.lanes is None else f"groups of {claim.lanes} lanes"
+            return f"{claim.parts} {who} hold a part each: exchanged through {through}, with two barriers"
         case Ends():
             return _ended(claim, names)
         case Reuses():

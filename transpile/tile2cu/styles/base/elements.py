@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tile2cu.core.expr import Binary, Const, Expr, Load, Var, binary, int_const, walk
 from tile2cu.core.program import Buffer
+from tile2cu.core.schedule import PackedDot
 from tile2cu.plan import ops, structure
 from tile2cu.plan.scalar_ops import Assign, Atomic, Declare, Store
 from tile2cu.styles.base.comments import BODY_WIDTH, wrapped
@@ -45,6 +46,8 @@ def accesses_of(body: tuple[structure.Statement, ...], conditions: tuple[Expr, .
             if isinstance(op, Store) and op.operator:
                 yield replace(element, writes=False)
             yield element
+        if isinstance(op, structure.DotsOfFour):
+            yield Access(buffer=op.dot.sum.buffer, indices=op.dot.sum.indices, writes=True, conditions=conditions)
         if isinstance(op, structure.If):
             for condition, inside in op.arms:
                 yield from accesses_of(inside, (*conditions, condition))
@@ -148,8 +151,17 @@ def own_expressions(op: ops.Op) -> Iterator[Expr]:
             yield op.value
         case Declare():
             yield op.init
+        case structure.DotsOfFour(dot=dot):
+            yield Load(dot.sum.buffer.dtype, dot.sum.buffer, dot.sum.indices)
+            yield Load(dot.packed.dtype, dot.packed, dot.sum.indices)
+            yield first_of_four(dot)
         case structure.If():
             yield op.condition
+
+
+def first_of_four(dot: PackedDot) -> Load:
+    """The first of the four int8 elements that are multiplied by the numbers of a byte."""
+    return Load(dot.tile.dtype, dot.tile, (binary("*", int_const(4), dot.sum.indices[-1]),))
 
 
 def printed_expressions(body: tuple[structure.Statement, ...]) -> Iterator[Expr]:

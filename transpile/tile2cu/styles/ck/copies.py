@@ -181,12 +181,14 @@ class Copies:
             if found is not None:
                 over = ("k", "n")
                 about = (f"{name} as it is loaded:",)
-                loaded = self.fragments.named(f"{name}_loaded", found.loaded, about, over, tile=tile)
+                loaded = self.fragments.named(f"{name}_loaded", found.loaded, about, over, shape=tile.shape)
                 about = (f"{name} as it is stored: the same elements, neighbours along K first",)
-                return Through(loaded, self.fragments.named(f"{name}_stored", found.stored, about, over, tile=tile))
+                return Through(
+                    loaded, self.fragments.named(f"{name}_stored", found.stored, about, over, shape=tile.shape)
+                )
         rows, vector = self._rows(tile, min(self.shared.vector(tile), VECTOR // size), span)
         about = (f"copies of {name} between global memory and LDS: {vector * size} bytes per access",)
-        both = self.fragments.named(f"{name}_copy", rows, about, tile=tile)
+        both = self.fragments.named(f"{name}_copy", rows, about, shape=tile.shape)
         return Through(both, both)
 
     def _rows(self, tile: Buffer, vector: int, span: Span) -> tuple[Encoding, int]:
@@ -252,7 +254,7 @@ class Copies:
         rows, _ = self._rows(tile, vector, span)
         name = self.printer.names(tile.name)
         about = (f"copies of {name} from LDS to global memory",)
-        distribution = self.fragments.named(f"{name}_copy", rows, about, tile=tile)
+        distribution = self.fragments.named(f"{name}_copy", rows, about, shape=tile.shape)
         box = self.tensors.box(dst, tile.shape, rows, span)
         yield from box.lines
         out = self.printer.names.fresh(f"{self.printer.names(dst.buffer.name)}_tile")

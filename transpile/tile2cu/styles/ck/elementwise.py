@@ -16,6 +16,7 @@ from tile2cu.styles.base.elements import (
     accesses_of,
     box_of,
     by_each_holder,
+    first_of_four,
     printed_expressions,
 )
 from tile2cu.styles.ck import vocabulary as words
@@ -232,7 +233,13 @@ class ElementLoop(ElementStatements):
         return in_ck(text)
 
     def other(self, op: ops.Op) -> str:
-        """Errors: T2C-E034."""
+        """Four multiplied bytes, added to an element. Errors: T2C-E034 for another operation."""
+        if isinstance(op, structure.DotsOfFour):
+            printer, dot = self.printer, op.dot
+            total, packed = (printer.element(each, dot.sum.indices) for each in (dot.sum.buffer, dot.packed))
+            first = first_of_four(dot)
+            quad = printer.place(dot.tile, tuple(first.indices))
+            return f"{total} = {words.DOT_OF_QUARTERS}({packed}, {dot.less}, &{quad}, {total});"
         raise unsupported(f"the operation {type(op).__name__} in an elementwise loop", op.source.span)
 
     def statement(self, op: ops.Op, comments: tuple[str, ...] = ()) -> Iterator[str]:

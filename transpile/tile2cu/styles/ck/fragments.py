@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from tile2cu.core.expr import Expr, static_value
 from tile2cu.core.layout import FragmentLayout, Replicated
 from tile2cu.core.program import Buffer
 from tile2cu.core.span import Span
@@ -68,7 +69,7 @@ class Fragments:
         lines = (about, *wrapped(f"{described(layout, in_tv=False)}{runs}  [{rule}]"))
         if isinstance(of, Buffer):
             wish = f"{self.printer.names(of.name)}_layout"
-            self._of_layout[layout] = self.named(wish, encoding, lines, tile=of)
+            self._of_layout[layout] = self.named(wish, encoding, lines, shape=of.shape)
         else:
             self._of_layout[layout] = self.named(f"{'_'.join(of)}_layout", encoding, lines, of)
 
@@ -79,13 +80,13 @@ class Fragments:
         about: tuple[str, ...],
         over: tuple[str, ...] = (),
         *,
-        tile: Buffer | None = None,
+        shape: tuple[Expr, ...] = (),
     ) -> Distribution:
-        """The distribution of an encoding of a `tile`; one that the kernel has already, or `wish` is its name."""
+        """The distribution of an encoding of a tile of this shape; one that the kernel has, or `wish` is its name."""
         if encoding not in self.distributions:
             over = over or tuple(_DIMENSIONS[: len(encoding.hs)])
             lines = (*about, *wrapped(encoding.about(over)))
-            extents = self._extents(tile, encoding) if tile is not None else ()
+            extents = self._extents(shape, encoding)
             self.distributions[encoding] = Distribution(self.printer.names.fresh(wish), encoding, lines, extents)
         found = self.distributions[encoding]
         if about[0] not in found.about:  # another tile has the same distribution
@@ -93,9 +94,9 @@ class Fragments:
             self.distributions[encoding] = found
         return found
 
-    def _extents(self, tile: Buffer, encoding: Encoding) -> tuple[str, ...]:
+    def _extents(self, shape: tuple[Expr, ...], encoding: Encoding) -> tuple[str, ...]:
         """The extents of a tile in the order of the encoding's dimensions; none where it is of other extents."""
-        orders = {tile.static_shape[::-1]: tile.shape[::-1], tile.static_shape: tile.shape}
+        orders = {tuple(map(static_value, each)): each for each in (shape[::-1], shape)}
         return tuple(map(self.printer.index, orders.get(encoding.shape, ())))
 
     def counter(self, wish: str) -> str:

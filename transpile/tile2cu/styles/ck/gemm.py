@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from tile2cu.core.expr import static_value
 from tile2cu.core.instruction import MmaUnit
 from tile2cu.core.mfma_layout import WAVE, MfmaTile
 from tile2cu.core.program import Scope
@@ -103,8 +104,8 @@ class Gemms:
         a, pack = self._held(op, per_lane) if op.a.buffer.scope is Scope.FRAGMENT else ("", 0)
         if not pack:
             wide = VECTOR // dtype.bytes
-            rows = self._static(op.a, 0 if op.a.transposed else 1)
-            pack = wide if rows % (wide * 64 // size) == 0 else per_lane
+            along_k = self._shape(op.a)[0 if op.a.transposed else 1]
+            pack = wide if along_k % (wide * 64 // size) == 0 else per_lane
             a = self._operand(op.a, "A", layout, pack, op)
         columns = self.shared.by_columns.get(op.b.buffer.name)
         pack_b = VECTOR // dtype.bytes if columns is not None and columns.held == pack else pack
@@ -134,19 +135,22 @@ class Gemms:
         """The bytes of a read, as _reads."""
         return self._reads(tile, pack, along_rows=k_first)
 
-    def _static(self, tile: Tile, dim: int) -> int:
-        return tile.buffer.static_shape[dim]
+    def _shape(self, tile: Tile) -> tuple[int, ...]:
+        """The extents of a tile, or of the part that an operand is."""
+        return tuple(int(static_value(part.extent) or 0) for part in tile.region.ranges)
 
     def _operand(self, tile: Tile, role: str, layout: MfmaTile, pack: int, op: ops.Mma) -> str:
         """An operand that is loaded from LDS."""
         buffer, span = tile.buffer, op.source.span
-        if buffer.scope is not Scope.SHARED or not tile.region.whole or buffer.rank != 2:
-            raise unsupported("an MMA's operand that is a part of a tile, or B in registers", span)
+        starts = tuple(static_value(part.start) for part in tile.region.ranges)
+        if buffer.scope is not Scope.SHARED or buffer.rank != 2 or None in starts:
+            raise unsupported("an MMA's operand B in registers, or a part of a tile that varies", span)
         k_first = tile.transposed if role == "A" else not tile.transposed
-        k = self._static(tile, 0 if k_first else 1)
+        origin = tuple(int(each or 0) for each in starts)
+        k = self._shape(tile)[0 if k_first else 1]
         make = operand_a if role == "A" else operand_b
         encoding = make(layout, k, pack, k_first=k_first)
-        if encoding is None or encoding.shape != buffer.static_shape:
+        if encoding is None or encoding.shape != self._shape(tile):
             raise unsupported(f"{buffer.name} as an operand of this MMA", span)
         columns = self.shared.by_columns.get(buffer.name)
         held = columns is not None and columns.held > 0
@@ -154,11 +158,14 @@ class Gemms:
         over = (k_name, other) if k_first else (other, k_name)
         what = "values, k_slot in the order of A's registers," if held else "neighbours"
         about = (f"{self.printer.names(buffer.name)} as operand {role}: {pack} {what} along K per lane",)
-        wish = f"{self.printer.names(buffer.name)}_operand"
-        distribution = self.fragments.named(f"{wish}_layout", encoding, about, over, tile=buffer)
-        self._ways[buffer.name] = self.shared.ways(buffer, encoding, self._width(tile, pack, k_first), is_read=True)
+        wish, shape = f"{self.printer.names(buffer.name)}_operand", tuple(part.extent for part in tile.region.ranges)
+        distribution = self.fragments.named(f"{wish}_layout", encoding, about, over, shape=shape)
+        width = self._width(tile, pack, k_first)
+        self._ways[buffer.name] = self.shared.ways(buffer, encoding, width, is_read=True, origin=origin)
+        starting = tuple(self.printer.index(part.start) for part in tile.region.ranges)
+        part = () if tile.region.whole else starting
         self._loaded += -(-encoding.registers * buffer.dtype.bytes // 4)
-        return f"load_tile({self.shared.window(buffer, distribution, 'operand')})"
+        return f"load_tile({self.shared.window(buffer, distribution, 'operand', part)})"
 
     def _held(self, op: ops.Mma, per_lane: int) -> tuple[str, int]:
         """(a fragment's name, its neighbours along K): its registers are those of operand A."""

@@ -69,7 +69,8 @@ class SharedTiles:
     printer: CkPrinter
     constants: Constants
     by_columns: Mapping[str, ByColumns]
-    windows: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)  # name and text, by tile and encoding
+    # Name and text, by tile, encoding and origin.
+    windows: dict[tuple[str, str, tuple[str, ...]], tuple[str, str]] = field(default_factory=dict)
 
     # ---- declarations -------------------------------------------------------------------------------------------
 
@@ -166,6 +167,8 @@ class SharedTiles:
             order = f"{words.HELD_K}<{columns.groups}, {columns.held}>"
             given = [*extents, f"{words.INTERLEAVE}<{columns.count}>", *([order] if columns.groups else [])]
             return f"{words.LDS_TRANSPOSED}<{', '.join(given)}>"
+        if layout.swizzle and len(layout.extents) == 1 and layout.bytes % 128 == 0:
+            return f"{words.LDS_SWIZZLED_VECTOR}<{layout.swizzle}, {', '.join(extents)}>"
         if layout.swizzle:
             rows = layout.extents[0] if len(layout.extents) == 2 else 0
             if rows == 0 or rows % (128 // layout.swizzle) or layout.row_bytes % layout.swizzle:
@@ -205,14 +208,17 @@ class SharedTiles:
         """What is known of a shared tile."""
         return next(each for each in self.plan.shared if each.tile is tile)
 
-    def window(self, tile: Buffer, distribution: Distribution, use: str) -> str:
-        """The window of a tile's stage with a distribution; it is computed before the kernel's first statement."""
-        key = (tile.name, distribution.name)
+    def window(self, tile: Buffer, distribution: Distribution, use: str, origin: tuple[str, ...] = ()) -> str:
+        """The window of a tile's stage with a distribution; it is computed before the kernel's first statement.
+
+        `origin` is where a part of the tile begins; none of the whole tile.
+        """
+        key = (tile.name, distribution.name, origin)
         if key not in self.windows:
             name = self.printer.names(tile.name)
             stages = name if self.member(tile).stages else f"&{name}"
             call = words.OPERAND_WINDOW if use == "operand" else words.STAGED_WINDOW
-            text = f"{call}({stages}, {distribution.name}{{}})"
+            text = f"{call}({', '.join((stages, f'{distribution.name}{{}}', *origin))})"
             self.windows[key] = (self.printer.names.fresh(f"{name}_{use}"), text)
         stage = self.printer.stages.get(tile.name, "0")
         return f"{self.windows[key][0]}[{stage}]"
@@ -226,12 +232,15 @@ class SharedTiles:
             most //= 2
         return most
 
-    def ways(self, tile: Buffer, encoding: Encoding, width: int, *, is_read: bool) -> int:
-        """The conflict degree of the accesses of `width` bytes by which a wave reads or stores a tile."""
+    def ways(
+        self, tile: Buffer, encoding: Encoding, width: int, *, is_read: bool, origin: tuple[int, ...] = (0, 0)
+    ) -> int:
+        """The conflict degree of the accesses of `width` bytes by which a wave reads or stores a tile, or a part."""
         layout, columns = self.member(tile).layout, self.by_columns.get(tile.name)
         size, worst = tile.dtype.bytes, 1
         for register in range(0, encoding.registers, max(1, width // size)):
-            at = (encoding.element(0, lane, register) for lane in range(WAVE))
+            held = (encoding.element(0, lane, register) for lane in range(WAVE))
+            at = (tuple(start + each for start, each in zip(origin, element, strict=True)) for element in held)
             addresses = [byte_of(layout, each) if columns is None else columns.byte_of(each, tile) for each in at]
             worst = max(worst, lds_ways(addresses, width, is_read=is_read, banks=self.plan.memory.banks))
         return worst
