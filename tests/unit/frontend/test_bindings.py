@@ -128,6 +128,29 @@ def test_unknown_option(trace: Callable[..., Program]) -> None:
     assert (caught.value.code, caught.value.help) == ("T2C-F005", "did you mean `block_N`?")
 
 
+ASKS_THE_LIBRARY = (
+    FACTORY.replace(
+        "@tilelang.jit",
+        "import inspect\nWIDE = len(inspect.signature(T.copy).parameters) > 5\nROWS = 2 if WIDE else 1\n@tilelang.jit",
+    )
+    .replace("block_M, block_N=32", "block_M=16, block_N=32")
+    .replace("block_M, block_N), dtype)\n", "block_M * ROWS, block_N), dtype)\n")
+)
+
+
+def test_option_for_a_global_name_that_only_running_the_file_would_give(trace: Callable[..., Program]) -> None:
+    program = trace(ASKS_THE_LIBRARY, WIDE=True)
+    assert program.launches[0].tiles[0].static_shape == (32, 32)
+    with pytest.raises(Tile2CuError) as caught:
+        trace(ASKS_THE_LIBRARY)
+    assert caught.value.code == "T2C-F008" and "-D ROWS=VALUE" in caught.value.render()
+
+
+def test_option_for_a_global_name_that_the_file_states(trace: Callable[..., Program]) -> None:
+    with pytest.raises(Tile2CuError, match="no parameter or size has this name"):
+        trace(FACTORY.replace("@tilelang.jit", "WIDE = 1\n@tilelang.jit"), block_M=16, WIDE=2)
+
+
 def test_tensors_cannot_be_bound(trace: Callable[..., Program]) -> None:
     with pytest.raises(Tile2CuError) as caught:
         trace(FACTORY, block_M=64, A=3)

@@ -99,6 +99,8 @@ def test_factory(code: str, statement: str) -> None:
 
 IN_A_KERNEL = {
     "endless while": ("F026", "while True: pass"),
+    "half of a surrogate pair": ("F014", "T.print(A[0], '\\ud800')"),
+    "half of a surrogate pair in a format": ("F014", "T.print(A[0], f'{block}\\udfff')"),
     "huge constant index": ("F016", "A[2 ** 70] = 0"),
     "deep expression of a helper": ("F016", "A[0] = grow(A[0])"),
     "recursive macro": ("F015", "again(A)"),

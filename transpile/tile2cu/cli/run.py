@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(name, type=float, metavar="NUMBER", help=help)
     parser.add_argument("--stats", action="store_true", help="count instructions, bytes, sectors and bank conflicts")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON, too")
-    parser.add_argument("--no-check", action="store_true", help="do not options for races and the like: faster")
+    parser.add_argument("--no-check", action="store_true", help="run without the checks for races and the like: faster")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,5 +1,8 @@
 """The evaluator of expressions: LibCST nodes to values. Nothing of the user's file is executed by Python."""
 
+import ast
+import contextlib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -108,6 +111,13 @@ def _float(cx: Context, node: cst.Float, env: Env) -> object:
 def _string(cx: Context, node: cst.SimpleString, env: Env) -> object:
     value = node.evaluated_value
     cx.budget.text(len(value))
+    return _encodable(value)
+
+
+def _encodable(value: str | bytes) -> str | bytes:
+    """A literal's value. Errors: half of a surrogate pair, which no file can contain."""
+    if isinstance(value, str) and any("\ud800" <= char <= "\udfff" for char in value):
+        raise Fault("T2C-F014", "half of a surrogate pair is no character", help="write it as \\U and 8 digits")
     return value
 
 
@@ -119,7 +129,7 @@ def _formatted(cx: Context, node: cst.FormattedString, env: Env) -> object:
     parts: list[str] = []
     for part in node.parts:
         if isinstance(part, cst.FormattedStringText):
-            parts.append(part.value.replace("{{", "{").replace("}}", "}"))
+            parts.append(_formatted_text(node, part))
             continue
         assert isinstance(part, cst.FormattedStringExpression)
         value = evaluate(cx, part.expression, env)
@@ -130,6 +140,16 @@ def _formatted(cx: Context, node: cst.FormattedString, env: Env) -> object:
     text = "".join(parts)
     cx.budget.text(len(text))
     return text
+
+
+def _formatted_text(node: cst.FormattedString, part: cst.FormattedStringText) -> str:
+    """The characters between the values of a formatted string; one that is not raw has escape sequences."""
+    value = part.value.replace("{{", "{").replace("}}", "}")
+    if "\\" in value and "r" not in node.prefix.lower():
+        with contextlib.suppress(SyntaxError), warnings.catch_warnings():  # a single backslash before a value stays
+            warnings.simplefilter("ignore")
+            value = ast.literal_eval(f"{node.quote}{value}{node.quote}")
+    return str(_encodable(value))
 
 
 def _attribute(cx: Context, node: cst.Attribute, env: Env) -> object:

@@ -32,14 +32,12 @@ def as_given(value: object) -> object:
 
 def given_values(cx: Context, module: Env) -> Mapping[str, object]:
     """The values of the names given with -D. `module` is the scope of the user's file."""
-    return {
-        name: _value(cx, name, value, module)
-        for name, value in cx.bindings.given.items()
-        if not name.startswith(ENVIRONMENT)
-    }
+    return {name: given_value(cx, name, module) for name in cx.bindings.given if not name.startswith(ENVIRONMENT)}
 
 
-def _value(cx: Context, name: str, value: object, module: Env) -> object:
+def given_value(cx: Context, name: str, module: Env) -> object:
+    """The value of one name given with -D."""
+    value = cx.bindings.given[name]
     if not isinstance(value, str) or (cx.live is not None and not isinstance(value, Written)):
         return value
     try:

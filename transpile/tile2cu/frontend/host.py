@@ -17,6 +17,7 @@ from tile2cu.frontend.context import Context
 from tile2cu.frontend.evaluate import evaluate
 from tile2cu.frontend.execute import Flow, Jump, Return, statements
 from tile2cu.frontend.fault import Exhausted, Fault
+from tile2cu.frontend.given import given_value
 from tile2cu.frontend.operators import truth
 from tile2cu.frontend.scope import Env
 from tile2cu.frontend.values import Arguments, Function, Opaque, TorchTensor
@@ -31,9 +32,25 @@ def module_scope(cx: Context, *, main: bool) -> Env:
     env = Env(declares=True)
     env.values["__name__"] = "__main__" if main else "tile2cu"
     env.values["__file__"] = cx.source.file
-    run_host(cx, cx.source.module.body, env)
+    for node in cx.source.module.body:
+        run_host(cx, (node,), env)
+        _take_given_values(cx, env, node)
     _take_live_values(cx, env)
     return env
+
+
+def _take_given_values(cx: Context, env: Env, node: cst.CSTNode) -> None:
+    """The names of an assignment that only running the file would evaluate: -D gives their values."""
+    for name in _bound_names(node) if isinstance(node, cst.SimpleStatementLine) else ():
+        value = env.values.get(name)
+        if not isinstance(value, Opaque):
+            continue
+        if name in cx.bindings.given:
+            cx.bindings.known[name] = None
+            env.bind(name, given_value(cx, name, env), cx.source.span(node))
+        else:
+            remedy = f"tile2cu reads the file without running it; give the value: -D {name}=VALUE"
+            env.bind(name, replace(value, help=value.help or remedy), cx.source.span(node))
 
 
 def _take_live_values(cx: Context, env: Env) -> None:
